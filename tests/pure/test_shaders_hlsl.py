@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+from array import array
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from vkops import shaders
+from vkops.debug import check
 from vkops.errors import InvalidDescError, ShaderCompileError
+from vkops.shaders.binary import Op, corrected, positions
 
 ADD = """
 struct Pair { float x; float3 y; };
@@ -30,8 +34,9 @@ def load(text=ADD, entry="Add", **options):
     return shaders.load(text, language="hlsl", entry=entry, name="x", **options)
 
 
-def test_registers_and_names():
-    shader = load()
+@pytest.mark.parametrize("target_env", ["vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3"])
+def test_registers_and_names(target_env):
+    shader = load(target_env=target_env)
     assert [(b.point, b.kind, b.set, b.binding, b.readonly) for b in shader.blocks] == [
         ("a", "storage", 0, 0, True), ("pairs", "storage", 0, 1, True),
         ("sum", "storage", 0, 64, False), ("raw", "storage", 0, 65, False),
@@ -64,6 +69,89 @@ def test_errors(text, entry, said, message):
     with pytest.raises((InvalidDescError, ShaderCompileError)) as caught:
         load(text, entry)
     message(caught.value, *said.split())
+
+
+PREFIX = """
+RWStructuredBuffer<uint> x;
+RWStructuredBuffer<float> y;
+[numthreads(64, 1, 1)]
+void main(uint i : SV_DispatchThreadID) {
+    uint own = x[i];
+    x[i] = WavePrefixSum(own) * 100 + WavePrefixCountBits(own > 1);
+    y[i] = WavePrefixProduct(y[i]) + WavePrefixSum(y[i]) + WaveActiveSum(y[i]);
+}
+"""
+
+
+def prefixes(size):
+    """Return the values of both buffers, and what the shader makes of them."""
+    x = np.resize(np.arange(1, 6, dtype=np.uint32), 64)
+    y = np.resize(np.array([2, 1, 0.5, 1], np.float32), 64)
+    rows = [x.reshape(-1, size), (x > 1).reshape(-1, size), y.reshape(-1, size)]
+    before, counts, sums = (np.cumsum(row, 1) - row for row in rows)
+    product = np.cumprod(rows[2], 1) / rows[2]
+    y_after = product + sums + rows[2].sum(1)[:, None]
+    return [x, y], [(before * 100 + counts).reshape(-1), y_after.reshape(-1)]
+
+
+@pytest.mark.parametrize("size", [4, 8, 32, 64])
+def test_prefix_operations_exclude_the_own_value(size):
+    given, wanted = prefixes(size)
+    report = check(PREFIX, given, language="hlsl", subgroup_size=size, target_env="vulkan1.1")
+    for found, expected in zip(report.buffers.values(), wanted, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_inclusive_scans_of_other_languages_and_compilers_stay():
+    spirv = shaders.compile(PREFIX, language="hlsl")
+    words = array("I", spirv)
+    scans = [
+        at + 4
+        for at, op, _ in positions(words)
+        if op in Op.SUBGROUP and words[at + 4] == 2 and op != 342
+    ]
+    assert len(scans) == 3
+    for at in scans:
+        words[at] = 1  # as glslang writes them
+    assert corrected(words.tobytes()) == spirv
+    language = next(at + 1 for at, op, _ in positions(words) if op == Op.SOURCE)
+    for at, value in ((language, 2), (2, 14 << 16)):  # GLSL, and the generator of dxc
+        other = words[:]
+        other[at] = value
+        assert corrected(other.tobytes()) == other.tobytes()
+        assert shaders.load(other.tobytes()).spirv == other.tobytes()
+    assert shaders.load(words.tobytes()).spirv == spirv
+
+
+STRUCT = """
+struct Sizes { uint count; };
+[[vk::push_constant]] Sizes sizes;
+RWStructuredBuffer<uint> sum;
+[numthreads(1, 1, 1)] void Add() { sum[0] = sizes.count; }
+"""
+
+
+@pytest.mark.parametrize("text", [
+    STRUCT,
+    "#define PUSH [[vk::push_constant]]\n" + STRUCT.replace("[[vk::push_constant]]", "PUSH"),
+])  # fmt: skip
+def test_push_constants_that_glslang_ignores(text, message):
+    with pytest.raises(ShaderCompileError) as caught:
+        load(text)
+    message(caught.value, "x: ", "[[vk::push_constant]]")
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "[[vk::push_constant]] ConstantBuffer<Sizes> sizes; static uint n = 0;",
+        "[[vk::push_constant]] cbuffer Push { Sizes sizes; }; uint n; // [[vk::push_constant]] x",
+    ],
+)
+def test_push_constants(declared):
+    text = STRUCT.replace("[[vk::push_constant]] Sizes sizes;", declared)
+    shader = load(text.replace("sizes.count", "sizes.count + n"))
+    assert shader.module.push_nbytes == 4
 
 
 def test_files_are_hlsl_by_their_suffix(tmp_path):

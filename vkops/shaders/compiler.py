@@ -15,11 +15,15 @@ from pathlib import Path
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import cache as disk
 from vkops.shaders import diagnostics, sources, tools
+from vkops.shaders.binary import corrected
 from vkops.system.processes import describe
 
 EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>"
 """The file that is the source in the SPIR-V of a text."""
+
+_REVISION = 2
+"""Changes with the modules that vkops makes of what the compiler writes."""
 
 _MAX_RECENT = 128
 _MAX_RECENT_BYTES = 1 << 20
@@ -28,6 +32,8 @@ _recent: OrderedDict[str, bytes] = OrderedDict()
 
 _NO_ENTRY = "Entry point not found"
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
+_GLOBALS = b"$Global"
+_PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\]\s*(?!ConstantBuffer\b|cbuffer\b)")
 
 
 def compile(
@@ -112,7 +118,7 @@ class _Compilation:
         digest = sources.digest(self.source, folders, self.flags, self.roots, self.texts)
         found = os.stat(path := os.path.realpath(self.compiler))
         identity = f"{path}\n{found.st_size}\n{found.st_mtime_ns}"
-        return hashlib.sha256(f"{digest}\n{identity}".encode()).hexdigest()
+        return hashlib.sha256(f"{digest}\n{identity}\n{_REVISION}".encode()).hexdigest()
 
     def cached(self, key: str) -> bytes:
         """Return the SPIR-V from the disk cache, or compile and store it."""
@@ -157,11 +163,17 @@ class _Compilation:
                 crash = loop or "; that is a fault of the compiler, not of the shader"
                 raise diagnostics.error(self.compiler, returncode, log, name, crash, hidden, code)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
+            macros = [flag for flag in self.flags if flag.startswith("-D")]  # and -D for HLSL
+            argv = [self.compiler, "-E", "-S", "comp", *macros, *includes, file]
+            if _GLOBALS in spirv and _PUSHED.search(tools.run(argv, cwd=cwd)[1]):
+                message = f"{name}: glslang ignores [[vk::push_constant]] before a struct's name: "
+                message += "write [[vk::push_constant]] ConstantBuffer<NAME> instead of NAME"
+                raise ShaderCompileError(message, file=name, log=log)
         if not disk.is_spirv(spirv):
             what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
             message = f"{name}: {self.compiler} reported success and wrote {what}"
             raise ShaderCompileError(message, file=name, log=log)
-        return spirv
+        return corrected(spirv)
 
     def _code(self, source: str, text: bytes, cwd: Path | None, file: str, line: int) -> str:
         """Return a line of the source, or of an included file that may be read."""
