@@ -80,9 +80,9 @@ def flags(
         if not text.isprintable():
             raise ShaderCompileError(f"define {name}: value {text!r} is not one printable line")
         macros.append(f"-D{name}={text}")
-    hlsl = ("-D", "-e", entry, *_REGISTERS) if language == "hlsl" else ()
-    if hlsl and target_env > "vulkan1.1":  # glslang makes BufferBlocks, which SPIR-V 1.4 has not
-        hlsl += ("--target-env", "spirv1.3")
+    hlsl = ["-D", "-e", entry, *_REGISTERS] if language == "hlsl" else []
+    if hlsl and target_env > "vulkan1.1":  # glslang makes BufferBlocks, which SPIR-V 1.4 lacks
+        hlsl += ["--target-env", "spirv1.3"]
     options = ("-V", "-S", "comp", *hlsl, "--target-env", target_env)
     return (*options, *macros, *(["-g"] if debug else []))
 
