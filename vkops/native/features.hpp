@@ -3,6 +3,30 @@
 
 #include "adapters.hpp"
 
+// Structures, the extensions that have them, and the versions of Vulkan that contain these.
+#define VKOPS_FEATURES(X)                                                                          \
+    X(16BitStorageFeatures, "VK_KHR_16bit_storage", VK_API_VERSION_1_1)                            \
+    X(8BitStorageFeatures, "VK_KHR_8bit_storage", VK_API_VERSION_1_2)                              \
+    X(ShaderFloat16Int8Features, "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2)                 \
+    X(ShaderAtomicInt64Features, "VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2)                 \
+    X(ShaderAtomicFloatFeaturesEXT, "VK_EXT_shader_atomic_float")                                  \
+    X(ShaderAtomicFloat2FeaturesEXT, "VK_EXT_shader_atomic_float2")                                \
+    X(ShaderSubgroupExtendedTypesFeatures, "VK_KHR_shader_subgroup_extended_types",                \
+      VK_API_VERSION_1_2)                                                                          \
+    X(ShaderSubgroupUniformControlFlowFeaturesKHR, "VK_KHR_shader_subgroup_uniform_control_flow")  \
+    X(SubgroupSizeControlFeatures, "VK_EXT_subgroup_size_control", VK_API_VERSION_1_3)             \
+    X(ScalarBlockLayoutFeatures, "VK_EXT_scalar_block_layout", VK_API_VERSION_1_2)                 \
+    X(UniformBufferStandardLayoutFeatures, "VK_KHR_uniform_buffer_standard_layout",                \
+      VK_API_VERSION_1_2)                                                                          \
+    X(WorkgroupMemoryExplicitLayoutFeaturesKHR, "VK_KHR_workgroup_memory_explicit_layout")         \
+    X(ZeroInitializeWorkgroupMemoryFeatures, "VK_KHR_zero_initialize_workgroup_memory",            \
+      VK_API_VERSION_1_3)                                                                          \
+    X(Maintenance4Features, "VK_KHR_maintenance4", VK_API_VERSION_1_3)                             \
+    X(VariablePointersFeatures, "VK_KHR_variable_pointers", VK_API_VERSION_1_1)                    \
+    X(VulkanMemoryModelFeatures, "VK_KHR_vulkan_memory_model", VK_API_VERSION_1_2)                 \
+    X(ShaderIntegerDotProductFeatures, "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3)    \
+    X(Robustness2FeaturesEXT, "VK_EXT_robustness2")
+
 // The features of an adapter that shaders can use, or those that a device is opened with: not the
 // robust ones if the validation layer is to report accesses out of bounds.
 class Features
@@ -10,36 +34,9 @@ class Features
   public:
     explicit Features(const Adapter& adapter, bool robust = true)
     {
-        const auto v1_1 = VK_API_VERSION_1_1, v1_2 = VK_API_VERSION_1_2, v1_3 = VK_API_VERSION_1_3;
-        keep<vk::PhysicalDevice16BitStorageFeatures>(adapter, "VK_KHR_16bit_storage", v1_1);
-        keep<vk::PhysicalDevice8BitStorageFeatures>(adapter, "VK_KHR_8bit_storage", v1_2);
-        keep<vk::PhysicalDeviceShaderFloat16Int8Features>(
-          adapter, "VK_KHR_shader_float16_int8", v1_2);
-        keep<vk::PhysicalDeviceShaderAtomicInt64Features>(
-          adapter, "VK_KHR_shader_atomic_int64", v1_2);
-        keep<vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT>(adapter, "VK_EXT_shader_atomic_float");
-        keep<vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT>(adapter, "VK_EXT_shader_atomic_float2");
-        keep<vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures>(
-          adapter, "VK_KHR_shader_subgroup_extended_types", v1_2);
-        keep<vk::PhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR>(
-          adapter, "VK_KHR_shader_subgroup_uniform_control_flow");
-        keep<vk::PhysicalDeviceSubgroupSizeControlFeatures>(
-          adapter, "VK_EXT_subgroup_size_control", v1_3);
-        keep<vk::PhysicalDeviceScalarBlockLayoutFeatures>(
-          adapter, "VK_EXT_scalar_block_layout", v1_2);
-        keep<vk::PhysicalDeviceUniformBufferStandardLayoutFeatures>(
-          adapter, "VK_KHR_uniform_buffer_standard_layout", v1_2);
-        keep<vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR>(
-          adapter, "VK_KHR_workgroup_memory_explicit_layout");
-        keep<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures>(
-          adapter, "VK_KHR_zero_initialize_workgroup_memory", v1_3);
-        keep<vk::PhysicalDeviceMaintenance4Features>(adapter, "VK_KHR_maintenance4", v1_3);
-        keep<vk::PhysicalDeviceVariablePointersFeatures>(adapter, "VK_KHR_variable_pointers", v1_1);
-        keep<vk::PhysicalDeviceVulkanMemoryModelFeatures>(
-          adapter, "VK_KHR_vulkan_memory_model", v1_2);
-        keep<vk::PhysicalDeviceShaderIntegerDotProductFeatures>(
-          adapter, "VK_KHR_shader_integer_dot_product", v1_3);
-        keep<vk::PhysicalDeviceRobustness2FeaturesEXT>(adapter, "VK_EXT_robustness2");
+#define KEEP(structure, ...) keep<vk::PhysicalDevice##structure>(adapter, __VA_ARGS__);
+        VKOPS_FEATURES(KEEP)
+#undef KEEP
         Chain found = chain_;  // all features, also those that shaders do not use
         adapter.physical->getFeatures2(&found.get<vk::PhysicalDeviceFeatures2>());
         if (!robust)
@@ -55,7 +52,7 @@ class Features
             if (adapter.has(extension)) extensions_.push_back(extension);
             if (supported(adapter, extension, version)) names_.push_back(extension);
         }
-        if (supported(adapter, EXTENSIONS[0].first, v1_2)) {
+        if (supported(adapter, EXTENSIONS[0].first, EXTENSIONS[0].second)) {
             FloatControls controls;
             adapter.physical->getProperties2(&controls.get<vk::PhysicalDeviceProperties2>());
             for (const auto& [name, value] : members(controls))
@@ -80,19 +77,9 @@ class Features
     const void* chain() const { return &chain_.get<vk::PhysicalDeviceFeatures2>(); }
 
   private:
-    using Chain = vk::StructureChain<vk::PhysicalDeviceFeatures2,
-      vk::PhysicalDevice16BitStorageFeatures, vk::PhysicalDevice8BitStorageFeatures,
-      vk::PhysicalDeviceShaderFloat16Int8Features, vk::PhysicalDeviceShaderAtomicInt64Features,
-      vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT,
-      vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT,
-      vk::PhysicalDeviceShaderSubgroupExtendedTypesFeatures,
-      vk::PhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR,
-      vk::PhysicalDeviceSubgroupSizeControlFeatures, vk::PhysicalDeviceScalarBlockLayoutFeatures,
-      vk::PhysicalDeviceUniformBufferStandardLayoutFeatures,
-      vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR,
-      vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures,
-      vk::PhysicalDeviceMaintenance4Features, vk::PhysicalDeviceVariablePointersFeatures, vk::PhysicalDeviceVulkanMemoryModelFeatures,
-      vk::PhysicalDeviceShaderIntegerDotProductFeatures, vk::PhysicalDeviceRobustness2FeaturesEXT>;
+#define LINK(structure, ...) , vk::PhysicalDevice##structure
+    using Chain = vk::StructureChain<vk::PhysicalDeviceFeatures2 VKOPS_FEATURES(LINK)>;
+#undef LINK
     using FloatControls = vk::StructureChain<vk::PhysicalDeviceProperties2,
       vk::PhysicalDeviceFloatControlsProperties>;
     static constexpr std::uint32_t NEVER = ~0u;  // a version of Vulkan
@@ -121,6 +108,8 @@ class Features
     static std::vector<std::pair<const char*, vk::Bool32*>> members(Chain& chain)
     {
 #define MEMBER(structure, name) { #name, &chain.get<vk::PhysicalDevice##structure>().name }
+#define ATOMICS(structure, name)                                                                   \
+    MEMBER(structure, shaderBuffer##name), MEMBER(structure, shaderShared##name)
         auto& core = chain.get<vk::PhysicalDeviceFeatures2>().features;
         return {
             { "robustBufferAccess", &core.robustBufferAccess },
@@ -135,26 +124,16 @@ class Features
             MEMBER(8BitStorageFeatures, storagePushConstant8),
             MEMBER(ShaderFloat16Int8Features, shaderFloat16),
             MEMBER(ShaderFloat16Int8Features, shaderInt8),
-            MEMBER(ShaderAtomicInt64Features, shaderBufferInt64Atomics),
-            MEMBER(ShaderAtomicInt64Features, shaderSharedInt64Atomics),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderBufferFloat32Atomics),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderBufferFloat32AtomicAdd),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderBufferFloat64Atomics),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderBufferFloat64AtomicAdd),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderSharedFloat32Atomics),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderSharedFloat32AtomicAdd),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderSharedFloat64Atomics),
-            MEMBER(ShaderAtomicFloatFeaturesEXT, shaderSharedFloat64AtomicAdd),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderBufferFloat16Atomics),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderBufferFloat16AtomicAdd),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderBufferFloat16AtomicMinMax),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderBufferFloat32AtomicMinMax),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderBufferFloat64AtomicMinMax),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat16Atomics),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat16AtomicAdd),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat16AtomicMinMax),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat32AtomicMinMax),
-            MEMBER(ShaderAtomicFloat2FeaturesEXT, shaderSharedFloat64AtomicMinMax),
+            ATOMICS(ShaderAtomicInt64Features, Int64Atomics),
+            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float32Atomics),
+            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float32AtomicAdd),
+            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float64Atomics),
+            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float64AtomicAdd),
+            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float16Atomics),
+            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float16AtomicAdd),
+            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float16AtomicMinMax),
+            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float32AtomicMinMax),
+            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float64AtomicMinMax),
             MEMBER(ShaderSubgroupExtendedTypesFeatures, shaderSubgroupExtendedTypes),
             MEMBER(ShaderSubgroupUniformControlFlowFeaturesKHR, shaderSubgroupUniformControlFlow),
             MEMBER(SubgroupSizeControlFeatures, subgroupSizeControl),
@@ -173,6 +152,7 @@ class Features
             MEMBER(ShaderIntegerDotProductFeatures, shaderIntegerDotProduct),
             MEMBER(Robustness2FeaturesEXT, robustBufferAccess2),
         };
+#undef ATOMICS
 #undef MEMBER
     }
 

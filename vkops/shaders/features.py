@@ -9,15 +9,11 @@ from vkops.shaders.grammar import CAPABILITIES, EXECUTION_MODES, WITH_RESULT
 from vkops.shaders.layout import Number
 
 SUBGROUP = {
-    "GroupNonUniform": "BASIC",
-    "GroupNonUniformVote": "VOTE",
-    "GroupNonUniformArithmetic": "ARITHMETIC",
-    "GroupNonUniformBallot": "BALLOT",
-    "GroupNonUniformShuffle": "SHUFFLE",
-    "GroupNonUniformShuffleRelative": "SHUFFLE_RELATIVE",
-    "GroupNonUniformClustered": "CLUSTERED",
-    "GroupNonUniformQuad": "QUAD",
-}
+    "GroupNonUniform" + kind.removeprefix("BASIC").title().replace("_", ""): kind
+    for kind in (
+        "BASIC", "VOTE", "ARITHMETIC", "BALLOT", "SHUFFLE", "SHUFFLE_RELATIVE", "CLUSTERED", "QUAD",
+    )
+}  # fmt: skip
 """Capabilities, and the VkSubgroupFeatureFlagBits that a device must have for them."""
 
 _FLOAT_CONTROLS = (
@@ -26,27 +22,24 @@ _FLOAT_CONTROLS = (
 )  # fmt: skip
 """The names of capabilities and of execution modes."""
 
+_SAME_NAMES = (
+    "StorageBuffer8BitAccess", "UniformAndStorageBuffer8BitAccess", "StoragePushConstant8",
+    "StorageBuffer16BitAccess", "UniformAndStorageBuffer16BitAccess", "StoragePushConstant16",
+    "VariablePointersStorageBuffer", "VariablePointers", "WorkgroupMemoryExplicitLayoutKHR",
+    "WorkgroupMemoryExplicitLayout8BitAccessKHR", "WorkgroupMemoryExplicitLayout16BitAccessKHR",
+    "VulkanMemoryModel", "VulkanMemoryModelDeviceScope",
+)  # fmt: skip
 _CAPABILITIES = {
     **dict.fromkeys(("Matrix", "Shader", *SUBGROUP), ""),
-    "Float16": "shaderFloat16", "Float64": "shaderFloat64",
-    "Int8": "shaderInt8", "Int16": "shaderInt16", "Int64": "shaderInt64",
+    **{name: f"shader{name}" for name in ("Float16", "Float64", "Int8", "Int16", "Int64")},
+    **{name: name[0].lower() + name[1:].removesuffix("KHR") for name in _SAME_NAMES},
+    **{f"AtomicFloat{bits}{change}EXT": f"shader{{}}Float{bits}Atomic{change}"
+       for bits in (16, 32, 64) for change in ("Add", "MinMax")},
+    **{f"DotProduct{form}": "shaderIntegerDotProduct"
+       for form in ("", "InputAll", "Input4x8Bit", "Input4x8BitPacked")},
     "Int64Atomics": "shader{}Int64Atomics",
-    "WorkgroupMemoryExplicitLayoutKHR": "workgroupMemoryExplicitLayout",
-    "WorkgroupMemoryExplicitLayout8BitAccessKHR": "workgroupMemoryExplicitLayout8BitAccess",
-    "WorkgroupMemoryExplicitLayout16BitAccessKHR": "workgroupMemoryExplicitLayout16BitAccess",
-    **{name: name[0].lower() + name[1:] for name in (
-        "StorageBuffer8BitAccess", "UniformAndStorageBuffer8BitAccess", "StoragePushConstant8",
-        "StorageBuffer16BitAccess", "UniformAndStorageBuffer16BitAccess", "StoragePushConstant16",
-        "VariablePointersStorageBuffer", "VariablePointers",
-        "VulkanMemoryModel", "VulkanMemoryModelDeviceScope",
-    )},
-    **{f"AtomicFloat{bits}{what}EXT": f"shader{{}}Float{bits}Atomic{what}"
-       for bits in (16, 32, 64) for what in ("Add", "MinMax")},
-    **{f"DotProduct{what}": "shaderIntegerDotProduct"
-       for what in ("", "InputAll", "Input4x8Bit", "Input4x8BitPacked")},
     "ShaderNonUniform": "VK_EXT_descriptor_indexing",
-    # Execution modes name the features.
-    **dict.fromkeys(_FLOAT_CONTROLS, "VK_KHR_shader_float_controls"),
+    **dict.fromkeys(_FLOAT_CONTROLS, "VK_KHR_shader_float_controls"),  # modes name the features
 }  # fmt: skip
 """The features of Vulkan that capabilities need; {} is where atomic operations work."""
 

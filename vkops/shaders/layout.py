@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from vkops.errors import ShaderCompileError
 from vkops.shaders.binary import Declarations, Decoration, Op
 
 _CODES = {
@@ -177,6 +176,7 @@ class Types:
     ) -> None:
         self._module = module
         self._constants = constants
+        self.faults: list[str] = []
         self._known: dict[tuple[int, int, bool], Type] = {
             (id_, 0, False): number for id_, number in numbers.items()
         }
@@ -184,10 +184,8 @@ class Types:
     def type(self, id_: int, matrix_stride: int = 0, *, row_major: bool = False) -> Type:
         """Return a type; packed where no layout is declared.
 
-        The stride of matrices and their order are decorations of the struct's member.
-
-        Raises:
-            ShaderCompileError: an array does not have a length of at least 1.
+        The stride of matrices and their order are decorations of the struct's member. An array of
+        less than one element has one, and is named in ``faults``.
         """
         key = id_, matrix_stride, row_major
         if key not in self._known:
@@ -210,8 +208,8 @@ class Types:
         if op == Op.TYPE_ARRAY:
             count = self._constants.get(words[2])
             if not isinstance(count, int) or count < 1:
-                message = f"an array has {count} elements, must have at least 1"
-                raise ShaderCompileError(message)
+                self.faults.append(f"an array has {count} elements, must have at least 1")
+                count = 1
             return Array(element, count, stride or size, (stride or size) * count)
         assert isinstance(element, Array)
         columns, rows = words[2], element.count or 0

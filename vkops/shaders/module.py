@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,7 +94,8 @@ class Module:
     """A SPIR-V module with one of its compute entry points.
 
     ``needs`` are the features of Vulkan that a device must have, ``capabilities`` what it declares,
-    and ``unknown`` are the capabilities and execution modes that vkops does not support.
+    and ``unknown`` are the capabilities and execution modes that vkops does not support. ``fault``
+    says what is wrong with the values of its specialization constants, if anything is.
     ``blocks`` are those that the entry point uses, by set and binding; ``unused`` are others.
     ``push`` is the struct of its push constants.
     """
@@ -107,6 +107,7 @@ class Module:
     capabilities: tuple[str, ...]
     needs: tuple[str, ...]
     unknown: tuple[str, ...]
+    fault: str
     local_size: tuple[int, int, int]
     blocks: tuple[Block, ...]
     unused: tuple[Block, ...]
@@ -124,7 +125,9 @@ class Module:
             ShaderCompileError: the bytes are not a module with a compute shader.
             InvalidDescError: there is no such entry point (SH-03).
         """
-        with _named_errors(spirv, name):
+        if not is_spirv(spirv):
+            raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
+        try:
             found = declarations(spirv)
             entries = {
                 string(words[2:]): words[1] for _, words in found.entries if words[0] == GL_COMPUTE
@@ -138,6 +141,12 @@ class Module:
                 message = f"got {show(entry)}, must be {' or '.join(map(show, entries))}"
                 raise InvalidDescError(name, "entry point", message, "SH-03")
             return _read(spirv, found, entry, entries)
+        except ShaderCompileError as error:
+            raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
+        except InvalidDescError:
+            raise
+        except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
+            raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
 
     @property
     def subgroup_operations(self) -> tuple[str, ...]:
@@ -155,33 +164,6 @@ class Module:
         return self.push.nbytes if self.push else 0
 
 
-@contextmanager
-def _named_errors(spirv: bytes, name: str) -> Iterator[None]:
-    """Refuse bytes that are not a module; errors call it ``name``."""
-    if not is_spirv(spirv):
-        raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
-    try:
-        yield
-    except ShaderCompileError as error:
-        raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
-    except InvalidDescError:
-        raise
-    except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
-        raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
-
-
-def specialization_constants(spirv: bytes, name: str) -> tuple[Scalar, ...]:
-    """Return the specialization constants of a module, which can be wrong with their defaults.
-
-    Raises:
-        ShaderCompileError: the bytes are not a module.
-    """
-    with _named_errors(spirv, name):
-        found = declarations(spirv)
-        numbers = constants.numbers(found)
-        return _specialization_constants(found, numbers, constants.values(found, numbers))
-
-
 def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, int]) -> Module:
     function = entries[entry]
     numbers = constants.numbers(found)
@@ -189,7 +171,7 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
     types = Types(found, numbers, values)
     for id_, (op, _) in found.defined.items():
         if op == Op.TYPE_ARRAY:
-            types.type(id_)  # refuses wrong lengths
+            types.type(id_)  # finds wrong lengths
     used = found.used(function)
     variables = list(found.variables())
     blocks = sorted(_blocks(found, types), key=lambda pair: (pair[1].set, pair[1].binding))
@@ -212,11 +194,12 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
         tuple(map(features.name, found.capabilities)),
         features.needs(found, numbers, function),
         features.unknown(found, function),
+        next(iter(types.faults), ""),
         _local_size(found, values, function),
         tuple(block for id_, block in blocks if id_ in used),
         tuple(block for id_, block in blocks if id_ not in used),
         next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
-        _specialization_constants(found, numbers, values),
+        tuple(sorted(_specialization_constants(found, numbers, values), key=lambda c: c.location)),
         sum(shared.values()),
         sum(op not in (Op.LINE, Op.NO_LINE) for op in ops),
         ops.count(Op.LOOP_MERGE),
@@ -292,8 +275,7 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
 
 def _specialization_constants(
     found: Declarations, numbers: Mapping[int, Number], values: Mapping[int, Any]
-) -> tuple[Scalar, ...]:
-    declared = []
+) -> Iterator[Scalar]:
     for id_, (_, words) in found.defined.items():
         decorations = found.decorated(id_)
         if Decoration.SPEC_ID in decorations:
@@ -301,5 +283,4 @@ def _specialization_constants(
             (location,) = decorations[Decoration.SPEC_ID]
             if not isinstance(values[id_], (int, float)):
                 raise TypeError("a specialization constant that is not a number")
-            declared.append(Scalar(name, numbers[words[0]], location, values[id_]))
-    return tuple(sorted(declared, key=lambda constant: constant.location))
+            yield Scalar(name, numbers[words[0]], location, values[id_])

@@ -15,7 +15,7 @@ from vkops.extent import Extent
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
 from vkops.shaders.features import SUBGROUP
-from vkops.shaders.module import Block, Module, specialization_constants
+from vkops.shaders.module import Block, Module
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.validation import validated
 
@@ -283,8 +283,11 @@ def load(
     else:
         name = printable(source.name if isinstance(source, Path) else name)
         spirv = read(source, **settings, name=name, root=root)
-    values = _constants(name, spirv, constants) if constants else ()
-    module = _module(spirv, name, entry, values)
+    module = _module(spirv, name, entry)
+    if constants:
+        module = _module(spirv, name, entry, _constants(name, module, constants))
+    if module.fault:  # not before the constants are known
+        raise ShaderCompileError(f"{name}: {module.fault}", file=name)
     for axis, size in zip("xyz", module.local_size, strict=True):
         if size < 1:
             message = f"got {size}, must be at least 1"
@@ -376,15 +379,14 @@ def _check(name: str, module: Module) -> None:
 
 
 def _constants(
-    name: str, spirv: bytes, given: Mapping[str | int, Number]
+    name: str, module: Module, given: Mapping[str | int, Number]
 ) -> tuple[tuple[int, bytes], ...]:
     """Return the values of specialization constants by SpecId."""
-    validated(spirv, name)
     values: dict[int, bytes] = {}
-    declared = specialization_constants(spirv, name)
     for key, number in given.items():
-        found = [c for c in declared if key in (c.name, c.location)]
+        found = [c for c in module.specialization_constants if key in (c.name, c.location)]
         if not found or key == "":
+            declared = module.specialization_constants
             known = ", ".join(f"{c.location} ({c.name or 'unnamed'})" for c in declared) or "none"
             message = f"there is no constant {show(key)}; there are {known}"
             raise InvalidDescError(name, "constants", message, "SH-10")
