@@ -20,7 +20,7 @@ DEPENDENT = {
 }  # fmt: skip
 """Instructions whose operands depend on other words; ``test_ids_of_modules`` has them."""
 
-SPEC_OPERANDS = [128, 1001, 1002]  # OpIAdd and its operands
+SPEC_OPERANDS = [81, 1001, 7]  # OpCompositeExtract and its operands
 TEXT = 0x41  # "A"
 LITERALS = (0, 1, 2, 5, 11, 32, 4421)
 

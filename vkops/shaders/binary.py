@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable
-from vkops.shaders.grammar import INSTRUCTIONS, WITH_RESULT, id_places
+from vkops.shaders.grammar import INSTRUCTIONS, ONLY_IDS, WITH_RESULT, id_places
 
 HEADER_WORDS = 5
 
@@ -74,6 +74,8 @@ class Instruction(NamedTuple):
     @property
     def ids(self) -> tuple[int, ...]:
         """The operands that are ids."""
+        if self.op in ONLY_IDS:
+            return self.words
         return tuple(self.words[place] for place in id_places(self.op, self.words))
 
 

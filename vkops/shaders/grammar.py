@@ -31,21 +31,16 @@ _PATTERNS = {op: pattern for pattern, ops in _DATA["instructions"].items() for o
 WITH_RESULT = frozenset(op for op, pattern in _PATTERNS.items() if pattern.startswith("tr"))
 """The opcodes of instructions that have a result with a type."""
 
-_ALIGNED = 2
-"""The bit of memory operands whose operand is a number; those of others are ids."""
-_MEMORY_IDS = 0x30018
+ONLY_IDS = frozenset(op for op, pattern in _PATTERNS.items() if not pattern.strip("tri*"))
+"""Those whose operands are all ids."""
+
+_ALIGNED, _MEMORY_IDS = 0x2, 0x30018
+"""The bits of memory operands that have a number, and those that have an id."""
 
 
-def id_places(op: int, words: Sequence[int]) -> Sequence[int]:
-    """Return which operands of an instruction are ids; in an unknown instruction all are."""
-    pattern = _PATTERNS.get(op, "*i")
-    if not pattern.strip("tri*"):
-        return range(len(words))
-    return [*_id_places(pattern, words)]
-
-
-def _id_places(pattern: str, words: Sequence[int]) -> Iterator[int]:
-    first, _, repeated = pattern.partition("*")
+def id_places(op: int, words: Sequence[int]) -> Iterator[int]:
+    """Yield which operands of an instruction are ids; in an unknown instruction all are."""
+    first, _, repeated = _PATTERNS.get(op, "*i").partition("*")
     at = 0
     for kind in chain(first, cycle(repeated)):
         if at >= len(words):
@@ -58,9 +53,8 @@ def _id_places(pattern: str, words: Sequence[int]) -> Iterator[int]:
                 at += 1
         elif kind == "m":
             at += word & _ALIGNED != 0
-            count = (word & _MEMORY_IDS).bit_count()
-            yield from range(at, at := at + count)
-        elif kind == "o":
-            rest = _PATTERNS.get(word, "*i").removeprefix("tr")
-            yield from (at + place for place in _id_places(rest, words[at:]))
+            yield from range(at, at := at + (word & _MEMORY_IDS).bit_count())
+        elif kind == "o":  # without the type and the result of its own
+            places = id_places(word, (0, 0, *words[at:]))
+            yield from (at - 2 + place for place in places if place > 1)
             return

@@ -16,7 +16,7 @@ from vkops.shaders.constants import numbers, values
 from vkops.shaders.grammar import WITH_RESULT
 
 _CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
-_EXT_INST_IMPORT, _MEMORY_MODEL, _EXT_INST, _UMIN = 11, 14, 12, 38
+_MEMORY_MODEL, _UMIN = 14, 38
 _ACCESS_CHAINS = (65, 66)
 _GLSL = array("I", b"GLSL.std.450\0\0\0\0")
 
@@ -38,7 +38,7 @@ def with_limited_indices(spirv: bytes) -> bytes:
     limits: dict[tuple[int, int], int] = {}  # the constants, by type and number of elements
     for at, op, length in positions(words):
         operands = words[at + 1 : at + length]
-        if op == _EXT_INST_IMPORT and operands[1:] == _GLSL:
+        if op == Op.IMPORT and operands[1:] == _GLSL:
             glsl = operands[0]
         elif op == _MEMORY_MODEL:
             memory_model = len(made)
@@ -66,7 +66,7 @@ def with_limited_indices(spirv: bytes) -> bytes:
                     limits[type_, size] = next(free_ids)
                 operands[number] = next(free_ids)
                 limited = (operands[number], glsl, _UMIN, index, limits[type_, size])
-                made.extend([7 << 16 | _EXT_INST, type_, *limited])
+                made.extend([7 << 16 | Op.EXTENDED, type_, *limited])
         made.append(words[at])
         made.extend(operands)
     if not limits:
@@ -79,7 +79,7 @@ def with_limited_indices(spirv: bytes) -> bytes:
             "I", [(3 + len(value)) << 16 | Op.CONSTANT, type_, id_, *value]
         )
     if new_import:
-        imported = array("I", [(2 + len(_GLSL)) << 16 | _EXT_INST_IMPORT, new_import, *_GLSL])
+        imported = array("I", [(2 + len(_GLSL)) << 16 | Op.IMPORT, new_import, *_GLSL])
         made[memory_model:memory_model] = imported
     made[3] = next(free_ids)
     return made.tobytes()
