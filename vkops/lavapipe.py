@@ -6,6 +6,7 @@ from functools import lru_cache
 from types import ModuleType
 
 from vkops.errors import MissingPackageError, import_late
+from vkops.system import vulkan
 
 PACKAGE = "vkops_lavapipe"
 
@@ -32,6 +33,11 @@ def package() -> ModuleType | None:
         return import_late(PACKAGE)
     except ModuleNotFoundError:
         return None
+
+
+def how_to_install(debian: str) -> str:
+    """Say how to install what vkops_lavapipe has, and the package of Debian with that name."""
+    return f"pip install 'vkops[lavapipe]', or {vulkan.how_to_install(debian)}"
 
 
 def about() -> ModuleType:

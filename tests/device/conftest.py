@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted
+from faulty_vulkan import faulty  # noqa: F401
 
 import vkops
 from vkops.gpu.adapters.adapter_limits import loader

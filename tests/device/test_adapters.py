@@ -10,6 +10,7 @@ import pytest
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.adapters.adapter import LIST_DRIVERS
 from vkops.gpu.adapters.diagnosis import drivers
 from vkops.gpu.adapters.loader_files import manifests
 
@@ -29,6 +30,7 @@ def python(code, **environment):
     return done.returncode, done.stdout.strip(), done.stderr.strip()
 
 
+LIST = "import sys; from vkops.cli.main import main; sys.exit(main(['devices']))"
 OPEN = (
     "import vkops\ntry:\n    vkops.Device()\nexcept vkops.DeviceError as error:\n    print(error)\n"
 )
@@ -121,6 +123,34 @@ def test_validation_layer_finds_nothing_wrong_with_a_split(monkeypatch):
     assert (status, said) == (0, "[[0], [1, 2, 3, 4, 5]]")
 
 
+PUSHED = """
+import numpy as np, vkops
+device = vkops.Device(debug=True)
+for kind, count in (("uint8_t", 1), ("uint8_t", 3), ("uint16_t", 3), ("uint8_t", 7)):
+    if not device.features >= {"storagePushConstant8", "storagePushConstant16", "shaderInt8"}:
+        break
+    numbers = range(1, count + 1)
+    members = " ".join(f"{kind} m{k};" for k in numbers)
+    shader = device.compile_shader(f'''#version 450
+#extension GL_EXT_shader_explicit_arithmetic_types : require
+#extension GL_EXT_shader_8bit_storage : require
+#extension GL_EXT_shader_16bit_storage : require
+layout(local_size_x = 1) in;
+layout(std430, binding = 0) buffer Y {{ uint y[]; }};
+layout(push_constant) uniform Push {{ {members} }};
+void main() {{ y[0] = {" + ".join(f"uint(m{k})" for k in numbers)}; }}''')
+    y = device.tensor(np.zeros(1, np.uint32))
+    shader(y, **{f"m{k}": k for k in numbers}, groups=(1, 1, 1))
+    assert y.numpy() == sum(numbers)
+"""
+
+
+@pytest.mark.system("VkLayer_khronos_validation")
+def test_validation_layer_finds_nothing_wrong_with_push_constants_of_any_size(monkeypatch):
+    monkeypatch.delenv("VK_LAYER_SETTINGS_PATH", raising=False)
+    assert python(PUSHED)[:2] == (0, "")
+
+
 @pytest.mark.system("VkLayer_khronos_validation")
 @pytest.mark.posix("/proc", tests_only=True)
 def test_a_device_gets_the_layers_that_the_environment_names_when_it_is_opened(adapter):
@@ -174,6 +204,91 @@ def test_manifests_are_looked_for_where_the_loader_does(tmp_path, monkeypatch):
     names = [path.name for path in manifests()]
     assert names[0] == "added.json"
     assert "data.json" in names
+
+
+def test_names_of_manifests_that_no_file_can_have(adapter):
+    """They are those of drivers that are missing."""
+    for name in ("x" * 5000, "x" * 5000 + ".json", "x/" * 2500):
+        files = {"VK_DRIVER_FILES": name, "VK_ICD_FILENAMES": name}
+        said = python(OPEN, **files)[1]
+        assert said.startswith("no Vulkan ")
+        assert "\n" not in said
+        status, listed, problem = python(LIST, **files)
+        assert (status, problem) == (1, said.removesuffix(LIST_DRIVERS))
+        assert "Traceback" not in listed
+
+
+@pytest.mark.posix("named pipes")
+def test_a_named_pipe_in_the_place_of_a_manifest(tmp_path, adapter):
+    """The loader would wait for ever, and so would a diagnosis of it."""
+    import os
+
+    pipe = str(tmp_path / "pipe.json")
+    os.mkfifo(pipe)
+    files = dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), pipe)
+    said = f"the driver's manifest {pipe!r} is not a regular file"
+    assert python(OPEN, **files)[:2] == (0, said)
+    status, listed, problem = python(LIST, **files)
+    assert (status, problem) == (1, said)
+    assert "manifest cannot be read" in " ".join(listed.replace("│", " ").split())
+
+
+LABELS = """
+import sys
+import numpy as np, vkops
+from vkops.gpu.adapters import adapter
+index, native = int(sys.argv[1]), adapter.native_adapters
+both = [native()[index]] * 2  # as with two GPUs of one kind
+adapter.native_adapters = lambda: both
+devices = [vkops.Device(info.index) for info in vkops.devices()]
+x, y = (device.tensor(np.ones(4, np.float32)) for device in devices)
+shader = devices[0].compile_shader('''#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer X { float x[]; };
+void main() { x[0] = 1; }''')
+def said(use):
+    try:
+        return use()
+    except vkops.VkopsError as error:
+        return str(error)
+print(said(lambda: vkops.concat([x, y])))
+print(said(lambda: shader(y, threads=4)))
+print(devices[1], y.buffer, " ".join(repr(y).split()))
+print(said(lambda: vkops.Device(1, expect="none")))
+devices[1].close()
+print(said(y.numpy))
+"""
+
+
+def test_adapters_of_one_name_are_told_apart_by_their_index(adapter):
+    """In messages and representations; an adapter with a name of its own has no index there."""
+    from processes import python
+
+    lines = python("-c", LABELS, adapter.index).splitlines()
+    first, second = (f"{adapter.name!r} [{index}]" for index in (0, 1))
+    assert f"is on <vkops.Device {second} at" in lines[0]
+    assert f"must be on <vkops.Device {first} at" in lines[0]
+    assert f"on {second}>, must be on {first}; tensor.to(device)" in lines[1]
+    assert lines[2].count(second) == 3
+    assert lines[3].startswith(f"{second} ({adapter.type}) would be used where")
+    assert lines[4] == f"the device {second} is closed"
+    assert f"{adapter.name!r} at" in repr(vkops.Device(adapter.index))
+
+
+def test_drivers_that_fail_alike_are_one_line(tmp_path, monkeypatch, capsys):
+    """They are named together, and what `vkops devices` says does not refer to itself."""
+    manifest = {"file_format_version": "1.0.0", "ICD": {"library_path": "/nowhere/driver.so"}}
+    for name in ("one", "three", "two"):
+        (tmp_path / f"{name}.json").write_text(json.dumps(manifest))
+    for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "200")
+    status, listed, problem = python(LIST)
+    assert status == 1
+    assert problem.startswith("no Vulkan ")
+    assert "vkops devices" not in problem
+    assert sum("one, three, two" in line for line in listed.splitlines()) == 1
+    assert listed.count("cannot open shared object file") == 1
 
 
 @pytest.mark.parametrize("spell", [str, str.upper, str.lower])

@@ -139,6 +139,31 @@ def test_a_limit_of_the_process_for_real(adapter):
     assert after == "[2, 3]"
 
 
+OPENED = """
+import resource, sys
+import numpy as np, vkops
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]) << 20,) * 2)
+try:
+    device = vkops.Device(int(sys.argv[1]))
+    print(vkops.roll(device.tensor(np.arange(3)), 1).numpy().tolist())
+except vkops.DeviceError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("limit", [*range(150, 1000, 50), 1 << 20])
+def test_opening_a_device_under_a_limit_of_address_space(adapter, limit):
+    """It works, or there is one clear error: drivers crash where their threads get no memory."""
+    (said,) = python("-W", "ignore", "-c", OPENED, adapter.index, limit).splitlines()
+    if adapter.type == "CPU" and 400 <= limit < 500:
+        assert re.fullmatch(
+            r"\d+ bytes: opening '.*' needs that much address space for its \d+ threads, and "
+            r"limits of this process \(ulimit -v\) leave less; LP_NUM_THREADS=1 needs less",
+            said,
+        )
+    assert (said == "[2, 0, 1]") if limit > 1000 else said
+
+
 def test_the_host_s_memory_is_the_limit_of_cpu_drivers(adapter, monkeypatch):
     with vkops.Device(adapter.index) as device:
         monkeypatch.setattr(host_memory, "available", lambda: MIB)
@@ -197,7 +222,8 @@ print(len(held), device.memory_report().reserved)
         return done.stdout, done.stderr
 
     refused, last = run(str(100 * MIB))[0].splitlines()
-    assert re.match(r"a buffer of 4194304 bytes: the device has \d+ bytes available", refused)
+    tensor = r"a tensor of shape \(4194304,\) and dtype uint8: "
+    assert re.match(tensor + r"a buffer of 4194304 bytes: the device has \d+ bytes", refused)
     count, reserved = map(int, last.split())
     assert 20 <= count <= 25
     assert reserved <= 100 * MIB  # region tables come on top

@@ -190,6 +190,6 @@ def test_missing_tools_are_named(shader, monkeypatch, tmp_path):
         status, _, err = shader(*arguments)
         assert status == 1
         assert re.match(
-            rf"(it.spv: )?{tool}\w* is not on PATH: install it \(Debian and Ubuntu: apt install spirv-tools\)",
+            rf"(it.spv: )?{tool}\w* is not on PATH: install it \(pip install 'vkops\[lavapipe\]', or Debian and Ubuntu: apt install spirv-tools\)",
             err,
         )

@@ -59,6 +59,25 @@ def test_the_folder_that_mesa_uses_is_the_one_that_is_checked(tmp_path, monkeypa
     assert os.environ[DISABLED] == "true"
 
 
+@pytest.mark.posix("named pipes")
+@pytest.mark.parametrize("place", ["mesa_shader_cache_db", "index", "a3/d4", "a link"])
+def test_a_named_pipe_is_not_opened(folder, place):
+    """Mesa would wait for ever for one in the place of an entry."""
+    cache = folder / "mesa_shader_cache"
+    (cache / "a3").mkdir(mode=0o700, parents=True)
+    for name in ("index", "a3/d4"):
+        (cache / name).write_bytes(bytes(10))
+    mesa_cache.disable_if_unsafe()
+    assert DISABLED not in os.environ
+    os.mkfifo(folder / "pipe")
+    if place == "a link":
+        (cache / "a3" / "e5").symlink_to(folder / "pipe")
+    else:
+        (folder / "pipe").replace((folder if "mesa" in place else cache) / place)
+    mesa_cache.disable_if_unsafe()
+    assert os.environ[DISABLED] == "true"
+
+
 @pytest.mark.posix("the list of users")
 def test_a_user_who_is_not_in_the_list_of_users(tmp_path, monkeypatch):
     import pwd

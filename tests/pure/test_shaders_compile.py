@@ -278,7 +278,7 @@ def test_unreadable_source(tmp_path):
 def test_missing_compiler(tmp_path, monkeypatch, message):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert str(failure(MINIMAL)) == (
-        "glslangValidator is not on PATH: install it (Debian and Ubuntu: apt install glslang-tools), "
+        "glslangValidator is not on PATH: install it (pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools), "
         "or set VKOPS_GLSLANG to its path"
     )
     monkeypatch.setenv("VKOPS_GLSLANG", "/nowhere/glslang")

@@ -128,7 +128,7 @@ def test_wheel_works_without_a_compiler(unpacked, tmp_path):
 def test_the_state_of_the_compiler_says_what_needs_it(unpacked, tmp_path, monkeypatch):
     code = "from vkops import shaders; print(shaders.compiler_state())"
     missing = (
-        "glslangValidator is not on PATH: install it (Debian and Ubuntu: apt install glslang-tools), or set "
+        "glslangValidator is not on PATH: install it (pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools), or set "
         "VKOPS_GLSLANG to its path\n"
     )
     for package, users in (
@@ -154,7 +154,7 @@ def test_outdated_or_damaged_spirv_in_the_wheel_is_not_used(unpacked, tmp_path, 
             path.write_bytes(path.read_bytes()[:-2])
     assert digests_from(unpacked, tmp_path).stderr.splitlines()[-1] == (
         "vkops.errors.ShaderCompileError: glslangValidator is not on PATH: install it "
-        "(Debian and Ubuntu: apt install glslang-tools), or set VKOPS_GLSLANG to its path"
+        "(pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools), or set VKOPS_GLSLANG to its path"
     )
 
 
@@ -163,7 +163,7 @@ def test_wheel_cannot_be_built_without_a_compiler(tmp_path):
     assert result.returncode == 1
     assert (
         "The kernels cannot be compiled: glslangValidator is not on PATH: install it "
-        "(Debian and Ubuntu: apt install glslang-tools), or set VKOPS_GLSLANG to its path"
+        "(pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools), or set VKOPS_GLSLANG to its path"
     ) in result.stderr.splitlines()
     assert not list(tmp_path.glob("*.whl"))
 

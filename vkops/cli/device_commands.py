@@ -40,24 +40,28 @@ def devices(as_json: bool, selftest: bool, adapter: str) -> None:
 
     from vkops import gpu, shaders
     from vkops.console import show, table
+    from vkops.gpu.adapters.adapter import LIST_DRIVERS
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:
         shown = table(
             "Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong", "From, built"
         )
+        rows: dict[tuple[str, ...], list[str]] = {}  # drivers that fail alike are in one
         for driver in drivers:
             found = ", ".join(driver.adapters) if driver.usable else driver.reason
             source = ", ".join(filter(None, [driver.source, driver.built]))
-            usable = "yes" if driver.usable else "no"
-            shown.add_row(escape(driver.name), usable, escape(found), escape(source))
+            row = "yes" if driver.usable else "no", found, source
+            rows.setdefault(row, []).append(driver.name)
+        for cells, names in rows.items():
+            shown.add_row(escape(", ".join(names)), *map(escape, cells))
         # Immediately: a driver that crashes may end this process next.
         show(shown)
         sys.stdout.flush()
     try:
         infos = vkops.devices()
     except DeviceError as error:
-        infos, problem = [], error
+        infos, problem = [], DeviceError(str(error).removesuffix(LIST_DRIVERS))
     if as_json:
         lists = {
             "devices": [asdict(info) for info in infos],

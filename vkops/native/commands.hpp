@@ -108,6 +108,7 @@ class Commands
     ~Commands()
     {
         if (process_.forked()) return;  // a fork has none of the driver's threads
+        undo();
         for (const auto pool : descriptors_) device_->destroy(pool);
         device_->destroy(queries_);
         device_->destroy(pool_);
@@ -138,6 +139,7 @@ class Commands
     // Drop the operations and what they keep alive. The device is done with them.
     void clear()
     {
+        undo();
         operations_.clear();
         for (const auto pool : descriptors_) device_->resetDescriptorPool(pool);
         full_ = 0;
@@ -145,19 +147,30 @@ class Commands
             blocks_.pop_back();
         for (const auto& block : blocks_) block->clear();
     }
-    // What the device took, after a run that was recorded with timestamps.
-    std::optional<double> nanoseconds() const
+    // They were submitted: what operations noted while they were recorded is true.
+    void confirm() { noted_.clear(); }
+    // Add what the device took, after a run that was recorded with timestamps.
+    vk::Result add_time(double& nanoseconds) const
     {
-        if (!timed_) return {};
+        if (!timed_) return vk::Result::eSuccess;
         using Flag = vk::QueryResultFlagBits;
-        const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
-          queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
-        return owner_->timestamp_period *
-               ((ticks.value[1] - ticks.value[0]) & owner_->timestamp_mask);
+        std::uint64_t ticks[2];
+        const auto result = device_->getQueryPoolResults(
+          queries_, 0, 2, sizeof ticks, ticks, sizeof *ticks, Flag::e64 | Flag::eWait);  // no throw
+        if (result == vk::Result::eSuccess)
+            nanoseconds += owner_->timestamp_period *
+                           ((ticks[1] - ticks[0]) & owner_->timestamp_mask);
+        return result;
     }
 
     // -- for operations while they are recorded ------------------------------------------------
 
+    // Set a flag, which is cleared again if the commands are not submitted. Return what it was.
+    bool note(bool& flag)
+    {
+        if (!flag) noted_.push_back(&flag);
+        return std::exchange(flag, true);
+    }
     // Copy bytes to memory that is theirs until the commands are cleared.
     vk::DescriptorBufferInfo place(const std::string& bytes)
     {
@@ -197,8 +210,14 @@ class Commands
     std::size_t full_ = 0;  // the pools before this one have no more sets
     std::vector<std::unique_ptr<Block>> blocks_;
     Operations operations_;
+    std::vector<bool*> noted_;
     bool timed_ = false;
 
+    void undo()
+    {
+        for (const auto flag : noted_) *flag = false;
+        noted_.clear();
+    }
     vk::DescriptorPool make_pool(DescriptorCounts counts) const
     {
         using Type = vk::DescriptorType;
@@ -243,6 +262,8 @@ class Queue
 {
   public:
     bool timed = false;  // whether the device measures what is submitted from now on
+    // How long the destructor waits for work. What then still runs is kept, with its device, for ever.
+    std::uint64_t patience = 10'000'000'000;  // nanoseconds
 
     Queue(std::shared_ptr<Device> owner, std::size_t limit) : owner_(owner), limit_(limit)
     {
@@ -253,24 +274,21 @@ class Queue
     Queue& operator=(const Queue&) = delete;
     ~Queue()
     {
-        if (process_.forked()) return;
-        for (const auto& each : running_)
-            (void)owner_->device->waitForFences(1, &*each.fence, VK_TRUE, UINT64_MAX);  // no throw
+        if (process_.forked() || running_.empty()) return;
+        if (lost_.empty() && await(*running_.back().fence, patience) == vk::Result::eTimeout)
+            new std::deque<Running>(std::move(running_));
     }
 
     std::uint64_t submitted() const { return submitted_; }
     // The number of the last submission that is known to be done.
     std::uint64_t completed()
     {
+        check(vk::Result::eSuccess, "");
         while (!running_.empty()) {
-            auto result = vk::Result::eErrorDeviceLost;
-            try {
-                result = owner_->device->getFenceStatus(*running_.front().fence);
-            } catch (...) {
-                abandon();
-                throw;
-            }
-            if (result != vk::Result::eSuccess) break;
+            const auto status = static_cast<vk::Result>(
+              vkGetFenceStatus(*owner_->device, *running_.front().fence));
+            check(status, "vkGetFenceStatus");
+            if (status != vk::Result::eSuccess) break;
             retire();
         }
         return submitted_ - running_.size();
@@ -279,36 +297,34 @@ class Queue
     // Submit operations once, and return the number of the submission.
     std::uint64_t submit(Operations operations)
     {
-        completed();
+        make_room();
         if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
-        const auto commands = spare_.back();
-        commands->record(std::move(operations), timed);
+        // Commands that cannot be recorded or submitted are destroyed.
+        const auto commands = std::move(spare_.back());
         spare_.pop_back();
+        commands->record(std::move(operations), timed);
         return start(commands, true);
     }
     // Submit commands that may be submitted again, also while they run.
     std::uint64_t submit_again(std::shared_ptr<Commands> commands)
     {
-        completed();
+        make_room();
         return start(commands, false);
     }
-    // Wait for a submission, and all before it.
+    // Wait for a submission, and all before it. A signal handler of Python may end the wait by an
+    // exception; the work goes on.
     void wait(std::uint64_t number)
     {
         if (number > submitted_) number = submitted_;
-        while (submitted_ - running_.size() < number) {
+        while (completed() < number) {
             const auto fence = running_.front().fence;  // which is not reset while it is held here
             // Not py::gil_scoped_release: while Python exits, taking the lock again ends this thread,
             // which a destructor does not allow.
             const auto state = PyEval_SaveThread();
-            const auto result =
-              owner_->device->waitForFences(1, &*fence, VK_TRUE, UINT64_MAX);  // no throw
+            const auto result = await(*fence, SLICE);
             PyEval_RestoreThread(state);
-            if (result != vk::Result::eSuccess) {
-                abandon();
-                fail(result, "vkWaitForFences");
-            }
-            completed();
+            check(result, "vkWaitForFences");
+            if (PyErr_CheckSignals()) throw py::error_already_set();
         }
     }
     // The time that the device took for all that was submitted while it measured, since the last
@@ -321,6 +337,7 @@ class Queue
     }
 
   private:
+    static constexpr std::uint64_t SLICE = 50'000'000;  // nanoseconds between looks for signals
     using Fence = std::shared_ptr<vk::Fence>;
     struct Running
     {
@@ -336,17 +353,34 @@ class Queue
     std::vector<Fence> fences_;  // that have been signalled, or are new
     std::uint64_t submitted_ = 0;
     double nanoseconds_ = 0;
+    std::string lost_;  // the first failure after which nothing is known of the work
 
+    // Throw the failure of a command of Vulkan. Lack of memory aside, the device is lost then, and
+    // each call throws that failure again: drivers may report success for fences of a lost device.
+    void check(vk::Result result, const char* command)
+    {
+        if (result == vk::Result::eErrorOutOfHostMemory || result == vk::Result::eErrorOutOfDeviceMemory)
+            fail(result, command);
+        if (lost_.empty() && int(result) < 0)
+            lost_ = std::string(command) + ": " + vk::to_string(result);
+        if (!lost_.empty()) throw std::runtime_error(lost_);
+    }
+    vk::Result await(const vk::Fence& fence, std::uint64_t nanoseconds) const
+    {
+        return owner_->device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
+    }
+    // Wait until the device can have one more submission.
+    void make_room()
+    {
+        const auto running = submitted_ - completed();
+        if (running >= limit_) wait(submitted_ - running + 1);
+    }
     std::uint64_t start(const std::shared_ptr<Commands>& commands, bool once)
     {
-        if (running_.size() >= limit_) wait(submitted_ - running_.size() + 1);
         const auto fence = unused_fence();
-        try {
-            owner_->queue.submit(vk::SubmitInfo(0, nullptr, nullptr, 1, &commands->buffer), *fence);
-        } catch (...) {
-            if (once) recycle(commands);
-            throw;
-        }
+        const vk::SubmitInfo info(0, nullptr, nullptr, 1, &commands->buffer);
+        check(owner_->queue.submit(1, &info, *fence), "vkQueueSubmit");
+        commands->confirm();
         running_.push_back({ commands, fence, once });
         return ++submitted_;
     }
@@ -374,19 +408,11 @@ class Queue
     void retire()
     {
         const auto done = running_.front();
+        check(done.commands->add_time(nanoseconds_), "vkGetQueryPoolResults");
         running_.pop_front();
         fences_.push_back(done.fence);
-        nanoseconds_ += done.commands->nanoseconds().value_or(0);
-        if (done.once) recycle(done.commands);
-    }
-    void recycle(const std::shared_ptr<Commands>& commands)
-    {
-        commands->clear();
-        spare_.push_back(commands);
-    }
-    // The device is lost: nothing that is running will be done.
-    void abandon()
-    {
-        running_.clear();
+        if (!done.once) return;
+        done.commands->clear();
+        spare_.push_back(done.commands);
     }
 };

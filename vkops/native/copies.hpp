@@ -156,15 +156,15 @@ class LinearImage
     }
 
     // Give it the layout that copies need, when it is first used.
-    void record_layout(const vk::CommandBuffer& commands)
+    void record_layout(Commands& commands)
     {
-        if (std::exchange(has_layout_, true)) return;
+        if (commands.note(has_layout_)) return;
         using Access = vk::AccessFlagBits;
         const vk::ImageMemoryBarrier barrier(
           Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
           Access::eTransferRead | Access::eTransferWrite, vk::ImageLayout::ePreinitialized,
           GENERAL, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, { ASPECT, 0, 1, 0, 1 });
-        commands.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
+        commands.buffer.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
     }
 
     // The multiple of bytes that the driver's rows have; 0 if it has no such images, or if they
@@ -253,7 +253,7 @@ class OpCopyRectangles : public Operation
               layers, vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
               vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
     }
-    void prepare(Commands& commands) override { image_->record_layout(commands.buffer); }
+    void prepare(Commands& commands) override { image_->record_layout(commands); }
     void record(Commands& commands) override
     {
         prepare(commands);

@@ -7,6 +7,9 @@
 using Binding = std::pair<std::uint32_t, bool>;
 using Bindings = std::vector<std::vector<Binding>>;
 
+// The bytes that push constants take: Vulkan wants a multiple of 4.
+inline std::uint32_t push_size(std::size_t nbytes) { return std::uint32_t((nbytes + 3) / 4 * 4); }
+
 // A compute pipeline.
 class Pipeline
 {
@@ -24,7 +27,8 @@ class Pipeline
         vk::ShaderModule module;
         try {
             for (const auto& set : bindings) add_set(set);
-            const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0, push_nbytes);
+            const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0,
+                                              push_size(push_nbytes));
             const auto ranges = vk::ArrayProxyNoTemporaries(push_nbytes ? 1u : 0u, &range);
             layout = device_->createPipelineLayout({ {}, sets, ranges });
             module = device_->createShaderModule(
@@ -97,6 +101,7 @@ class OpDispatch : public Operation
       : pipeline_(pipeline), parts_(std::move(parts)), groups_(std::move(groups)),
         push_(std::move(push))
     {
+        push_.resize(push_size(push_.size()));
         std::size_t expected = 0;
         for (const auto& set : pipeline->bindings) expected += set.size();
         if (parts_.size() != expected)

@@ -251,6 +251,7 @@ void define_operations(py::module_ module)
     py::class_<Queue>(module, "Queue")
       .def(py::init<std::shared_ptr<Device>, std::size_t>(), "device"_a, "limit"_a)
       .def_readwrite("timed", &Queue::timed)
+      .def_readwrite("patience", &Queue::patience)
       .def_property_readonly("submitted", &Queue::submitted)
       .def_property_readonly("completed", &Queue::completed)
       .def("submit", &Queue::submit)
@@ -272,7 +273,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 6;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 7;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
     // by this function, when a device is opened.

@@ -44,7 +44,7 @@ def resolve(
             message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"
             raise BindingError(operator, path, message, "B-02")
     if not buffer.is_on(executor):
-        message = f"is {buffer!r}, must be on {executor.info.name!r}; tensor.to(device) copies it"
+        message = f"is {buffer!r}, must be on {executor.info.label}; tensor.to(device) copies it"
         raise BindingError(operator, path, message, "B-02")
     if buffer is binding:
         return Extent(buffer, 0, buffer.nbytes)

@@ -86,7 +86,7 @@ class OperatorDevice(ABC):
         return self.executor.features
 
     def __repr__(self) -> str:
-        return f"<vkops.Device {self.name!r} at feature level {self.feature_level}>"
+        return f"<vkops.Device {self.info.label} at feature level {self.feature_level}>"
 
     def shares_memory_with(self, other: OperatorDevice) -> bool:
         """Whether tensors of the two can be used together: whether they are of one adapter.

@@ -29,7 +29,7 @@ def check_features(executor: Executor, limit: Limits, shader: Shader) -> None:
     if shader.spirv_version > newest:
         missing.append("SPIR-V {}.{}".format(*shader.spirv_version))
     if missing:
-        message = f"needs {', '.join(missing)}, which {executor.info.name!r} does not have"
+        message = f"needs {', '.join(missing)}, which {executor.info.label} does not have"
         raise InvalidDescError(shader.name, "", message, "SH-02")
 
 
@@ -50,7 +50,7 @@ def check_limits(executor: Executor, limit: Limits, shader: Shader) -> None:
     ]
     for field, got, allowed in used:
         if got > allowed:
-            message = f"got {got}, must be {allowed} at most on {executor.info.name!r}"
+            message = f"got {got}, must be {allowed} at most on {executor.info.label}"
             raise InvalidDescError(shader.name, field, message, "SH-08")
 
 

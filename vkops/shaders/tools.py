@@ -12,7 +12,6 @@ from pathlib import Path
 from vkops import lavapipe
 from vkops.errors import ShaderCompileError, printable
 from vkops.system.processes import describe, run_limited
-from vkops.system.vulkan import how_to_install
 
 TIMEOUT_S = 30.0
 """A kernel compiles in a tenth of a second; a program that takes longer than this does not end."""
@@ -42,7 +41,7 @@ def find(program: str, package: str, variable: str | None = None) -> str:
         raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
     hint = f", or set {variable} to its path" if variable else ""
     raise ShaderCompileError(
-        f"{program} is not on PATH: install it ({how_to_install(package)}){hint}"
+        f"{program} is not on PATH: install it ({lavapipe.how_to_install(package)}){hint}"
     )
 
 

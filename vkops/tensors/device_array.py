@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import refuse
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.run import executor
 from vkops.gpu.run.buffer import Buffer, HostBuffer
@@ -77,7 +77,11 @@ class DeviceArray:
             if on_host is None:
                 on_host = not device.executor.fits(self._nbytes)
             size = -(-self._nbytes // 4) * 4  # see ``words``
-            self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
+            try:
+                self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
+            except OutOfDeviceMemoryError as error:
+                message = f"a tensor of shape {shape} and dtype {dtype}: {error}"
+                raise OutOfDeviceMemoryError(message) from error
 
     def _describe(self, device: OperatorDevice, shape: Ints, dtype: np.dtype[Any]) -> None:
         self._device = device

@@ -211,7 +211,7 @@ def describe(tensor: DeviceArray) -> str:
         values = _values(tensor, edge, 0 if not is_short else tensor.size)
     except CONVERSION_ERRORS:  # also a DeviceError
         values = "..."
-    details = [f"dtype={tensor.dtype}", f"device={tensor.device.name!r})"]
+    details = [f"dtype={tensor.dtype}", f"device={tensor.device.info.label})"]
     if not (tensor.size and is_short) or values == "...":
         details.insert(0, f"shape={tensor.shape}")
     end = ", ".join(details)

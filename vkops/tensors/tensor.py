@@ -171,7 +171,7 @@ class Tensor(DeviceArray):
 
     def __repr__(self) -> str:
         if self._buffer is None and self._lazy is None and self.size:
-            return f"<released vkops.Tensor {self.shape} {self.dtype} on {self.device.name!r}>"
+            return f"<released vkops.Tensor {self.shape} {self.dtype} on {self.device.info.label}>"
         return elements.describe(self)
 
     # -- memory ------------------------------------------------------------------------------------
@@ -894,10 +894,9 @@ DeviceLike: TypeAlias = Device | str | int | None
 """A device, or the adapter of one: an index, or part of its name; None if none is chosen."""
 
 
-@lru_cache(maxsize=1)
 def default_device() -> Device:
-    """The device used for NumPy arrays when none is given: opened once, of the best adapter."""
-    return _device_of(adapter.choose(None).index)
+    """The device used for NumPy arrays when none is given: that of the best adapter."""
+    return _opened(None)
 
 
 def as_device(name: str, device: Any) -> Device:
@@ -912,12 +911,21 @@ def as_device(name: str, device: Any) -> Device:
     if isinstance(device, bool) or not isinstance(device, (str, int)):
         kinds = "a Device, the index of an adapter, or part of its name"
         raise Place(name, "device", "B-02").wrong_kind(device, kinds)
-    return _device_of(adapter.choose(device).index)
+    return _opened(adapter.choose(device).index)
+
+
+def _opened(index: int | None) -> Device:
+    """The device of an adapter: opened once, and again when it was closed or lost."""
+    device = _device_of(index)
+    if device.executor.closed:
+        _device_of.cache_clear()
+        device = _device_of(index)
+    return device
 
 
 @lru_cache(maxsize=64)
-def _device_of(index: int) -> Device:
-    return Device(index)
+def _device_of(index: int | None) -> Device:
+    return _opened(adapter.choose(None).index) if index is None else Device(index)
 
 
 def undefined(name: str, shape: Any, dtype: Any, device: Device | None) -> Tensor:

@@ -6,6 +6,7 @@ import logging
 import operator
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -42,6 +43,11 @@ MEMORY_LIMIT = "VKOPS_MEMORY_LIMIT"
 
 Region tables and staging memory, some MiB in all, can come on top: without them nothing runs."""
 
+LIST_DRIVERS = "; `vkops devices` lists the drivers"
+"""The end of a message, which ``vkops devices`` leaves out."""
+
+_HOW_TO_INSTALL = lavapipe.how_to_install("mesa-vulkan-drivers")
+
 MINIMUM_INVOCATIONS = 128
 MINIMUM: dict[str, Any] = {"max_buffer": 1 << 27, "max_bindings": 4, "unified_memory": False}
 """The least values of maxStorageBufferRange and maxPerStageDescriptorStorageBuffers, and device
@@ -75,6 +81,13 @@ class DeviceInfo:
     (maxStorageBufferRange, maxMemoryAllocationSize)."""
     max_bindings: int
     """The most buffers of a shader (maxPerStageDescriptorStorageBuffers)."""
+    shares_name: bool = False
+    """Whether another adapter has the same name."""
+
+    @property
+    def label(self) -> str:
+        """The name as messages show it, with the index if another adapter has the same name."""
+        return f"{self.name!r} [{self.index}]" if self.shares_name else repr(self.name)
 
 
 def devices() -> list[DeviceInfo]:
@@ -86,7 +99,9 @@ def devices() -> list[DeviceInfo]:
     >>> [device.index for device in devices()][0]
     0
     """
-    return [_info(index, found) for index, found in enumerate(native_adapters())]
+    infos = [_info(index, found) for index, found in enumerate(native_adapters())]
+    names = Counter(info.name for info in infos)
+    return [replace(info, shares_name=True) if names[info.name] > 1 else info for info in infos]
 
 
 def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
@@ -100,12 +115,12 @@ def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
     if expected and not _is(info, expected):
         source = f" ({_EXPECT})" if expect is None else ""
         raise DeviceError(
-            f"{info.name!r} ({info.type}) would be used where {expected!r} is expected{source}"
+            f"{info.label} ({info.type}) would be used where {expected!r} is expected{source}"
         )
     adapter = _chosen() if adapter is None else adapter
     if adapter is None and not expected and info.type == "CPU":
         _warn_once(
-            f"no GPU was found: {info.name!r} is a CPU driver; to silence this message, pass an "
+            f"no GPU was found: {info.label} is a CPU driver; to silence this message, pass an "
             f"adapter (--adapter on the command line) or set {_EXPECT}=lavapipe"
         )
     return info
@@ -295,6 +310,7 @@ def native_adapters() -> tuple[Any, ...]:
 def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[Any, ...]:
     """Make an instance, and return its adapters; called by ``native_adapters``."""
     native = load_native()
+    loader_files.check()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
         with loader_files.packaged_driver():
@@ -303,32 +319,26 @@ def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[
         if not loader_files.manifests():
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
-            raise DeviceError(f"no Vulkan driver is installed ({_how_to_install()})") from error
-        raise DeviceError(
-            f"no Vulkan driver that works was found; `vkops devices` says more: {_result(error)}"
-        ) from error
+            raise DeviceError(f"no Vulkan driver is installed ({_HOW_TO_INSTALL})") from error
+        message = f"no Vulkan driver that works was found: {_result(error)}{LIST_DRIVERS}"
+        raise DeviceError(message) from error
     try:
         # The others first: those of the system are preferred to the packaged driver.
         adapters = tuple(sorted(instance.adapters(), key=_is_packaged))
     except NATIVE_ERRORS as error:
         raise DeviceError(
-            f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)})"
+            f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)}); "
+            f"one that needs none: {_HOW_TO_INSTALL}"
         ) from error
     if not adapters:
-        raise DeviceError(
-            "no Vulkan adapter: the loader works but no driver offers a device "
-            f"({_how_to_install()})"
-        )
+        message = "no Vulkan adapter: the loader works but no driver offers a device"
+        raise DeviceError(f"{message} ({_HOW_TO_INSTALL})")
     return adapters
 
 
 def _is_packaged(found: Any) -> bool:
     """Whether an adapter is that of vkops_lavapipe, or of the same version."""
     return bool(loader_files.packaged()) and f"Mesa {lavapipe.about().MESA}" in found.driver
-
-
-def _how_to_install() -> str:
-    return f"pip install 'vkops[lavapipe]', or {how_to_install('mesa-vulkan-drivers')}"
 
 
 def _result(error: Exception) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vkops import lavapipe
+from vkops.errors import DeviceError
 from vkops.system import vulkan
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
@@ -24,6 +25,17 @@ def manifests() -> list[Path]:
     if variable := chosen_by():
         return _expand(os.environ[variable])
     return [*_expand(os.environ.get(_ADDED, "")), *installed(), *packaged()]
+
+
+def check() -> None:
+    """Check the manifests that are read: the loader would wait for ever for a named pipe.
+
+    Raises:
+        DeviceError: one is not a regular file.
+    """
+    for path in manifests():
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise DeviceError(f"the driver's manifest {str(path)!r} is not a regular file")
 
 
 def installed() -> list[Path]:
@@ -70,7 +82,7 @@ def _listed(places: Iterable[Path]) -> list[Path]:
     """The manifests among some files, and those in folders."""
     found: list[Path] = []
     for place in places:
-        if place.is_dir():
+        if os.path.isdir(place):  # False also for names that are too long
             found += sorted(place.glob("*.json"))
         elif place.suffix == ".json":
             found.append(place)

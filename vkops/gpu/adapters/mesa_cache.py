@@ -20,17 +20,18 @@ MIN_FREE_BYTES = 16 << 20
 
 
 def disable_if_unsafe() -> None:
-    """Turn Mesa's cache off in this process if a full disk or other users could do harm with it.
+    """Turn Mesa's cache off in this process if it could do harm.
 
     Mesa 22.3 maps the index into memory, a file with holes: if the disk has no room for a page, the
     process ends (SIGBUS). Lavapipe runs the code that it finds in the cache: a folder that belongs
-    to another user, or that others may write to, is not used.
+    to another user, or that others may write to, is not used. Mesa would wait for ever for a named
+    pipe in the place of an entry.
     """
     folder = _folder()
     with suppress(OSError):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         full = psutil.disk_usage(str(existing)).free < MIN_FREE_BYTES
-        if full or not all(_is_private_or_absent(folder / name) for name in _NAMES):
+        if full or not all(_is_safe_or_absent(folder / name) for name in _NAMES):
             os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")
 
 
@@ -44,11 +45,21 @@ def _folder() -> Path:
     return Path(chosen or account_home() / ".cache").absolute()
 
 
-def _is_private_or_absent(folder: Path) -> bool:
+def _is_safe_or_absent(folder: Path) -> bool:
+    path = os.path.realpath(folder)
     try:
-        with private_folder(os.path.realpath(folder)):
-            return True
+        with private_folder(path):
+            return _has_only_files(path)
     except FileNotFoundError:
         return True
     except OSError:
         return False
+
+
+def _has_only_files(folder: str) -> bool:
+    """Whether there are only regular files in a folder and in the folders in it."""
+    with os.scandir(folder) as entries:
+        return all(
+            _has_only_files(entry.path) if entry.is_dir(follow_symlinks=False) else entry.is_file()
+            for entry in entries
+        )

@@ -30,7 +30,7 @@ def available() -> int:
     return int(min([memory.available, *available_in_groups(memory.total)])) - SPARE
 
 
-def require(nbytes: int) -> None:
+def require(nbytes: int, reason: str = "the host has no more memory available") -> None:
     """Check that the process may allocate ``nbytes`` bytes more: drivers crash where it may not.
 
     Raises:
@@ -39,9 +39,7 @@ def require(nbytes: int) -> None:
     try:
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
     except MemoryError as error:
-        raise OutOfDeviceMemoryError(
-            f"{nbytes} bytes: the host has no more memory available"
-        ) from error
+        raise OutOfDeviceMemoryError(f"{nbytes} bytes: {reason}") from error
 
 
 def take(nbytes: int) -> npt.NDArray[np.uint8]:

@@ -206,7 +206,7 @@ class Buffer(Resource):
         self.extents, self.allocation = made
 
     def __repr__(self) -> str:
-        return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.name!r}>"
+        return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.label}>"
 
     @property
     def visible(self) -> Bytes | None:

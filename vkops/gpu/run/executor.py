@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from threading import RLock
 
-from vkops.errors import OutOfDeviceMemoryError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent, slice_extents
 from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
@@ -186,10 +187,13 @@ class Executor:
 
     def close(self) -> None:
         """Release everything; memory that arrays still view is freed with them."""
-        if forks.state.forked or self.closed:
+        if forks.state.forked or self.memory.closed:
             return
-        with self.exclusive():
-            self.queue.settle()
+        # The device may be lost already, or be found to be lost here.
+        with self.queue.lock if self.closed else self.exclusive():
+            if not self.closed:
+                with suppress(DeviceError):
+                    self.queue.settle()
             self.closed = True
             self._staging = None
             self.memory.close()

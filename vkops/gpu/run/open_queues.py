@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,19 +22,20 @@ from vkops.system.processes import after_fork
 
 T = TypeVar("T")
 
-_Key = tuple[int, str, str | None]
+EXIT_SECONDS = 10.0
+"""How long the end of Python waits for work that still runs."""
 
 
 class _Process:
     """The queues of this process; forks and Python's end ignore the threads of their drivers."""
 
     def __init__(self) -> None:
-        self.by_adapter: WeakValueDictionary[_Key, Queue] = WeakValueDictionary()
+        self.opened: WeakValueDictionary[int, Queue] = WeakValueDictionary()
 
     @property
     def queues(self) -> list[Queue]:
         """The queues that are open."""
-        return living(self.by_adapter)
+        return living(self.opened)
 
     def release_empty_heaps(self) -> None:
         """Release the driver memory that no device needs at the moment.
@@ -53,9 +55,12 @@ class _Process:
             pythonapi.Py_IncRef(py_object(queue.kompute))
 
     def at_exit(self) -> None:
-        if not state.forked:
-            for queue in self.queues:
-                queue.finish()
+        for queue in self.queues:
+            if not (state.forked or queue.lost or queue.finish(EXIT_SECONDS)):
+                names = ", ".join(queue.pending_names) or "work"
+                logging.getLogger("vkops").warning(
+                    f"Python exits while {queue.info.label} still runs {names}: not waited for"
+                )
 
 
 process: _Process = _Process()
@@ -68,7 +73,7 @@ _opening = RLock()
 def open_queue(info: adapter.DeviceInfo) -> Queue:
     """Return the queue of an adapter: opened once, and again when nothing refers to it any more.
 
-    Another one is opened if Vulkan's layers have changed.
+    Another one is opened if it is lost, or if Vulkan's layers have changed.
 
     Raises:
         DeviceError: Kompute cannot open the adapter, or this process was forked.
@@ -77,9 +82,11 @@ def open_queue(info: adapter.DeviceInfo) -> Queue:
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
         key = info.index, info.name, os.environ.get(adapter.LAYERS)
-        queue = process.by_adapter.get(key)
-        if queue is None:
-            queue = process.by_adapter[key] = Queue(info)
+        for queue in process.queues:
+            if queue.key == key and not queue.lost:
+                return queue
+        queue = Queue(info, key)
+        process.opened[id(queue)] = queue
         return queue
 
 

@@ -62,6 +62,11 @@ class BackgroundTask:
             self._running.release()
 
     @property
+    def is_running(self) -> bool:
+        """Whether it has not ended."""
+        return self._running.locked()
+
+    @property
     def is_current(self) -> bool:
         """Whether the work itself is asking."""
         return get_ident() == self._thread

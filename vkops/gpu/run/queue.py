@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache, partial
 from threading import RLock, local
+from time import monotonic, sleep
 from typing import Any, NoReturn, Protocol
 from weakref import WeakSet, WeakValueDictionary, ref
 
@@ -19,7 +21,7 @@ from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, Kompute
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.heaps import Allocation, Heap, Memory, held_bytes, living
+from vkops.gpu.memory.heaps import FIRST_HEAP, Allocation, Heap, Memory, held_bytes, living
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.shaders import for_records, spirv
 
@@ -31,6 +33,9 @@ MAX_SHADERS = 64
 
 MAX_KEPT_COMMANDS = 256
 """Commands of repeated work that are kept: drivers limit how many pieces of memory there are."""
+
+THREAD_BYTES = 72 << 20
+"""Bytes of address space that a thread of a CPU driver takes: its stack, and a heap of glibc."""
 
 SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
@@ -81,7 +86,7 @@ class QueueUser(Protocol):
 
 
 class Queue:
-    """One VkDevice and its queue; made by ``open_queue``.
+    """One VkDevice and its queue; made by ``open_queue``, which finds it again by ``key``.
 
     Devices of one adapter can bind each other's memory, because it belongs to the same VkDevice.
     Vulkan wants a queue used by one thread at a time: work is submitted under ``lock``. Threads
@@ -90,13 +95,22 @@ class Queue:
     whether the device measures what is submitted.
     """
 
-    def __init__(self, info: adapter.DeviceInfo) -> None:
+    def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
         self.info: adapter.DeviceInfo = info
+        self.key: object = key
         self.lock: RLock = RLock()
         self.streams: list[BackgroundTask] = []
         self.users: WeakValueDictionary[int, QueueUser] = WeakValueDictionary()
+        self.lost: str = ""  # if the device is lost, what happened
         found = adapter.native_adapters()[info.index]
         self.validated: bool = adapter.under_validation()
+        if info.type == "CPU":
+            threads = 2 * adapter.threads() + 2
+            host_memory.require(
+                2 * FIRST_HEAP + threads * THREAD_BYTES,
+                f"opening {info.label} needs that much address space for its {threads} threads, "
+                "and limits of this process (ulimit -v) leave less; LP_NUM_THREADS=1 needs less",
+            )
         self.kompute: Kompute = Kompute(found, robust=not self.validated)
         self.native: Any = self.kompute.native
         self.wide: bool = "shaderInt64" in self.kompute.features and adapter.prefers_int64(info)
@@ -115,13 +129,13 @@ class Queue:
         """Check that this thread can use the queue now.
 
         Raises:
-            DeviceError: the user is closed, the device was opened before this process was forked
-                off, or it is in use by this very thread.
+            DeviceError: the user is closed, the device is lost or was opened before this process
+                was forked off, or it is in use by this very thread.
         """
         forks.check()
-        refuse_reentry(self.lock, "the device {!r} is in use", self.info.name)
+        refuse_reentry(self.lock, "the device {} is in use", self.info.label)
         if user is not None and user.closed:
-            raise DeviceError(f"the device {self.info.name!r} is closed")
+            raise DeviceError(self.lost or f"the device {self.info.label} is closed")
 
     def exclusive(self, user: QueueUser) -> RLock:
         """Return the lock to hold while memory is used; streams have ended.
@@ -333,11 +347,19 @@ class Queue:
         if isinstance(error, MemoryError):
             message = f"the driver has no memory for commands ({error})"
             raise OutOfDeviceMemoryError(message) from error
+        if not self.lost:
+            names = ", ".join(self.pending_names)
+            doing = f" while it ran {names}" if names else ""
+            self.lost = f"{self.info.label} failed{doing}: {error}; it must be opened again"
+        for user in living(self.users):
+            user.closed = True
+        raise DeviceError(self.lost) from error
+
+    @property
+    def pending_names(self) -> list[str]:
+        """The names of work that was submitted and not waited for."""
         pending = [name for number, name in list(self._names) if number > self._waited]
-        names = ", ".join(dict.fromkeys(filter(None, pending)))
-        doing = f" while it ran {names}" if names else ""
-        self._names.clear()
-        raise DeviceError(f"{self.info.name!r} failed{doing}: {error}") from error
+        return list(dict.fromkeys(filter(None, pending)))
 
     def settle(self) -> None:
         """Wait for all submissions."""
@@ -352,23 +374,35 @@ class Queue:
             if stream in self.streams:
                 self.streams.remove(stream)
 
-    def finish(self) -> None:
-        """Wait for everything."""
-        self.finish_streams()
-        self.settle()
+    def finish(self, seconds: float) -> bool:
+        """Wait for everything, for so many seconds or until an interrupt; return whether it ended.
+
+        If not, the work is left to the driver, and the device is never destroyed.
+        """
+        last, streams, until = self._submissions.submitted, [*self.streams], monotonic() + seconds
+        with suppress(KeyboardInterrupt):
+            while monotonic() < until:
+                if self.is_done(last) and not any(stream.is_running for stream in streams):
+                    return True
+                sleep(0.001)
+        self._submissions.patience = 0
+        return False
 
     # -- timestamps -------------------------------------------------------------------------------
 
     def measure(self, on: bool) -> None:
         """Have the device measure from now on; see ``take_time``."""
+        self.take_time()
         with self.lock:
-            self._submissions.take_nanoseconds()
             self._submissions.timed = self.measures = on
 
     def take_time(self) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
-        with self.lock:
-            found: float | None = self._submissions.take_nanoseconds()
+        try:
+            with self.lock:
+                found: float | None = self._submissions.take_nanoseconds()
+        except NATIVE_ERRORS as error:
+            self._refuse(error)
         return found / 1e6 if found else None
 
 

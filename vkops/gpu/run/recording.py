@@ -76,7 +76,7 @@ class RecordedProgram:
             if self._commands is not None or self._closed:
                 raise DeviceError("record: the program was recorded already, make another one")
             if queue.recording is not None:
-                raise DeviceError(f"record: {queue.info.name!r} is recording already")
+                raise DeviceError(f"record: {queue.info.label} is recording already")
         self._drop()  # what an interrupted block has left
         self._names = []
         if self._block() is None:
