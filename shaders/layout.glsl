@@ -4,6 +4,7 @@
 #endif
 const uint TURN = 8u;
 const uint ALL_WORDS = ~0u;
+const uint MAX_EXCHANGES = 32768u;
 const uint RECORDS = 1u;
 const uint RECORD_VECTORS = 16u;
 

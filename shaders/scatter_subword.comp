@@ -3,7 +3,9 @@
 // Copies of elements smaller than a word, UNIT = 1 or 2 bytes, to where indices say.
 //
 // Other elements of the word, and other values of the same element, may be written at the same
-// time: the word is exchanged only if it is what was read before.
+// time: the word is exchanged only if it is what was read before. An attempt fails only after the
+// store of another element, so MAX_EXCHANGES elements need no more attempts. Of more elements, a
+// dispatch stores those at one place in their words (WITHIN_WORD): the rest of a word stays the same.
 
 #define INDEXED
 #include "region.glsl"
@@ -16,19 +18,6 @@ layout(std430, binding = 2) buffer Target { uint target[]; };
 const uint BITS = UNIT * 8u;
 const uint PER_WORD = 32u / BITS;
 const uint MASK = (1u << BITS) - 1u;
-const uint MAX_EXCHANGES = 32768u;
-
-void store(uint to, uint bits) {
-    uint word = to / PER_WORD;
-    uint shift = to % PER_WORD * BITS;
-    uint present = target[word];
-    for (uint k = 0u; k < MAX_EXCHANGES; ++k) {
-        uint wanted = (present & ~(MASK << shift)) | (bits << shift);
-        uint found = atomicCompSwap(target[word], present, wanted);
-        if (found == present) return;
-        present = found;
-    }
-}
 
 uvec4 steps;
 uint step_position;
@@ -37,11 +26,31 @@ uint pattern;
 Indexing from;
 uint base;
 
+void store(uint to, uint bits) {
+    uint word = to / PER_WORD;
+    uint shift = to % PER_WORD * BITS;
+    uint others = ~(MASK << shift);
+    if (from.within.WITHIN_WORD != ALL_WORDS) {
+        uint whole = atomicOr(target[word], 0u);
+        atomicExchange(target[word], (whole & others) | (bits << shift));
+        return;
+    }
+    uint present = target[word];
+    for (uint k = 0u; k < MAX_EXCHANGES; ++k) {
+        uint wanted = (present & others) | (bits << shift);
+        uint found = atomicCompSwap(target[word], present, wanted);
+        if (found == present) return;
+        present = found;
+    }
+}
+
 void copy_row(Item item) {
+    uint place = from.within.WITHIN_WORD;
     for (uint i = 0u; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         uint moved;
         bool inside = find_moved(from, item.index, item.place, moved);
         uint to = item.dst + moved;
+        inside = inside && (place == ALL_WORDS || to % PER_WORD == place);
         if (inside && is_within(from.within, to - base)) {
             uint bits = (source[item.src / PER_WORD] >> (item.src % PER_WORD * BITS)) & MASK;
             if (constant) bits = pattern;

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from indexed_plans import indexed_case
 from kernel_plans import TUNINGS
 
+from vkops.gpu.kernels.layout import MAX_EXCHANGES
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import CopyPlan, Output, Read, View
@@ -41,10 +42,18 @@ def test_random_plans_through_staging(staged_device, seed):
     check(staged_device, indexed_case(seed))
 
 
-@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
-def test_of_several_values_for_an_element_one_remains_whole(device, element_size):
+@pytest.mark.parametrize(
+    ("element_size", "count", "dispatches"),
+    [
+        *[(size, 20_000, max(1, size // 4)) for size in (1, 2, 4, 8, 16)],
+        *[(size, MAX_EXCHANGES, 1) for size in (1, 2)],  # each may fail after all the others
+        *[(size, MAX_EXCHANGES + 1, 4 // size) for size in (1, 2)],  # none may fail
+    ],
+)
+def test_of_several_values_for_an_element_one_remains_whole(
+    device, element_size, count, dispatches
+):
     """Values whose bytes are all different: a mixture of two of them is none of them."""
-    count = 20_000
     random = np.random.default_rng(element_size)
     values = random.integers(0, 256, (count, 1), np.uint8).repeat(element_size, 1)
     places = random.integers(0, 7, count).astype(np.int32)
@@ -58,6 +67,7 @@ def test_of_several_values_for_an_element_one_remains_whole(device, element_size
     bound = EncodedPlan(plan, device.executor.tuning).bind(
         [buffer.extents for buffer in buffers[:2]], [buffers[2].extents]
     )
+    assert len(bound) == dispatches
     for _ in range(20):
         device.executor.run(bound)
         made = buffers[2].array().reshape(16, element_size)

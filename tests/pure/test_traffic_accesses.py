@@ -28,6 +28,7 @@ from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.model_dispatches import HostHeap, kernel_run
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.layout import LINE
+from vkops.gpu.run import encoded_plan
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, count
 from vkops.gpu.traffic.plans import ALIGNMENT, IndexValues
@@ -186,3 +187,14 @@ def test_rows_that_are_scattered(row, name):
     (step,) = case.desc.pipeline.steps
     stored = [np.ascontiguousarray(inputs[number]).view(np.uint8).ravel() for number in step.reads]
     assert name in check(step.plan, encoding.GPU, stored)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16"])
+@pytest.mark.parametrize("bound", [39, 40], ids=["several dispatches", "one dispatch"])
+def test_elements_below_a_word_that_are_scattered(monkeypatch, dtype, bound):
+    monkeypatch.setattr(encoded_plan, "MAX_EXCHANGES", bound)
+    case = case_of(dtype, ScatterRows(), (52, 1), (40, 1), (40, 1))
+    inputs = case.inputs(np.random.default_rng(0))
+    *_, step = case.desc.pipeline.steps
+    stored = [np.ascontiguousarray(inputs[number]).view(np.uint8).ravel() for number in step.reads]
+    assert f"scatter_any_{np.dtype(dtype).itemsize}" in check(step.plan, encoding.GPU, stored)

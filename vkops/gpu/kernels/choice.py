@@ -321,10 +321,8 @@ def _choose_indexed(boxes: Sequence[Box], size: int, by_word: bool) -> Kernel:
     indices = [box.region.indices for box in boxes if box.region.indices is not None]
     if any(len(i.terms) > 1 or i.within is not None for i in indices):
         return (GENERAL_GATHERS if gathers else GENERAL_SCATTERS)[size]
-    if by_word:
-        return SCATTERED_WORDS[size]
     if not gathers:
-        return SCATTERS.get(size) or GENERAL_SCATTERS[size]
+        return (SCATTERED_WORDS if by_word else SCATTERS).get(size) or GENERAL_SCATTERS[size]
     runs = [box.dims[0] for box in boxes]
     if size < VECTOR and all(run.dst == 1 and run.size * size >= VECTOR for run in runs):
         return GATHER_RUNS[size]

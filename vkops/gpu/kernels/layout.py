@@ -44,6 +44,10 @@ MAX_DIGITS = 10
 ALL_WORDS = 0xFFFFFFFF
 """Stands for the number of a word where whole elements are written."""
 
+MAX_EXCHANGES = 32768
+"""Elements smaller than a word that one dispatch scatters to any places: each of them may have to
+try again after each store of another one, and drivers end loops after 65,535 rounds."""
+
 
 class Header(NamedTuple):
     """The first vector of a table: the numbers of records and of items.
@@ -236,7 +240,8 @@ class RowAdvance(NamedTuple):
 class Within(NamedTuple):
     """The moved addresses whose elements are written: the first, and how many.
 
-    ``word`` is the word of each element that a scatter writes; ALL_WORDS if it writes all.
+    ``word`` is the word of each element that a scatter writes, or the place in their words of the
+    elements that it writes, if these are smaller; ALL_WORDS if it writes all.
     """
 
     first: int
@@ -324,6 +329,7 @@ def _declaration() -> Iterator[str]:
     yield "#endif"
     yield f"const uint TURN = {TURN}u;"
     yield "const uint ALL_WORDS = ~0u;"
+    yield f"const uint MAX_EXCHANGES = {MAX_EXCHANGES}u;"
     yield f"const uint RECORDS = {HEADER_WORDS // 4}u;"
     yield f"const uint RECORD_VECTORS = {RECORD_VECTORS}u;"
     for index, vectors in enumerate(RECORD):

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, pairwise
+from math import prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, facto
 from vkops.gpu.kernels.layout import (
     ALL_WORDS,
     HEADER_WORDS,
+    MAX_EXCHANGES,
     MAX_RECORDS,
     RECORD_WORDS,
     Head,
@@ -190,7 +192,8 @@ class EncodedPlan:
 class _Part(NamedTuple):
     """Regions of a plan that get a table of their own, by the numbers of their outputs.
 
-    ``word`` is the only word of each element that a scatter writes.
+    ``word`` is the only word of each element that a scatter writes, or the only place in their words
+    of the elements that it writes; see ``layout.Within``.
     """
 
     regions: Mapping[int, Sequence[Region]]
@@ -211,7 +214,8 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[_Part]:
     Regions with indices do. ``size`` is that of the elements before the plan was optimized. If they
     have several words and are scattered, each word is written by a dispatch of its own, only where
     the words before it are those of the same element. Otherwise a target that is written several
-    times could become a mixture of its values.
+    times could become a mixture of its values. Of many elements that are smaller than a word, each
+    dispatch writes those at one place in their words.
     """
     kinds: dict[str, dict[int, list[Region]]] = {}
     for number, region in plan.regions:
@@ -222,6 +226,10 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[_Part]:
         yield _Part(kinds["gather"])
     if "scatter" in kinds:
         words = size // 4
+        if plan.element_size < 4:
+            regions = chain.from_iterable(kinds["scatter"].values())
+            stores = sum([prod(region.sizes) for region in regions])
+            words = 4 // plan.element_size if stores > MAX_EXCHANGES else 1
         for word in range(words) if words > 1 else [ALL_WORDS]:
             yield _Part(kinds["scatter"], word)
 
