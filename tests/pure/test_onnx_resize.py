@@ -73,6 +73,22 @@ def test_nearest_is_what_the_reference_evaluator_makes(node):
     same(evaluate(proto, values)[0], expected)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_bounds_have_the_precision_that_the_reference_evaluator_has(dtype, count):
+    """Where a coordinate is near to the middle of two elements, each rounding of a sum counts."""
+    for size in (2, 4, 5):
+        data, scales = np.arange(size, dtype=np.float32), floats(count / size)
+        tenths = [(start / 10, end / 10) for start, end in np.ndindex(11, 11)]
+        for bounds in [*tenths, (0, 1 - 1e-10), (1e-10, 1)]:
+            roi = np.array(bounds, dtype)
+            attributes = {"coordinate_transformation_mode": "tf_crop_and_resize"}
+            attributes["nearest_mode"] = "floor" if bounds[1] > 0.95 else "round_prefer_floor"
+            proto, values = node_model("Resize", data, roi, scales, opset=19, **attributes)
+            (expected,) = ReferenceEvaluator(proto).run(None, values)
+            same(evaluate(proto, values)[0], expected)
+
+
 @pytest.mark.parametrize(("operator", "opset"), [("Resize", 10), ("Upsample", 9), ("Upsample", 7)])
 @pytest.mark.parametrize(
     ("scale", "chosen"), [(2, [0, 0, 1, 1, 2, 2, 3, 3]), (1.5, [0, 0, 1, 2, 2, 3]), (0.6, [0, 2])]

@@ -72,7 +72,8 @@ def resize(call: Call) -> list[LoweredTensor]:
         if count and not size:
             call.refuse("X", f"axis {axis} is empty, there is nothing to copy")
         start, chosen = 0, [Run(0, count, 0, 1)] if count else []
-        if count and (count != size or scale != 1 or bounds.get(axis, (0, 1)) != (0, 1)):
+        is_whole = np.allclose(bounds.get(axis, (0, 1)), (0, 1), rtol=1e-9, atol=0)  # ONNX's
+        if count and (count != size or scale != 1 or not is_whole):
             if count > MAX_RESAMPLED_SIZE:
                 message = f"would be resized to {count}, must be {MAX_RESAMPLED_SIZE} at most"
                 call.refuse("X", f"axis {axis} {message}")
@@ -131,7 +132,7 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
 def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
     """Return the first and the last coordinate of the region of interest, for each axis.
 
-    They are NumPy's numbers: the coordinates are computed with their precision.
+    They are NumPy's numbers: products with them have their precision, as in ONNX's reference.
     """
     roi = call.array("roi")
     if roi is None:
@@ -173,18 +174,18 @@ def _coordinates(
 ) -> Floats:
     """Return the coordinates in the input of the indices of the output, as ONNX's reference does.
 
-    It uses 64-bit floats, and ``width``, which may have a fraction, for the size of the output.
+    It uses 64-bit floats for all but products with ``bounds`` alone, and ``width``, which may have
+    a fraction, for the size of the output.
     """
     y = np.arange(count, dtype=np.float64)
     width = scale * size
     if bounds:
         start, end = bounds
-        along = (
-            (end - start) * (size - 1) / 2
-            if width == 1
-            else y * (end - start) * (size - 1) / (width - 1)
-        )
-        return np.broadcast_to(along + start * (size - 1), y.shape)
+        if width == 1:
+            along = np.full(count, (end - start) * (size - 1) / 2, np.float64)
+        else:
+            along = y * (end - start) * (size - 1) / (width - 1)
+        return along + start * (size - 1)
     match mode:
         case "align_corners":
             return np.zeros(count) if width == 1 else y * (size - 1) / (width - 1)
