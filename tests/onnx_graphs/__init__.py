@@ -9,7 +9,7 @@ and padding with 0 in float8e8m0, which has no 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -18,21 +18,17 @@ import numpy as np
 from onnx import IR_VERSION, ModelProto, checker, helper
 
 from onnx_graphs.arguments import GraphBuilder, has_axes
-from onnx_graphs.elements import elem_type, schema_of
+from onnx_graphs.elements import TYPES, elem_type, schema_of
 from onnx_graphs.nodes import ADD_NODE
 
 
 @dataclass
 class Case:
-    """A model, its inputs, and other inputs of the same shapes, without those that have a default.
-
-    ``used`` has each operator, its version, and the types of its first input and output.
-    """
+    """A model, its inputs, and other inputs of the same shapes, without those that have a default."""
 
     model: ModelProto
     inputs: dict[str, Any]
     others: dict[str, Any]
-    used: set[tuple[str, int, str]] = field(repr=False)
 
 
 @lru_cache(maxsize=2048)  # several tests run the same models
@@ -49,6 +45,17 @@ def random_model(seed: int) -> Case:
     return _case(graph)
 
 
+def model_with(operator: str, opset: int, dtype: np.dtype | None = None) -> Case:
+    """A small model with an operator; the type of its first input or output may be given."""
+    for seed in range(1000):
+        graph = GraphBuilder(Random(seed))
+        graph.opset, graph.wanted = opset, dtype
+        ADD_NODE[operator](graph, operator)
+        if (operator, None if dtype is None else TYPES[dtype]) in graph.used:
+            return _case(graph)
+    raise LookupError(f"no node of {operator} in opset {opset} has the type {dtype}")
+
+
 def _case(graph):
     outputs = [_info(graph, name, graph.chance(0.5)) for name in _outputs(graph)]
     opsets = [helper.make_opsetid("", graph.opset)]
@@ -62,7 +69,7 @@ def _case(graph):
     model = helper.make_model(proto, opset_imports=opsets, ir_version=ir_version)
     checker.check_model(model)
     given = {name: graph.values[name] for name in graph.defaults if graph.chance(0.3)}
-    return Case(model, {**graph.inputs, **given}, graph.others, graph.used)
+    return Case(model, {**graph.inputs, **given}, graph.others)
 
 
 def _outputs(graph):

@@ -39,13 +39,16 @@ class Graph:
         self.values = {"": None}
         self.sequences = {}  # their tensors' types
         self.known = {}  # tensors that may be computed with, in order
-        self.used = set()
+        self.used = set()  # each operator alone, and with the types of its first input and output
+        self.wanted = None  # the type to choose where it is possible
 
     def chance(self, probability):
         return self.rng.random() < probability
 
     def kind(self, dtypes):
         """Choose a type; types that only new versions list are chosen more often."""
+        if self.wanted is not None and self.wanted in dtypes:  # None equals float64
+            return self.wanted
         new = [dtype for dtype in dtypes if elem_type(dtype) > TensorProto.BFLOAT16]
         return self.rng.choice(new if new and self.chance(0.5) else dtypes)
 
@@ -161,9 +164,8 @@ class Graph:
             elif known:
                 self.known[name] = None
         self.nodes.append(node)
-        version = schema_of(operator, self.opset).since_version
-        for name in (*inputs[:1], names[0]):
-            self.used.add((operator, version, TYPES[self.dtype(name)]))
+        types = [TYPES[self.dtype(name)] for name in (*inputs[:1], names[0])]
+        self.used |= {(operator, used) for used in (None, *types)}
         return names[0] if count == 1 else names
 
     def dtypes(self, operator, output=False):

@@ -161,7 +161,7 @@ def reverse_sequence(g, operator):
 
 def one_hot(g, operator):
     depth = g.rng.randint(0 if g.chance(0.1) else 1, 6)
-    kind = g.rng.choice((*[np.dtype(np.int64)] * 4, *g.dtypes(operator)))
+    kind = g.kind([*[np.dtype(np.int64)] * 4, *g.dtypes(operator)])
     sizes = g.rng.choice(((), (1,), (4,), (2, 3), (0,), (3, 1, 2)))
     lowest = -depth - 2 if kind.kind != "u" and g.opset >= 11 else 0
     indices = [g.rng.randint(lowest, depth + 2) for _ in range(prod(sizes))]

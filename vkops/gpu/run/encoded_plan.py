@@ -192,8 +192,8 @@ class EncodedPlan:
 class _Part(NamedTuple):
     """Regions of a plan that get a table of their own, by the numbers of their outputs.
 
-    ``word`` is the only word of each element that a scatter writes, or the only place in their words
-    of the elements that it writes; see ``layout.Within``.
+    ``word`` is the only word of each element that a scatter writes, or the only place in a word
+    where it writes elements; see ``layout.Within``.
     """
 
     regions: Mapping[int, Sequence[Region]]

@@ -181,11 +181,11 @@ def _coordinates(
     width = scale * size
     if bounds:
         start, end = bounds
+        x: Floats = y * (end - start) * (size - 1) / (width - 1)
         if width == 1:
-            along = np.full(count, (end - start) * (size - 1) / 2, np.float64)
-        else:
-            along = y * (end - start) * (size - 1) / (width - 1)
-        return along + start * (size - 1)
+            x[:] = (end - start) * (size - 1) / 2
+        x += start * (size - 1)
+        return x
     match mode:
         case "align_corners":
             return np.zeros(count) if width == 1 else y * (size - 1) / (width - 1)
