@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import usual_shaders
+from shader_children import ABORTS, DriverAbortedError, run_shaders
 from shader_programs import COUNT, FLOAT, SIGNED, UNSIGNED, Generator
 
 from vkops import shaders
@@ -20,15 +21,25 @@ WORDS = pytest.param(("uint", "int"), id="32 bits")
 
 @pytest.mark.parametrize("also", [ALL, WORDS])
 @pytest.mark.parametrize("first", range(0, 40, 8))
-def test_random_programs(any_device, first, also):
+@pytest.mark.parametrize("staged", [False, True], ids=["direct", "staged"])
+def test_random_programs(adapter, device, staged, first, also, tmp_path):
     """All integers and floats are the same, bit by bit, except for the sign of zero."""
-    for seed in range(first, first + 8):
-        text = Generator(seed, also).program()
-        source = np.random.default_rng(seed).integers(0, 2**32, N, dtype=np.uint32)
-        on_device = any_device.compile_shader(text)(source, threads=N, out=N * COUNT).numpy()
+    seeds = range(first, first + 8)
+    texts = [Generator(seed, also).program() for seed in seeds]
+    for text in texts:
+        device.compile_shader(text)  # the driver compiles it when it runs
+    sources = [np.random.default_rng(seed).integers(0, 2**32, N, dtype=np.uint32) for seed in seeds]
+    on_device = run_shaders(
+        adapter, texts, sources, threads=N, words=N * COUNT, staged=staged, folder=tmp_path
+    )
+    for seed, text, source, result in zip(seeds, texts, sources, on_device, strict=True):
         report = check(text, {"Source": source, "Target": 4 * N * COUNT}, threads=N)
         assert report.ok, str(report)
-        results = [each.reshape(N, COUNT).copy() for each in (on_device, report.buffers["Target"])]
+        if isinstance(result, DriverAbortedError):
+            (driver,) = {ABORTS.get(line) for line in str(result).splitlines()} - {None}
+            assert driver in adapter.name
+            continue
+        results = [each.reshape(N, COUNT).copy() for each in (result, report.buffers["Target"])]
         for each in results:
             each[:, FLOAT][each[:, FLOAT] == 1 << 31] = 0
         np.testing.assert_array_equal(*results, err_msg=f"seed {seed}")
