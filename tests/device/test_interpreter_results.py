@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import shader_children
 import usual_shaders
 from shader_children import ABORTS, DriverAbortedError, run_shaders
 from shader_programs import COUNT, FLOAT, SIGNED, UNSIGNED, Generator
@@ -43,6 +44,40 @@ def test_random_programs(adapter, device, staged, first, also, tmp_path):
         for each in results:
             each[:, FLOAT][each[:, FLOAT] == 1 << 31] = 0
         np.testing.assert_array_equal(*results, err_msg=f"seed {seed}")
+
+
+ABORTING = """
+import os, sys
+sys.path.insert(0, FOLDER)
+import shader_children
+load = shader_children.np.load
+def load_or_abort(path):
+    if path.stem == "1":
+        os.write(2, b"the driver says why")
+        os.abort()
+    return load(path)
+shader_children.np.load = load_or_abort
+shader_children.main(*sys.argv[1:])
+"""
+
+
+def test_a_driver_that_ends_its_process_does_not_end_the_tests(adapter, tmp_path, monkeypatch):
+    """The program that stands for the driver ends at the second of three shaders."""
+    text = """#version 450
+        layout(local_size_x = 64) in;
+        layout(binding = 0) readonly buffer Source { uint source[]; };
+        layout(binding = 1) buffer Target { uint target[]; };
+        void main() { target[gl_LocalInvocationIndex] = source[gl_LocalInvocationIndex] + 1u; }"""
+    program = tmp_path / "aborting.py"
+    program.write_text(ABORTING.replace("FOLDER", repr(str(shader_children.PROGRAM.parent))))
+    monkeypatch.setattr(shader_children, "PROGRAM", program)
+    sources = [np.full(N, n, np.uint32) for n in range(3)]
+    first, second, third = run_shaders(
+        adapter, [text] * 3, sources, threads=N, words=N, staged=False, folder=tmp_path
+    )
+    assert (first == 1).all()
+    assert str(second) == "the driver says why"
+    assert (third == 3).all()
 
 
 EXACT = ("reduction", "scan_with_two_arrays", "scan_with_a_tree", "histogram", "tiled_product", "transpose_by_tiles",
