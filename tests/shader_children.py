@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-ABORTS = {"LLVM ERROR: Cannot emit physreg copy instruction": "LLVM 19"}
+ABORTS = {"LLVM ERROR: Cannot emit physreg copy instruction": "llvmpipe"}
 """What drivers print that end the process (docs/systems.md), and a part of their names."""
 
 PROGRAM = Path(__file__)

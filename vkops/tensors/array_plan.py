@@ -100,9 +100,12 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
             if arguments not in self and made.kilobytes <= MAX_KILOBYTES:
                 self[arguments] = made
                 self._kilobytes += made.kilobytes
-                while self._kilobytes > MAX_KILOBYTES:
-                    self._kilobytes -= self.pop(next(iter(self))).kilobytes
+                self._remove_oldest()  # a loop here could keep the lock (test_locks.py)
         return made
+
+    def _remove_oldest(self) -> None:
+        while self._kilobytes > MAX_KILOBYTES:
+            self._kilobytes -= self.pop(next(iter(self))).kilobytes
 
 
 def window(view: View, itemsize: int) -> ArrayPlan:
