@@ -8,7 +8,7 @@ layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
 layout(push_constant) uniform Push { uint factor; };
 
 void main() {
-    uint i = gl_GlobalInvocationID.x;
-    if (i >= source.length() || i >= target.length()) return;
-    target[i] = factor * source[i] + OFFSET;
+    uint count = min(source.length(), target.length());
+    for (uint i = gl_GlobalInvocationID.x; i < count; i += gl_NumWorkGroups.x * gl_WorkGroupSize.x)
+        target[i] = factor * source[i] + OFFSET;
 }

@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from threading import RLock
     from types import ModuleType
 
@@ -194,6 +195,7 @@ MAX_MESSAGE_CHARACTERS = 2000
 
 _LINE_BREAK = re.compile(r"\s*[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*")
 _SHOWN_CHARACTERS = 60
+_MAX_SUGGESTION_CHARACTERS = 60
 _END_CHARACTERS = 500  # of a message that is cut: the reason and the rule are at its end
 
 
@@ -240,3 +242,18 @@ def show(value: object) -> str:
     except ValueError:  # it holds an integer of more than some thousand digits
         return f"a value of type {type(value).__name__}"
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def did_you_mean(name: object, known: Iterable[str], quote: Callable[[str], str] = show) -> str:
+    """Ask for the known name that is nearest, upper and lower case being the same; "" for none.
+
+    >>> did_you_mean("colour", ["Color", "size"])
+    "; did you mean 'Color'?"
+    """
+    from difflib import get_close_matches  # only errors need it
+
+    if not isinstance(name, str) or not 0 < len(name) <= _MAX_SUGGESTION_CHARACTERS:
+        return ""
+    names = {each.casefold(): each for each in sorted(known)}
+    near = get_close_matches(name.casefold(), names, n=1)
+    return f"; did you mean {quote(names[near[0]])}?" if near else ""

@@ -206,7 +206,7 @@ X, OUT, PUSH = ["--bind", "x.npy"], ["--out", "float32:4"], ["--push", "1,0"]
         ([*X, *PUSH], 1, "SH-04"),
         ([*OUT, *PUSH], 1, "SH-04"),
         ([*X, *X, *OUT, *PUSH], 1, "got 3 buffers, must be one for each block at most"),
-        (["--bind", "Nothing:x.npy", *OUT, *PUSH], 1, "'Nothing' is not a block, or has a buffer already"),
+        (["--bind", "Nothing:x.npy", *OUT, *PUSH], 1, "'Nothing' is not a block; the blocks are "),
         (["--bind", "none.npy", *OUT, *PUSH], 1, "none.npy: cannot be read: No such file"),
         (["--bind", "a.comp", *OUT, *PUSH], 1, "a.comp: is not a .npy or .npz file"),
         (["--bind", ".", *OUT, *PUSH], 1, ".: cannot be read"),

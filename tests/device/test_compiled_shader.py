@@ -170,6 +170,68 @@ def test_blocks_of_one_binding_share_a_buffer(any_device, name):
     assert words(x) == [5, 6]
 
 
+NAMES = """layout(local_size_x = 4) in;
+layout(std430, binding = 0) readonly buffer B { float x[]; };
+layout(std430, binding = 0) readonly buffer BV4 { vec4 x4[]; } vectors;
+layout(std430, binding = 1) buffer Y { float y[]; };
+layout(std430, binding = 2) buffer Unused { float unused[]; };
+layout(push_constant) uniform Push { float pass, groups, self, Unused; } push;
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    y[i] = 1000 * push.pass + 100 * push.groups + 10 * push.self + push.Unused + x[i];
+}"""
+CONSTANTS = {"pass_": 1, "groups_": 2, "self": 3, "Unused": 4}
+
+
+@pytest.mark.parametrize("name", ["B", "BV4", "vectors", "0"])
+def test_a_name_stands_for_its_binding(device, name):
+    """Also that of a block which the shader does not use."""
+    shader, x = compiled(device, NAMES), device.tensor(np.arange(4, dtype=np.float32))
+    expected = [1234, 1235, 1236, 1237]
+    assert shader(**{name: x}, out={"Y": name}, threads=4, **CONSTANTS).tolist() == expected
+    y = device.empty(4, np.float32)
+    shader.dispatch({name: x, 1: y}, 1, [1, 2, 3, 4])
+    assert y.tolist() == expected
+
+
+def test_names_that_python_or_a_call_uses(device):
+    shader, x = compiled(device, NAMES), device.tensor(np.zeros(4, np.float32))
+    constants = {"pass": 1, "self_": 3, "groups_": 2, "Unused": 4}
+    assert shader(x, out=4, threads=4, **constants).tolist() == [1234] * 4
+    assert shader(B_=x, out={"Y": 4}, groups=1, **constants).tolist() == [1234] * 4
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {**CONSTANTS, "pass": 2}, {**CONSTANTS, "passs": 2}, {**CONSTANTS, "y": 2}, {**CONSTANTS, "Bv4": 1.0},
+        {**CONSTANTS, "B": 1.0, "BV4": 1.0}, {**CONSTANTS, "B": 1.0, "B_": 1.0},
+    ],
+)  # fmt: skip
+def test_names_that_are_wrong(device, named, message):
+    shader, y = compiled(device, NAMES), device.empty(4, np.float32)
+    message(fault(lambda: shader(1.0, y, groups=1, **named), BindingError), "x ", "[SH-04]")
+
+
+def test_a_name_that_the_call_takes_is_missed(device, message):
+    shader, x = compiled(device, NAMES), device.tensor(np.zeros(4, np.float32))
+    constants = {"pass_": 1, "self": 1, "Unused": 1}
+    message(fault(lambda: shader(x, x, groups=1, **constants)), "x ", "groups", "[SH-09]")
+
+
+@pytest.mark.parametrize(
+    "blocks", [{"Z": 3}, {"Bv4": None}, {"vector": 1.0}, {"Unused": 3, "pass": 1}]
+)
+def test_a_block_that_does_not_exist_is_named_before_its_value(device, blocks, message):
+    shader = compiled(device, NAMES)
+    message(
+        fault(lambda: shader.dispatch(blocks, 1), BindingError),
+        "x ",
+        "there is no such block",
+        "[SH-04]",
+    )
+
+
 def test_no_blocks_at_all(device):
     compiled(device, "void main() {}").dispatch({})
     shader, x = compiled(device, "void main() {}"), device.buffer(4)
@@ -443,6 +505,29 @@ def test_workgroups_above_the_limits(device):
     most = limit.max_compute_work_group_invocations
     assert fault(lambda: compiled(device, text, constants={0: x, 1: y})) == (
         f"x invocations of a workgroup: got {x * y}, must be {most} at most on {name} [SH-08]"
+    )
+
+
+def test_threads_above_the_limits(device, message):
+    shader, x = compiled(device, ADD), filled(device, [0] * 4)
+    most = limits(device.info.index).max_compute_work_group_count
+    for axis, size in enumerate((4, 1, 1)):
+        threads = [1] * 3
+        threads[axis] = most[axis] * size + 1
+        text = fault(lambda: shader(x, x, n=1, threads=threads))  # noqa: B023
+        assert text.startswith(
+            f"x threads[{axis}]: got {threads[axis]}, must be 1 to {most[axis] * size}"
+        )
+    limit, count = most[0] * 4, most[0] * 4 + 1
+    text = fault(lambda: shader(x, x, n=1, threads=count))
+    message(
+        text,
+        "x threads[0]: ",
+        "loop over the grid",
+        "[SH-07]",
+        limit=limit,
+        count=count,
+        most=most[0],
     )
 
 

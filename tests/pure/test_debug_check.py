@@ -273,3 +273,18 @@ def test_wrong_arguments(command, message):
         got, out, err = command(*arguments)
         assert (got, out) == (status, ""), err
         message(err.strip())
+
+
+def test_results_have_all_names_of_a_block():
+    text = """#version 450
+    layout(std430, binding = 3) buffer Data { uint data[]; } own;
+    layout(std430, binding = 3) buffer Vectors { uvec4 vectors[]; };
+    layout(binding = 4) uniform Other { uint other; };
+    void main() { own.data[0] += other; }"""
+    for name in ("3", "Data", "own", "Vectors"):
+        report = check(text, {name: np.arange(4, dtype=np.uint32), "Other": [7]})
+        assert list(report.buffers) == ["Data"]
+        assert report.buffers[name].tolist() == [7, 1, 2, 3]
+    for name in ("data", "4", "Other", ""):
+        with pytest.raises(KeyError):
+            report.buffers[name]

@@ -63,6 +63,7 @@ def test_matrices_are_indexed_as_in_the_shader():
         ('#include "no.hlsl"', "Add", "x:1"),
         ("AppendStructuredBuffer<uint> l; [numthreads(1,1,1)] void Add() { l.Append(1); }", "Add", "x l@count [SH-01]"),
         ("RWBuffer<float> t; [numthreads(1,1,1)] void Add() { t[0] = 1; }", "Add", "x t [SH-01]"),
+        ("RWTexture2D<float> t; [numthreads(1,1,1)] void Add() { t[uint2(0, 0)] = 1; }", "Add", "x t [SH-01]"),
     ],
 )  # fmt: skip
 def test_errors(text, entry, said, message):

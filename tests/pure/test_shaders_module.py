@@ -111,8 +111,8 @@ def test_names_and_access_of_blocks(target_env):
         (8, "E", "e", "storage", False),
     ]
     assert [b.point for b in found] == ["B", "C", "A", "F", "D", "E"]
-    assert all(found[2].is_called(name) for name in ("A", "in_", "4"))
-    assert not found[0].is_called("")
+    assert all(name in found[2].names for name in ("A", "in_", "4"))
+    assert "" not in found[0].names
 
 
 def test_stripped_blocks_are_called_by_their_bindings():
@@ -157,7 +157,7 @@ def test_blocks_of_one_struct_go_by_their_own_names():
     """Compilers of HLSL make them: the name of the struct is the name of none of them."""
     found = declared(Module.read(assembled(ONE_STRUCT)))
     assert [(b.point, b.binding) for b in found] == [("In", 0), ("Out", 1)]
-    assert not any(b.is_called("type.RWStructuredBuffer.uint") for b in found)
+    assert not any("type.RWStructuredBuffer.uint" in b.names for b in found)
 
 
 @pytest.mark.parametrize(

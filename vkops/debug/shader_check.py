@@ -47,7 +47,7 @@ class Report:
     Attributes:
         name: the name of the shader.
         findings: the faults, by their lines.
-        buffers: what the storage blocks hold after the run, by their names.
+        buffers: what the storage blocks hold after the run, by their names or bindings.
         printed: the texts of debugPrintfEXT, each with the invocation.
         instructions: how many were executed, for each invocation.
     """
@@ -117,6 +117,18 @@ def check(
     """
     given = groups, threads, push, subgroup_size, floats, max_iterations
     return Case.of(shader, buffers, *given, **settings).check()
+
+
+class _Results(dict[str, Any]):
+    """Arrays by the names of blocks, which their other names and their bindings find, too."""
+
+    shader: shaders.Shader
+
+    def __missing__(self, name: str) -> npt.NDArray[Any]:
+        block = self.shader.block(name)
+        if block is None or block.point not in self:
+            raise KeyError(name)
+        return self[block.point]  # type: ignore[no-any-return]
 
 
 _Outcome = tuple[Run, dict[tuple[int, int], Memory]]
@@ -234,11 +246,13 @@ class Case:
 
     def results(self, memory: Mapping[tuple[int, int], Memory]) -> dict[str, npt.NDArray[Any]]:
         """Return what storage blocks hold, by their names."""
-        return {
-            block.point: results_of(block, memory[block.place])
+        results = _Results(
+            (block.point, results_of(block, memory[block.place]))
             for block in self.shader.blocks
             if block.kind == "storage"
-        }
+        )
+        results.shader = self.shader
+        return results
 
     def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
         """Report the first element that differs, unless a fault that is known may be the reason."""
@@ -338,17 +352,15 @@ def _given(
     found: dict[tuple[int, int], Buffer] = {}
     sizes = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
-    for point, given in buffers.items():
-        value = given
-        block = shader.block(point)
-        if block is not None and block.kind == "uniform" and not isinstance(value, np.ndarray):
+    for point, block in shader.named(buffers).items():
+        value = given = buffers[point]
+        if block.kind == "uniform" and not isinstance(value, np.ndarray):
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
             stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
         nbytes = value if isinstance(value, int) else value.size
         sizes[point] = Extent(point, 0, nbytes), nbytes
-        if block is not None:
-            found[block.place] = value
+        found[block.place] = value
     for place, blocks in shader.places.items():
         if place not in found:  # it gets a buffer that fits
             step = max(block.scalar_nbytes for block in blocks)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, TypeVar
 
 import rapidjson
 
-from vkops.errors import ModelError
+from vkops.errors import ModelError, did_you_mean
 from vkops.system.files import open_regular
 
 # The Python objects of such a text take a few GiB; tensors belong in .npy or raw files.
@@ -39,7 +38,6 @@ _TOKENS = re.compile(
 )
 _PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$-]*", re.ASCII)
 _COMMENT_PREFIXES = ("$", "_", "#", "/")  # of the names of members that are comments
-_MAX_SUGGESTION_CHARACTERS = 60
 
 EnumT = TypeVar("EnumT", bound=Enum)
 _T = TypeVar("_T")
@@ -126,7 +124,9 @@ class Node:
             known = self.source.fields[id(self.value)]
             for name, value in self.object().items():
                 if name not in known and not name.startswith(_COMMENT_PREFIXES):
-                    self[name].warn(f"unknown field; {_suggestion(name, known)}")
+                    listed = f"; the fields here are {', '.join(sorted(known))}"
+                    near = did_you_mean(name, known, quote) or listed
+                    self[name].warn(f"unknown field{near}")
                 elif isinstance(value, dict | list):
                     self[name].warn_of_unknown_fields()
 
@@ -201,15 +201,6 @@ class Node:
 @lru_cache(maxsize=256)  # the same few sets for millions of objects
 def _union(fields: frozenset[str], more: tuple[str, ...]) -> frozenset[str]:
     return fields.union(more)
-
-
-def _suggestion(name: str, known: Iterable[str]) -> str:
-    """Return which field was probably meant, or else which fields there are."""
-    if len(name) <= _MAX_SUGGESTION_CHARACTERS:
-        names = {field.casefold(): field for field in sorted(known)}
-        for close in get_close_matches(name.casefold(), names, n=1):
-            return f"did you mean {quote(names[close])}?"
-    return f"the fields here are {', '.join(sorted(known))}"
 
 
 def quote(text: str, max_characters: int = 60) -> str:

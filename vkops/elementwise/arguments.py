@@ -105,7 +105,8 @@ def converted(name: str, operand: Operand) -> Any:
     except OverflowError:
         fits = False
     if not fits:
-        message = f"got {show(value)}, must be a number that {dtype} can hold"
+        limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        message = f"got {show(value)}, must be {dtype}, from {limits.min} to {limits.max}"
         raise InvalidDescOverflowError(name, field, message, "EW-05")
     return made
 

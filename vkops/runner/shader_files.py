@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops.errors import ModelError, OutOfDeviceMemoryError
+from vkops.errors import ModelError, OutOfDeviceMemoryError, did_you_mean
 from vkops.plan.rounding import round_up
 from vkops.runner import array_files
 from vkops.runner.dispatch_timing import RunOptions, run_timed
@@ -87,10 +87,11 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
         block = shader.block(name) if name else next(free, None)
         if block is None or block.point in arrays:
             blocks = ", ".join(b.point for b in shader.blocks) or "none"
-            what = f"got {len(entries)} buffers, must be one for each block at most"
+            what, near = f"got {len(entries)} buffers, must be one for each block at most", ""
             if name:
-                what = f"{name!r} is not a block, or has a buffer already"
-            raise ModelError(f"{shader.name}: {what}; the blocks are {blocks}")
+                what = f"{name!r} {'has a buffer already' if block else 'is not a block'}"
+                near = did_you_mean(name, [n for each in shader.blocks for n in each.names])
+            raise ModelError(f"{shader.name}: {what}; the blocks are {blocks}{near}")
         if array.dtype.kind not in _NUMBER_KINDS:
             raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")
         if not array.size:

@@ -126,8 +126,8 @@ class CompiledShader:
     ... layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
     ... layout(push_constant) uniform Push { uint factor; };
     ... void main() {
-    ...     uint i = gl_GlobalInvocationID.x;
-    ...     if (i < source.length()) target[i] = factor * source[i];
+    ...     uint i = gl_GlobalInvocationID.x, step = gl_NumWorkGroups.x * gl_WorkGroupSize.x;
+    ...     for (; i < source.length(); i += step) target[i] = factor * source[i];
     ... }'''
     >>> device = Device()
     >>> shader = device.compile_shader(text)
@@ -167,6 +167,7 @@ class CompiledShader:
 
     def __call__(
         self,
+        /,
         *buffers: Any,
         groups: Counts | None = None,
         threads: int | Sequence[int] | None = None,
@@ -189,7 +190,7 @@ class CompiledShader:
                 For several outputs, a list of these in the order of their blocks, or a mapping from
                 the names of blocks. Elements that the shader does not write are undefined.
             named: buffers by the names of blocks or their instances, and push constants by their
-                names. Those with the name of an argument above can only be given to ``dispatch``.
+                names. A name that Python or this call uses gets an underscore: ``pass_=1, out_=2``.
 
         Returns:
             None, or with ``out`` the output, or a tuple of several in the order of ``out``.
@@ -199,26 +200,20 @@ class CompiledShader:
             InvalidDescError: wrong numbers of workgroups (SH-07) or values (SH-09).
             OutOfDeviceMemoryError: the device has no room for outputs, or for copies of views.
         """
-        bound: dict[str, Any] = {}
-        pushed: dict[str, Any] = {}
-        for name, value in named.items():
-            if self.shader.block(name) is not None:
-                bound[name] = value
-            elif not self.shader.ignores(name):
-                pushed[name] = value
-        self._check_names(pushed)
-        specs = self._named_specs(out, bound) if isinstance(out, Mapping) else {}
-        bound.update(self.shader.by_position(buffers, [*bound, *specs]))
-        if out is not None and not isinstance(out, Mapping):
-            specs = self._specs(out, self.shader.free(bound))
+        bound, pushed = self.shader.keywords(named)
+        named_outputs = out if isinstance(out, Mapping) else ()
+        bound |= self.shader.by_position(buffers, [*bound, *named_outputs])
+        specs = {} if out is None else self._specs(out, self.shader.free(bound))
+        blocks = self.shader.named([*bound, *specs])
         counts = self._counts(groups, threads)
-        made = {point: self._made(point, spec, bound) for point, spec in specs.items()}
+        made = {point: self._made(point, blocks, spec, bound) for point, spec in specs.items()}
         if counts is not None:
-            sent = {
-                point: self._sent(point, value) if isinstance(value, np.ndarray) else value
+            bound |= {
+                point: self._sent(point, blocks[point], value)
                 for point, value in bound.items()
+                if isinstance(value, np.ndarray) and point in blocks
             }
-            self._bind({**sent, **made}, counts, pushed).dispatch()
+            self._bind(blocks, {**bound, **made}, counts, pushed).dispatch()
         else:
             self._executor.check()
         results = tuple(made.values())
@@ -270,27 +265,31 @@ class CompiledShader:
         counts = self._counts(groups, threads)
         if counts is None:
             return BoundShader(self._executor, self.name, (), (), ())
-        return self._bind(bound, counts, push_constants)
+        return self._bind(self.shader.named(bound), bound, counts, push_constants)
 
     def _bind(
-        self, bound: Mapping[str, Any], counts: Groups | Elements, push_constants: Any
+        self,
+        blocks: Mapping[str, Block],
+        bound: Mapping[str, Any],
+        counts: Groups | Elements,
+        push_constants: Any,
     ) -> BoundShader:
         """Check all bindings, and bind them."""
         executor = self._executor
-        memory = [*map(self._memory, bound, bound.values())]
-        views = (*bound, *map(_kind, memory))
+        memory = [self._memory(point, block, bound[point]) for point, block in blocks.items()]
+        views = (*blocks, *map(_kind, memory))
         layout = self._layouts.get(views)
         if layout is None:
             if len(self._layouts) >= _MAX_LAYOUTS:
                 self._layouts.clear()
-            layout = self._layouts[views] = self._layout(bound, memory)
+            layout = self._layouts[views] = self._layout(blocks, memory)
         push = self.shader.pack(push_constants)
         kept: list[Buffer] = []
         on_host: list[HostCopy] = []
         before: list[Work] = []
         after: list[Work] = []
         extents: list[Part] = []
-        copies = self._copies(bound, memory, layout) if layout.copied else {}
+        copies = self._copies([*blocks], memory, layout) if layout.copied else {}
         for number, (own, place) in enumerate(zip(memory, layout.places, strict=True)):
             if isinstance(own, bytes) or place is None:
                 extents.append(own)  # type: ignore[arg-type]
@@ -324,17 +323,13 @@ class CompiledShader:
         work = [*before, dispatch, *after]
         return BoundShader(executor, self.name, work, reads, writes, on_host)
 
-    def _layout(self, bound: Mapping[str, Any], memory: Sequence[Elements | bytes]) -> _Layout:
+    def _layout(self, blocks: Mapping[str, Block], memory: Sequence[Elements | bytes]) -> _Layout:
         """Check types and sizes, and decide what is bound where it is."""
-        points = [*bound]
-        blocks = [self.shader.block(point) for point in points]
-        for point, block, own in zip(points, blocks, memory, strict=True):
-            if block is not None and isinstance(own, Elements):
-                self._check_elements(point, self.shader.places[block.place], own)
-        # The resource of each extent is the number of the binding here.
-        sizes = {
-            point: _sized(n, own) for n, (point, own) in enumerate(zip(points, memory, strict=True))
-        }
+        sizes: dict[str, tuple[Extent, int]] = {}
+        for number, (point, own) in enumerate(zip(blocks, memory, strict=True)):
+            if isinstance(own, Elements):
+                self._check_elements(point, self.shader.places[blocks[point].place], own)
+            sizes[point] = _sized(number, own)  # whose resource is the number of the binding
         chosen = [(block, extent.resource) for block, extent in self.shader.bind(sizes)]
         places: list[tuple[int, int] | None] = [None] * len(memory)
         copied: list[int] = []
@@ -359,14 +354,13 @@ class CompiledShader:
         )
 
     def _copies(
-        self, points: Mapping[str, Any], memory: Sequence[Any], layout: _Layout
+        self, names: Sequence[str], memory: Sequence[Any], layout: _Layout
     ) -> dict[int, HostCopy | PackedCopy]:
         """Make copies to be bound instead; bindings of the same elements share one.
 
         Raises:
             BindingError: it shares bytes with another binding, and one of them is written (SH-06).
         """
-        names = [*points]
         used = [n for n in layout.order if isinstance(memory[n], Elements)]
         for one, other in combinations(used, 2):
             first, second = memory[one], memory[other]
@@ -392,40 +386,26 @@ class CompiledShader:
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _check_names(self, pushed: Mapping[str, Any]) -> None:
-        """Refuse names that are neither those of blocks nor of push constants (SH-04)."""
-        push = self.shader.module.push
-        known = [member.name for member in push.members] if push else []
-        for name in pushed:
-            if name not in known:
-                names = ", ".join(block.point for block in self.shader.blocks) or "none"
-                message = (
-                    f"is no block ({names}) and no push constant ({', '.join(known) or 'none'})"
-                )
-                raise BindingError(self.name, name, message, "SH-04")
-
-    def _named_specs(self, out: Mapping[str, Any], bound: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs to be made, of which each name is that of a block without a buffer."""
-        free = self.shader.free(bound)
-        places = [block.place for block in free]
-        for name in out:
-            block = self.shader.block(name)
-            if block is None or block.place not in places:
-                names = ", ".join(block.point for block in free) or "none"
-                message = f"got {show(name)}, must be a block without a buffer: {names}"
-                raise BindingError(self.name, "out", message, "SH-04")
-        return dict(out)
-
     def _specs(self, out: Any, free: Sequence[Block]) -> dict[str, Any]:
-        """The outputs to be made, by the names of their blocks."""
+        """The outputs to be made, by the names of their blocks, which have no buffer."""
+        names = ", ".join(block.point for block in free) or "none"
+        if isinstance(out, Mapping):
+            places = [block.place for block in free]
+            for name in out:
+                block = self.shader.block(name)
+                if block is None or block.place not in places:
+                    message = f"got {show(name)}, must be a block without a buffer: {names}"
+                    raise BindingError(self.name, "out", message, "SH-04")
+            return dict(out)
         given = out if isinstance(out, list) else [out]
         if len(given) != len(free) or not free:
-            names = ", ".join(block.point for block in free) or "none"
             message = f"got {len(given)}, must be one for each block without a buffer: {names}"
             raise BindingError(self.name, "out", message, "SH-04")
         return dict(zip([block.point for block in free], given, strict=True))
 
-    def _made(self, point: str, spec: Any, bound: Mapping[str, Any]) -> Any:
+    def _made(
+        self, point: str, blocks: Mapping[str, Block], spec: Any, bound: Mapping[str, Any]
+    ) -> Any:
         """Make an output, unless it is given."""
         if _is_memory(spec):
             return spec
@@ -439,17 +419,16 @@ class CompiledShader:
                 shape, dtype = spec
         if isinstance(shape, str):
             source = self.shader.block(shape)
-            place = None if source is None else source.place
-            like = [v for p, v in bound.items() if (b := self.shader.block(p)) and b.place == place]
+            place = source and source.place
+            like = [bound[p] for p, each in blocks.items() if p in bound and each.place == place]
             if not like or not hasattr(like[0], "shape"):
                 message = (
                     f"got {show(shape)}, must be the name of a block with a tensor or an array"
                 )
                 raise BindingError(self.name, "out", message, "SH-04")
             shape = like[0].shape
-        block = self.shader.block(point)
         if dtype is None:
-            dtype = None if block is None else block.dtype
+            dtype = blocks[point].dtype
             if dtype is None:
                 message = "has no single type of numbers: give (shape, data type)"
                 raise BindingError(self.name, point, message, "SH-11")
@@ -459,10 +438,9 @@ class CompiledShader:
             field = f"{point}.{error.field}"
             raise type(error)(self.name, field, error.message, error.rule) from None
 
-    def _sent(self, point: str, value: np.ndarray[Any, Any]) -> Any:
+    def _sent(self, point: str, block: Block, value: np.ndarray[Any, Any]) -> Any:
         """Send an array to the device, unless it has the values of a uniform block."""
-        block = self.shader.block(point)
-        if block is None or block.kind == "uniform":
+        if block.kind == "uniform":
             return value
         if not self._readonly[block.place]:
             raise self._written_array(point)
@@ -488,10 +466,15 @@ class CompiledShader:
         limit = self._limits.max_compute_work_group_count
         for axis, count in enumerate(counts):
             if not 1 <= count <= limit[axis]:
-                message = f"got {count}, must be 1 to {limit[axis]} on this device"
-                if count > limit[axis]:
-                    message += "; use several dimensions, or a loop in the shader"
-                raise InvalidDescError(self.name, f"groups[{axis}]", message, "SH-07")
+                field, got, most = "groups", count, limit[axis]
+                hint = "; use several dimensions, or a loop in the shader" if count > most else ""
+                if threads is not None:
+                    size = self.shader.module.local_size[axis]
+                    field, got, most = "threads", np.atleast_1d(threads)[axis], limit[axis] * size
+                    hint = f", {limit[axis]} workgroups of {size}; give fewer, and loop over the "
+                    hint += "grid in the shader"
+                message = f"got {got}, must be 1 to {most} on this device{hint}"
+                raise InvalidDescError(self.name, f"{field}[{axis}]", message, "SH-07")
         return counts
 
     def _indirect(self, target: Any, offset: int) -> Elements:
@@ -511,12 +494,11 @@ class CompiledShader:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def _memory(self, point: str, binding: Any) -> Elements | bytes:
+    def _memory(self, point: str, block: Block, binding: Any) -> Elements | bytes:
         """The elements that are bound to a block, or the values of a uniform block."""
-        block = self.shader.block(point)
-        if block is not None and block.kind == "uniform" and not _is_memory(binding):
+        if block.kind == "uniform" and not _is_memory(binding):
             return self.shader.pack_uniform(block, binding)
-        written = block is not None and not self._readonly[block.place]
+        written = not self._readonly[block.place]
         return elements(self._executor, self.name, point, binding, written=written)
 
     def _check_elements(self, point: str, alike: Sequence[Block], own: Elements) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +33,7 @@ _STRUCT_NAMES = (0, 1, 2)  # unknown, ESSL, GLSL: there the name of the struct i
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 _RESOURCES = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
+_TYPE_IMAGE, _BUFFER = 25, 5
 _COUNTERS = ("counter.var.", "@count")
 
 
@@ -84,9 +85,10 @@ class Block(NamedTuple):
         numbers = self.type.scalars if self.type else ()
         return min((number.nbytes for number in numbers), default=4)
 
-    def is_called(self, point: str) -> bool:
-        """Whether ``point`` is its name, its instance's name, or its binding."""
-        return point != "" and point in (self.name, self.instance, self.number)
+    @property
+    def names(self) -> Sequence[str]:
+        """Its name, its instance's name, and its binding."""
+        return [name for name in (self.name, self.instance, self.number) if name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +159,11 @@ class Module:
     def push_constants(self) -> tuple[Scalar, ...]:
         """The numbers in the push constants, in order."""
         return tuple(leaves(self.push))
+
+    @property
+    def push_names(self) -> list[str]:
+        """The names of the members of the push constants."""
+        return [member.name for member in self.push.members] if self.push else []
 
     @property
     def push_nbytes(self) -> int:
@@ -245,6 +252,10 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
         type_: Any = None
         if pointee not in found.defined:
             kind = "image or sampler"
+        elif (
+            found.defined[pointee][0] == _TYPE_IMAGE and found.defined[pointee].words[2] == _BUFFER
+        ):
+            kind = "texel buffer"
         elif found.defined[pointee].op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
             kind = f"array of {kind} blocks"
         elif kind in ("storage", "uniform"):

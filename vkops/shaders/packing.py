@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from vkops.errors import InvalidDescError, InvalidDescTypeError, show
+from vkops.errors import InvalidDescError, InvalidDescTypeError, did_you_mean, show
 from vkops.shaders.layout import Array, Scalar, Struct, Type, leaves
 from vkops.shaders.layout import Number as NumberType
 
@@ -19,6 +20,9 @@ Values = Sequence[Number] | Mapping[str, Any] | bytes | bytearray | memoryview
 
 _RULE = "SH-09"
 _SHOWN_NAMES = 16
+_LARGEST = {16: 65504.0, 32: 3.4028234663852886e38, 64: sys.float_info.max}
+"""The largest float, by its number of bits."""
+
 _KINDS = "numbers, a mapping of names to values, a structured NumPy scalar, or bytes"
 
 
@@ -107,6 +111,7 @@ class _Packing:
             got = f"got {'' if extra else 'no value for '}"
             wrong, members = (", ".join(n[:_SHOWN_NAMES]) for n in (extra or missing, names))
             message = f"{got}{wrong}; the members are {members or 'none'}"
+            message += did_you_mean(next((n for n in value if n not in names), None), missing)
             raise InvalidDescError(self.shader, path, message, _RULE)
         for member in layout.members:
             if member.name in value:
@@ -153,5 +158,11 @@ def fitting(name: str, field: str, type_: NumberType, number: Any, rule: str) ->
     except (TypeError, ValueError, OverflowError):  # out of range, or not a number
         fits = False
     if not fits:
-        raise InvalidDescError(name, field, f"got {show(number)}, must be {type_}", rule)
+        message = f"got {show(number)}, must be {type_}"
+        if type_.kind != "bool" and isinstance(number, (int, float)):
+            bits = 8 * type_.nbytes
+            low = -_LARGEST[bits] if type_.kind == "float" else min(0, type_.wrapped(1 << bits - 1))
+            high = -low if type_.kind == "float" else low + (1 << bits) - 1
+            message += f", from {low} to {high}"
+        raise InvalidDescError(name, field, message, rule)
     return value

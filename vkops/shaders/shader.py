@@ -10,7 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from vkops.arguments.values import Place, integer, integers
-from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable, show
+from vkops.errors import (
+    BindingError,
+    InvalidDescError,
+    ShaderCompileError,
+    did_you_mean,
+    printable,
+    show,
+)
 from vkops.extent import Extent
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
@@ -96,12 +103,25 @@ class Shader:
 
     @functools.cached_property
     def _by_point(self) -> dict[str, Block]:
-        """The first block that has a name, an instance's name or a binding."""
+        """The block that each name stands for: a name of a block, of its instance, or a binding.
+
+        Of a block that is not used, that is a block with the same binding.
+        """
         found: dict[str, Block] = {}
-        for block in self.blocks:
-            for point in filter(None, (block.name, block.instance, block.number)):
-                found.setdefault(point, block)
+        for block in (*self.blocks, *self.module.unused):
+            for point in block.names if block.place in self.places else ():
+                found.setdefault(
+                    point, block if block in self.blocks else self.places[block.place][0]
+                )
         return found
+
+    @functools.cached_property
+    def _keywords(self) -> dict[str, tuple[str, bool]]:
+        """The names in a call, with whether each is that of a push constant."""
+        found = {name: (name, False) for block in self.module.unused for name in block.names}
+        found |= {name: (name, True) for name in self.module.push_names}
+        found |= {name: (name, False) for name in self._by_point}
+        return {f"{name}_": pair for name, pair in found.items()} | found
 
     @functools.cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
@@ -124,9 +144,52 @@ class Shader:
         """Return the block with this name, instance name or binding."""
         return self._by_point.get(point)
 
-    def ignores(self, point: str) -> bool:
-        """Whether this is a block that the shader declares and does not use."""
-        return any(unused.is_called(point) for unused in self.module.unused)
+    def _unknown(self, point: str, message: str, known: Iterable[str]) -> BindingError:
+        name = point if point and point.isprintable() else repr(point)
+        return BindingError(self.name, name, message + did_you_mean(point, known), "SH-04")
+
+    def named(self, points: Iterable[str]) -> dict[str, Block]:
+        """Return the block that each name stands for, without those that the shader does not use.
+
+        Raises:
+            BindingError: a name does not exist, or two are of one binding (SH-04).
+        """
+        found: dict[str, Block] = {}
+        names: dict[tuple[int, int], str] = {}
+        for point in points:
+            block = self._by_point.get(point)
+            if block is not None:
+                if (other := names.setdefault(block.place, point)) != point:
+                    message = f"binding {block.number} is also that of {other}"
+                    raise BindingError(self.name, point, message, "SH-04")
+                found[point] = block
+            elif not any(point in unused.names for unused in self.module.unused):
+                message = f"there is no such block; there are {_listed(self.blocks)}"
+                raise self._unknown(point, message, self._by_point)
+        return found
+
+    def keywords(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the arguments of a call for blocks, and those for push constants, by their names.
+
+        A name can have an underscore at its end, if it is one of Python or of the call.
+
+        Raises:
+            BindingError: a name does not exist, or is given twice (SH-04).
+        """
+        bound: dict[str, Any] = {}
+        pushed: dict[str, Any] = {}
+        for keyword, value in values.items():
+            name, is_pushed = self._keywords.get(keyword, ("", False))
+            if not name:
+                constants_ = ", ".join(self.module.push_names) or "none"
+                message = f"is no block ({_listed(self.blocks)}) and no push constant"
+                message += f" ({constants_})"
+                raise self._unknown(keyword, message, {name for name, _ in self._keywords.values()})
+            target = pushed if is_pushed else bound
+            if name in target:
+                raise BindingError(self.name, keyword, f"{name} is given twice", "SH-04")
+            target[name] = value
+        return bound, pushed
 
     def bind(self, extents: Mapping[str, tuple[Extent, int]]) -> list[tuple[Block, Extent]]:
         """Return a block for each binding, with the bytes that are bound to it.
@@ -140,25 +203,11 @@ class Shader:
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
         bound: dict[tuple[int, int], tuple[Block, Extent]] = {}
-        points: dict[tuple[int, int], str] = {}
-        for point, (extent, capacity) in extents.items():
-            block = self.block(point)
-            if block is None:
-                if self.ignores(point):
-                    continue
-                names = ", ".join(b.point for b in self.blocks) or "none"
-                message = f"there is no such block; there are {names}"
-                name = point if point and point.isprintable() else repr(point)
-                raise BindingError(self.name, name, message, "SH-04")
-            place = block.place
-            if place in bound:
-                message = f"binding {block.number} is also that of {points[place]}"
-                raise BindingError(self.name, point, message, "SH-04")
-            alike = self.places[place]
-            block = block._replace(
-                readonly=all(b.readonly for b in alike), nbytes=max(b.nbytes for b in alike)
-            )
-            bound[place], points[place] = (block, extent), point
+        for point, block in self.named(extents).items():
+            extent, capacity = extents[point]
+            alike = self.places[block.place]
+            readonly, nbytes = all(b.readonly for b in alike), max(b.nbytes for b in alike)
+            bound[block.place] = block._replace(readonly=readonly, nbytes=nbytes), extent
             step = max(b.scalar_nbytes for b in alike)
             minimum = max(step, *(b.nbytes + b.stride for b in alike))
             _, start, nbytes = extent
@@ -193,8 +242,7 @@ class Shader:
             names = ", ".join(free) or "none"
             message = f"got {len(values)} by position, must be {len(free)} at most: {names}"
             if self.module.unused:
-                unused = ", ".join(block.point for block in self.module.unused)
-                message += f"; the shader does not use {unused}"
+                message += f"; the shader does not use {_listed(self.module.unused)}"
             raise BindingError(self.name, "buffers", message, "SH-04")
         return dict(zip(free, values, strict=False))
 
@@ -205,7 +253,9 @@ class Shader:
             InvalidDescError: these are not one to three integers, or both or none is given (SH-07).
         """
         if (groups is None) == (threads is None):
-            message = "got both or none of groups and threads, must be one of them"
+            message = "got groups and threads, must be one of them"
+            if groups is None:
+                message = "is missing: give it, or threads for a number of invocations"
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         value = groups if threads is None else threads
         place = Place(self.name, "groups" if threads is None else "threads", "SH-07")
@@ -295,6 +345,10 @@ def load(
     return Shader(name, module)
 
 
+def _listed(blocks: Sequence[Block]) -> str:
+    return ", ".join(block.point for block in blocks) or "none"
+
+
 def _check_kinds(settings: Mapping[str, Any]) -> None:
     """Refuse arguments of wrong types."""
     for field, value in settings.items():
@@ -306,7 +360,8 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
     wrong = {"spirv": ("glsl", "hlsl"), "text": ("spirv",)}[kind]
     if language not in (None, *LANGUAGES) or (language in wrong and not isinstance(source, Path)):
         allowed = " or ".join(repr(each) for each in LANGUAGES if each not in wrong)
-        raise ShaderCompileError(f"language: got {show(language)}, must be {allowed}")
+        hint = "; SPIR-V is bytes or a pathlib.Path" if language == "spirv" else ""
+        raise ShaderCompileError(f"language: got {show(language)}, must be {allowed}{hint}")
     if isinstance(source, str) and source.endswith(_SUFFIXES):
         message = f"got the text {show(source)}, must be a pathlib.Path if it is a file"
         raise ShaderCompileError(f"source: {message}")
@@ -365,6 +420,8 @@ def _check(name: str, module: Module) -> None:
         message = ""
         if block.kind not in ("storage", "uniform") or block.type is None:
             message = f"got {block.kind}, must be a storage or uniform block"
+            if block.kind == "texel buffer":
+                message += ": in HLSL a StructuredBuffer or ByteAddressBuffer, not a Buffer"
         elif block.set >= MAX_SETS:
             message = f"got set {block.set}, must be {MAX_SETS - 1} at most"
         elif block.binding > MAX_BINDING:
@@ -389,6 +446,7 @@ def _constants(
             declared = module.specialization_constants
             known = ", ".join(f"{c.location} ({c.name or 'unnamed'})" for c in declared) or "none"
             message = f"there is no constant {show(key)}; there are {known}"
+            message += did_you_mean(key, [c.name for c in declared])
             raise InvalidDescError(name, "constants", message, "SH-10")
         field = f"constants[{show(key)}]"
         constant = found[0]
