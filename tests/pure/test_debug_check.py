@@ -13,6 +13,7 @@ import faulty_shaders
 import numpy as np
 import pytest
 import usual_shaders
+from spirv import assembled
 
 from vkops.cli import main
 from vkops.debug import check
@@ -121,6 +122,106 @@ def test_iterations_that_an_invocation_leaves_do_not_count():
     whole = "void main() { uint k = 0u; while (k < 100u) ++k; result[i] = k; }"
     assert loop_findings(whole, limit=100) == []
     assert loop_findings(whole, limit=99) == [("loop", ENDLESS.replace("100", "99"))]
+
+
+# -- switch ----------------------------------------------------------------------------------------
+
+SWITCH = """OpCapability Shader
+OpCapability CAPABILITY
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %1 "main" %2
+OpExecutionMode %1 LocalSize 4 1 1
+%3 = OpString "own.slang"
+OpName %4 ""
+OpName %5 "Data"
+OpMemberName %5 0 "data"
+OpDecorate %2 BuiltIn LocalInvocationIndex
+OpDecorate %4 DescriptorSet 0
+OpDecorate %4 Binding 0
+OpDecorate %5 Block
+OpMemberDecorate %5 0 Offset 0
+OpDecorate %6 ArrayStride 4
+%7 = OpTypeVoid
+%8 = OpTypeFunction %7
+%9 = OpTypeInt 32 0
+%10 = OpTypeInt WIDTH 0
+%11 = OpTypePointer Input %9
+%6 = OpTypeRuntimeArray %9
+%5 = OpTypeStruct %6
+%12 = OpTypePointer StorageBuffer %5
+%13 = OpTypePointer StorageBuffer %9
+%2 = OpVariable %11 Input
+%4 = OpVariable %12 StorageBuffer
+%14 = OpConstant %9 0
+%15 = OpConstant %9 11
+%16 = OpConstant %9 22
+%17 = OpConstant %9 33
+%1 = OpFunction %7 None %8
+%18 = OpLabel
+%19 = OpLoad %9 %2
+%20 = OpAccessChain %13 %4 %14 %19
+%21 = OpLoad %9 %20
+%22 = OpUConvert %10 %21
+LINES
+OpSelectionMerge %23 None
+OpSwitch %22 %23 0 %24 LARGEST %25
+%24 = OpLabel
+LINES
+OpBranch %23
+%25 = OpLabel
+OpBranch %23
+%23 = OpLabel
+%26 = OpPhi %9 %17 %18 %15 %24 %16 %25
+LINES
+OpStore %20 %26
+OpReturn
+OpFunctionEnd
+"""
+LINES = "\n".join(f"OpLine %3 {line} {column}" for line in range(1, 28) for column in (0, 10))
+
+
+@pytest.mark.parametrize(
+    ("bits", "capability"), [(8, "Int8"), (16, "Int16"), (32, "Shader"), (64, "Int64")]
+)
+def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, bits, capability):
+    """The words of OpLine are no ids: one may equal that of the selector, and of its type."""
+    text = (
+        SWITCH.replace("LINES", LINES).replace("WIDTH", str(bits)).replace("CAPABILITY", capability)
+    )
+    largest = 2**bits - 1 if bits < 64 else 2**32 - 1
+    text = text.replace("LARGEST", str(largest))
+    if bits == 32:
+        text = text.replace("%10 = OpTypeInt 32 0\n", "").replace(
+            "OpUConvert %10 %21", "OpIAdd %9 %21 %14"
+        )
+    (tmp_path / "own.spv").write_bytes(assembled(text))
+    data = np.uint32([0, largest & 0xFFFFFFFF, 1, 2**31])
+    report = check(tmp_path / "own.spv", {"Data": data})
+    assert report.ok
+    assert report.buffers["Data"].tolist() == [11, 22, 33, 33 if bits >= 32 else 11]
+    np.save(tmp_path / "data.npy", data)
+    given = [str(tmp_path / "own.spv"), "--buffer", f"Data={tmp_path / 'data.npy'}"]
+    for command, shown, *rest in (
+        ("check", "nothing was found"),
+        ("trace", "data[1] = 22", "1"),
+        ("step", "at own.slang:27", "--commands", os.devnull),
+    ):
+        assert main(["debug", command, *given, *rest]) == 0
+        assert shown in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("type_", ["int", "uint"])
+def test_a_switch_in_any_line(type_):
+    for lines in range(40):
+        text = (
+            "#version 450\nlayout(local_size_x = 4) in;\n"
+            "layout(std430, binding = 0) buffer Data { uint data[]; };\n" + "\n" * lines +
+            f"void main() {{\n  uint own = gl_LocalInvocationIndex;\n  switch ({type_}(data[own])) {{\n"
+            "  case 1: data[own] = 5;\n    break;\n  case 2:\n    data[own] = 6;\n  default:\n"
+            "    data[own] += 7;\n  }\n}"
+        )  # fmt: skip
+        report = check(text)
+        assert (report.ok, report.buffers["Data"].tolist()) == (True, [7, 5, 13, 10]), lines
 
 
 # -- the command -----------------------------------------------------------------------------------
