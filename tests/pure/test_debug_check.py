@@ -15,7 +15,7 @@ import pytest
 import usual_shaders
 from spirv import assembled
 
-from vkops.cli import main
+from vkops.cli import main, shader_commands
 from vkops.debug import check
 from vkops.debug.interpreter.state import MAX_ITERATIONS
 from vkops.debug.shader_check import differences, number_at
@@ -311,6 +311,34 @@ def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
     status, out, _ = command(*GIVEN, "--buffer", "Data=256", "-D", "BARRIER")
     assert status == 1
     assert "12: never written: reads 'part', which was never written" in out
+
+
+def test_push_constants_are_named_by_their_option(command):
+    """The numbers of 64 bits are exact, and an empty one is wrong."""
+    assert command("reverse.comp")[2] == (
+        "reverse.comp --push: got 0 numbers, must be 1: uint n [SH-09]\n"
+    )
+    assert (
+        command(*GIVEN, "--push", "-1")[2]
+        == "reverse.comp --push n: got -1, must be uint [SH-09]\n"
+    )
+    assert command(*GIVEN, "--spec", "n=1")[2].startswith(
+        "reverse.comp --spec: there is no constant"
+    )
+    for text in ("63,", "a", "1,,2"):
+        status, _, err = command(*GIVEN, "--push", text)
+        wrong = text.strip("63,12")
+        assert (status, err.partition(": ")[2]) == (
+            2,
+            f"Invalid value for '--push': got '{wrong}', must be a number\n",
+        )
+    assert shader_commands.numbers("--push", f"{2**63 + 1},0x10,1e3,-0.5,true") == [
+        2**63 + 1,
+        16,
+        1000.0,
+        -0.5,
+        1,
+    ]
 
 
 def test_the_limit_of_iterations(command, tmp_path):

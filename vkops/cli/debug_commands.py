@@ -177,6 +177,7 @@ def step(source: str, invocation: str, commands: TextIO | None, **given: Any) ->
     run(_case(source, given), _invocation(invocation) or (0, 0, 0), commands)
 
 
+@shader_commands.named_options()
 def _case(source: str, given: Mapping[str, Any]) -> Case:
     """Return a shader with what it is run with."""
     from vkops.debug.shader_check import Case

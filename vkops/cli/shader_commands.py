@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,10 @@ import click
 
 import vkops
 from vkops.cli import options
-from vkops.errors import ShaderCompileError, printable
+from vkops.errors import InvalidDescError, ShaderCompileError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from vkops.shaders import Number, Shader
 
@@ -42,6 +43,20 @@ push = options.text(
     "--push", metavar="N,...", help="Push constants, in the order of their declaration."
 )
 spec = options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
+
+
+@contextmanager
+def named_options() -> Iterator[None]:
+    """Let errors name options, not the arguments of functions."""
+    try:
+        yield
+    except InvalidDescError as error:
+        field, _, part = error.field.partition(".")
+        option = {"push_constants": "--push", "constants": "--spec"}.get(field)
+        if option is None:
+            raise
+        name = f"{option} {part}".rstrip()
+        raise InvalidDescError(error.operator, name, error.message, error.rule) from None
 
 
 @shader.command("list")
@@ -236,6 +251,7 @@ def stats(
 @options.adapter
 @options.expect
 @options.debug
+@named_options()
 def run(
     source: str,
     groups: str | None,
@@ -323,7 +339,7 @@ def loaded(source: str, spec: options.Texts, settings: Mapping[str, Any]) -> Sha
 
 def numbers(option: str, text: str) -> list[Number]:
     """Return numbers that commas separate."""
-    return [_number(option, part) for part in text.split(",") if part]
+    return [_number(option, part) for part in text.split(",")] if text else []
 
 
 def integers(option: str, text: str) -> list[int]:
@@ -332,7 +348,9 @@ def integers(option: str, text: str) -> list[int]:
 
 
 def _number(option: str, text: str) -> Number:
+    with suppress(ValueError):
+        return {"true": 1, "false": 0}[text] if text in ("true", "false") else int(text, 0)
     try:
-        return {"true": 1, "false": 0}[text] if text in ("true", "false") else float(text)
+        return float(text)
     except ValueError:
-        return options.integer(option, text)  # perhaps in hexadecimal
+        options.refuse(option, f"got '{text}', must be a number")
