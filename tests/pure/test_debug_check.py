@@ -341,6 +341,19 @@ def test_push_constants_are_named_by_their_option(command):
     ]
 
 
+def test_blocks_without_a_buffer_are_named_where_an_index_is_out_of_bounds(command, tmp_path):
+    """The size that they get may be the reason."""
+    (tmp_path / "far.comp").write_text(
+        "#version 450\nlayout(std430, binding = 0) buffer X { uint x[]; };\n"
+        "layout(std430, binding = 1) buffer Y { uint y[]; };\nvoid main() { y[3] = x[2]; }"
+    )
+    status, out, _ = command("far.comp", "--buffer", "X=x.npy")
+    *_, finding, last = out.splitlines()
+    assert (status, "index 3 of 'y'" in finding) == (1, True)
+    assert last == "Blocks without --buffer, of one element for each invocation: Y"
+    assert "Blocks without" not in command("far.comp", "--buffer", "X=x.npy", "--buffer", "Y=4")[1]
+
+
 def test_the_limit_of_iterations(command, tmp_path):
     (tmp_path / "loop.comp").write_text(
         "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"

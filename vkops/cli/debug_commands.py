@@ -82,14 +82,14 @@ _model = options.all_of(
     options.allow_paths,
 )
 
-_OF_SHADERS = frozenset((
-    "buffer", "groups", "threads", "push", "spec", "subgroup_size", "define", "include", "entry",
-    "floats", "max_iterations",
-))  # fmt: skip
-_OF_MODELS = frozenset((
-    "input", "names", "denotations", "shapes", "feature_level", "input_path", "allow_paths",
-    "dispatch",
-))  # fmt: skip
+
+def _names(decorator: Any) -> set[str]:
+    """Return the arguments of the options that a decorator adds."""
+    return {parameter.name for parameter in decorator(lambda: None).__click_params__}
+
+
+_OF_SHADERS = _names(_shader) | {"floats"}
+_OF_MODELS = _names(_model) | {"dispatch"}
 
 
 @debug.command()
@@ -111,17 +111,25 @@ def check(target: str, **given: Any) -> None:
     from vkops.debug.model_dispatches import runs_of
     from vkops.debug.shader_check import Case
 
-    subject, found, count = _subject_of(target, given), False, 0
+    subject, count = _subject_of(target, given), 0
+    kinds: set[str] = set()
     for name, run in runs_of(subject):
-        report = run.check()
+        report, count = run.check(), count + 1
         for invocation, text in report.printed:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
             click.echo(printable(f"{name}{finding}"))
-        found, count = found or not report.ok, count + 1
-        if any(finding.kind == "loop" for finding in report.findings):
+            kinds.add(finding.kind)
+        if "loop" in kinds:
             break  # what comes after it has not the inputs that it should have
-    if found:
+    if "out of bounds" in kinds and isinstance(subject, Case):
+        places = subject.shader.places.keys() - subject.given
+        names = ", ".join(sorted(subject.shader.places[place][0].point for place in places))
+        if names:
+            click.echo(
+                printable(f"Blocks without --buffer, of one element for each invocation: {names}")
+            )
+    if kinds:
         raise click.exceptions.Exit(1)
     dispatches = "" if isinstance(subject, Case) else f" in {count} dispatches"
     click.echo(printable(f"{Path(target).name}: nothing was found{dispatches}"))

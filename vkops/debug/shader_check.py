@@ -162,7 +162,9 @@ class Case:
         **settings: Any,
     ) -> Self:
         """Check the arguments of ``check``."""
-        loaded = _loaded(shader, settings)
+        loaded = getattr(shader, "shader", shader)  # that of a CompiledShader
+        if not isinstance(loaded, shaders.Shader):
+            loaded = shaders.load(loaded, **{"debug": True, **settings})
         if groups is None and threads is None:
             groups = 1
         counts = loaded.group_counts(groups, threads)
@@ -247,7 +249,7 @@ class Case:
     def results(self, memory: Mapping[tuple[int, int], Memory]) -> dict[str, npt.NDArray[Any]]:
         """Return what storage blocks hold, by their names."""
         results = _Results(
-            (block.point, results_of(block, memory[block.place]))
+            (block.point, as_numbers(block, memory[block.place].contents()))
             for block in self.shader.blocks
             if block.kind == "storage"
         )
@@ -331,13 +333,6 @@ def _differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.boo
 
 
 # -- arguments -------------------------------------------------------------------------------------
-
-
-def _loaded(shader: Any, settings: Mapping[str, Any]) -> shaders.Shader:
-    shader = getattr(shader, "shader", shader)  # that of a CompiledShader
-    if isinstance(shader, shaders.Shader):
-        return shader
-    return shaders.load(shader, **{"debug": True, **settings})
 
 
 def _given(
@@ -424,11 +419,6 @@ def _write(
 
 def _dtype(number: Number) -> np.dtype[Any]:
     return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
-
-
-def results_of(block: Block, memory: Memory) -> npt.NDArray[Any]:
-    """Return the contents of a block, as numbers of its type if it has one."""
-    return as_numbers(block, memory.contents())
 
 
 def as_numbers(block: Block, data: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
