@@ -521,7 +521,7 @@ def _nothing(run: State, step: Step) -> None:
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
     **dict.fromkeys(_ATOMIC, _atomic), Op.ATOMIC_STORE: _atomic,
-    **dict.fromkeys(Op.SUBGROUP, _subgroup),
+    **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
     0: _nothing, 256: _nothing, 257: _nothing, 5630: _nothing,
     1: _undefined, 12: _glsl, 59: _declare, 61: _load, 62: _store, 63: _copy_memory,
     65: _access, 66: _access, **dict.fromkeys(_ELEMENT_ACCESS, _access), 68: _array_length,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter import operations
+from vkops.debug.interpreter import operations, subgroups
 from vkops.debug.interpreter.instructions import HANDLERS
 from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
 from vkops.debug.interpreter.operations import Array
@@ -38,7 +38,7 @@ class _EndlessLoopError(Exception):
 
 
 _STORE = 62
-_FOR_ALL = (169, 224, 225, *Op.SUBGROUP)
+_FOR_ALL = (169, 224, 225, *subgroups.OPERATIONS)
 """Instructions that are not executed for some invocations after others, and OpSelect."""
 
 Call = Generator[Any, Value, Value]
@@ -254,7 +254,7 @@ class Run(State):
             else:
                 handler = HANDLERS.get(step.op)
                 if handler is None:
-                    self.refuse(f"instruction {step.op}")
+                    self.refuse()
                 value = self._handled(handler, step)
             self.after(step, value)
             if step.result:
@@ -281,7 +281,7 @@ class Run(State):
                     frame.result, self.raw(operands[0]), active.at, active.together
                 )
         elif op not in (Op.KILL, Op.UNREACHABLE, Op.TERMINATE):
-            self.refuse(f"instruction {op}")
+            self.refuse()
         frame.live -= len(self.active.slots)
         return []
 
@@ -289,7 +289,7 @@ class Run(State):
         """Execute an instruction, once for each variable that its pointers point into."""
         if not self.program.has_variable_pointers or step.op in _FOR_ALL:
             return handler(self, step)
-        for id_ in step.operands[: 1 if step.op == _STORE else None]:
+        for id_ in step.ids[: 1 if step.op == _STORE else None]:
             if id_ in self.values or id_ in self.frame.values:
                 value = self.raw(id_)
                 if isinstance(value, Choice):

@@ -24,6 +24,7 @@ from vkops.debug.interpreter.races import Conflict, Order, Shadow
 from vkops.debug.interpreter.values import Outside, Partial, Place, Pointer, Value, merge, take
 from vkops.errors import ShaderCompileError
 from vkops.shaders.binary import Decoration, Storage
+from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Number, Type
 from vkops.shaders.shader import Shader
 
@@ -200,8 +201,9 @@ class State:
         """Return one of the active invocations that a mask chooses, for a message."""
         return int(np.flatnonzero(wrong)[0])
 
-    def refuse(self, what: str) -> NoReturn:
-        """Refuse what the interpreter does not support."""
+    def refuse(self, what: str = "") -> NoReturn:
+        """Refuse what the interpreter does not support: this instruction, unless it is named."""
+        what = what or INSTRUCTIONS.get(self.step.op, f"instruction {self.step.op}")
         raise ShaderCompileError(f"{self.step.place}: {what} {UNSUPPORTED}")
 
     # -- memory ------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ _ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
 }  # fmt: skip
 """By opcode: how operands are taken, the function, and its identity."""
 
+OPERATIONS = range(333, 367)
 MOVES = (337, 338, 345, 346, 347, 348, 365, 366)
 """Operations that return what another invocation has."""
 
