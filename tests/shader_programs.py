@@ -1,11 +1,11 @@
-"""Random structured shaders: integers of all sizes, floats, vectors, loops, switches, functions, arrays."""
+"""Random structured shaders: integers of all sizes, floats, vectors, matrices, loops, switches, functions, arrays, subgroups."""
 
 from __future__ import annotations
 
 import re
 from random import Random
 
-COUNT, FLOAT = 14, 2
+COUNT, FLOAT = 16, 2
 """Words that each invocation writes, and that of a float."""
 
 HEAD = """#version 450
@@ -13,6 +13,7 @@ HEAD = """#version 450
 layout(local_size_x = 16) in;
 layout(std430, binding = 0) readonly buffer Source { uint source[]; };
 layout(std430, binding = 1) buffer Target { uint target[]; };
+EXTENSIONS
 shared uint part[16];
 struct Pair { uint number; ivec2 place; };
 // What min, sign and others make of NaN is not defined.
@@ -25,11 +26,33 @@ SIGNED = ("int", "int64_t", "int16_t", "int8_t")
 BITS = dict(zip((*UNSIGNED, *SIGNED), (32, 64, 16, 8) * 2, strict=True))
 
 
-class Generator:
-    """Writes a program; the same for the same seed. One of its variables has one of the types ``also``."""
+SUBGROUPS = {
+    "VOTE": ["uint(subgroupAll({x} > 9u))", "uint(subgroupAny({x} > 99u))", "uint(subgroupAllEqual({x} & 1u))"],
+    "ARITHMETIC": ["subgroupAdd({x})", "subgroupMax({x})", "uint(subgroupMin(int({x})))", "subgroupXor({x})", "subgroupMul({x})",
+                   "subgroupInclusiveAdd({x})", "subgroupExclusiveAdd({x})", "subgroupInclusiveMin({x})",
+                   "subgroupExclusiveOr({x})", "subgroupAdd(uvec2({x}, 1u)).y"],
+    "BALLOT": ["subgroupBroadcast({x}, 3u)", "subgroupBroadcastFirst({x})", "subgroupBallot({x} > 9u).x",
+               "subgroupBallotBitCount(subgroupBallot({x} > 9u))", "subgroupBallotExclusiveBitCount(subgroupBallot({x} > 9u))",
+               "subgroupBallotFindMSB(uvec4({x} | 1u, 0u, 0u, 0u))", "uint(subgroupBallotBitExtract(uvec4({x}), 2u))"],
+    "SHUFFLE": ["subgroupShuffle({x}, gl_SubgroupInvocationID ^ 1u)", "subgroupShuffleXor({x}, 2u)"],
+    "SHUFFLE_RELATIVE": ["mix(0u, subgroupShuffleUp({x}, 1u), gl_SubgroupInvocationID > 0u)"],
+    "CLUSTERED": ["subgroupClusteredAdd({x}, 4u)", "subgroupClusteredMax({x}, 2u)"],
+    "QUAD": ["subgroupQuadBroadcast({x}, 2u)", "subgroupQuadSwapHorizontal({x})", "subgroupQuadSwapDiagonal({x})"],
+}  # fmt: skip
+"""Expressions of a uint for each kind of operations on subgroups."""
 
-    def __init__(self, seed, also=(*UNSIGNED, *SIGNED)):
+
+class Generator:
+    """Writes a program; the same for the same seed. One of its variables has one of the types ``also``.
+
+    It uses the operations on ``subgroups`` of these kinds.
+    """
+
+    def __init__(self, seed, also=(*UNSIGNED, *SIGNED), subgroups=()):
         self.random = Random(seed)
+        self.subgroups = [kind for kind in SUBGROUPS if kind in subgroups]
+        self.functions = []
+        self.in_function = False
         types = ["uint", "int", "float", "bool", "uint", self.random.choice(also)]
         self.variables = {f"v{n}": type_ for n, type_ in enumerate(types)}
         self.loops = 0
@@ -58,6 +81,7 @@ class Generator:
             return [
                 test,
                 f"!{test}",
+                f"{self.choice('any', 'all')}({self.choice('lessThan', 'equal')}(ivec2(<1 int>, <1 int>), ivec2(<1 int>)))",
                 *([f"({test} {self.choice('&&', '||', '^^')} <bool>)"] if depth > 1 else []),
             ]
         if type_ == "float":  # SwiftShader rounds twice when it converts a uint from 2**31 on
@@ -83,7 +107,18 @@ class Generator:
                       f"bitfieldReverse({t})", f"{type_}(bitCount({t}))",
                       f"{type_}({self.choice('findMSB', 'findLSB')}({t}))",
                       f"{type_}(<2 float> > 0.5 ? 9 : 4)"]  # fmt: skip
+        forms += [form for known, form in self.functions if known == type_] * 2
         if type_ == "uint":
+            small = "vec3(ivec3(<1 int>, <1 int>, <1 uint>) & 7)"
+            forms += [f"uint((mat3({small}, {small}, {small}) * {small}).{self.choice(*'xyz')})",
+                      f"uint(({small} * transpose(mat3({small}, {small}, {small}))).x + determinant(outerProduct({small}, vec3(1))))",
+                      f"(uvec4({t}, {t}, <1 uint>, 5u) {self.choice('+', '*', '^', '>>')} uvec4(<1 uint> & 31u)).{self.choice(*'xyzw')}",
+                      f"uint(dot({small}, {small}))"]  # fmt: skip
+        if self.in_function:
+            return forms
+        if type_ == "uint":
+            forms += ["vector.y", "vector[<1 uint> % 3u]", "uint((matrix * vec3(1, 2, 3))[<1 uint> & 1u])",
+                      "uint(matrix[<1 uint> % 3u].y)", "(vector.zx * vector.yy).x"]  # fmt: skip
             forms += ["array[<2 uint> % 5u]", "pair.number", "floatBitsToUint(sum(<1 float>, 1.5))",
                       f"(uvec3({t}, {t}, 7u) * 3u).{self.choice('x', 'y', 'z', 'yzx.z')}", "source[at]"]  # fmt: skip
         if type_ == "int":
@@ -109,6 +144,17 @@ class Generator:
         options = [lambda: f"{name} = {self.expression(type_)};"] * 4
         options += [
             lambda: f"array[{self.expression('uint', 1)} % 5u] = {self.expression('uint')};",
+            lambda: (
+                f"vector.{self.choice('x', 'z', '[' + self.expression('uint', 1) + ' % 3u]')} = {self.expression('uint')};".replace(
+                    ".[", "["
+                )
+            ),
+            lambda: (
+                f"vector.{self.choice('xy', 'zx')} = vector.{self.choice('yz', 'xx')} + {self.expression('uint', 1)};"
+            ),
+            lambda: (
+                f"matrix[{self.expression('uint', 1)} % 3u]{self.choice('.x', '.y', '[at & 1u]')} = float({self.expression('uint', 1)} & 7u);"
+            ),
             lambda: f"pair.place.{self.choice('x', 'y')} = {self.expression('int')};",
             lambda: f"pair = Pair({self.expression('uint')}, ivec2({self.expression('int', 1)}));",
             lambda: (
@@ -145,12 +191,28 @@ class Generator:
         # execute it for those that have left, too (test_each_invocation_leaves_a_loop_by_itself).
         return f"for (uint {i} = 0u; {i} < {end}; ++{i}) {{ {body} }}"
 
+    def function(self):
+        """A function of three parameters, with a branch and a loop; those before it can be called in it."""
+        saved, name, result = self.variables, f"f{len(self.functions)}", self.choice("uint", "int")
+        self.variables, self.in_function = {"a": "uint", "b": "int", "c": "float"}, True
+        text = (
+            f"{result} {name}(uint a, int b, float c) {{ if ({self.expression('bool')}) return {self.expression(result)};"
+            f" for (uint k = 0u; k < ({self.expression('uint', 1)} & 3u); ++k) {{ a += {self.expression('uint')};"
+            f" if ({self.expression('bool', 1)}) {self.choice('break', 'continue', 'return ' + self.expression(result, 1))};"
+            f" b = {self.expression('int')}; }} return {self.expression(result)}; }}\n"
+        )
+        self.variables, self.in_function = saved, False
+        self.functions.append((result, f"{name}(<uint>, <1 int>, <1 float>)"))
+        return text
+
     def program(self):
         function = (
             "void change(inout uint a, int b, out int c) { c = b * 3; if (a > 77u) { a ^= uint(b); return; }"
             " for (int k = 0; k < (b & 3); ++k) { a = a * 5u + 1u; if ((a & 64u) != 0u) return; } c += 1; }\n"
         )
+        function += "".join(self.function() for _ in range(self.random.randint(0, 2)))
         lines = [
+            "uvec3 vector = uvec3(1, 2, 3) * gl_GlobalInvocationID.x; mat3x2 matrix = mat3x2(1, 2, 3, 4, 5, 6);",
             "uint at = gl_GlobalInvocationID.x; uint array[5]; Pair pair = Pair(at, ivec2(source[at], -3));",
             "for (uint k = 0u; k < 5u; ++k) array[k] = source[at] >> k;",
         ]
@@ -166,10 +228,17 @@ class Generator:
             lines.append(
                 f"{name} += part[(gl_LocalInvocationIndex + {self.random.randint(1, 15)}u) & 15u]; barrier();"
             )
+            if self.subgroups:
+                form = self.choice(*SUBGROUPS[self.choice(*self.subgroups)])
+                lines.append(f"{name} ^= {form.format(x=self.choice(*self.names('uint')))};")
         outputs = [*(self.word(name) for name in self.variables), *(f"array[{k}]" for k in range(5)),
-                   "pair.number", "uint(pair.place.x)", "uint(pair.place.y)"]  # fmt: skip
+                   "pair.number", "uint(pair.place.x)", "uint(pair.place.y)", "vector.x ^ vector.y ^ vector.z",
+                   "uint(dot(matrix * vec3(1, 10, 100), vec2(1, 10)))"]  # fmt: skip
         lines += [f"target[at * {COUNT}u + {n}u] = {text};" for n, text in enumerate(outputs)]
-        return HEAD + function + "void main() {\n  " + "\n  ".join(lines) + "\n}\n"
+        names = [kind.lower() for kind in ("BASIC", *self.subgroups) if self.subgroups]
+        extensions = [f"#extension GL_KHR_shader_subgroup_{name} : require" for name in names]
+        head = HEAD.replace("EXTENSIONS", "\n".join(extensions))
+        return head + function + "void main() {\n  " + "\n  ".join(lines) + "\n}\n"
 
     def word(self, name):
         type_ = self.variables[name]
