@@ -220,7 +220,7 @@ def test_names_of_manifests_that_no_file_can_have(adapter):
 
 @pytest.mark.posix("named pipes")
 def test_a_named_pipe_in_the_place_of_a_manifest(tmp_path, adapter):
-    """The loader would wait for ever, and so would a diagnosis of it."""
+    """The loader would wait for ever."""
     import os
 
     pipe = str(tmp_path / "pipe.json")
@@ -228,9 +228,7 @@ def test_a_named_pipe_in_the_place_of_a_manifest(tmp_path, adapter):
     files = dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), pipe)
     said = f"the driver's manifest {pipe!r} is not a regular file"
     assert python(OPEN, **files)[:2] == (0, said)
-    status, listed, problem = python(LIST, **files)
-    assert (status, problem) == (1, said)
-    assert "manifest cannot be read" in " ".join(listed.replace("│", " ").split())
+    assert python(LIST, **files) == (1, "", said)
 
 
 LABELS = """

@@ -151,7 +151,7 @@ except vkops.DeviceError as error:
 """
 
 
-@pytest.mark.parametrize("limit", [*range(150, 1000, 50), 1 << 20])
+@pytest.mark.parametrize("limit", [*range(200, 1000, 50), 1 << 20])
 def test_opening_a_device_under_a_limit_of_address_space(adapter, limit):
     """It works, or there is one clear error: drivers crash where their threads get no memory."""
     (said,) = python("-W", "ignore", "-c", OPENED, adapter.index, limit).splitlines()

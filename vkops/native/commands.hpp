@@ -108,7 +108,7 @@ class Commands
     ~Commands()
     {
         if (process_.forked()) return;  // a fork has none of the driver's threads
-        undo();
+        for (const auto flag : noted_) *flag = false;
         for (const auto pool : descriptors_) device_->destroy(pool);
         device_->destroy(queries_);
         device_->destroy(pool_);
@@ -139,7 +139,6 @@ class Commands
     // Drop the operations and what they keep alive. The device is done with them.
     void clear()
     {
-        undo();
         operations_.clear();
         for (const auto pool : descriptors_) device_->resetDescriptorPool(pool);
         full_ = 0;
@@ -149,23 +148,20 @@ class Commands
     }
     // They were submitted: what operations noted while they were recorded is true.
     void confirm() { noted_.clear(); }
-    // Add what the device took, after a run that was recorded with timestamps.
-    vk::Result add_time(double& nanoseconds) const
+    // What the device took, after a run that was recorded with timestamps.
+    std::optional<double> nanoseconds() const
     {
-        if (!timed_) return vk::Result::eSuccess;
+        if (!timed_) return {};
         using Flag = vk::QueryResultFlagBits;
-        std::uint64_t ticks[2];
-        const auto result = device_->getQueryPoolResults(
-          queries_, 0, 2, sizeof ticks, ticks, sizeof *ticks, Flag::e64 | Flag::eWait);  // no throw
-        if (result == vk::Result::eSuccess)
-            nanoseconds += owner_->timestamp_period *
-                           ((ticks[1] - ticks[0]) & owner_->timestamp_mask);
-        return result;
+        const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
+          queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
+        return owner_->timestamp_period *
+               ((ticks.value[1] - ticks.value[0]) & owner_->timestamp_mask);
     }
 
     // -- for operations while they are recorded ------------------------------------------------
 
-    // Set a flag, which is cleared again if the commands are not submitted. Return what it was.
+    // Set a flag, and return what it was. It is cleared again if they cannot be submitted.
     bool note(bool& flag)
     {
         if (!flag) noted_.push_back(&flag);
@@ -213,11 +209,6 @@ class Commands
     std::vector<bool*> noted_;
     bool timed_ = false;
 
-    void undo()
-    {
-        for (const auto flag : noted_) *flag = false;
-        noted_.clear();
-    }
     vk::DescriptorPool make_pool(DescriptorCounts counts) const
     {
         using Type = vk::DescriptorType;
@@ -262,8 +253,8 @@ class Queue
 {
   public:
     bool timed = false;  // whether the device measures what is submitted from now on
-    // How long the destructor waits for work. What then still runs is kept, with its device, for ever.
-    std::uint64_t patience = 10'000'000'000;  // nanoseconds
+    // Nanoseconds that the destructor waits. What then still runs is kept for ever, with its device.
+    std::uint64_t patience = 10'000'000'000;
 
     Queue(std::shared_ptr<Device> owner, std::size_t limit) : owner_(owner), limit_(limit)
     {
@@ -408,9 +399,9 @@ class Queue
     void retire()
     {
         const auto done = running_.front();
-        check(done.commands->add_time(nanoseconds_), "vkGetQueryPoolResults");
         running_.pop_front();
         fences_.push_back(done.fence);
+        nanoseconds_ += done.commands->nanoseconds().value_or(0);
         if (!done.once) return;
         done.commands->clear();
         spare_.push_back(done.commands);

@@ -310,13 +310,13 @@ def native_adapters() -> tuple[Any, ...]:
 def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[Any, ...]:
     """Make an instance, and return its adapters; called by ``native_adapters``."""
     native = load_native()
-    loader_files.check()
+    manifests = loader_files.manifests()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
         with loader_files.packaged_driver():
             instance = native.Instance()
     except NATIVE_ERRORS as error:
-        if not loader_files.manifests():
+        if not manifests:
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
             raise DeviceError(f"no Vulkan driver is installed ({_HOW_TO_INSTALL})") from error

@@ -17,10 +17,8 @@ import psutil
 
 from vkops import lavapipe
 from vkops.gpu.adapters import loader_files
-from vkops.system.files import read_regular
 
 _TIMEOUT_S = 30.0
-_MAX_BYTES = 1 << 20  # of a manifest
 
 # Runs in a process of its own, because a broken driver can crash it.
 _PROBE = """
@@ -72,7 +70,7 @@ def _diagnose(manifest: Path) -> Driver:
         about = lavapipe.about()
         source, built = f"{lavapipe.PACKAGE} {about.__version__}", about.DATE
     try:
-        library = json.loads(read_regular(manifest, _MAX_BYTES))["ICD"]["library_path"]
+        library = json.loads(manifest.read_bytes())["ICD"]["library_path"]
         if os.path.dirname(library):  # paths are relative to the manifest
             library = str((manifest.parent / library).resolve())
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -21,21 +21,14 @@ def chosen_by() -> str | None:
 
 
 def manifests() -> list[Path]:
-    """Return the drivers' manifests that are read: in the loader's order, then the package's."""
-    if variable := chosen_by():
-        return _expand(os.environ[variable])
-    return [*_expand(os.environ.get(_ADDED, "")), *installed(), *packaged()]
-
-
-def check() -> None:
-    """Check the manifests that are read: the loader would wait for ever for a named pipe.
+    """Return the drivers' manifests that are read: in the loader's order, then the package's.
 
     Raises:
         DeviceError: one is not a regular file.
     """
-    for path in manifests():
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise DeviceError(f"the driver's manifest {str(path)!r} is not a regular file")
+    if variable := chosen_by():
+        return _expand(os.environ[variable])
+    return [*_expand(os.environ.get(_ADDED, "")), *installed(), *packaged()]
 
 
 def installed() -> list[Path]:
@@ -86,4 +79,7 @@ def _listed(places: Iterable[Path]) -> list[Path]:
             found += sorted(place.glob("*.json"))
         elif place.suffix == ".json":
             found.append(place)
+    for path in found:  # the loader would wait for ever for a named pipe
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise DeviceError(f"the driver's manifest {str(path)!r} is not a regular file")
     return found

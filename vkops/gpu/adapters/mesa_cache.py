@@ -49,17 +49,9 @@ def _is_safe_or_absent(folder: Path) -> bool:
     path = os.path.realpath(folder)
     try:
         with private_folder(path):
-            return _has_only_files(path)
+            names = (os.path.join(at, name) for at, _, files in os.walk(path) for name in files)
+            return all(map(os.path.isfile, names))
     except FileNotFoundError:
         return True
     except OSError:
         return False
-
-
-def _has_only_files(folder: str) -> bool:
-    """Whether there are only regular files in a folder and in the folders in it."""
-    with os.scandir(folder) as entries:
-        return all(
-            _has_only_files(entry.path) if entry.is_dir(follow_symlinks=False) else entry.is_file()
-            for entry in entries
-        )

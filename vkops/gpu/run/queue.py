@@ -106,11 +106,11 @@ class Queue:
         self.validated: bool = adapter.under_validation()
         if info.type == "CPU":
             threads = 2 * adapter.threads() + 2
-            host_memory.require(
-                2 * FIRST_HEAP + threads * THREAD_BYTES,
+            reason = (
                 f"opening {info.label} needs that much address space for its {threads} threads, "
-                "and limits of this process (ulimit -v) leave less; LP_NUM_THREADS=1 needs less",
+                "and limits of this process (ulimit -v) leave less; LP_NUM_THREADS=1 needs less"
             )
+            host_memory.require(2 * FIRST_HEAP + threads * THREAD_BYTES, reason)
         self.kompute: Kompute = Kompute(found, robust=not self.validated)
         self.native: Any = self.kompute.native
         self.wide: bool = "shaderInt64" in self.kompute.features and adapter.prefers_int64(info)
