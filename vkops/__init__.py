@@ -19,6 +19,17 @@ __array_api_version__ = "2024.12"
 _MODULES = modules_of(__file__)
 """The module of each public name, which is imported at the name's first use."""
 
+_NEAR = {
+    **dict.fromkeys(("array", "asanyarray", "ascontiguousarray"), "vkops.asarray"),
+    **dict.fromkeys(("copyto", "place", "put", "putmask"), "tensor[index] = values"),
+    "float16": "numpy.float16",
+    "load": "vkops.asarray(numpy.load(file))",
+    "ndarray": "vkops.Tensor",
+    "row_stack": "vkops.vstack",
+    "save": "numpy.save, which takes tensors",
+}
+"""What to use instead of names that NumPy or others have."""
+
 _loading = RLock()
 
 # Errors can be named while another name is being loaded.
@@ -34,9 +45,11 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         message = f"module 'vkops' has no attribute {name!r}"
-        if name in getattr(sys.modules.get("numpy"), "__all__", ()):
+        if name in _NEAR:
+            message += f": use {_NEAR[name]}"
+        elif name in getattr(sys.modules.get("numpy"), "__all__", ()):
             message += f": vkops does not compute; use numpy.{name} on tensor.numpy()"
-        raise AttributeError(message, name=name)
+        raise AttributeError(message, name=name, obj=sys.modules[__name__])
     if module == "vkops":
         return errors.import_late(f"vkops.{name}")
     errors.refuse_reentry(_loading, "vkops is being imported")

@@ -136,6 +136,20 @@ from vkops.tensors.selection import (
     take as take,
     take_along_axis as take_along_axis,
 )
+from vkops.tensors.short_forms import (
+    append as append,
+    delete as delete,
+    diagflat as diagflat,
+    dsplit as dsplit,
+    fliplr as fliplr,
+    flipud as flipud,
+    hsplit as hsplit,
+    identity as identity,
+    insert as insert,
+    resize as resize,
+    rollaxis as rollaxis,
+    vsplit as vsplit,
+)
 from vkops.tensors.tensor import (
     Tensor as Tensor,
 )

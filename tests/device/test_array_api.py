@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from inspect import Parameter
 
 import array_api_strict as strict
@@ -104,6 +106,19 @@ def test_what_computes_is_not_there():
             getattr(vkops, name)
     with pytest.raises(AttributeError, match=r"^module 'vkops' has no attribute 'no_such'$"):
         _ = vkops.no_such
+
+
+def test_names_that_are_near_to_others():
+    for name, near in vkops._NEAR.items():
+        message = f"module 'vkops' has no attribute '{name}': use {near}"
+        with pytest.raises(AttributeError, match=f"^{re.escape(message)}$"):
+            getattr(vkops, name)
+        package, _, own = near.partition("(")[0].partition(",")[0].partition(".")
+        assert not own or hasattr({"vkops": vkops, "numpy": np}[package], own)
+    code = "import vkops; vkops.spilt"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "'spilt'. Did you mean: 'split'?" in done.stderr
 
 
 # -- creation --------------------------------------------------------------------------------------

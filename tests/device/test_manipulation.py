@@ -45,6 +45,69 @@ def test_concat_and_stack(any_device, array, data):
 
 @on_device
 @given(array=small, data=st.data())
+@pytest.mark.parametrize("name", ["hsplit", "vsplit", "dsplit"])
+def test_splits_along_an_axis(any_device, name, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
+    at = data.draw(st.integers(-1, 4) | st.lists(st.integers(-7, 7), max_size=3))
+    agree(lambda: getattr(vkops, name)(tensor, at), lambda: getattr(np, name)(array, at))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_flips_and_moved_axes(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
+    for name in ("fliplr", "flipud"):
+        agree(lambda n=name: getattr(vkops, n)(tensor), lambda n=name: getattr(np, n)(array))
+    axis, start = data.draw(axes), data.draw(axes)
+    agree(lambda: vkops.rollaxis(tensor, axis, start), lambda: np.rollaxis(array, axis, start))
+
+
+numbers = st.integers(-6, 6)
+indices = st.one_of(
+    numbers,
+    st.lists(numbers, max_size=4),
+    st.lists(numbers, max_size=4).map(lambda given: np.array(given, int)),
+    st.builds(slice, numbers | st.none(), numbers | st.none(), st.sampled_from([None, 1, 2, -1])),
+)
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_insert_delete_and_append(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
+    axis, places = data.draw(axes | st.none()), data.draw(indices)
+    ours = any_device.tensor(places) if isinstance(places, np.ndarray) else places
+    agree(lambda: vkops.delete(tensor, ours, axis), lambda: np.delete(array, places, axis))
+    agree(lambda: vkops.delete(tensor, places, axis), lambda: np.delete(array, places, axis))
+    part = data.draw(st.sampled_from([..., slice(0, 1), 0, (..., slice(0, 1))]))
+    try:
+        values, theirs = tensor[part], array[part]
+    except IndexError:
+        values, theirs = tensor, array
+    if axis is None:
+        values, theirs = values.reshape(-1), theirs.reshape(-1)
+    if data.draw(st.booleans()):
+        values = theirs
+    agree(
+        lambda: vkops.insert(tensor, places, values, axis),
+        lambda: np.insert(array, places, theirs, axis),
+    )
+    agree(lambda: vkops.append(tensor, values, axis), lambda: np.append(array, theirs, axis))
+
+
+@on_device
+@given(array=small, data=st.data())
+def test_resize_and_diagflat(any_device, array, data):
+    tensor, array = viewed(data, any_device.tensor(array), array)
+    shape = data.draw(st.integers(-1, 20) | st.lists(st.integers(-1, 6), max_size=4).map(tuple))
+    agree(lambda: vkops.resize(tensor, shape), lambda: np.resize(array, shape))
+    k = data.draw(st.integers(-3, 3))
+    few = array.reshape(-1)[:9]
+    agree(lambda: vkops.diagflat(tensor.reshape(-1)[:9], k), lambda: np.diagflat(few, k))
+
+
+@on_device
+@given(array=small, data=st.data())
 def test_roll(any_device, array, data):
     tensor, array = viewed(data, any_device.tensor(array), array)
     shift = data.draw(st.integers(-9, 9) | st.lists(st.integers(-9, 9), max_size=3).map(tuple))

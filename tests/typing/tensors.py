@@ -130,6 +130,20 @@ assert_type(vkops.diagonal(x, 1, 0, 1), Tensor)
 assert_type(vkops.eye(3, 4, k=1, dtype="int8", device=device), Tensor)
 assert_type(vkops.from_dlpack(np.arange(3), device=device), Tensor)
 
+# Functions: short forms
+assert_type(vkops.append(x, x[:1], axis=0, device=device), Tensor)
+assert_type(vkops.delete(x, [0, 1], axis=1), Tensor)
+assert_type(vkops.diagflat(x, k=1), Tensor)
+assert_type(vkops.dsplit(x.reshape(2, 3, 2), 2), list[Tensor])
+assert_type(vkops.fliplr(x), Tensor)
+assert_type(vkops.flipud(x), Tensor)
+assert_type(vkops.hsplit(x, [1]), list[Tensor])
+assert_type(vkops.identity(3, "int8", device=device), Tensor)
+assert_type(vkops.insert(x, slice(1, 2), 5, axis=0), Tensor)
+assert_type(vkops.resize(x, (5, 5)), Tensor)
+assert_type(vkops.rollaxis(x, 1, 0), Tensor)
+assert_type(vkops.vsplit(x, 3), list[Tensor])
+
 # Functions: creation
 assert_type(vkops.asarray([1, 2], dtype="int8", device=0, copy=True), Tensor)
 assert_type(vkops.empty((2, 3), dtype=vkops.float32), Tensor)
