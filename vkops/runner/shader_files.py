@@ -87,10 +87,10 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
         block = shader.block(name) if name else next(free, None)
         if block is None or block.point in arrays:
             blocks = ", ".join(b.point for b in shader.blocks) or "none"
-            what, near = f"got {len(entries)} buffers, must be one for each block at most", ""
+            what = f"got {len(entries)} buffers, must be one for each block at most"
             if name:
                 what = f"{name!r} {'has a buffer already' if block else 'is not a block'}"
-                near = did_you_mean(name, [n for each in shader.blocks for n in each.names])
+            near = did_you_mean(name, [each.point for each in shader.blocks])
             raise ModelError(f"{shader.name}: {what}; the blocks are {blocks}{near}")
         if array.dtype.kind not in _NUMBER_KINDS:
             raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")

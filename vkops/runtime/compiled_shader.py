@@ -50,13 +50,11 @@ class ShaderDevice(Protocol):
 class _Layout(NamedTuple):
     """How bindings of some views are bound; it is the same for all buffers.
 
-    ``order`` has the binding of each block of the pipeline, in the order of sets and numbers, and
-    ``uniform`` says which of these are uniform blocks. By binding, ``places`` are the first byte in
-    the buffer and the number of bytes; None for values. ``written`` and ``copied`` are the bindings
-    that the shader writes and that are bound as copies.
+    In the order of sets and bindings, ``uniform`` says which are uniform blocks, and ``places`` are
+    the first byte in the buffer and the number of bytes; None for values. ``written`` and
+    ``copied`` are the numbers of those that the shader writes and that are bound as copies.
     """
 
-    order: Sequence[int]
     uniform: Sequence[bool]
     places: Sequence[tuple[int, int] | None]
     written: Sequence[int]
@@ -284,41 +282,35 @@ class CompiledShader:
                 self._layouts.clear()
             layout = self._layouts[views] = self._layout(blocks, memory)
         push = self.shader.pack(push_constants)
-        kept: list[Buffer] = []
+        copies = self._copies([*blocks], memory, layout) if layout.copied else {}
+        parts: list[Part] = []
+        for number, (own, place) in enumerate(zip(memory, layout.places, strict=True)):
+            if isinstance(own, bytes) or place is None:
+                parts.append(own)  # type: ignore[arg-type]
+            elif number in copies:
+                parts.append(copies[number].extent)
+            else:
+                assert isinstance(own.buffer, Buffer)
+                parts.append(own.buffer.extents[0].part(*place))
         on_host: list[HostCopy] = []
         before: list[Work] = []
         after: list[Work] = []
-        extents: list[Part] = []
-        copies = self._copies([*blocks], memory, layout) if layout.copied else {}
-        for number, (own, place) in enumerate(zip(memory, layout.places, strict=True)):
-            if isinstance(own, bytes) or place is None:
-                extents.append(own)  # type: ignore[arg-type]
-            elif number in copies:
-                copy = copies[number]
-                extents.append(copy.extent)
-                if copy.buffer in kept:
-                    continue
-                kept.append(copy.buffer)
-                is_written = any(copies.get(written) is copy for written in layout.written)
-                if isinstance(copy, HostCopy):
-                    copy.written = is_written
-                    on_host.append(copy)
-                    continue
-                before += copy.before
-                if is_written:
-                    after += copy.after
+        for copy in dict.fromkeys(copies.values()):
+            is_written = any(copies.get(number) is copy for number in layout.written)
+            if isinstance(copy, HostCopy):
+                copy.written = is_written
+                on_host.append(copy)
             else:
-                assert isinstance(own.buffer, Buffer)
-                heap, start, _ = own.buffer.extents[0]
-                extents.append(Extent(heap, start + place[0], place[1]))
-        buffers = [_device_buffer(own) for own in memory]
-        reads = [buffer for buffer in buffers if buffer is not None]
-        writes = [buffer for n in layout.written if (buffer := buffers[n]) is not None] + kept
+                before += copy.before
+                after += copy.after if is_written else ()
+        buffers = [own.buffer if type(own) is Elements else None for own in memory]
+        reads = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
+        writes = [each for n in layout.written if isinstance(each := buffers[n], Buffer)]
+        writes += [copy.buffer for copy in dict.fromkeys(copies.values())]
         if isinstance(counts, Elements):
             assert isinstance(counts.buffer, Buffer)
             reads.append(counts.buffer)
             counts = counts.buffer.extents[0].part(counts.view.offset, _GROUPS_NBYTES)
-        parts = [extents[number] for number in layout.order]
         dispatch = ShaderDispatch(self.pipeline, parts, layout.uniform, counts, push)
         work = [*before, dispatch, *after]
         return BoundShader(executor, self.name, work, reads, writes, on_host)
@@ -326,15 +318,14 @@ class CompiledShader:
     def _layout(self, blocks: Mapping[str, Block], memory: Sequence[Elements | bytes]) -> _Layout:
         """Check types and sizes, and decide what is bound where it is."""
         sizes: dict[str, tuple[Extent, int]] = {}
-        for number, (point, own) in enumerate(zip(blocks, memory, strict=True)):
+        for (point, block), own in zip(blocks.items(), memory, strict=True):
             if isinstance(own, Elements):
-                self._check_elements(point, self.shader.places[blocks[point].place], own)
-            sizes[point] = _sized(number, own)  # whose resource is the number of the binding
-        chosen = [(block, extent.resource) for block, extent in self.shader.bind(sizes)]
+                self._check_elements(point, self.shader.places[block.place], own)
+            sizes[point] = _sized(own)
+        chosen = [block for block, _ in self.shader.bind(sizes)]
         places: list[tuple[int, int] | None] = [None] * len(memory)
         copied: list[int] = []
-        for block, number in chosen:
-            own = memory[number]
+        for number, (block, own) in enumerate(zip(chosen, memory, strict=True)):
             if isinstance(own, bytes):
                 continue
             start = own.view.offset * own.itemsize
@@ -345,13 +336,9 @@ class CompiledShader:
             where_it_is = own.view.is_contiguous and start % alignment == 0
             if isinstance(own.buffer, HostBuffer) or not where_it_is or len(own.buffer.extents) > 1:
                 copied.append(number)
-        return _Layout(
-            [number for _, number in chosen],
-            [block.kind == "uniform" for block, _ in chosen],
-            places,
-            [n for block, n in chosen if not block.readonly and isinstance(memory[n], Elements)],
-            copied,
-        )
+        uniform = [block.kind == "uniform" for block in chosen]
+        written = [n for n, block in enumerate(chosen) if not block.readonly]
+        return _Layout(uniform, places, written, copied)
 
     def _copies(
         self, names: Sequence[str], memory: Sequence[Any], layout: _Layout
@@ -361,7 +348,7 @@ class CompiledShader:
         Raises:
             BindingError: it shares bytes with another binding, and one of them is written (SH-06).
         """
-        used = [n for n in layout.order if isinstance(memory[n], Elements)]
+        used = [n for n, own in enumerate(memory) if isinstance(own, Elements)]
         for one, other in combinations(used, 2):
             first, second = memory[one], memory[other]
             copied = one in layout.copied or other in layout.copied
@@ -523,11 +510,6 @@ def _is_memory(binding: Any) -> bool:
     return hasattr(target, "placed") or isinstance(target, Resource)
 
 
-def _device_buffer(own: Elements | bytes) -> Buffer | None:
-    """The buffer of elements on the device; None for others."""
-    return own.buffer if isinstance(own, Elements) and isinstance(own.buffer, Buffer) else None
-
-
 def _kind(own: Elements | bytes) -> Any:
     """The properties of a binding that ``_Layout`` depends on: all but the address."""
     if isinstance(own, bytes):
@@ -535,13 +517,13 @@ def _kind(own: Elements | bytes) -> Any:
     return (*own[1:], own.buffer.nbytes, type(own.buffer))
 
 
-def _sized(number: int, own: Elements | bytes) -> tuple[Extent, int]:
-    """The bytes of a resource that ``Shader.bind`` checks, and the size of that."""
+def _sized(own: Elements | bytes) -> tuple[Extent, int]:
+    """The bytes that ``Shader.bind`` checks, and the size of their resource."""
     if isinstance(own, bytes):
-        return Extent(number, 0, len(own)), len(own)
+        return Extent(None, 0, len(own)), len(own)
     if own.dtype is None:
-        return Extent(number, own.view.offset, own.nbytes), own.buffer.nbytes
-    return Extent(number, 0, own.nbytes), own.nbytes
+        return Extent(own.buffer, own.view.offset, own.nbytes), own.buffer.nbytes
+    return Extent(own.buffer, 0, own.nbytes), own.nbytes
 
 
 def _fits(given: np.dtype[Any], declared: np.dtype[Any] | None) -> bool:

@@ -154,14 +154,14 @@ class _Compilation:
             except ShaderCompileError as error:
                 message = f"{name}: {error.message}{loop}"
                 raise ShaderCompileError(message, file=name, log=error.log) from error
+            log = log.replace(TEXT, name) if cwd else log
+            log = log.replace(f"{self.texts}{os.sep}", "") if self.texts else log
             if returncode != 0:
                 if _NO_ENTRY in log and not diagnostics.LOCATED.search(log):
                     raise self._without_entry(name, text)
-                hidden = {TEXT: name} if cwd else {}
-                hidden |= {f"{self.texts}{os.sep}": ""} if self.texts else {}
-                code = functools.partial(self._code, file, text, cwd)
+                code = functools.partial(self._code, name if cwd else file, text, cwd)
                 crash = loop or "; that is a fault of the compiler, not of the shader"
-                raise diagnostics.error(self.compiler, returncode, log, name, crash, hidden, code)
+                raise diagnostics.error(self.compiler, name, returncode, log, crash, code)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
             macros = [flag for flag in self.flags if flag.startswith("-D")]  # and -D for HLSL
             argv = [self.compiler, "-E", "-S", "comp", *macros, *includes, file]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from vkops.errors import ShaderCompileError, printable, show
 from vkops.system.processes import describe
@@ -46,19 +46,12 @@ _HINTS = (
 
 
 def error(
-    compiler: str,
-    returncode: int,
-    log: str,
-    name: str,
-    crash: str,
-    hidden: Mapping[str, str],
-    code: Callable[[str, int], str],
+    compiler: str, name: str, returncode: int, log: str, crash: str, code: Callable[[str, int], str]
 ) -> ShaderCompileError:
     """Make an error of a failed compilation: of the first message with a line, or the first one.
 
     ``#line`` in the shader changes the file and line that the compiler names. ``crash`` is added
-    to the message if a signal ended the compiler, ``hidden`` has what replaces the names of
-    temporary files, and ``code`` returns a line of a file.
+    to the message if a signal ended the compiler, and ``code`` returns a line of a file.
     """
     file, line = name, None
     if (located := LOCATED.search(log)) is None:
@@ -69,26 +62,25 @@ def error(
     elif located["file"] == "-1":  # where glslang keeps the -D macros
         text = f": in the defines: {_quoted(located['text'])}"
     else:
-        file, line = located["file"], int(located["line"])
-        text = f":{line}: {_quoted(located['text'], code(file, line))}"
-    for temporary, shown in hidden.items():
-        file, text, log = (each.replace(temporary, shown) for each in (file, text, log))
-    file = os.path.normpath(file) if line else file
+        file, line = os.path.normpath(located["file"]), int(located["line"])
+        text = f":{line}: {_quoted(located['text'], code(located['file'], line))}"
     return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=log)
 
 
 def line_of(text: bytes, name: str, file: str, line: int) -> str:
     """Return a line of a source that is called ``name``; "" if it has none of this file and number.
 
-    ``#line`` in the source changes both.
+    ``#line`` in the source changes both. Of several lines with one number, it is the first.
     """
-    at = name, 1
+    known: dict[tuple[str, int], str] = {}
+    at = "", 1
     for each in _END_OF_LINE.split(text.decode(errors="replace")):
-        changed = _NUMBERED.match(each)
-        if at == (file, line) and not changed:
-            return each.strip()
-        at = (changed[2] or at[0], int(changed[1])) if changed else (at[0], at[1] + 1)
-    return ""
+        if changed := _NUMBERED.match(each):
+            at = changed[2] or at[0], int(changed[1])
+        else:
+            known.setdefault(at, each.strip())
+            at = at[0], at[1] + 1
+    return known.get((file, line), known.get(("", line), "") if file == name else "")
 
 
 def _quoted(message: str, code: str = "") -> str:

@@ -116,12 +116,14 @@ class Shader:
         return found
 
     @functools.cached_property
-    def _keywords(self) -> dict[str, tuple[str, bool]]:
-        """The names in a call, with whether each is that of a push constant."""
-        found = {name: (name, False) for block in self.module.unused for name in block.names}
-        found |= {name: (name, True) for name in self.module.push_names}
-        found |= {name: (name, False) for name in self._by_point}
-        return {f"{name}_": pair for name, pair in found.items()} | found
+    def _keywords(self) -> dict[str, bool]:
+        """Whether each name that a call can have is that of a push constant."""
+        found = {name: False for block in self.module.unused for name in block.names}
+        return {
+            **found,
+            **dict.fromkeys(self.module.push_names, True),
+            **dict.fromkeys(self._by_point, False),
+        }
 
     @functools.cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
@@ -144,17 +146,14 @@ class Shader:
         """Return the block with this name, instance name or binding."""
         return self._by_point.get(point)
 
-    def _unknown(self, point: str, message: str, known: Iterable[str]) -> BindingError:
-        name = point if point and point.isprintable() else repr(point)
-        return BindingError(self.name, name, message + did_you_mean(point, known), "SH-04")
-
     def named(self, points: Iterable[str]) -> dict[str, Block]:
-        """Return the block that each name stands for, without those that the shader does not use.
+        """Return the block that each name stands for, in the order of sets and bindings.
+
+        Names of blocks that the shader declares and does not use are left out.
 
         Raises:
             BindingError: a name does not exist, or two are of one binding (SH-04).
         """
-        found: dict[str, Block] = {}
         names: dict[tuple[int, int], str] = {}
         for point in points:
             block = self._by_point.get(point)
@@ -162,11 +161,14 @@ class Shader:
                 if (other := names.setdefault(block.place, point)) != point:
                     message = f"binding {block.number} is also that of {other}"
                     raise BindingError(self.name, point, message, "SH-04")
-                found[point] = block
             elif not any(point in unused.names for unused in self.module.unused):
                 message = f"there is no such block; there are {_listed(self.blocks)}"
-                raise self._unknown(point, message, self._by_point)
-        return found
+                message += did_you_mean(point, self._by_point)
+                name = point if point and point.isprintable() else repr(point)
+                raise BindingError(self.name, name, message, "SH-04")
+        return {
+            names[place]: self._by_point[names[place]] for place in self.places if place in names
+        }
 
     def keywords(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the arguments of a call for blocks, and those for push constants, by their names.
@@ -179,13 +181,15 @@ class Shader:
         bound: dict[str, Any] = {}
         pushed: dict[str, Any] = {}
         for keyword, value in values.items():
-            name, is_pushed = self._keywords.get(keyword, ("", False))
-            if not name:
+            name = keyword if keyword in self._keywords else keyword.removesuffix("_")
+            if name not in self._keywords:
                 constants_ = ", ".join(self.module.push_names) or "none"
-                message = f"is no block ({_listed(self.blocks)}) and no push constant"
-                message += f" ({constants_})"
-                raise self._unknown(keyword, message, {name for name, _ in self._keywords.values()})
-            target = pushed if is_pushed else bound
+                message = (
+                    f"is no block ({_listed(self.blocks)}) and no push constant ({constants_})"
+                )
+                message += did_you_mean(keyword, self._keywords)
+                raise BindingError(self.name, keyword, message, "SH-04")
+            target = pushed if self._keywords[name] else bound
             if name in target:
                 raise BindingError(self.name, keyword, f"{name} is given twice", "SH-04")
             target[name] = value
@@ -224,7 +228,7 @@ class Shader:
         for block in self.blocks:
             if block.place not in bound:
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
-        return [bound[place] for place in sorted(bound)]
+        return [*bound.values()]
 
     def free(self, points: Iterable[str] = ()) -> list[Block]:
         """Return the first block of each binding that none of these names is bound to."""
