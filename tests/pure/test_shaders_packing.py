@@ -121,7 +121,7 @@ WRONG = [
     ({"a": 1, "s": 2}, ": got no value for b, t; the members are a, b, s, t"),
     ({**RIGHT, 1: 1}, ": got 1; the members are a, b, s, t"),
     ({}, ": got no value for a, b, s, t; the members are a, b, s, t"),
-    ({**RIGHT, "a": -1}, ".a: got -1, must be uint"),
+    ({**RIGHT, "a": -1}, ".a: got -1, must be uint, from 0 to 4294967295"),
     ({**RIGHT, "a": [1]}, ".a: got [1], must be uint"),
     ({**RIGHT, "b": [1]}, ".b: got 1 values, must be 2"),
     ({**RIGHT, "b": [1, "2"]}, ".b[1]: got '2', must be float"),
@@ -129,7 +129,7 @@ WRONG = [
     ({**RIGHT, "b": {"x": 1}}, ".b: got {'x': 1}, must be a sequence"),
     ({**RIGHT, "s": {"x": 1}}, ".s: got no value for y; the members are x, y"),
     ({**RIGHT, "s": [1, 2]}, ".s: got 2 numbers, must be 3: float x, int y[0], int y[1]"),
-    ({**RIGHT, "s": {"x": 1, "y": [1, 2.5]}}, ".s.y[1]: got 2.5, must be int"),
+    ({**RIGHT, "s": {"x": 1, "y": [1, 2.5]}}, ".s.y[1]: got 2.5, must be int, from -2147483648 to 2147483647"),
     ({**RIGHT, "t": [{"x": 1, "y": [1, 2]}]}, ".t: got 1 values, must be 2"),
     ({**RIGHT, "t": [RIGHT["s"], {"x": None, "y": [1, 2]}]}, ".t[1].x: got None, must be float"),
     ({**RIGHT, "t": range(5)}, ".t: got 5 numbers, must be 6: float [0].x, int [0].y[0], "
