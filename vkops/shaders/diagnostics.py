@@ -22,27 +22,21 @@ _END_OF_LINE = re.compile(r"\r\n|\n|\r")
 
 _FLOAT_ONLY = "a?(?:sin|cos|tan)h?|pow|exp2?|log2?|radians|degrees"
 _SIZED = "u?int(?:8|16|64)_t|float16_t|(?:[iu](?:8|16|64)|f16)vec[234]"
+_SCALAR = r"\b(bool|u?int(?:\d+_t)?|float(?:\d+_t)?|double)"
 _AFTER = "IDENTIFIER|RIGHT_BRACE|FOR|WHILE|IF|RETURN|CONST|BOOL|INT|UINT|FLOAT|DOUBLE"
-_SCALAR = r"bool|u?int(?:\d+_t)?|float(?:\d+_t)?|double"
 
 # Patterns of the compiler's message, which is followed by the line of the source.
 _HINTS = (
     ("#version: compute shaders require", "the first line must be '#version 450'"),
     (rf"'({_FLOAT_ONLY})' : no matching", "{0} takes no double: write {0}(float(x))"),
-    (
-        rf"cannot convert from '(?!.* array )[^']*?\b({_SCALAR})' to '[^']*?\b({_SCALAR})'",
-        "there is no implicit conversion of {0} to {1}: write {1}(x)",
-    ),
-    (
-        rf"(?:undeclared|syntax error|no matching|wrong operand)(?:.|\n)*?\b({_SIZED})\b",
-        "{0} needs '#extension GL_EXT_shader_explicit_arithmetic_types : require'",
-    ),
-    (
-        rf"unexpected (?:{_AFTER}), expecting COMMA or SEMICOLON",
-        "is a semicolon missing, here or in the line before?",
-    ),
+    (rf"cannot convert from '(?!.* array )[^']*?{_SCALAR}' to '[^']*?{_SCALAR}'",
+     "there is no implicit conversion of {0} to {1}: write {1}(x)"),
+    (rf"(?:undeclared|syntax error|no matching|wrong operand)(?:.|\n)*?\b({_SIZED})\b",
+     "{0} needs '#extension GL_EXT_shader_explicit_arithmetic_types : require'"),
+    (rf"unexpected (?:{_AFTER}), expecting COMMA or SEMICOLON",
+     "is a semicolon missing, here or in the line before?"),
     ("non-opaque uniforms outside a block", "use 'layout(push_constant) uniform Push {{ ... }};'"),
-)
+)  # fmt: skip
 
 
 def error(
@@ -87,9 +81,8 @@ def _quoted(message: str, code: str = "") -> str:
     """A message of the compiler with the line of the source and a hint."""
     text = " ".join(message.split())
     text = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
-    hints = (
-        "; " + hint.format(*match.groups())
-        for pattern, hint in _HINTS
-        if (match := re.search(pattern, f"{text}\n{code}"))
-    )
-    return f"{text}{f', in {show(code)}' if code else ''}{next(hints, '')}"
+    found = f"{text}, in {show(code)}" if code else text
+    for pattern, hint in _HINTS:
+        if match := re.search(pattern, f"{text}\n{code}"):
+            return f"{found}; {hint.format(*match.groups())}"
+    return found

@@ -107,23 +107,21 @@ class Shader:
 
         Of a block that is not used, that is a block with the same binding.
         """
-        found: dict[str, Block] = {}
-        for block in (*self.blocks, *self.module.unused):
-            for point in block.names if block.place in self.places else ():
-                found.setdefault(
-                    point, block if block in self.blocks else self.places[block.place][0]
-                )
-        return found
+        pairs = [(block, block) for block in self.blocks]
+        pairs += [
+            (u, self.places[u.place][0]) for u in self.module.unused if u.place in self.places
+        ]
+        return {name: used for block, used in reversed(pairs) for name in block.names}
 
     @functools.cached_property
     def _keywords(self) -> dict[str, bool]:
         """Whether each name that a call can have is that of a push constant."""
-        found = {name: False for block in self.module.unused for name in block.names}
-        return {
-            **found,
-            **dict.fromkeys(self.module.push_names, True),
-            **dict.fromkeys(self._by_point, False),
-        }
+        found = {name: False for unused in self.module.unused for name in unused.names}
+        return (
+            found
+            | dict.fromkeys(self.module.push_names, True)
+            | dict.fromkeys(self._by_point, False)
+        )
 
     @functools.cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
@@ -166,9 +164,8 @@ class Shader:
                 message += did_you_mean(point, self._by_point)
                 name = point if point and point.isprintable() else repr(point)
                 raise BindingError(self.name, name, message, "SH-04")
-        return {
-            names[place]: self._by_point[names[place]] for place in self.places if place in names
-        }
+        ordered = [names[place] for place in self.places if place in names]
+        return {name: self._by_point[name] for name in ordered}
 
     def keywords(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the arguments of a call for blocks, and those for push constants, by their names.
@@ -183,10 +180,8 @@ class Shader:
         for keyword, value in values.items():
             name = keyword if keyword in self._keywords else keyword.removesuffix("_")
             if name not in self._keywords:
-                constants_ = ", ".join(self.module.push_names) or "none"
-                message = (
-                    f"is no block ({_listed(self.blocks)}) and no push constant ({constants_})"
-                )
+                push = ", ".join(self.module.push_names) or "none"
+                message = f"is no block ({_listed(self.blocks)}) and no push constant ({push})"
                 message += did_you_mean(keyword, self._keywords)
                 raise BindingError(self.name, keyword, message, "SH-04")
             target = pushed if self._keywords[name] else bound
