@@ -211,7 +211,7 @@ class Session:
         declared = {entry.name: entry for entry in self.model.inputs}
         input_types = {name: _type_of(declared[name], value) for name, value in given.items()}
         with self._lock:
-            # Lowering tells one input at a time that it needs the elements of, and starts again.
+            # Lowering fails at the first input whose elements it needs, and is then repeated.
             while True:
                 known = {n: _elements(v) for n, v in given.items() if n in self._needed}
                 key = _key(input_types, known)

@@ -76,7 +76,7 @@ def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
     if region.kind != "scatter":
         for i, (size, stride) in enumerate(zip(target.sizes, target.strides, strict=True)):
             if size > 1 and not stride:
-                refuse(f"{field}.target.strides[{i}]", "got 0, must be another number", "PLAN-05")
+                refuse(f"{field}.target.strides[{i}]", "got 0, must not be 0", "PLAN-05")
     if region.indices is not None:
         for name, view in zip(("view", "position"), region.index_views, strict=True):
             _same_sizes(view, target, f"{field}.indices.{name}")

@@ -167,7 +167,7 @@ def _slice(itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None, view: V
         if count < 0:
             refuse("SLICE", f"sizes[{i}]", f"got {show(count)}, must be at least 0", "SLICE-03")
         if step == 0:
-            refuse("SLICE", f"strides[{i}]", "got 0, must be any other integer", "SLICE-04")
+            refuse("SLICE", f"strides[{i}]", "got 0, must not be 0", "SLICE-04")
         if count == 0:
             continue
         for at in (start, start + (count - 1) * step):

@@ -20,12 +20,12 @@ _ROW_ALIGNMENT = 8
 
 
 class Active(NamedTuple):
-    """Invocations that execute a block.
+    """The invocations that execute a block, out of a batch that runs at the same time.
 
-    ``slots`` are their numbers among those that run ``together``, and ``at`` the same, or None if
-    these are all active. ``who`` are their numbers in the dispatch, ``groups`` those of their
-    workgroups among the ones that run together. ``rest`` is the call of a function in which no
-    other invocation goes on, if there is one.
+    ``slots`` are their numbers in the batch, which has ``together`` invocations; ``at`` is None if
+    all of these are active, else the same as ``slots``. ``who`` are their numbers in the dispatch,
+    and ``groups`` the numbers of their workgroups in the batch. ``rest`` is a call of a function in
+    which no other invocation continues, or None.
     """
 
     at: Array | None

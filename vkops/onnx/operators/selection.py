@@ -34,7 +34,7 @@ def slice(call: Call) -> list[LoweredTensor]:
         _require_count(call, name, values, len(axes), "as many as axes")
     taken = [range(size) for size in data.shape]
     for i, (axis, start, end, step) in enumerate(zip(axes, starts, ends, steps, strict=True)):
-        call.require(step != 0, f"steps[{i}]", 0, "any other integer")
+        call.require(step != 0, f"steps[{i}]", 0, "an integer other than 0")
         stop: int | None = end
         if step < 0:
             start = max(start, -data.shape[axis])  # backwards, it cannot be before the first
