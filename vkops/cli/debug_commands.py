@@ -227,7 +227,10 @@ def _buffer(text: str, owner: str) -> tuple[str, Any]:
 @options.flag("--kernels", help="Print what each invocation of a kernel does.")
 @click.pass_context
 def printf(context: click.Context, target: str, invocation: str, rows: int, kernels: bool) -> None:
-    """Run a model, a shader or a Python program, and show what debugPrintfEXT prints."""
+    """Run a program, and show what debugPrintfEXT prints.
+
+    TARGET may also be a Python program (.py), with its arguments.
+    """
     from vkops.console import show
     from vkops.debug import message_tables
     from vkops.debug.printf import printf as run

@@ -98,8 +98,8 @@ def check(
         subgroup_size: a power of two from 4 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
         floats: also report instructions that make NaN or infinity of finite numbers.
-        max_iterations: a loop does not end if no invocation leaves it in so many iterations. The
-            default, 16,384, takes a few seconds.
+        max_iterations: a loop does not end if no invocation leaves it in so many iterations; the
+            default, 16,384, takes a few seconds unless they are long.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
