@@ -18,6 +18,7 @@ from operator_table import OPERATORS, kinds
 from vkops import dml
 from vkops.dml import BufferTensorDesc, Graph, operator_desc
 from vkops.dml.function_table import FUNCTIONS
+from vkops.dml.levels import class_name
 from vkops.errors import InvalidDescError
 from vkops.plan import execute
 
@@ -29,9 +30,12 @@ def test_every_operator_has_a_module_and_is_in_the_table():
     declared = {
         name
         for module in operators.glob("*.py")
-        for name in re.findall(r'^    operator = "(\w+)"$', module.read_text("utf-8"), re.M)
+        for name in re.findall(r"^class ([A-Z]\w+OperatorDesc)\(", module.read_text("utf-8"), re.M)
     }
-    assert declared == set(dml.OPERATORS), "the modules, and the operators of levels.json"
+    assert declared == set(map(class_name, dml.OPERATORS)), "the modules, and levels.json"
+    assert {name: desc.operator for name, desc in dml.OPERATORS.items()} == {
+        name: name for name in dml.OPERATORS
+    }
     assert set(OPERATORS) == set(dml.OPERATORS), "tests/operator_table.py, and levels.json"
     descriptors = {desc.__name__ for desc in dml.OPERATORS.values()}
     named = {name for name in dml.__all__ if name.endswith("OperatorDesc")} - {"OperatorDesc"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -189,15 +190,31 @@ def declared_fields(cls: type) -> tuple[Field, ...]:
 def descriptor(cls: type[T]) -> type[T]:
     """Make a frozen dataclass of a class whose fields are declared with these functions.
 
-    Its docstring gets the errors that all descriptors raise.
+    The docstring of an operator's descriptor gets its source, the texts about fields that only the
+    docstrings of its bases have, and the errors that all descriptors raise.
     """
+    documented = cls.__doc__ is not None  # not if Python drops docstrings; a dataclass has one
     made = dataclass(frozen=True)(cls)
-    if made.__doc__:
-        text, prompt, example = cleandoc(made.__doc__).partition(">>>")
-        has_floats = any(FLOAT in (f.kind, f.kind.entry) for f in getattr(made, "FIELDS", ()))
+    if documented and (operator := getattr(made, "operator", None)):
+        text, prompt, example = cleandoc(made.__doc__ or "").partition(">>>")
+        about = text.partition("Attributes:\n")[0].rstrip()
+        texts, declared = texts_of(made), getattr(made, "FIELDS", ())
+        attributes = "\n".join(f"    {f.name}: {texts[f.name]}" for f in declared)
+        has_floats = any(FLOAT in (f.kind, f.kind.entry) for f in declared)
         errors = _ERRORS + _OVERFLOW_ERROR if has_floats else _ERRORS
-        made.__doc__ = f"{text.rstrip()}\n\n{errors}\n{prompt}{example}"
+        source = f"Source: DML_{operator}_OPERATOR_DESC."
+        parts = (about, source, f"Attributes:\n{attributes}", f"{errors}\n{prompt}{example}")
+        made.__doc__ = "\n\n".join(parts)
     return made
+
+
+def texts_of(kind: type) -> dict[str, str]:
+    """The texts about fields in the docstrings of a descriptor and of its bases."""
+    texts: dict[str, str] = {}
+    for cls in reversed(kind.__mro__):
+        text = cleandoc(cls.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
+        texts.update(re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE))
+    return texts
 
 
 _ERRORS = """\

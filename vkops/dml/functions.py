@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from inspect import Parameter, Signature, cleandoc
+from inspect import Parameter, Signature
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from vkops.arguments.values import Place, integer, integers
-from vkops.dml.fields import TENSORS, Field
+from vkops.dml.fields import TENSORS, Field, texts_of
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators import OPERATORS
 from vkops.dml.tensor_desc import BufferTensorDesc
@@ -135,7 +135,7 @@ class Function(NamedTuple):
 
     def docstring(self) -> str:
         """The docstring, from those of the descriptor's fields."""
-        told = _told(self.kind)
+        told = texts_of(self.kind)
         texts = {"graph": "the graph that gets the node."}
         texts |= {parameter_name(field): told.get(field.name, "") for field in self.kind.FIELDS}
         if self.size is not None:
@@ -184,10 +184,3 @@ def parameter_name(field: Field) -> str:
     ['input', 'indices', 'updates', 'output', 'axis']
     """
     return re.sub("_tensors?$", "s" if field.name.endswith("tensors") else "", field.name)
-
-
-def _told(kind: type[OperatorDesc]) -> dict[str, str]:
-    """The text about each attribute in the docstring of a descriptor."""
-    text = cleandoc(kind.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", text, re.MULTILINE)
-    return dict(entries)

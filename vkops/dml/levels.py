@@ -111,6 +111,19 @@ ALTERNATIVE_SUPPORT: Mapping[str, Support] = {
 """The same by sources that disagree with the operator's own page (JOIN-09)."""
 
 
+def class_name(operator: str) -> str:
+    """Return the name of the descriptor of an operator.
+
+    >>> class_name("GATHER_ND1")
+    'GatherNd1OperatorDesc'
+    """
+    return "".join(map(str.capitalize, operator.split("_"))) + "OperatorDesc"
+
+
+OPERATOR_OF: Mapping[str, str] = {class_name(name): name for name in SUPPORT}
+"""DirectML's names of the operators, by those of their descriptors."""
+
+
 def support_of(operator: str, alternatives: object) -> Support:
     """The support of an operator, where the alternative rows of some operators apply."""
     if (type(alternatives) is not tuple or alternatives) and operator in alternative_operators(

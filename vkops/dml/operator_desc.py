@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from vkops.dml.enums import FeatureLevel, TensorDataType
 from vkops.dml.fields import FLOAT, TENSOR, TENSORS, Field, Role, declared_fields
-from vkops.dml.levels import SUPPORT, Support, support_of
+from vkops.dml.levels import OPERATOR_OF, SUPPORT, Support, support_of
 from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
@@ -59,7 +59,7 @@ class OperatorDesc(ABC):
     """
 
     operator: ClassVar[str]
-    """DirectML's name of the operator, without ``DML_OPERATOR_``."""
+    """DirectML's name of the operator, without ``DML_OPERATOR_``; that of the class tells it."""
     FIELDS: ClassVar[tuple[Field, ...]]
     rule_group: ClassVar[str]
     """The word that the identifiers of the operator's own rules begin with."""
@@ -72,6 +72,8 @@ class OperatorDesc(ABC):
 
     def __init_subclass__(cls) -> None:
         cls.FIELDS = (*getattr(cls, "FIELDS", ()), *declared_fields(cls))
+        if cls.__name__ in OPERATOR_OF:
+            cls.operator = OPERATOR_OF[cls.__name__]
         if "same_data_type" in vars(cls):  # which a base that operators share may leave to them
             cls.rule_group = cls.same_data_type.rpartition("-")[0]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from vkops.dml.levels import SUPPORT
+from vkops.dml.levels import SUPPORT, class_name
 from vkops.errors import import_late
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class _Operators(Mapping[str, "type[OperatorDesc]"]):
     def __getitem__(self, name: str) -> type[OperatorDesc]:
         if name not in SUPPORT:
             raise KeyError(name)
-        found: type[OperatorDesc] = getattr(import_late("vkops.dml"), _class_name(name))
+        found: type[OperatorDesc] = getattr(import_late("vkops.dml"), class_name(name))
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -27,15 +27,6 @@ class _Operators(Mapping[str, "type[OperatorDesc]"]):
 
     def __len__(self) -> int:
         return len(SUPPORT)
-
-
-def _class_name(name: str) -> str:
-    """Return the name of the descriptor of an operator.
-
-    >>> _class_name("GATHER_ND1")
-    'GatherNd1OperatorDesc'
-    """
-    return "".join(map(str.capitalize, name.split("_"))) + "OperatorDesc"
 
 
 OPERATORS: Mapping[str, type[OperatorDesc]] = _Operators()

@@ -23,7 +23,11 @@ _ORDERS = {DepthSpaceOrder.DEPTH_COLUMN_ROW: "DCR", DepthSpaceOrder.COLUMN_ROW_D
 
 @fields.descriptor
 class _BlocksDesc(OperatorDesc):
-    """The fields of all four operators."""
+    """The fields of all four operators.
+
+    Attributes:
+        input_tensor: the tensor to rearrange: batch, channels, height and width.
+    """
 
     same_data_type = same_dimension_count = "SD-01"
 
@@ -43,10 +47,7 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
     Channel ``(row * block_size + column) * C + c`` of the output holds the elements of the input's
     channel ``c`` (of ``C``) that stand at ``row`` and ``column`` of each block.
 
-    Source: DML_SPACE_TO_DEPTH_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: the tensor to rearrange: batch, channels, height and width.
         output_tensor: the result; its sizes are ``N``, ``C * block_size**2``, ``H / block_size``
             and ``W / block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
         block_size: height and width of a block in elements, at least 1; divides ``H`` and ``W``.
@@ -56,8 +57,6 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
     >>> depth = BufferTensorDesc(TensorDataType.FLOAT32, [1, 8, 2, 3])
     >>> SpaceToDepthOperatorDesc(space, depth, block_size=2).validate()
     """
-
-    operator = "SPACE_TO_DEPTH"
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         block = self.block_size
@@ -79,10 +78,7 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
 class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
     """Moves blocks into channels as SPACE_TO_DEPTH does, with a choice of the channels' order.
 
-    Source: DML_SPACE_TO_DEPTH1_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: the tensor to rearrange: batch, channels, height and width.
         output_tensor: the result, of the sizes that SPACE_TO_DEPTH has.
         block_size: height and width of a block in elements, at least 1.
         order: what the channels of the output are made of. DEPTH_COLUMN_ROW: channel
@@ -98,8 +94,6 @@ class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
     ... ).validate("2_1")
     """
 
-    operator = "SPACE_TO_DEPTH1"
-
     order: DepthSpaceOrder = fields.enumeration(DepthSpaceOrder, "SD-05")
 
 
@@ -110,10 +104,7 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
     Channel ``(row * block_size + column) * C + c`` of the input holds the elements of the output's
     channel ``c`` (of ``C``) that stand at ``row`` and ``column`` of each block.
 
-    Source: DML_DEPTH_TO_SPACE_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: the tensor to rearrange: batch, channels, height and width.
         output_tensor: the result; its sizes are ``N``, ``C / block_size**2``, ``H * block_size``
             and ``W * block_size``, where ``N``, ``C``, ``H`` and ``W`` are those of the input.
         block_size: height and width of a block in elements, at least 1; its square divides ``C``.
@@ -123,8 +114,6 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
     >>> space = BufferTensorDesc(TensorDataType.FLOAT32, [1, 2, 4, 6])
     >>> DepthToSpaceOperatorDesc(depth, space, block_size=2).validate()
     """
-
-    operator = "DEPTH_TO_SPACE"
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         block = self.block_size
@@ -145,10 +134,7 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
 class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
     """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order.
 
-    Source: DML_DEPTH_TO_SPACE1_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: the tensor to rearrange: batch, channels, height and width.
         output_tensor: the result, of the sizes that DEPTH_TO_SPACE has.
         block_size: height and width of a block in elements, at least 1.
         order: what the channels of the input are made of. DEPTH_COLUMN_ROW: channel
@@ -163,7 +149,5 @@ class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
     ...     depth, space, block_size=2, order=DepthSpaceOrder.COLUMN_ROW_DEPTH
     ... ).validate("2_1")
     """
-
-    operator = "DEPTH_TO_SPACE1"
 
     order: DepthSpaceOrder = fields.enumeration(DepthSpaceOrder, "SD-05")

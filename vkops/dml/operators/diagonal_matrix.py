@@ -16,8 +16,6 @@ from vkops.plan.diagonals import fill_diagonals
 class DiagonalMatrixOperatorDesc(OperatorDesc):
     """Makes matrices with a value on one diagonal, and 0 elsewhere; there is no input.
 
-    Source: DML_DIAGONAL_MATRIX_OPERATOR_DESC.
-
     Attributes:
         output_tensor: what to make; its last two dimensions are the matrices.
         offset: the diagonal: elements whose column is their row plus ``offset``. It may be outside
@@ -29,7 +27,6 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
     >>> DiagonalMatrixOperatorDesc(tensor, offset=0, value=1).validate()
     """
 
-    operator = "DIAGONAL_MATRIX"
     same_data_type = same_dimension_count = "DIAG-04"
 
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -55,8 +52,6 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
     the latter; else, to those before ``diagonal_fill_end`` and those from ``diagonal_fill_begin``
     on.
 
-    Source: DML_DIAGONAL_MATRIX1_OPERATOR_DESC.
-
     Attributes:
         input_tensor: the other elements; None for 0.
         output_tensor: what to make, of the sizes of the input; its last two dimensions are the
@@ -72,7 +67,6 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
     >>> DiagonalMatrix1OperatorDesc(tensor, tensor, TensorDataType.UINT8, 0, -4, 1).validate()
     """
 
-    operator = "DIAGONAL_MATRIX1"
     same_data_type = same_dimension_count = "DIAG-04"
 
     input_tensor: BufferTensorDesc | None = fields.tensor("input", optional=True)

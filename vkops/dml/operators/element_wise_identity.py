@@ -16,8 +16,6 @@ from vkops.plan.movements import copy
 class ElementWiseIdentityOperatorDesc(OperatorDesc):
     """Copies a tensor; with other strides this transposes, broadcasts or changes the layout.
 
-    Source: DML_ELEMENT_WISE_IDENTITY_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to copy; a stride of 0 repeats elements.
         output_tensor: what to make, of the same sizes.
@@ -29,7 +27,6 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     >>> ElementWiseIdentityOperatorDesc(rows, columns).validate()
     """
 
-    operator = "ELEMENT_WISE_IDENTITY"
     same_data_type = same_dimension_count = "IDENT-01"
     supports_in_place = True  # IDENT-04
 

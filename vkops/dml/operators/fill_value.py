@@ -18,8 +18,6 @@ from vkops.plan.region import Progression
 class FillValueConstantOperatorDesc(OperatorDesc):
     """Writes one value to every element of a tensor; there is no input.
 
-    Source: DML_FILL_VALUE_CONSTANT_OPERATOR_DESC.
-
     Attributes:
         output_tensor: the tensor to fill.
         value_data_type: its data type.
@@ -31,7 +29,6 @@ class FillValueConstantOperatorDesc(OperatorDesc):
     >>> FillValueConstantOperatorDesc(tensor, TensorDataType.FLOAT16, 0.5).validate()
     """
 
-    operator = "FILL_VALUE_CONSTANT"
     same_data_type = same_dimension_count = "FILL-01"
 
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -53,8 +50,6 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
 
     The numbers are made on the host when the operator is compiled, and stored on the device.
 
-    Source: DML_FILL_VALUE_SEQUENCE_OPERATOR_DESC.
-
     Attributes:
         output_tensor: the tensor to fill.
         value_data_type: its data type.
@@ -68,7 +63,6 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
     >>> FillValueSequenceOperatorDesc(tensor, TensorDataType.INT32, 3, 2).validate()
     """
 
-    operator = "FILL_VALUE_SEQUENCE"
     same_data_type = same_dimension_count = "FILL-01"
 
     output_tensor: BufferTensorDesc = fields.tensor("output")

@@ -16,8 +16,6 @@ from vkops.plan.indexing import gather, gather_elements, gather_nd
 class GatherOperatorDesc(IndexedOperatorDesc):
     """Takes elements along a dimension, at indices that are read when the operator runs.
 
-    Source: DML_GATHER_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to take elements of.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
@@ -35,7 +33,6 @@ class GatherOperatorDesc(IndexedOperatorDesc):
     >>> GatherOperatorDesc(table, rows, taken, 0, 1).validate()
     """
 
-    operator = "GATHER"
     same_data_type = same_dimension_count = "GATH-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
@@ -62,8 +59,6 @@ class GatherOperatorDesc(IndexedOperatorDesc):
 class GatherElementsOperatorDesc(IndexedOperatorDesc):
     """Takes an element for each index, which says its place along a dimension.
 
-    Source: DML_GATHER_ELEMENTS_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to take elements of.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
@@ -78,7 +73,6 @@ class GatherElementsOperatorDesc(IndexedOperatorDesc):
     >>> GatherElementsOperatorDesc(table, rows, taken, 0).validate()
     """
 
-    operator = "GATHER_ELEMENTS"
     same_data_type = same_dimension_count = "GEL-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
@@ -100,8 +94,6 @@ class GatherElementsOperatorDesc(IndexedOperatorDesc):
 class GatherNdOperatorDesc(IndexedOperatorDesc):
     """Takes slices of a tensor, at tuples of indices that are read when the operator runs.
 
-    Source: DML_GATHER_ND_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to take slices of.
         indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
@@ -120,7 +112,6 @@ class GatherNdOperatorDesc(IndexedOperatorDesc):
     >>> GatherNdOperatorDesc(table, pairs, rows, 3, 2).validate()
     """
 
-    operator = "GATHER_ND"
     same_data_type = same_dimension_count = "GND-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
@@ -156,16 +147,10 @@ class GatherNdOperatorDesc(IndexedOperatorDesc):
 class GatherNd1OperatorDesc(GatherNdOperatorDesc):
     """GATHER_ND with batches, each of which has indices of its own.
 
-    Source: DML_GATHER_ND1_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: what to take slices of.
         indices_tensor: indices as of GATHER_ND, for the dimensions of the input after the batches.
         output_tensor: the dimensions of the indices without the last, and then those of the input
             that neither batches nor tuples index.
-        input_dimension_count: dimensions of the input that count, the last ones; those before them
-            have size 1.
-        indices_dimension_count: dimensions of the indices that count, in the same way.
         batch_dimension_count: dimensions of batches, the first of those that count; their sizes in
             the input and in the indices are equal.
 
@@ -175,8 +160,6 @@ class GatherNd1OperatorDesc(GatherNdOperatorDesc):
     >>> rows = BufferTensorDesc(TensorDataType.FLOAT32, [5, 9, 7])
     >>> GatherNd1OperatorDesc(table, picks, rows, 3, 3, 1).validate()
     """
-
-    operator = "GATHER_ND1"
 
     batch_dimension_count: int = fields.attribute(fields.UINT, "GND-02")
 

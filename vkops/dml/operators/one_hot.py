@@ -16,8 +16,6 @@ from vkops.plan.indexing import one_hot
 class OneHotOperatorDesc(IndexedOperatorDesc):
     """Writes one value at the places along a dimension that indices select, another elsewhere.
 
-    Source: DML_ONE_HOT_OPERATOR_DESC.
-
     Attributes:
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
             ones count from the end; one that is out of range selects no place.
@@ -33,7 +31,6 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
     >>> OneHotOperatorDesc(digits, off_and_on, rows, 1).validate()
     """
 
-    operator = "ONE_HOT"
     same_data_type = same_dimension_count = "HOT-01"
 
     indices_tensor: BufferTensorDesc = fields.indices()

@@ -30,7 +30,14 @@ _INTRODUCED = {
 
 
 class _Padding(OperatorDesc):
-    """The rules and regions of both operators, which differ in the type of the value."""
+    """The rules and regions of both operators, which differ in the type of the value.
+
+    Attributes:
+        input_tensor: what to pad.
+        output_tensor: what to make; its sizes are those of the input with the paddings added.
+        start_padding: number of elements before those of the input, per dimension.
+        end_padding: number of elements after them.
+    """
 
     same_data_type = same_dimension_count = "PAD-01"
 
@@ -83,25 +90,17 @@ class _Padding(OperatorDesc):
 class PaddingOperatorDesc(_Padding):
     """Puts a tensor into a larger one, and fills the rest as a mode says.
 
-    Source: DML_PADDING_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: what to pad.
-        output_tensor: what to make; its sizes are those of the input with the paddings added.
         padding_mode: CONSTANT writes ``padding_value``; EDGE repeats the first and the last
             element; REFLECTION and SYMMETRIC go through the input backwards and forwards, without
             or with its ends; WRAP repeats it as a whole.
         padding_value: the value of CONSTANT, of 32 bits; its fraction is dropped where the tensors
             hold integers. The other modes ignore it.
-        start_padding: number of elements before those of the input, per dimension.
-        end_padding: number of elements after them.
 
     >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [2, n]) for n in (3, 6))
     >>> PaddingOperatorDesc(source, target, PaddingMode.EDGE, 0, [0, 1], [0, 2]).validate()
     """
-
-    operator = "PADDING"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -115,17 +114,11 @@ class PaddingOperatorDesc(_Padding):
 class Padding1OperatorDesc(_Padding):
     """Puts a tensor into a larger one, as PADDING does; the value has the tensors' data type.
 
-    Source: DML_PADDING1_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: what to pad.
-        output_tensor: what to make; its sizes are those of the input with the paddings added.
         padding_mode: what to fill the rest with; see ``PaddingOperatorDesc``.
         padding_value_data_type: the tensors' data type, in every mode.
         padding_value: the value of CONSTANT, which this data type can hold; rounded to the nearest
             value that a floating-point type has. The other modes ignore it.
-        start_padding: number of elements before those of the input, per dimension.
-        end_padding: number of elements after them.
 
     >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT64, [n]) for n in (3, 5))
@@ -135,8 +128,6 @@ class Padding1OperatorDesc(_Padding):
     >>> str(frame.minimum_feature_level())
     '5_0'
     """
-
-    operator = "PADDING1"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     output_tensor: BufferTensorDesc = fields.tensor("output")

@@ -28,7 +28,11 @@ _Floats = npt.NDArray[np.float32]
 
 
 class _NearestNeighborDesc(OperatorDesc):
-    """Base of operators that copy to each element of the output the nearest one of the input."""
+    """Base of operators that copy to each element of the output the nearest one of the input.
+
+    Attributes:
+        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
+    """
 
     input_tensor: BufferTensorDesc
     output_tensor: BufferTensorDesc
@@ -51,7 +55,16 @@ class _NearestNeighborDesc(OperatorDesc):
 
 
 class _ResamplingDesc(_NearestNeighborDesc):
-    """Base of RESAMPLE, RESAMPLE1, RESAMPLE2 and RESAMPLE3."""
+    """Base of RESAMPLE, RESAMPLE1, RESAMPLE2 and RESAMPLE3.
+
+    Attributes:
+        input_tensor: what to resample.
+        output_tensor: what to make, of any sizes.
+        scales: size of the output divided by that of the input, per dimension, above 0.
+        input_pixel_offsets: position of a pixel's centre in the input, per dimension.
+        output_pixel_offsets: the negative position of a pixel's centre in the output, per
+            dimension.
+    """
 
     same_data_type = same_dimension_count = "RES-01"
 
@@ -106,14 +119,6 @@ class ResampleOperatorDesc(_ResamplingDesc):
     Index ``i`` of the output copies index ``floor((i + 0.5) / scale)`` of the input. Indices beyond
     the ends of the input copy the last element before them.
 
-    Source: DML_RESAMPLE_OPERATOR_DESC.
-
-    Attributes:
-        input_tensor: what to resample.
-        output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
-        scales: size of the output divided by that of the input, per dimension, above 0.
-
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
     >>> mode = InterpolationMode.NEAREST_NEIGHBOR
@@ -121,8 +126,6 @@ class ResampleOperatorDesc(_ResamplingDesc):
     >>> desc.lower().outputs[0].regions[0].sizes
     (2, 3)
     """
-
-    operator = "RESAMPLE"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -137,17 +140,6 @@ class Resample1OperatorDesc(_ResamplingDesc):
     Index ``i`` of the output copies the index of the input that is nearest to
     ``(i - output_pixel_offset) / scale - input_pixel_offset``, of two the higher.
 
-    Source: DML_RESAMPLE1_OPERATOR_DESC.
-
-    Attributes:
-        input_tensor: what to resample.
-        output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
-        scales: size of the output divided by that of the input, per dimension, above 0.
-        input_pixel_offsets: position of a pixel's centre in the input, per dimension.
-        output_pixel_offsets: the negative position of a pixel's centre in the output, per
-            dimension.
-
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
     >>> mode = InterpolationMode.NEAREST_NEIGHBOR
@@ -155,8 +147,6 @@ class Resample1OperatorDesc(_ResamplingDesc):
     >>> desc.lower().outputs[0].regions[0].sizes
     (2, 3)
     """
-
-    operator = "RESAMPLE1"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -173,17 +163,8 @@ class Resample2OperatorDesc(_ResamplingDesc):
     Index ``i`` of the output copies the index of the input that is not below (INCREASING), or not
     above (DECREASING) ``(i - output_pixel_offset) / scale - input_pixel_offset``.
 
-    Source: DML_RESAMPLE2_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: what to resample.
-        output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
         rounding_direction: INCREASING copies the next index, DECREASING the one before.
-        scales: size of the output divided by that of the input, per dimension, above 0.
-        input_pixel_offsets: position of a pixel's centre in the input, per dimension.
-        output_pixel_offsets: the negative position of a pixel's centre in the output, per
-            dimension.
 
     >>> from vkops.dml import AxisDirection, BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
@@ -192,8 +173,6 @@ class Resample2OperatorDesc(_ResamplingDesc):
     >>> desc.lower().outputs[0].regions[0].sizes
     (2, 3)
     """
-
-    operator = "RESAMPLE2"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -211,17 +190,7 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
     Index ``i`` of the output copies the index of the input that is not below (INCREASING), or not
     above (DECREASING) ``(i - output_pixel_offset) / scale - input_pixel_offset``.
 
-    Source: DML_RESAMPLE3_OPERATOR_DESC.
-
     Attributes:
-        input_tensor: what to resample.
-        output_tensor: what to make, of any sizes.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
-        rounding_direction: INCREASING copies the next index, DECREASING the one before.
-        scales: size of the output divided by that of the input, per dimension, above 0.
-        input_pixel_offsets: position of a pixel's centre in the input, per dimension.
-        output_pixel_offsets: the negative position of a pixel's centre in the output, per
-            dimension.
         antialiased: has an effect with LINEAR only.
 
     >>> from vkops.dml import AxisDirection, BufferTensorDesc, InterpolationMode, TensorDataType
@@ -232,8 +201,6 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
     (2, 3)
     """
 
-    operator = "RESAMPLE3"
-
     antialiased: bool = fields.attribute(fields.BOOL, "RES-09")
 
 
@@ -241,14 +208,11 @@ class Resample3OperatorDesc(Resample2OperatorDesc):
 class Upsample2dOperatorDesc(_NearestNeighborDesc):
     """Repeats each element along the last two dimensions, as ``scale_size`` says.
 
-    Source: DML_UPSAMPLE_2D_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to scale, of 4 or 5 dimensions: batch, channels, (depth,) height, width.
         output_tensor: what to make; its height and width are those of the input times
             ``scale_size``.
         scale_size: how often to repeat each element along width and height, at least once.
-        interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
 
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, Size2D, TensorDataType
     >>> source, target = (
@@ -258,7 +222,6 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
     >>> Upsample2dOperatorDesc(source, target, Size2D(width=3, height=2), mode).validate()
     """
 
-    operator = "UPSAMPLE_2D"
     same_data_type = same_dimension_count = "UPS-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")

@@ -16,8 +16,6 @@ from vkops.plan.indexing import reverse_sequences
 class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     """Reverses the order of the first elements along a dimension, and copies the others.
 
-    Source: DML_REVERSE_SUBSEQUENCES_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to copy.
         sequence_lengths_tensor: how many elements to reverse, of type UINT32 or UINT64; its sizes
@@ -31,7 +29,6 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     >>> ReverseSubsequencesOperatorDesc(words, lengths, words, 1).validate()
     """
 
-    operator = "REVERSE_SUBSEQUENCES"
     same_data_type = same_dimension_count = "REV-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")

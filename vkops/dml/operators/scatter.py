@@ -20,8 +20,6 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
     The index says where along a dimension the update goes. Where several updates are for one
     element, any of them can remain.
 
-    Source: DML_SCATTER_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to copy.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
@@ -37,7 +35,6 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
     >>> ScatterOperatorDesc(table, rows, updates, table, 0).validate()
     """
 
-    operator = "SCATTER"
     same_data_type = same_dimension_count = "SCAT-02"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
@@ -66,8 +63,6 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
 
     Where several updates are for one element, any of them can remain.
 
-    Source: DML_SCATTER_ND_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to copy.
         indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
@@ -87,7 +82,6 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
     >>> ScatterNdOperatorDesc(table, pairs, rows, table, 3, 2).validate()
     """
 
-    operator = "SCATTER_ND"
     same_data_type = same_dimension_count = "SCAT-02"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")

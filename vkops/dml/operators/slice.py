@@ -17,8 +17,6 @@ from vkops.plan.view import Ints
 class SliceOperatorDesc(OperatorDesc):
     """Copies ``sizes`` elements, from ``offsets`` on, ``strides`` apart.
 
-    Source: DML_SLICE_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to copy from.
         output_tensor: what to make, of ``sizes``.
@@ -32,7 +30,6 @@ class SliceOperatorDesc(OperatorDesc):
     >>> SliceOperatorDesc(source, target, offsets=[1], sizes=[3], strides=[3]).validate()
     """
 
-    operator = "SLICE"
     same_data_type = "SLICE-02"
     same_dimension_count = "SLICE-01"
 
@@ -130,8 +127,6 @@ class _WindowDesc(OperatorDesc):
 class Slice1OperatorDesc(_WindowDesc):
     """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
 
-    Source: DML_SLICE1_OPERATOR_DESC.
-
     A positive stride starts at the window's first element, a negative one at its last. The output
     may be smaller than what the window holds: fewer elements are taken.
 
@@ -149,7 +144,6 @@ class Slice1OperatorDesc(_WindowDesc):
     Read(input=0, view=View(sizes=(9,), strides=(-1,), offset=8))
     """
 
-    operator = "SLICE1"
     same_data_type = same_dimension_count = "SLICE1-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
@@ -173,8 +167,6 @@ class Slice1OperatorDesc(_WindowDesc):
 class SliceGradOperatorDesc(_WindowDesc):
     """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere.
 
-    Source: DML_SLICE_GRAD_OPERATOR_DESC.
-
     Attributes:
         input_gradient_tensor: the elements; of the sizes of SLICE1's output.
         output_gradient_tensor: what to make; of the sizes of SLICE1's input.
@@ -187,7 +179,6 @@ class SliceGradOperatorDesc(_WindowDesc):
     >>> SliceGradOperatorDesc(two, five, [1], [4], [3]).validate()
     """
 
-    operator = "SLICE_GRAD"
     same_data_type = same_dimension_count = "SGRAD-02"
 
     input_gradient_tensor: BufferTensorDesc = fields.tensor("input")

@@ -15,8 +15,6 @@ from vkops.plan.movements import concat, concat_sizes, split
 class SplitOperatorDesc(OperatorDesc):
     """Cuts a tensor along an axis; output k begins where output k - 1 ends.
 
-    Source: DML_SPLIT_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to cut.
         output_tensors: the pieces, which have the input's sizes except along the axis.
@@ -29,7 +27,6 @@ class SplitOperatorDesc(OperatorDesc):
     >>> SplitOperatorDesc(whole, [left, right], axis=1).validate("5_0")
     """
 
-    operator = "SPLIT"
     same_data_type = "SPLIT-03"
     same_dimension_count = "SPLIT-04"
 
@@ -59,8 +56,6 @@ class SplitOperatorDesc(OperatorDesc):
 class JoinOperatorDesc(OperatorDesc):
     """Puts tensors together along an axis, in order: the inverse of SPLIT.
 
-    Source: DML_JOIN_OPERATOR_DESC.
-
     Attributes:
         input_tensors: the pieces, which have equal sizes except along the axis.
         output_tensor: the whole.
@@ -73,7 +68,6 @@ class JoinOperatorDesc(OperatorDesc):
     >>> JoinOperatorDesc([left, right], whole, axis=1).validate("5_0")
     """
 
-    operator = "JOIN"
     same_data_type = "JOIN-03"
     same_dimension_count = "JOIN-04"
 

@@ -15,8 +15,6 @@ from vkops.plan.movements import tile, tile_sizes
 class TileOperatorDesc(OperatorDesc):
     """Repeats a tensor along each dimension, as a whole.
 
-    Source: DML_TILE_OPERATOR_DESC.
-
     Attributes:
         input_tensor: what to repeat.
         output_tensor: what to make; its sizes are those of the input times ``repeats``.
@@ -27,7 +25,6 @@ class TileOperatorDesc(OperatorDesc):
     >>> TileOperatorDesc(source, target, repeats=[1, 3]).validate()
     """
 
-    operator = "TILE"
     same_data_type = same_dimension_count = "TILE-01"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")

@@ -18,8 +18,6 @@ from vkops.plan.unfolding import Sliding, check_unfold, unfold
 class UnfoldOperatorDesc(OperatorDesc):
     """Copies what a window over the spatial dimensions holds at each of its positions.
 
-    Source: DML_UNFOLD_OPERATOR_DESC.
-
     Attributes:
         input_tensor: batch, channels, and 1 to 6 spatial dimensions.
         output_tensor: batch; channels times elements of the window; positions of the window. The
@@ -36,7 +34,6 @@ class UnfoldOperatorDesc(OperatorDesc):
     >>> UnfoldOperatorDesc(source, target, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0]).validate()
     """
 
-    operator = "UNFOLD"
     same_data_type = "UNF-01"
     same_dimension_count = ""
 
