@@ -19,6 +19,6 @@ def test_words_of_a_record():
     assert 0 <= layout.TABLE_BYTES // 4 - table_words < layout.RECORD_WORDS
 
 
-def test_every_vector_has_four_words():
-    vectors = [layout.Header, *sum(layout.RECORD, ())]
-    assert {len(vector._fields) for vector in vectors} == {4}
+def test_every_vector_has_four_words_at_most():
+    assert max(len(vector._fields) for vector in sum(layout.RECORD, ())) == 4
+    assert len(layout.Header._fields) == 4  # the host writes it as a whole

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.gpu.copies.rule import SHADERS, CopyRule
+from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import (
     MAX_WORKGROUP,
     SHARED_TENSORS,
@@ -28,37 +29,6 @@ from vkops.gpu.kernels.choice import (
     RowStream,
     TiledBox,
     choose_kernel,
-)
-from vkops.gpu.kernels.layout import (
-    ALL_WORDS,
-    LINE,
-    MAX_DIGITS,
-    RECORD,
-    RECORD_WORDS,
-    TURN,
-    WORKGROUP_SIZE,
-    Across,
-    Advance,
-    Along,
-    Block,
-    Digit,
-    Format,
-    Group,
-    Head,
-    Outer,
-    Pattern,
-    Place,
-    Position,
-    Row,
-    RowAdvance,
-    Rows,
-    Run,
-    Segment,
-    Start,
-    Steps,
-    Stream,
-    Term,
-    Within,
 )
 from vkops.plan.region import CopyPlan, Fill, Indices
 from vkops.plan.rounding import ceil_div, round_up
@@ -94,7 +64,7 @@ class Tuning:
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
         """Return it with as many steps at most as ``nbytes`` bytes need of ``step_bytes`` each."""
-        share = nbytes // step_bytes // (self.workgroups * WORKGROUP_SIZE)
+        share = nbytes // step_bytes // (self.workgroups * layout.WORKGROUP_SIZE)
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
 
@@ -111,7 +81,7 @@ GPU = Tuning(
     across=8,
     workgroups=1024,
     is_cpu=False,
-    long_run=4 * WORKGROUP_SIZE,
+    long_run=4 * layout.WORKGROUP_SIZE,
 )
 """Coalesced: the accesses of a workgroup are in the same memory transactions."""
 
@@ -150,9 +120,9 @@ class RegionTable:
 LONG_ROW = 4096
 """Bytes of a row of a stream from which other streams read other parts of it independently."""
 
-ONE_ROW = Rows(1, 0, 0, ALL_WORDS)
+ONE_ROW = layout.Rows(1, 0, 0, layout.ALL_WORDS)
 NO_DIM = Dim(0, 0, 0)
-NO_PATTERN = Pattern()
+NO_PATTERN = layout.Pattern()
 
 
 class _Record(NamedTuple):
@@ -170,25 +140,27 @@ class _Record(NamedTuple):
         input: int | None,
         addresses: tuple[int, int],
         digits: Sequence[Dim],
-        vectors: Iterable[Iterable[int]],
+        vectors: Iterable[Sequence[int]],
     ) -> _Record:
         """Return the record with these vectors between its head and its digits."""
-        head = Head(0, *addresses, len(digits))
-        numbers = [Digit(digit.size, factor(digit.size), digit.dst, digit.src) for digit in digits]
+        head = layout.Head(0, *addresses, len(digits))
+        numbers = [
+            layout.Digit(digit.size, factor(digit.size), digit.dst, digit.src) for digit in digits
+        ]
         items = prod([digit.size for digit in digits]) if digits else 0
         words = _padded((head, *vectors, *numbers))
         return cls(words, items, -1 if input is None else input, output)
 
 
 def encode(
-    plan: CopyPlan, tuning: Tuning, *, streams: bool = True, word: int = ALL_WORDS
+    plan: CopyPlan, tuning: Tuning, *, streams: bool = True, word: int = layout.ALL_WORDS
 ) -> RegionTable:
     """Encode an optimized plan; without ``streams``, for sources in any number of heaps.
 
     ``word`` is the only word of each element that a scatter writes.
     """
     sources = tuning.sources if streams else 0
-    choice = tuning.choose_kernel(plan, sources, by_word=word != ALL_WORDS)
+    choice = tuning.choose_kernel(plan, sources, by_word=word != layout.ALL_WORDS)
     kernel, size = choice.kernel, plan.element_size
     nbytes = size * sum([prod(region.target.sizes) for _, region in plan.regions])
     tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
@@ -206,7 +178,7 @@ def encode(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
         records=np.array([record.words for record in records], np.int64)
-        .reshape(-1, RECORD_WORDS)
+        .reshape(-1, layout.RECORD_WORDS)
         .astype(np.uint32),
         items=np.array([record.items for record in records], np.int64),
         inputs=np.array([record.input for record in records], np.int64),
@@ -222,14 +194,14 @@ def _can_take_turns(choice: Choice, records: Sequence[_Record]) -> bool:
     The bytes between the runs of a region may be those of another one.
     """
     counts = {record.items for record in records}
-    if len(records) == 1 or len(counts) > 1 or counts.pop() % TURN:
+    if len(records) == 1 or len(counts) > 1 or counts.pop() % layout.TURN:
         return False
     if choice.kernel.step_bytes != VECTOR:
         return False
     if choice.streams:
         return all(stream.segments[0].nbytes < LONG_ROW for stream in choice.streams)
     return any(
-        (run.dst, run.src) != (1, 1) or run.size * choice.kernel.unit < TURN * VECTOR
+        (run.dst, run.src) != (1, 1) or run.size * choice.kernel.unit < layout.TURN * VECTOR
         for run in [box.dims[0] for box in choice.boxes]
     )
 
@@ -253,7 +225,7 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
     if not (tuning.is_cpu or kernel.granule or indices):
         across, lines = _across(inner, outer, kernel.unit)
     if lines == 1 and not across.size and (long or not outer or kernel.granule == VECTOR):
-        lanes = 1 if tuning.is_cpu else min(WORKGROUP_SIZE, inner.size)
+        lanes = 1 if tuning.is_cpu else min(layout.WORKGROUP_SIZE, inner.size)
         number = _even(ceil_div(inner.size, lanes), tuning.steps)
         chunk = lanes * number
         first = Dim(lanes, *inner[1:])
@@ -261,34 +233,34 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
             row, *outer = outer
             maximum = tuning.steps // number
             count = _even(row.size, maximum if long else min(maximum, tuning.across))
-            rows = Rows(count, row.dst, row.src, row.size)
+            rows = layout.Rows(count, row.dst, row.src, row.size)
             outer = [row.times(count), *outer]
         digits = [first, inner.times(chunk), *outer]
-        step, limit, position = inner.times(lanes), inner.size, Position(lanes, 1, chunk, 0)
+        step, limit, position = inner.times(lanes), inner.size, layout.Position(lanes, 1, chunk, 0)
     else:
         step = across if across.size else outer[0]
         outer = [dim for dim in outer if dim is not step]
         limit = step.size
         lanes = 1
-        if not (tuning.is_cpu or across.size) and len(outer) <= MAX_DIGITS - 4:
-            lanes = min(lines * max(1, WORKGROUP_SIZE // (inner.size * lines)), limit)
+        if not (tuning.is_cpu or across.size) and len(outer) <= layout.MAX_DIGITS - 4:
+            lanes = min(lines * max(1, layout.WORKGROUP_SIZE // (inner.size * lines)), limit)
         number = _even(ceil_div(limit, lanes), min(tuning.steps, tuning.across))
         chunk = lanes * number
         if across.size:
             near = [*outer[:2], *[Dim(1, 0, 0)] * (2 - len(outer))]
             digits = [inner, *near, step.times(chunk), *outer[2:]]
-            position = Position(1, 0, 0, chunk)
+            position = layout.Position(1, 0, 0, chunk)
         elif lanes == 1:
             digits = [inner, step.times(chunk), *outer]
-            position = Position(1, 0, chunk, 0)
+            position = layout.Position(1, 0, chunk, 0)
         else:  # digit 2 would count rows
             digits = [inner, Dim(lanes, *step[1:]), Dim(1, 0, 0), step.times(chunk), *outer]
-            position, step = Position(lanes, 0, 1, chunk), step.times(lanes)
-    group = box.group and Group(box.group.size, factor(box.group.size), box.group.src)
+            position, step = layout.Position(lanes, 0, 1, chunk), step.times(lanes)
+    group = box.group and layout.Group(box.group.size, factor(box.group.size), box.group.src)
     vectors = (
-        Steps(number, step.dst, step.src, limit),
+        layout.Steps(number, step.dst, step.src, limit),
         position,
-        Run(run.size, run.src, int(isinstance(source, Fill)), element),
+        layout.Run(run.size, run.src, int(isinstance(source, Fill)), element),
         rows,
         group or (_pattern(source) if isinstance(source, Fill) else NO_PATTERN),
     )
@@ -309,7 +281,7 @@ def _across(inner: Dim, outer: Sequence[Dim], unit: int) -> tuple[Dim, int]:
         return max(repeated, key=attrgetter("size")), 1
     if not outer or (inner.src, inner.dst, outer[0].dst) != (1, 1, inner.size):
         return NO_DIM, 1
-    return NO_DIM, LINE // unit // gcd(inner.size, LINE // unit)
+    return NO_DIM, layout.LINE // unit // gcd(inner.size, layout.LINE // unit)
 
 
 def _index_records(
@@ -321,18 +293,20 @@ def _index_records(
     """
     step, row, run = dims
     words = indices.words
-    within = range(ALL_WORDS) if indices.within is None else indices.within
+    within = range(layout.ALL_WORDS) if indices.within is None else indices.within
     vectors = (
-        Head(0, 0, 0, 0),
-        Format(len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"),
-        Advance(step.indices, step.position, run.indices, run.position),
-        Within(within.start, len(within), word),
-        RowAdvance(row.indices, row.position),
-        Start(indices.view.offset * words, indices.position.offset),
-        *(Place(digit.indices, digit.position) for digit in digits),
+        layout.Head(0, 0, 0, 0),
+        layout.Format(
+            len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"
+        ),
+        layout.Advance(step.indices, step.position, run.indices, run.position),
+        layout.Within(within.start, len(within), word),
+        layout.RowAdvance(row.indices, row.position),
+        layout.Start(indices.view.offset * words, indices.position.offset),
+        *(layout.Place(digit.indices, digit.position) for digit in digits),
     )
-    before = [Head(0, 0, 0, 0)] + [Pattern()] * (len(RECORD) - 2)
-    terms = (Term(offset * words, size, stride) for offset, size, stride in indices.terms)
+    before = [layout.Head(0, 0, 0, 0)] + [layout.Pattern()] * (len(layout.RECORD) - 2)
+    terms = (layout.Term(offset * words, size, stride) for offset, size, stride in indices.terms)
     return (
         _Record(_padded(vectors), 0, indices.input, record.output),
         _Record(_padded((*before, *terms)), 0, record.input, record.output),
@@ -373,14 +347,14 @@ def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
     near, far = chunk._replace(size=near_chunks), chunk.times(near_chunks)
     if tuning.is_cpu:
         digits = [rows, near, far_rows, far]
-        position = Position(1, 0, number, near_chunks * number)
+        position = layout.Position(1, 0, number, near_chunks * number)
     else:
         digits = [near, rows, far, far_rows]
-        position = Position(1, 0, 0, 0)
+        position = layout.Position(1, 0, 0, 0)
     vectors = (
-        Steps(number, along.dst, along.src, along.size),
+        layout.Steps(number, along.dst, along.src, along.size),
         position,
-        Block(across.src // side, along.dst // side),
+        layout.Block(across.src // side, along.dst // side),
         ONE_ROW,
         NO_PATTERN,
     )
@@ -405,11 +379,11 @@ def _tiled(tiles: TiledBox, size: int) -> _Record:
     ]
     outer = [(dim.dst, dim.src) if dim else (0, 0) for dim in (more_across, more_along)]
     vectors = (
-        Across(across.size, factor(across.size), across.src, sides[0].size),
-        Position(0, 0, rows, 0),
-        Along(along.size, factor(along.size), along.dst, sides[1].size),
-        Rows(columns, 0, 0, ALL_WORDS),
-        Outer(*chain.from_iterable(outer)),
+        layout.Across(across.size, factor(across.size), across.src, sides[0].size),
+        layout.Position(0, 0, rows, 0),
+        layout.Along(along.size, factor(along.size), along.dst, sides[1].size),
+        layout.Rows(columns, 0, 0, layout.ALL_WORDS),
+        layout.Outer(*chain.from_iterable(outer)),
     )
     return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
 
@@ -423,22 +397,27 @@ def _segments(
     row = sum([segment.nbytes for segment in stream.segments])
     nbytes = stream.rows * row
     items = ceil_div(nbytes, steps * VECTOR)
-    digits = [Dim(items if tuning.is_cpu else round_up(items, TURN), 0, 0)]
-    first, last = Stream(steps, nbytes, len(stream.segments)), (Row(row, factor(row)), ONE_ROW)
+    digits = [Dim(items if tuning.is_cpu else round_up(items, layout.TURN), 0, 0)]
+    first, last = (
+        layout.Stream(steps, nbytes, len(stream.segments)),
+        (layout.Row(row, factor(row)), ONE_ROW),
+    )
     start = 0
     records = []
     for input, src, length, row_src in stream.segments:
         source = inputs.index(input) % SHARED_TENSORS
-        vectors = (first, Segment(start, length, row_src, source), *last, NO_PATTERN)
+        vectors = (first, layout.Segment(start, length, row_src, source), *last, NO_PATTERN)
         records.append(_Record.of(output, input, (0, src), digits, vectors))
         start += length
         digits = []
     return records
 
 
-def _padded(vectors: Iterable[Iterable[int]]) -> list[int]:
-    words = list(chain.from_iterable(vectors))
-    return words + [0] * (RECORD_WORDS - len(words))
+def _padded(vectors: Iterable[Sequence[int]]) -> list[int]:
+    words = [0] * layout.RECORD_WORDS
+    for number, vector in enumerate(vectors):
+        words[4 * number : 4 * number + len(vector)] = vector
+    return words
 
 
 def factor(size: int) -> int:
@@ -447,6 +426,6 @@ def factor(size: int) -> int:
     return ((power - size) << 32) // size + 1
 
 
-def _pattern(fill: Fill) -> Pattern:
+def _pattern(fill: Fill) -> layout.Pattern:
     pattern = fill.pattern * (VECTOR // len(fill.pattern))
-    return Pattern(*np.frombuffer(pattern, np.uint32).tolist())
+    return layout.Pattern(*np.frombuffer(pattern, np.uint32).tolist())

@@ -1,8 +1,9 @@
 """The layout of the region table, which the host writes and the shaders read: its only declaration.
 
 A table is an array of vectors of four words: a ``Header``, then one record for each region. The
-fields of the classes below are the words of the vectors. After a change, ``python -m
-vkops.gpu.kernels.layout`` writes the same declaration for the shaders: shaders/layout.glsl.
+fields of the classes below are the words of the vectors; words without a field are not used. After
+a change, ``python -m vkops.gpu.kernels.layout`` writes the same declaration for the shaders:
+shaders/layout.glsl.
 """
 
 from __future__ import annotations
@@ -86,7 +87,6 @@ class Stream(NamedTuple):
     vectors: int
     nbytes: int
     segments: int
-    unused_w: int = 0
 
 
 class Position(NamedTuple):
@@ -128,8 +128,6 @@ class Block(NamedTuple):
 
     row_src: int
     column_dst: int
-    unused_z: int = 0
-    unused_w: int = 0
 
 
 class Across(NamedTuple):
@@ -170,8 +168,6 @@ class Row(NamedTuple):
 
     nbytes: int
     factor: int
-    unused_z: int = 0
-    unused_w: int = 0
 
 
 class Rows(NamedTuple):
@@ -204,7 +200,6 @@ class Group(NamedTuple):
     size: int
     factor: int
     src: int
-    unused_w: int = 0
 
 
 class Format(NamedTuple):
@@ -233,8 +228,6 @@ class RowAdvance(NamedTuple):
 
     indices: int
     position: int
-    unused_z: int = 0
-    unused_w: int = 0
 
 
 class Within(NamedTuple):
@@ -247,7 +240,6 @@ class Within(NamedTuple):
     first: int
     number: int
     word: int
-    unused_w: int = 0
 
 
 class Start(NamedTuple):
@@ -255,8 +247,6 @@ class Start(NamedTuple):
 
     indices: int
     position: int
-    unused_z: int = 0
-    unused_w: int = 0
 
 
 class Digit(NamedTuple):
@@ -273,8 +263,6 @@ class Place(NamedTuple):
 
     indices: int
     position: int
-    unused_z: int = 0
-    unused_w: int = 0
 
 
 class Term(NamedTuple):
@@ -283,7 +271,6 @@ class Term(NamedTuple):
     offset: int
     size: int
     stride: int
-    unused_w: int = 0
 
 
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
@@ -341,7 +328,7 @@ def _declaration() -> Iterator[str]:
 
 
 def _components(vector: type[NamedTuple]) -> Iterator[str]:
-    for field, component in zip(vector._fields, "xyzw", strict=True):
+    for field, component in zip(vector._fields, "xyzw", strict=False):
         if not field.startswith("unused"):
             yield f"#define {_name(vector)}_{field.upper()} {component}"
 

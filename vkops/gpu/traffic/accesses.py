@@ -13,28 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import REVERSE, SHARED_TENSORS, STREAM_SHARED, TILE_SIDE, VECTOR
 from vkops.gpu.kernels.encoding import Words
-from vkops.gpu.kernels.layout import (
-    ALL_WORDS,
-    Across,
-    Advance,
-    Along,
-    Block,
-    Format,
-    Group,
-    Head,
-    Outer,
-    Position,
-    Row,
-    Rows,
-    Run,
-    Segment,
-    Steps,
-    Stream,
-    Term,
-    Within,
-)
 from vkops.gpu.traffic.items import Bools, Items, Numbers, Where
 
 ReadIndex = Callable[[Words, Words], tuple[Words, Words]]
@@ -84,7 +65,7 @@ def _signed(words: Words) -> Numbers:
 
 def _copy(items: Items) -> Iterator[Access]:
     """Loads and stores of a unit; copy_reverse has the same."""
-    unit, changes = items.kernel.unit, items.vector(Steps).src != 0
+    unit, changes = items.kernel.unit, items.vector(layout.Steps).src != 0
     if not items.aligned or items.kernel == REVERSE:
         changes[:] = True
     for row in items.rows():
@@ -94,7 +75,7 @@ def _copy(items: Items) -> Iterator[Access]:
 
 
 def _block(items: Items) -> Iterator[Access]:
-    unit, block = items.kernel.unit, items.vector(Block)
+    unit, block = items.kernel.unit, items.vector(layout.Block)
     side = items.kernel.block // unit
     for row in items.rows():
         for step in items.steps(row):
@@ -105,10 +86,14 @@ def _block(items: Items) -> Iterator[Access]:
 
 
 def _tile(items: Items) -> Iterator[Access]:
-    across, along, outer = items.vector(Across), items.vector(Along), items.vector(Outer)
+    across, along, outer = (
+        items.vector(layout.Across),
+        items.vector(layout.Along),
+        items.vector(layout.Outer),
+    )
     start, invocation = items.start, items.first
-    rows = np.minimum(items.vector(Position).digit_1, across.limit - start.position)
-    columns = np.minimum(items.vector(Rows).number, along.limit - items.row)
+    rows = np.minimum(items.vector(layout.Position).digit_1, across.limit - start.position)
+    columns = np.minimum(items.vector(layout.Rows).number, along.limit - items.row)
     unit = int(items.kernel.name.rpartition("_")[2])
     vectors, per_vector = TILE_SIDE // VECTOR, VECTOR // unit
     for k in range(0, int(rows.max()) * vectors, items.kernel.workgroup):
@@ -168,7 +153,7 @@ class _Edges:
 
 
 def _copy_run(items: Items) -> Iterator[Access]:
-    run, one_by_one = items.vector(Run), items.vector(Position).step == 1
+    run, one_by_one = items.vector(layout.Run), items.vector(layout.Position).step == 1
     repeated, length = (run.constant != 0) | (run.src == 0), run.length.astype(np.int64)
     for row in items.rows():
         src = _signed(row.src)
@@ -189,7 +174,7 @@ def _copy_run(items: Items) -> Iterator[Access]:
 
 
 def _copy_elements(items: Items) -> Iterator[Access]:
-    unit, run, group = items.kernel.unit, items.vector(Run), items.vector(Group)
+    unit, run, group = items.kernel.unit, items.vector(layout.Run), items.vector(layout.Group)
     count = VECTOR // unit
     size, inner = (np.where(run.constant != 0, n, w) for n, w in ((1, group.size), (0, group.src)))
     length = run.length.astype(np.int64) * unit
@@ -210,7 +195,7 @@ def _copy_elements(items: Items) -> Iterator[Access]:
 
 def _copy_subword(items: Items) -> Iterator[Access]:
     per_word = 4 // items.kernel.unit
-    run, along = items.vector(Run), items.vector(Position).digit_0 != 0
+    run, along = items.vector(layout.Run), items.vector(layout.Position).digit_0 != 0
     for row in items.rows():
         for step in items.steps(row):
             word = step.dst // per_word + np.where(along, step.position, items.first)
@@ -236,10 +221,10 @@ def _store_word(word: Words, whole: Bools, part: Bools) -> Iterator[Access]:
 
 def _segment_at(items: Items, column: Words) -> Words:
     """Return the segments that have these bytes of a row."""
-    found, beyond = np.zeros_like(column), items.vector(Stream).segments.copy()
+    found, beyond = np.zeros_like(column), items.vector(layout.Stream).segments.copy()
     while (searches := beyond - found > 1).any():
         middle = (found + beyond) >> 1
-        before = items.vector(Segment, middle).start <= column
+        before = items.vector(layout.Segment, middle).start <= column
         found, beyond = (
             np.where(searches & before, middle, found),
             np.where(searches & ~before, middle, beyond),
@@ -248,7 +233,7 @@ def _segment_at(items: Items, column: Words) -> Words:
 
 
 def _copy_stream(items: Items) -> Iterator[Access]:
-    stream, row_bytes = items.vector(Stream), items.vector(Row).nbytes
+    stream, row_bytes = items.vector(layout.Stream), items.vector(layout.Row).nbytes
     (item,) = items.rows()
     position = items.first * stream.vectors * VECTOR
     end = np.minimum(position + stream.vectors * VECTOR, stream.nbytes)
@@ -257,8 +242,8 @@ def _copy_stream(items: Items) -> Iterator[Access]:
     segment = _segment_at(items, column)
 
     def piece() -> tuple[Words, Words]:
-        at = items.vector(Segment, segment)
-        return items.vector(Head, segment).src + row * at.row_src, at.nbytes
+        at = items.vector(layout.Segment, segment)
+        return items.vector(layout.Head, segment).src + row * at.row_src, at.nbytes
 
     def onward(count: Words) -> tuple[Words, Words, Words, Words]:
         nonlocal row, segment
@@ -275,7 +260,7 @@ def _copy_stream(items: Items) -> Iterator[Access]:
         )
 
     src, left = piece()
-    skipped = column - items.vector(Segment, segment).start
+    skipped = column - items.vector(layout.Segment, segment).start
     src, left, filled = src + skipped, left - skipped, np.zeros_like(row)
     shared = np.zeros_like(item.active)
     if items.kernel == STREAM_SHARED:
@@ -284,7 +269,7 @@ def _copy_stream(items: Items) -> Iterator[Access]:
         at = position
         while (active := item.active & (at < end)).any():
             count = np.minimum(end - at, left) * active
-            needed.add(items.vector(Segment, segment).source, src, count, active)
+            needed.add(items.vector(layout.Segment, segment).source, src, count, active)
             at, row, segment, src, left = at + count, *onward(count)
         yield from needed.loads()
         shared = needed.fits
@@ -312,7 +297,7 @@ class _Needed:
     def __init__(self, items: Items) -> None:
         self._size, self._invocations = items.kernel.workgroup, items.active.size
         shape = (SHARED_TENSORS, items.active.size // self._size)
-        self._first, self._last = np.full(shape, ALL_WORDS), np.zeros(shape, np.int64)
+        self._first, self._last = np.full(shape, layout.ALL_WORDS), np.zeros(shape, np.int64)
 
     def add(self, tensor: Words, src: Words, count: Words, active: Bools) -> None:
         """Add bytes that invocations need."""
@@ -357,13 +342,13 @@ class _Moves:
     """The distances by which indices move addresses, as in indices.glsl."""
 
     def __init__(self, items: Items, read_index: ReadIndex) -> None:
-        self._read, self.format = read_index, items.vector(Format, 1)
-        self.advance, self._within = items.vector(Advance, 1), items.vector(Within, 1)
+        self._read, self.format = read_index, items.vector(layout.Format, 1)
+        self.advance, self._within = items.vector(layout.Advance, 1), items.vector(layout.Within, 1)
         terms = int(self.format.terms.max())
-        self._terms = [items.vector(Term, 2, number) for number in range(terms)]
-        self._address = items.vector(Head, 1).src * items.kernel.unit // 4
+        self._terms = [items.vector(layout.Term, 2, number) for number in range(terms)]
+        self._address = items.vector(layout.Head, 1).src * items.kernel.unit // 4
         self.word = self._within.word
-        self.base = items.vector(Head, 2)
+        self.base = items.vector(layout.Head, 2)
 
     def find(self, index: Words, place: Words, active: Bools) -> Iterator[Access]:
         """Yield the loads of an index tuple; ``moved`` and ``inside`` are known after them."""
@@ -379,11 +364,11 @@ class _Moves:
     def _number(self, at: Words, place: Words, term: Any) -> tuple[Words, Bools]:
         low, high = self._read(at, term.size)
         signed = self.format.signed != 0
-        sign = np.where(signed & (low >= 1 << 31), ALL_WORDS, 0).astype(np.uint32)
+        sign = np.where(signed & (low >= 1 << 31), layout.ALL_WORDS, 0).astype(np.uint32)
         high = np.where(self.format.words == 2, high, sign)
         negative = signed & (high >= 1 << 31)
         number = np.where(negative, low + term.size, low)
-        inside = (high == np.where(negative, ALL_WORDS, 0)) & (number < term.size)
+        inside = (high == np.where(negative, layout.ALL_WORDS, 0)) & (number < term.size)
         number = np.where(inside, number, np.where(negative, 0, term.size - 1))
         length = np.where(inside, number, np.where(negative, 0, term.size))
         turned = np.where(place < length, length - 1 - place, place)
@@ -427,7 +412,7 @@ def _gather(items: Items, read_index: ReadIndex, *, general: bool = False) -> It
 
 
 def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
-    unit, run, moves = items.kernel.unit, items.vector(Run), _Moves(items, read_index)
+    unit, run, moves = items.kernel.unit, items.vector(layout.Run), _Moves(items, read_index)
     count, length = VECTOR // unit, run.length.astype(np.int64)
     for row in items.rows():
         edges = _Edges(items, row.dst * unit, length * unit)
@@ -445,7 +430,11 @@ def _gather_run(items: Items, read_index: ReadIndex) -> Iterator[Access]:
 
 def _gather_subword(items: Items, read_index: ReadIndex) -> Iterator[Access]:
     per_word, moves = 4 // items.kernel.unit, _Moves(items, read_index)
-    run, along, advance = items.vector(Run), items.vector(Position).digit_0 != 0, moves.advance
+    run, along, advance = (
+        items.vector(layout.Run),
+        items.vector(layout.Position).digit_0 != 0,
+        moves.advance,
+    )
     once = (advance.run_indices | advance.run_position) == 0
     for row in items.rows():
         for step in items.steps(row):
@@ -477,10 +466,12 @@ def _scatter(
 
     def store(at: Words, active: Bools) -> Iterator[Access]:
         for k in range(words - 1):  # the words before it must be those of the same element
-            yield _load(at * words + k, 4, active & (moves.word != ALL_WORDS) & (k < moves.word))
-        first = np.where(moves.word == ALL_WORDS, 0, moves.word)
+            yield _load(
+                at * words + k, 4, active & (moves.word != layout.ALL_WORDS) & (k < moves.word)
+            )
+        first = np.where(moves.word == layout.ALL_WORDS, 0, moves.word)
         for k in range(words):
-            on = active & ((k == 0) | (moves.word == ALL_WORDS))
+            on = active & ((k == 0) | (moves.word == layout.ALL_WORDS))
             yield _store(at * words + (first + k), unit // words, on)
 
     for row in items.rows():

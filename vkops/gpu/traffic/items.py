@@ -11,27 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.kernels.encoding import Words
-from vkops.gpu.kernels.layout import (
-    RECORD,
-    RECORD_VECTORS,
-    TURN,
-    Advance,
-    Digit,
-    Head,
-    Place,
-    Position,
-    RowAdvance,
-    Rows,
-    Start,
-    Steps,
-)
 
 Bools = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.int64]
 
-_INDEX = {vector: index for index, vectors in enumerate(RECORD) for vector in vectors}
+_INDEX = {vector: index for index, vectors in enumerate(layout.RECORD) for vector in vectors}
 
 
 class Where(NamedTuple):
@@ -61,21 +48,21 @@ class Items:
         numbers = (groups[:, None] * size + np.arange(size)).ravel()
         self.active: Bools = numbers < total
         rest = np.where(self.active, numbers, 0).astype(np.uint32)
-        heads = 1 + RECORD_VECTORS * np.arange(records)
+        heads = 1 + layout.RECORD_VECTORS * np.arange(records)
         if turns:
-            turn, number = np.divmod(rest // TURN, records)
-            self._record, rest = heads[number], turn * TURN + rest % TURN
+            turn, number = np.divmod(rest // layout.TURN, records)
+            self._record, rest = heads[number], turn * layout.TURN + rest % layout.TURN
         else:
             self._record = heads[np.searchsorted(table[heads, 0], rest, side="right") - 1]
             rest -= table[self._record, 0]
-        head, position = self.vector(Head), self.vector(Position)
-        start = self.vector(Start, 1) if kernel.indexed else Start(0, 0)
-        index, place = (np.zeros_like(rest) + value for value in start[:2])
+        head, position = self.vector(layout.Head), self.vector(layout.Position)
+        start = self.vector(layout.Start, 1) if kernel.indexed else layout.Start(0, 0)
+        index, place = (np.zeros_like(rest) + value for value in start)
         dst, src, at = head.dst.copy(), head.src.copy(), np.zeros_like(rest)
         self.first, self.row = at.copy(), at.copy()
         factors = {0: position.digit_0, 1: position.digit_1, 3: position.digit_3}
         for d in range(head.digits.max()):
-            digit = self.vector(Digit, number=d)
+            digit = self.vector(layout.Digit, number=d)
             has = d < head.digits
             rest, value = np.divmod(rest, np.where(has, digit.size, 1))
             value *= has
@@ -85,9 +72,9 @@ class Items:
             if d == 0:
                 self.first = value
             if d == 2:
-                self.row = value * self.vector(Rows).number
+                self.row = value * self.vector(layout.Rows).number
             if kernel.indexed:
-                added = self.vector(Place, 1, d)
+                added = self.vector(layout.Place, 1, d)
                 index += value * added.indices
                 place += value * added.position
         self.active = self.active & (rest == 0)  # a workgroup may have items of one record only
@@ -98,12 +85,13 @@ class Items:
 
         ``record`` counts from that of the region, and ``number`` from the first such vector.
         """
-        return kind(*self._table[self._record + record * RECORD_VECTORS + _INDEX[kind] + number].T)
+        place = self._record + record * layout.RECORD_VECTORS + _INDEX[kind] + number
+        return kind(*self._table[place, : len(kind._fields)].T)
 
     def rows(self) -> Iterator[Where]:
         """Yield the place of each row of the items."""
-        rows = self.vector(Rows)
-        more = self.vector(RowAdvance, 1) if self.kernel.indexed else RowAdvance(0, 0)
+        rows = self.vector(layout.Rows)
+        more = self.vector(layout.RowAdvance, 1) if self.kernel.indexed else layout.RowAdvance(0, 0)
         active, dst, src, index, place, position = self.start
         for r in range(int(rows.number[active].max())):
             yield Where(
@@ -117,8 +105,8 @@ class Items:
 
     def steps(self, row: Where) -> Iterator[Where]:
         """Yield the place of each step in a row."""
-        steps, position = self.vector(Steps), self.vector(Position)
-        more = self.vector(Advance, 1) if self.kernel.indexed else Advance(0, 0, 0, 0)
+        steps, position = self.vector(layout.Steps), self.vector(layout.Position)
+        more = self.vector(layout.Advance, 1) if self.kernel.indexed else layout.Advance(0, 0, 0, 0)
         active, dst, src, index, place, at = row
         for i in range(int(steps.number[active].max(initial=0))):
             yield Where(
