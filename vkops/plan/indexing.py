@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from vkops.plan.region import Fill, Indices, Read, Region, Term
 from vkops.plan.view import Ints, View
@@ -29,7 +29,7 @@ def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Regio
     moved = _repeated(view.take(axis, 0), axis, own.sizes)
     before, after = view.sizes[:axis], view.sizes[axis + 1 :]
     numbers = _repeated(_repeated(own, len(own.sizes), after), 0, before)
-    return _gathered(source.input, moved, indices, numbers, (term,), target)
+    return Region(target, Read(source.input, moved), _moving(indices, numbers, (term,), "clamp"))
 
 
 def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int) -> Region:
@@ -37,7 +37,8 @@ def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int)
     view = source.view
     term = Term(0, view.sizes[axis], view.strides[axis])
     moved = _at_first_place(view, axis, indices.view.sizes)
-    return _gathered(source.input, moved, indices, indices.view, (term,), target)
+    found = _moving(indices, indices.view, (term,), "clamp")
+    return Region(target, Read(source.input, moved), found)
 
 
 def gather_nd(source: Read, indices: IndexTensor, target: View, batch: int) -> Region:
@@ -51,7 +52,7 @@ def gather_nd(source: Read, indices: IndexTensor, target: View, batch: int) -> R
         view = view.take(batch, 0)
     moved = _repeated(view, batch, numbers.sizes[batch:])
     numbers = _repeated(numbers, len(numbers.sizes), rest)
-    return _gathered(source.input, moved, indices, numbers, terms, target)
+    return Region(target, Read(source.input, moved), _moving(indices, numbers, terms, "clamp"))
 
 
 def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, axis: int) -> Region:
@@ -61,7 +62,7 @@ def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, a
     """
     term = Term(0, target.sizes[axis], target.strides[axis])
     moved = _at_first_place(target, axis, indices.view.sizes)
-    return _scattered(updates, indices, indices.view, (term,), moved)
+    return Region(moved, updates, _moving(indices, indices.view, (term,), "skip"))
 
 
 def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
@@ -72,7 +73,7 @@ def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
         target = target.take(0, 0)
     moved = _repeated(target, 0, numbers.sizes)
     numbers = _repeated(numbers, len(numbers.sizes), rest)
-    return _scattered(updates, indices, numbers, terms, moved)
+    return Region(moved, updates, _moving(indices, numbers, terms, "skip"))
 
 
 def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) -> Region:
@@ -88,7 +89,8 @@ def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) 
     sizes = updates.view.sizes
     term = Term(0, target.sizes[axis] - sizes[axis] + 1, target.strides[axis])
     moved = target.narrow(axis, 0, sizes[axis])
-    return _scattered(updates, starts, starts.view.broadcast(sizes), (term,), moved)
+    found = _moving(starts, starts.view.broadcast(sizes), (term,), "skip")
+    return Region(moved, updates, found)
 
 
 def one_hot(
@@ -123,28 +125,12 @@ def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: in
     return Region(target, Read(source.input, moved), indices)
 
 
-def _gathered(
-    input: int,
-    source: View,
-    indices: IndexTensor,
-    numbers: View,
-    terms: tuple[Term, ...],
-    target: View,
-) -> Region:
-    found = Indices(indices.input, indices.dtype, numbers, terms, "clamp", _no_position(numbers))
-    return Region(target, Read(input, source), found)
-
-
-def _scattered(
-    updates: Read | Fill, indices: IndexTensor, numbers: View, terms: tuple[Term, ...], target: View
-) -> Region:
-    found = Indices(indices.input, indices.dtype, numbers, terms, "skip", _no_position(numbers))
-    return Region(target, updates, found)
-
-
-def _no_position(view: View) -> View:
-    """The positions of indices whose rule uses none."""
-    return View(view.sizes, (0,) * len(view.sizes))
+def _moving(
+    indices: IndexTensor, numbers: View, terms: tuple[Term, ...], rule: Literal["clamp", "skip"]
+) -> Indices:
+    """Indices by a rule that uses no positions."""
+    position = View(numbers.sizes, (0,) * len(numbers.sizes))
+    return Indices(indices.input, indices.dtype, numbers, terms, rule, position)
 
 
 def _repeated(view: View, axis: int, sizes: Ints) -> View:
