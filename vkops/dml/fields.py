@@ -11,18 +11,8 @@ from functools import partial
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from vkops.arguments.values import (
-    Place,
-    array,
-    boolean,
-    float32,
-    floats32,
-    instance,
-    integer,
-    integers,
-    member,
-    number,
-)
+from vkops.arguments import values
+from vkops.arguments.values import Place
 from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
@@ -67,21 +57,23 @@ def _tensor(value: object, place: Place) -> BufferTensorDesc:
 
 
 def _tensors(value: object, place: Place) -> tuple[BufferTensorDesc, ...]:
-    return array(value, place, _tensor, "BufferTensorDesc")
+    return values.array(value, place, _tensor, "BufferTensorDesc")
 
 
 TENSOR = Kind("tensor", "BufferTensorDesc", _tensor)
 TENSORS = Kind("tensor_array", "Sequence[BufferTensorDesc]", _tensors, entry=TENSOR)
-UINT = Kind("uint", "int", integer)  # of any size: the rules of the operators limit it
-INT = Kind("int", "int", integer, (-(2**31), 2**31 - 1))
-UINTS = Kind("uint_array", "Sequence[int]", integers, (0, UINT32_MAX), UINT)
-INTS = Kind("int_array", "Sequence[int]", integers, INT.bounds, INT)
-BOOL = Kind("bool", "bool", boolean)
-FLOAT = Kind("float", "float", float32)  # DirectML's FLOAT: a number of 32 bits
-FLOATS = Kind("float_array", "Sequence[float]", floats32, entry=FLOAT)
-SCALAR = Kind("scalar", "float", number)  # DML_SCALAR_UNION
-SCALE_BIAS = Kind("scale_bias", "ScaleBias", partial(instance, ScaleBias, "a ScaleBias or None"))
-SIZE_2D = Kind("size_2d", "Size2D", partial(instance, Size2D, "a Size2D"))
+UINT = Kind("uint", "int", values.integer)  # of any size: the rules of the operators limit it
+INT = Kind("int", "int", values.integer, (-(2**31), 2**31 - 1))
+UINTS = Kind("uint_array", "Sequence[int]", values.integers, (0, UINT32_MAX), UINT)
+INTS = Kind("int_array", "Sequence[int]", values.integers, INT.bounds, INT)
+BOOL = Kind("bool", "bool", values.boolean)
+FLOAT = Kind("float", "float", values.float32)  # DirectML's FLOAT: a number of 32 bits
+FLOATS = Kind("float_array", "Sequence[float]", values.floats32, entry=FLOAT)
+SCALAR = Kind("scalar", "float", values.number)  # DML_SCALAR_UNION
+SCALE_BIAS = Kind(
+    "scale_bias", "ScaleBias", partial(values.instance, ScaleBias, "a ScaleBias or None")
+)
+SIZE_2D = Kind("size_2d", "Size2D", partial(values.instance, Size2D, "a Size2D"))
 
 
 @dataclass(frozen=True)
@@ -154,7 +146,7 @@ def attribute(
 
 def enumeration(enum: type[IntEnum], rule: str) -> Any:
     """Declare an attribute that is a member of an enumeration."""
-    return _declared(Kind("enum", enum.__name__, partial(member, enum)), rule, enum=enum)
+    return _declared(Kind("enum", enum.__name__, partial(values.member, enum)), rule, enum=enum)
 
 
 def scalar(rule: str, data_type: str) -> Any:
