@@ -70,14 +70,12 @@ from vkops.dml.operators.depth_and_space import (
     SpaceToDepth1OperatorDesc as SpaceToDepth1OperatorDesc,
     SpaceToDepthOperatorDesc as SpaceToDepthOperatorDesc,
 )
-from vkops.dml.operators.diagonal_matrix import (
-    DiagonalMatrix1OperatorDesc as DiagonalMatrix1OperatorDesc,
-    DiagonalMatrixOperatorDesc as DiagonalMatrixOperatorDesc,
-)
 from vkops.dml.operators.element_wise_identity import (
     ElementWiseIdentityOperatorDesc as ElementWiseIdentityOperatorDesc,
 )
 from vkops.dml.operators.fill_value import (
+    DiagonalMatrix1OperatorDesc as DiagonalMatrix1OperatorDesc,
+    DiagonalMatrixOperatorDesc as DiagonalMatrixOperatorDesc,
     FillValueConstantOperatorDesc as FillValueConstantOperatorDesc,
     FillValueSequenceOperatorDesc as FillValueSequenceOperatorDesc,
 )
@@ -86,9 +84,7 @@ from vkops.dml.operators.gather import (
     GatherNd1OperatorDesc as GatherNd1OperatorDesc,
     GatherNdOperatorDesc as GatherNdOperatorDesc,
     GatherOperatorDesc as GatherOperatorDesc,
-)
-from vkops.dml.operators.one_hot import (
-    OneHotOperatorDesc as OneHotOperatorDesc,
+    ReverseSubsequencesOperatorDesc as ReverseSubsequencesOperatorDesc,
 )
 from vkops.dml.operators.padding import (
     Padding1OperatorDesc as Padding1OperatorDesc,
@@ -101,10 +97,8 @@ from vkops.dml.operators.resample import (
     ResampleOperatorDesc as ResampleOperatorDesc,
     Upsample2dOperatorDesc as Upsample2dOperatorDesc,
 )
-from vkops.dml.operators.reverse_subsequences import (
-    ReverseSubsequencesOperatorDesc as ReverseSubsequencesOperatorDesc,
-)
 from vkops.dml.operators.scatter import (
+    OneHotOperatorDesc as OneHotOperatorDesc,
     ScatterNdOperatorDesc as ScatterNdOperatorDesc,
     ScatterOperatorDesc as ScatterOperatorDesc,
 )

@@ -1,15 +1,16 @@
-"""FILL_VALUE_CONSTANT and FILL_VALUE_SEQUENCE: a tensor of one value, or of numbers in steps."""
+"""FILL_VALUE and DIAGONAL_MATRIX in their versions: values in all elements or on diagonals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 
 from vkops.dml import fields
 from vkops.dml.enums import TensorDataType
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Fill, Region, View
+from vkops.plan import Fill, Read, Region, View
+from vkops.plan.diagonals import fill_diagonals
 from vkops.plan.movements import copy, fill
 from vkops.plan.region import Progression
 
@@ -89,3 +90,81 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
     def _regions(self) -> Sequence[Sequence[Region]]:
         target = self.output_tensor.view
         return [[copy(View.packed(target.sizes), target)]]
+
+
+@fields.descriptor
+class DiagonalMatrixOperatorDesc(OperatorDesc):
+    """Makes matrices with a value on one diagonal, and 0 elsewhere; there is no input.
+
+    Attributes:
+        output_tensor: what to make; its last two dimensions are the matrices.
+        offset: the diagonal: elements whose column is their row plus ``offset``. It may be outside
+            of the matrix.
+        value: the value, of 32 bits; its fraction is dropped where the tensor holds integers.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> tensor = BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, 3, 3])
+    >>> DiagonalMatrixOperatorDesc(tensor, offset=0, value=1).validate()
+    """
+
+    same_data_type = same_dimension_count = "DIAG-04"
+
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    offset: int = fields.attribute(fields.INT, "DIAG-07")
+    value: float = fields.attribute(fields.FLOAT, "DIAG-03")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        self._element("value", self.value)
+        return [self._sizes_of("output_tensor", "DIAG-04")]
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        value = self._element("value", self.value)
+        zero, target = Fill(bytes(len(value))), self.output_tensor.view
+        return [fill_diagonals(zero, target, self.offset, self.offset + 1, Fill(value))]
+
+
+@fields.descriptor
+class DiagonalMatrix1OperatorDesc(OperatorDesc):
+    """Writes a value to some diagonals of matrices, and a tensor or 0 elsewhere.
+
+    The column of an element of diagonal ``k`` is its row plus ``k``. If ``diagonal_fill_begin`` is
+    at most ``diagonal_fill_end``, the value is written to the diagonals from the former to before
+    the latter; else, to those before ``diagonal_fill_end`` and those from ``diagonal_fill_begin``
+    on.
+
+    Attributes:
+        input_tensor: the other elements; None for 0.
+        output_tensor: what to make, of the sizes of the input; its last two dimensions are the
+            matrices.
+        value_data_type: the data type of the tensors.
+        value: the value, which this data type can hold; rounded to the nearest value that a
+            floating-point type has.
+        diagonal_fill_begin: the first diagonal to fill; any 32-bit integer.
+        diagonal_fill_end: the diagonal after the last one to fill; any 32-bit integer.
+
+    >>> from vkops.dml import BufferTensorDesc, TensorDataType
+    >>> tensor = BufferTensorDesc(TensorDataType.UINT8, [4, 5])
+    >>> DiagonalMatrix1OperatorDesc(tensor, tensor, TensorDataType.UINT8, 0, -4, 1).validate()
+    """
+
+    same_data_type = same_dimension_count = "DIAG-04"
+
+    input_tensor: BufferTensorDesc | None = fields.tensor("input", optional=True)
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+    value_data_type: TensorDataType = fields.enumeration(TensorDataType, "DIAG-04")
+    value: float = fields.scalar("DIAG-03", "value_data_type")
+    diagonal_fill_begin: int = fields.attribute(fields.INT, "DIAG-07")
+    diagonal_fill_end: int = fields.attribute(fields.INT, "DIAG-07")
+
+    def _infer(self) -> Sequence[Sequence[Size]]:
+        self._element("value", self.value)
+        if self.input_tensor is not None:
+            return [self._sizes_of_input("DIAG-04")]
+        return [self._sizes_of("output_tensor", "DIAG-04")]
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        value = self._element("value", self.value)
+        source = self.input_tensor
+        others = Fill(bytes(len(value))) if source is None else Read(0, source.view)
+        diagonals = self.diagonal_fill_begin, self.diagonal_fill_end
+        return [fill_diagonals(others, self.output_tensor.view, *diagonals, Fill(value))]
