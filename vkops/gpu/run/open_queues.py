@@ -56,7 +56,7 @@ class _Process:
 
     def at_exit(self) -> None:
         for queue in self.queues:
-            if not (state.forked or queue.lost or queue.finish(EXIT_SECONDS)):
+            if not (state.forked or queue.lost or queue.finish_within(EXIT_SECONDS)):
                 names = ", ".join(queue.pending_names) or "work"
                 logging.getLogger("vkops").warning(
                     f"Python exits while {queue.info.label} still runs {names}: not waited for"

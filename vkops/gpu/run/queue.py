@@ -374,7 +374,12 @@ class Queue:
             if stream in self.streams:
                 self.streams.remove(stream)
 
-    def finish(self, seconds: float) -> bool:
+    def finish(self) -> None:
+        """Wait for everything."""
+        self.finish_streams()
+        self.settle()
+
+    def finish_within(self, seconds: float) -> bool:
         """Wait for everything, for so many seconds or until an interrupt; return whether it ended.
 
         If not, the work is left to the driver, and the device is never destroyed.
