@@ -56,8 +56,8 @@ def hsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = No
     >>> [part.tolist() for part in vkops.hsplit([[1, 2, 3]], [1])]
     [[[1]], [[2, 3]]]
     """
-    axis = min(1, max(0, np.ndim(x) - 1))
-    return _split("HSPLIT", x, indices_or_sections, axis, device)
+    tensor = as_tensor("HSPLIT", x, device)
+    return _split("HSPLIT", tensor, indices_or_sections, min(1, tensor.ndim - 1), device)
 
 
 def vsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:

@@ -168,8 +168,8 @@ class Allocation(ref[Any]):
     """
 
     __slots__ = ("used", "written")
-    __eq__ = object.__eq__
-    __hash__ = object.__hash__  # that of a reference needs its owner
+    __eq__: Any = object.__eq__
+    __hash__: Any = object.__hash__  # that of a reference needs its owner
 
     used: int
     written: int

@@ -93,7 +93,7 @@ class RecordedProgram:
                 return
             self._commands = queue.commands(self._operations)
 
-    __exit__ = _End(_end_block)
+    __exit__: _End = _End(_end_block)
 
     def add(
         self, operations: Sequence[Any], reads: Sequence[Used], writes: Sequence[Used], name: str
