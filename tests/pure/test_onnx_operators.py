@@ -28,6 +28,7 @@ from onnx_models import (
     scalar,
     text,
 )
+from processes import ROOT
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -714,3 +715,9 @@ def test_docstrings_name_the_last_version(name):
     if text and not schema.deprecated:
         named = re.search(rf"\b{name} (?:\d+(?:, | and | to )?)+", text)[0]
         assert int(re.findall(r"\d+", named)[-1]) >= schema.since_version
+
+
+def test_each_operator_has_a_row_in_the_documentation():
+    text = (ROOT / "docs/onnx.md").read_text(encoding="utf-8")
+    named = {name for row in re.findall(r"^\| ([^|]+) \|", text, re.M) for name in row.split(", ")}
+    assert {name.split()[0] for name in named} >= OPERATORS.keys()
