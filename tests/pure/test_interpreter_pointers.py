@@ -208,6 +208,7 @@ def test_an_index_out_of_bounds_is_kept_where_paths_meet():
     body = body.replace("%pa %t", "%far %t").replace("%pb %f", "%pa %f")  # both in one variable
     report = check(module(body + RESULT), arrays())
     assert [(f.kind, f.count) for f in report.findings] == [("out of bounds", 2)]
+    assert "index 4 of 'A.0' is out of bounds: it has 4 elements" in str(report)
 
 
 REFUSED = {

@@ -10,11 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array, Operation, integers
-
-
-def _step(edge: Array, x: Array) -> Array:
-    return np.where(x < edge, 0, 1).astype(x.dtype)
+from vkops.debug.interpreter.operations import Array, Operation, column, integers
 
 
 def _smooth_step(low: Array, high: Array, x: Array) -> Array:
@@ -36,24 +32,12 @@ def _length(v: Array) -> Array:
     return np.sqrt(_dot(v, v))
 
 
-def _spread(number: Array, like: Array) -> Array:
-    return number[:, None] if like.ndim > 1 else number
-
-
 def _refract(i: Array, n: Array, eta: Array) -> Array:
-    d = _spread(_dot(n, i), i)
-    eta = _spread(eta, i).astype(i.dtype)
+    d = column(_dot(n, i), i)
+    eta = column(eta, i).astype(i.dtype)
     k = 1 - eta * eta * (1 - d * d)
     bent = eta * i - (eta * d + np.sqrt(np.maximum(k, 0))) * n
     return np.where(k < 0, 0, bent).astype(i.dtype)
-
-
-def _reflect(i: Array, n: Array) -> Array:
-    return i - 2 * _spread(_dot(n, i), i) * n
-
-
-def _face_forward(n: Array, i: Array, reference: Array) -> Array:
-    return np.where(_spread(_dot(reference, i), n) < 0, n, -n)
 
 
 def _lowest_bit(v: Array) -> Array:
@@ -97,14 +81,6 @@ def _unpack_norm(count: int, bits: int, *, signed: bool) -> Callable[[Array], Ar
     return unpack
 
 
-def _pack_half(v: Array) -> Array:
-    return np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0]
-
-
-def _unpack_half(v: Array) -> Array:
-    return np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2).astype(np.float32)
-
-
 def _minimum(a: Array, b: Array) -> Array:
     return np.where(b < a, b, a)
 
@@ -118,17 +94,8 @@ def _ldexp(v: Array, exponent: Array) -> Array:
     return np.ldexp(v, limited.astype(np.int32)).astype(v.dtype)
 
 
-def _frexp(v: Array) -> list[Array]:
-    significand, exponent = np.frexp(v)
-    return [significand.astype(v.dtype), exponent.astype(np.int32)]
-
-
 def _clamp(v: Array, low: Array, high: Array) -> Array:
     return _minimum(_maximum(v, low), high)
-
-
-def _determinant(m: Array) -> Array:
-    return np.linalg.det(m.astype(np.float64)).astype(m.dtype)
 
 
 def _inverse(m: Array) -> Array:
@@ -156,30 +123,33 @@ FUNCTIONS: dict[int, Operation] = {
     25: Operation("", np.arctan2), 26: Operation("", np.power), 27: Operation("", np.exp),
     28: Operation("", np.log), 29: Operation("", np.exp2), 30: Operation("", np.log2),
     31: Operation("", np.sqrt), 32: Operation("", lambda v: 1 / np.sqrt(v)),
-    33: Operation("", _determinant), 34: Operation("", _inverse),
+    33: Operation("", lambda m: np.linalg.det(m.astype(np.float64))), 34: Operation("", _inverse),
     36: Operation("", lambda v: [*np.modf(v)]),
     37: Operation("", _minimum), 38: Operation("u", np.minimum), 39: Operation("s", np.minimum),
     40: Operation("", _maximum), 41: Operation("u", np.maximum), 42: Operation("s", np.maximum),
     43: Operation("", _clamp), 44: Operation("u", _clamp), 45: Operation("s", _clamp),
-    46: Operation("", lambda a, b, t: a * (1 - t) + b * t), 48: Operation("", _step),
-    49: Operation("", _smooth_step), 50: Operation("", _fma), 52: Operation("", _frexp),
+    46: Operation("", lambda a, b, t: a * (1 - t) + b * t),
+    48: Operation("", lambda edge, x: np.where(x < edge, 0, 1)),
+    49: Operation("", _smooth_step), 50: Operation("", _fma),
+    52: Operation("", lambda v: [*np.frexp(v)]),
     53: Operation("", _ldexp),
     54: Operation("", _pack_norm(4, 8, signed=True)),
     55: Operation("", _pack_norm(4, 8, signed=False)),
     56: Operation("", _pack_norm(2, 16, signed=True)),
     57: Operation("", _pack_norm(2, 16, signed=False)),
-    58: Operation("", _pack_half),
+    58: Operation("", lambda v: np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0]),
     59: Operation("", lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0]),
     60: Operation("", _unpack_norm(2, 16, signed=True)),
     61: Operation("", _unpack_norm(2, 16, signed=False)),
-    62: Operation("", _unpack_half),
+    62: Operation("", lambda v: np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2)),
     63: Operation("", _unpack_norm(4, 8, signed=True)),
     64: Operation("", _unpack_norm(4, 8, signed=False)),
     65: Operation("", lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2)),
     66: Operation("", _length), 67: Operation("", lambda a, b: _length(a - b)),
     68: Operation("", lambda a, b: np.cross(a, b)),
-    69: Operation("", lambda v: v / _spread(_length(v), v)),
-    70: Operation("", _face_forward), 71: Operation("", _reflect), 72: Operation("", _refract),
+    69: Operation("", lambda v: v / column(_length(v), v)),
+    70: Operation("", lambda n, i, other: np.where(column(_dot(other, i), n) < 0, n, -n)),
+    71: Operation("", lambda i, n: i - 2 * column(_dot(n, i), i) * n), 72: Operation("", _refract),
     73: Operation("u", _lowest_bit), 74: Operation("s", _highest_signed),
     75: Operation("u", _highest),
     79: Operation("", np.fmin), 80: Operation("", np.fmax),

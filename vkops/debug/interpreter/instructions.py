@@ -16,16 +16,7 @@ from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array, dtype_of
 from vkops.debug.interpreter.program import Step, composed, scalar_of, shape_of, zeros
 from vkops.debug.interpreter.state import State
-from vkops.debug.interpreter.values import (
-    Choice,
-    Outside,
-    Partial,
-    Pointer,
-    Value,
-    merge,
-    separated,
-    take,
-)
+from vkops.debug.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.layout import Number, Struct
@@ -33,7 +24,7 @@ from vkops.shaders.layout import Number, Struct
 _RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
 _WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
 _PTR_EQUAL, _ELEMENT_ACCESS = 401, (67, 70)
-_SUMMING_DOTS = (4453, 4454, 4455)
+_SUDOT = 4452  # integer dot products behind it have a summand
 
 
 def _load(run: State, step: Step) -> Value:
@@ -139,16 +130,13 @@ def _arithmetic(run: State, step: Step) -> Value:
     number = scalar_of(run.program.type(step.type))
     if step.op in operations.DIVISIONS:
         _report_where(run, operands[1] == 0, "division by zero", "divides an integer by zero")
-    elif step.op in (*operations.SHIFTS, *operations.BIT_FIELDS):
-        bits = 8 * operands[0].itemsize
-        wide = [operations.integers(each, "u").astype(np.uint64) for each in operands[1:]][-2:]
-        wrong = sum(wide) >= bits + (step.op in operations.BIT_FIELDS)
+    elif step.op in operations.BITS:
+        text, first = operations.BITS[step.op]
+        bits, counts = 8 * operands[0].itemsize, operands[first:]
+        wide = [operations.integers(each, "u").astype(np.uint64) for each in counts]
+        wrong = sum(wide) >= bits + len(counts) - 1
         if wrong.any():  # the result is undefined
-            texts = [_span(each, wrong) for each in operands[1:]][-2:]
-            message = f"shifts a number of {bits} bits by {texts[0]}"
-            if step.op in operations.BIT_FIELDS:
-                message = "uses {1} bits from bit {0} on, ".format(*texts)
-                message += f"of a number of {bits} bits"
+            message = text.format(bits, *(_span(each, wrong) for each in counts))
             masks = [*(masks or ()), wrong]
             known = known or Partial(wrong, wrong, message, step.place, kind="shift")
     found = operations.apply(step.op, operands, number)
@@ -343,10 +331,9 @@ def _undefined(run: State, step: Step) -> Value:
 
 
 def _select(run: State, step: Step) -> Value:
-    condition, *rest = (run.raw(id_) for id_ in step.operands)
-    one, other = rest
+    condition, one, other = map(run.raw, step.operands)
     count = len(run.active.slots)
-    if isinstance(one, (Pointer, Choice, list)):
+    if not isinstance(one, (np.ndarray, Partial)):
         mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
         base = _wide(other, count) if isinstance(one, list) else other
         return merge(base, take(one, mask), mask, count)
@@ -462,10 +449,9 @@ def _atomic(run: State, step: Step) -> Value:
     if isinstance(old, Partial):
         missing = np.broadcast_to(old.missing, len(before)).copy()
         if op == _EXCHANGE:  # all but the first find what another one stored
-            _, first = np.unique(
-                memory.addresses(number, pointer.offset, active), return_index=True
-            )
-            missing[np.setdiff1d(np.arange(len(missing)), first)] = False
+            at = memory.addresses(number, pointer.offset, active)
+            first = np.unique(at, return_index=True)[1]
+            missing &= np.isin(np.arange(len(missing)), first)
         before = old._replace(numbers=before, missing=missing)
     run.record("atomic", pointer, active)
     if op == _COMPARE_EXCHANGE and memory.shadow is not None:
@@ -510,8 +496,7 @@ def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Va
 
 def _dot_product(run: State, step: Step) -> Value:
     """Compute with the operands before the format of packed vectors, of which there is one."""
-    count = 3 if step.op in _SUMMING_DOTS else 2
-    return _arithmetic(run, step._replace(operands=step.operands[:count]))
+    return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > _SUDOT)]))
 
 
 def _nothing(run: State, step: Step) -> None:

@@ -104,13 +104,11 @@ class Register(Variable):
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return the value or a part of it."""
+        if is_pointer(type_):
+            return zeros(type_) if self._value is None else take(self._value, active.at)
         if self._value is None:
             found = zeros(type_)
-            if is_pointer(type_):
-                return found
             return self.partial(found, np.ones_like(found, bool), place, self.name)
-        if is_pointer(type_):
-            return take(self._value, active.at)
         found = self._part(take(self._value, active.at), type_, offset)
         if isinstance(self._written, bool):
             return found

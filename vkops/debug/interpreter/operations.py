@@ -62,19 +62,12 @@ def divided(a: Array, b: Array) -> Array:
 
 def remainder(a: Array, b: Array) -> Array:
     """Return the remainder with the sign of the dividend; by zero, all bits are set."""
-    zero = b == 0
-    found = np.where(zero, ~np.zeros_like(b), np.fmod(a, np.where(zero, 1, b)))
-    return found.astype(a.dtype)
+    return np.where(b == 0, ~np.zeros_like(b), np.fmod(a, np.where(b == 0, 1, b))).astype(a.dtype)
 
 
 def modulo(a: Array, b: Array) -> Array:
     """Return the remainder with the sign of the divisor; by zero, all bits are set."""
-    zero = b == 0
-    return np.where(zero, ~np.zeros_like(b), np.mod(a, np.where(zero, 1, b))).astype(a.dtype)
-
-
-def _float_modulo(a: Array, b: Array) -> Array:
-    return a - b * np.floor(a / b)
+    return np.where(b == 0, ~np.zeros_like(b), np.mod(a, np.where(b == 0, 1, b))).astype(a.dtype)
 
 
 def _shift(function: Callable[[Array, Array], Array], kind: str) -> Operation:
@@ -95,21 +88,21 @@ def mask_of(count: Array, bits: int) -> Array:
 
 def _insert(base: Array, insert: Array, offset: Array, count: Array) -> Array:
     bits = 8 * base.itemsize
-    at = _column(offset, base).astype(base.dtype) & (bits - 1)
-    mask = mask_of(_column(count, base), bits) << at
+    at = column(offset, base).astype(base.dtype) & (bits - 1)
+    mask = mask_of(column(count, base), bits) << at
     return (base & ~mask) | ((insert << at) & mask)
 
 
 def _extract(base: Array, offset: Array, count: Array) -> Array:
     bits = 8 * base.itemsize
-    count = _column(count, base).astype(f"u{base.itemsize}")
-    left = (bits - count - _column(offset, base).astype(f"u{base.itemsize}")).astype(base.dtype)
+    count = column(count, base).astype(f"u{base.itemsize}")
+    left = (bits - count - column(offset, base).astype(f"u{base.itemsize}")).astype(base.dtype)
     right = (bits - count).astype(base.dtype)
     moved = (base << (left & (bits - 1))) >> (right & (bits - 1))
     return np.where(count == 0, 0, moved).astype(base.dtype)
 
 
-def _column(number: Array, like: Array) -> Array:
+def column(number: Array, like: Array) -> Array:
     """Give a scalar the axes of the vector that it works on."""
     return number.reshape(number.shape + (1,) * (like.ndim - number.ndim))
 
@@ -156,44 +149,18 @@ def _integer_dot(kinds: str) -> Operation:
 _DOTS = [*map(_integer_dot, ("ss", "uu", "su"))]
 
 
-def _matrix_times_vector(matrix: Array, vector: Array) -> Array:
-    return _dot(np.swapaxes(matrix, 1, 2), vector[:, None, :])
-
-
-def _matrix_times_matrix(a: Array, b: Array) -> Array:
-    return _dot(np.swapaxes(a, 1, 2)[:, None, :, :], b[:, :, None, :])
-
-
-def product_halves(a: Array, b: Array) -> tuple[Array, Array]:
+def _product_halves(a: Array, b: Array) -> list[Array]:
     """Return the low and the high half of the product of two integers."""
     if a.itemsize < 8:
         wide = a.astype(f"{a.dtype.kind}{2 * a.itemsize}") * b
-        return wide.astype(a.dtype), (wide >> (8 * a.itemsize)).astype(a.dtype)
+        return [wide.astype(a.dtype), (wide >> (8 * a.itemsize)).astype(a.dtype)]
     exact = a.astype(object) * b.astype(object)
-    high = np.asarray(exact >> 64, dtype=a.dtype)
-    return a * b, high
-
-
-def _wide_product(a: Array, b: Array) -> list[Array]:
-    return [*product_halves(a, b)]
-
-
-def _carry(a: Array, b: Array) -> list[Array]:
-    total = a + b
-    return [total, (total < a).astype(a.dtype)]
-
-
-def _borrow(a: Array, b: Array) -> list[Array]:
-    return [a - b, (a < b).astype(a.dtype)]
-
-
-def _times_scalar(value: Array, scalar: Array) -> Array:
-    return value * _column(scalar, value)
+    return [a * b, np.asarray(exact >> 64, dtype=a.dtype)]
 
 
 def select(condition: Array, one: Array, other: Array) -> Array:
     """Choose one of two numbers or vectors by a condition or by one for each component."""
-    return np.where(_column(condition, one), one, other)
+    return np.where(column(condition, one), one, other)
 
 
 def _unordered(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
@@ -213,13 +180,16 @@ TABLE: dict[int, Operation] = {
     132: Operation("u", np.multiply), 133: Operation("", np.multiply),
     134: Operation("u", divided), 135: Operation("s", divided), 136: Operation("", np.divide),
     137: Operation("u", remainder), 138: Operation("s", remainder), 139: Operation("s", modulo),
-    140: Operation("", np.fmod), 141: Operation("", _float_modulo),
-    142: Operation("", _times_scalar), 143: Operation("", _times_scalar),
+    140: Operation("", np.fmod),
+    141: Operation("", lambda a, b: a - b * np.floor(a / b)),
+    **dict.fromkeys((142, 143), Operation("", lambda v, scalar: v * column(scalar, v))),
     144: Operation("", lambda v, m: _dot(v[:, None, :], m)),
-    145: Operation("", _matrix_times_vector), 146: Operation("", _matrix_times_matrix),
+    145: Operation("", lambda m, v: _dot(np.swapaxes(m, 1, 2), v[:, None, :])),
+    146: Operation("", lambda a, b: _dot(np.swapaxes(a, 1, 2)[:, None], b[:, :, None])),
     147: Operation("", lambda a, b: a[:, None, :] * b[:, :, None]), 148: Operation("", _dot),
-    149: Operation("u", _carry), 150: Operation("u", _borrow),
-    151: Operation("u", _wide_product), 152: Operation("s", _wide_product),
+    149: Operation("u", lambda a, b: [a + b, (a + b < a).astype(a.dtype)]),
+    150: Operation("u", lambda a, b: [a - b, (a < b).astype(a.dtype)]),
+    151: Operation("u", _product_halves), 152: Operation("s", _product_halves),
     154: Operation("", lambda v: v.any(-1)), 155: Operation("", lambda v: v.all(-1)),
     156: Operation("", np.isnan), 157: Operation("", np.isinf),
     158: Operation("", np.isfinite),
@@ -250,9 +220,13 @@ TABLE: dict[int, Operation] = {
 """By opcode."""
 
 DIVISIONS = (134, 135, 137, 138, 139)
-SHIFTS = (194, 195, 196)
-BIT_FIELDS = (201, 202, 203)
-"""Insert, extract with and without sign: the last operands are the first bit and their number."""
+BITS = {
+    **dict.fromkeys((194, 195, 196), ("shifts a number of {0} bits by {1}", -1)),
+    **dict.fromkeys(
+        (201, 202, 203), ("uses {2} bits from bit {1} on, of a number of {0} bits", -2)
+    ),
+}
+"""Shifts and bit fields: a sentence, and the first operand of those that count bits."""
 LOGICAL = (166, 167)
 """Or, and."""
 

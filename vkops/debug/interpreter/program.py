@@ -252,16 +252,6 @@ class Program:
         return Place(self._name if file in ("", TEXT) else file.removeprefix("./"), line)
 
 
-def successors(block: Block) -> tuple[int, ...]:
-    """Return the labels that a block can branch to."""
-    op, _, _, operands, *_ = block.steps[-1]
-    if op == Op.BRANCH:
-        return operands[:1]
-    if op == Op.CONDITIONAL:
-        return operands[1:3]
-    return () if op != Op.SWITCH else (operands[1], *operands[3::2])
-
-
 def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:
     """Yield blocks so that each construct comes before the block where its paths merge.
 
@@ -285,7 +275,9 @@ def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:
 
 
 def _last_first(block: Block) -> tuple[int, ...]:
-    return (block.merge, block.continues, *successors(block))
+    op, _, _, to, *_ = block.steps[-1]
+    found = {Op.BRANCH: to, Op.CONDITIONAL: to[1:3], Op.SWITCH: to[1:2] + to[3::2]}.get(op, ())
+    return (block.merge, block.continues, *found)
 
 
 # -- values of types -------------------------------------------------------------------------------

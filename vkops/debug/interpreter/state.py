@@ -216,10 +216,10 @@ class State:
         if pointer.stride:
             at = np.atleast_1d(pointer.offset)
             wrong = (at < 0) | (at + pointer.type.nbytes > variable.nbytes)
-            mask = wrong if outside is None else wrong | outside.mask
-            length = variable.nbytes // pointer.stride
-            name = variable.element(0).partition("[")[0]
-            outside = Outside(name, mask, at // pointer.stride, length)
+            if wrong.any():
+                mask = wrong if outside is None else wrong | outside.mask
+                length, name = variable.nbytes // pointer.stride, variable.element(0)
+                outside = Outside(name.partition("[")[0], mask, at // pointer.stride, length)
         if outside is None or not outside.mask.any():
             return pointer, active, None
         wrong = np.broadcast_to(outside.mask, len(active.slots))
@@ -233,18 +233,14 @@ class State:
 
     def load(self, pointer: Pointer) -> Value:
         """Return what a pointer points to; zeros out of bounds."""
-        place = self.step.place
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None and not len(active.slots):
             return zeros(pointer.type)
-        value = pointer.variable.load(pointer.type, pointer.offset, active, place)
+        value = pointer.variable.load(pointer.type, pointer.offset, active, self.step.place)
         self.record("read", pointer, active)
         if mask is None:
             return value
-        count = len(mask)
-        chosen = np.flatnonzero(mask)
-        base = merge(None, zeros(pointer.type), None, count)
-        return merge(base, value, chosen, count)
+        return merge(zeros(pointer.type), value, np.flatnonzero(mask), len(mask))
 
     def store(self, pointer: Pointer, value: Value) -> None:
         """Store a value; out of bounds, nothing."""
