@@ -20,12 +20,7 @@ from vkops.tensors.tensor import DeviceLike, Tensor, undefined
 
 
 def fliplr(x: Any, /, *, device: DeviceLike = None) -> Tensor:
-    """``flip(x, 1)``, a view with the columns in reverse order.
-
-    >>> import vkops
-    >>> vkops.fliplr([[1, 2]]).tolist()
-    [[2, 1]]
-    """
+    """``flip(x, 1)``, a view with the columns in reverse order."""
     return as_tensor("FLIPLR", x, device).flip(1)
 
 
@@ -35,48 +30,34 @@ def flipud(x: Any, /, *, device: DeviceLike = None) -> Tensor:
 
 
 def rollaxis(x: Any, axis: int, start: int = 0, /, *, device: DeviceLike = None) -> Tensor:
-    """A view with an axis moved to before the axis ``start``, which may be the rank.
-
-    >>> import vkops
-    >>> vkops.rollaxis(vkops.zeros((1, 2, 3)), 0, 2).shape
-    (2, 1, 3)
-    """
+    """A view with an axis moved to before the axis ``start``, which may be the rank."""
     tensor = as_tensor("ROLLAXIS", x, device)
     axis = one_axis("ROLLAXIS", axis, tensor.ndim)
     end = integer(start, Place("ROLLAXIS", "start", "ARRAY-01"))
-    if end != tensor.ndim:
-        end = one_axis("ROLLAXIS", end, tensor.ndim, "start")
+    end = end if end == tensor.ndim else one_axis("ROLLAXIS", end, tensor.ndim, "start")
     return tensor.moveaxis(axis, end - (axis < end))
 
 
 def hsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:
-    """``numpy.split`` along the second dimension, or along the only one.
-
-    >>> import vkops
-    >>> [part.tolist() for part in vkops.hsplit([[1, 2, 3]], [1])]
-    [[[1]], [[2, 3]]]
-    """
+    """``numpy.split`` along the second dimension, or along the only one."""
     tensor = as_tensor("HSPLIT", x, device)
-    return _split("HSPLIT", tensor, indices_or_sections, min(1, tensor.ndim - 1), device)
+    return _split("HSPLIT", tensor, indices_or_sections, min(1, tensor.ndim - 1), 1)
 
 
 def vsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:
     """``numpy.split`` along the first of at least two dimensions."""
-    return _split("VSPLIT", x, indices_or_sections, 0, device, 2)
+    return _split("VSPLIT", as_tensor("VSPLIT", x, device), indices_or_sections, 0, 2)
 
 
 def dsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:
     """``numpy.split`` along the third dimension."""
-    return _split("DSPLIT", x, indices_or_sections, 2, device, 3)
+    return _split("DSPLIT", as_tensor("DSPLIT", x, device), indices_or_sections, 2, 3)
 
 
-def _split(
-    name: str, x: Any, at: OneOrMore, axis: int, device: DeviceLike, least: int = 1
-) -> list[Tensor]:
-    tensor = as_tensor(name, x, device)
-    if tensor.ndim < least:
-        refuse(name, "x", f"has rank {tensor.ndim}, must be at least {least}", "ARRAY-01")
-    return split_at(tensor, at, axis)
+def _split(name: str, x: Tensor, at: OneOrMore, axis: int, rank: int) -> list[Tensor]:
+    if x.ndim < rank:
+        refuse(name, "x", f"has rank {x.ndim}, must be at least {rank}", "ARRAY-01")
+    return split_at(x, at, axis)
 
 
 def append(x: Any, values: Any, /, axis: int | None = None, *, device: DeviceLike = None) -> Tensor:
