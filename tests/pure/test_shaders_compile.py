@@ -199,6 +199,8 @@ def test_lines_of_files_outside_are_not_shown(tmp_path):
     )
     assert str(failure(text)) == f"{tmp_path}/secret:5: 'y' : undeclared identifier"
     assert str(failure(text, include=tmp_path)).endswith(", in 'it is red'")
+    text = text.replace(f"{tmp_path}/secret", 300 * "x")
+    assert str(failure(text)).endswith(":5: 'y' : undeclared identifier")
 
 
 def test_errors_without_a_line(message):

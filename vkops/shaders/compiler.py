@@ -159,7 +159,7 @@ class _Compilation:
             if returncode != 0:
                 if _NO_ENTRY in log and not diagnostics.LOCATED.search(log):
                     raise self._without_entry(name, text)
-                code = functools.partial(self._code, name if cwd else file, text, cwd)
+                code = functools.partial(self._code, name if cwd else file, text)
                 crash = loop or "; that is a fault of the compiler, not of the shader"
                 raise diagnostics.error(self.compiler, name, returncode, log, crash, code)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
@@ -175,17 +175,18 @@ class _Compilation:
             raise ShaderCompileError(message, file=name, log=log)
         return corrected(spirv)
 
-    def _code(self, source: str, text: bytes, cwd: Path | None, file: str, line: int) -> str:
+    def _code(self, source: str, text: bytes, file: str, line: int) -> str:
         """Return a line of the source, or of an included file that may be read."""
         code = diagnostics.line_of(text, source, file, line)
         if code or file == source:
             return code
         try:
-            path = Path(cwd or "", file)
+            path = Path(self.texts or "", file)
+            path = path if path.exists() else Path(file)
             if self.roots is not None:
                 sources.check_inside(file, os.path.realpath(path), self.roots)
             return diagnostics.line_of(sources.read(path), file, file, line)
-        except ShaderCompileError:
+        except (ShaderCompileError, OSError, ValueError):  # #line can name anything
             return ""
 
     def _without_entry(self, name: str, text: bytes) -> InvalidDescError:
