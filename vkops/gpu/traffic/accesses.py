@@ -498,7 +498,7 @@ def _scatter_subword(items: Items, read_index: ReadIndex) -> Iterator[Access]:
         for step in items.steps(row):
             yield from moves.find(step.indices, step.place, step.active)
             to = step.dst + moves.moved
-            anywhere = moves.word == ALL_WORDS
+            anywhere = moves.word == layout.ALL_WORDS
             on = step.active & moves.inside & (anywhere | (to % per_word == moves.word))
             on &= moves.is_within(to - moves.base.dst)
             yield _load(step.src // per_word, 4, on)
