@@ -206,9 +206,10 @@ class MemoryHeap:
 def threads() -> int:
     """Return the number of threads that Mesa's CPU driver runs shaders on."""
     try:
-        return max(1, min(32, int(os.environ.get("LP_NUM_THREADS", ""))))
+        wanted = int(os.environ.get("LP_NUM_THREADS", ""))
     except ValueError:
-        return os.cpu_count() or 1
+        wanted = os.cpu_count() or 1
+    return max(1, min(32, wanted))
 
 
 def prefers_int64(info: DeviceInfo) -> bool:

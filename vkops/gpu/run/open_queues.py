@@ -13,7 +13,7 @@ from threading import RLock
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
-from vkops.errors import OutOfDeviceMemoryError, is_held, refuse_reentry
+from vkops.errors import DeviceError, OutOfDeviceMemoryError, is_held, refuse_reentry
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.forks import check, state
 from vkops.gpu.memory.heaps import living
@@ -56,11 +56,12 @@ class _Process:
 
     def at_exit(self) -> None:
         for queue in self.queues:
-            if not (state.forked or queue.lost or queue.finish_within(EXIT_SECONDS)):
-                names = ", ".join(queue.pending_names) or "work"
-                logging.getLogger("vkops").warning(
-                    f"Python exits while {queue.info.label} still runs {names}: not waited for"
-                )
+            with suppress(DeviceError):  # it is lost
+                if not (state.forked or queue.finish_within(EXIT_SECONDS)):
+                    names = ", ".join(queue.pending_names) or "work"
+                    logging.getLogger("vkops").warning(
+                        f"Python exits while {queue.info.label} still runs {names}: not waited for"
+                    )
 
 
 process: _Process = _Process()
