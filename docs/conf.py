@@ -64,6 +64,7 @@ nitpick_ignore = [
     # The base class of vkops.Device: no part of the reference.
     ("py:class", "vkops.runtime.device.OperatorDevice"),
     ("py:class", "vkops.dml.fields.Kind"),  # whose attributes vkops itself uses
+    ("py:class", "vkops.gpu.run.buffer.MemoryView"),  # which tensors make arrays of
 ]
 # Python's and NumPy's own pages list these; building needs no network.
 nitpick_ignore_regex = [
