@@ -1,15 +1,14 @@
 """The layout of the region table, which the host writes and the shaders read: its only declaration.
 
 A table is an array of vectors of four words: a ``Header``, then one record for each region. The
-fields of the named tuples below are the words of the vectors, integers of 32 bits; words without a
-field are not used. After a change, ``python -m vkops.gpu.kernels.layout`` writes the same
-declaration for the shaders: shaders/layout.glsl.
+fields of the classes below are the words of the vectors; words without a field are not used. After
+a change, ``python -m vkops.gpu.kernels.layout`` writes the same declaration for the shaders:
+shaders/layout.glsl.
 """
 
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -64,57 +63,123 @@ class Header(NamedTuple):
     unused_w: int = 0
 
 
-Head = namedtuple("Head", "first_item dst src digits")
-"""The number of a record's first item, the first addresses, and the number of digits."""
+class Head(NamedTuple):
+    """The number of a record's first item, the first addresses, and the number of digits."""
 
-Steps = namedtuple("Steps", "number dst src limit")
-"""The number of an item's steps, what each adds to the addresses, the limit of positions."""
+    first_item: int
+    dst: int
+    src: int
+    digits: int
 
-Stream = namedtuple("Stream", "vectors nbytes segments")
-"""Of copy_stream: vectors of an item, bytes of the stream, segments of a row."""
 
-Position = namedtuple("Position", "step digit_0 digit_1 digit_3")
-"""The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
+class Steps(NamedTuple):
+    """The number of an item's steps, what each adds to the addresses, the limit of positions."""
 
-Segment = namedtuple("Segment", "start nbytes row_src source")
-"""A part of a stream's rows: first byte, bytes, stride of a row in the source.
+    number: int
+    dst: int
+    src: int
+    limit: int
 
-``source`` is the number of the source's heap; of copy_stream_shared, that of its tensor.
-"""
 
-Run = namedtuple("Run", "length src constant element")
-"""Contiguous elements (or bytes) of the destination: their number and their source's stride.
+class Stream(NamedTuple):
+    """Of copy_stream: vectors of an item, bytes of the stream, segments of a row."""
 
-``constant`` is 1 if they come from ``Pattern``. ``element`` is the size in bytes of the elements
-that copy_run repeats, or whose order copy_reverse reverses in each vector.
-"""
+    vectors: int
+    nbytes: int
+    segments: int
 
-Block = namedtuple("Block", "row_src column_dst")
-"""Of copy_block: the strides of a row in the source and of a column in the destination."""
 
-Across = namedtuple("Across", "size factor src limit")
-"""Of copy_tile, a dimension of columns: size, factor to divide by it, stride in the source.
+class Position(NamedTuple):
+    """The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
 
-``limit`` is the number of elements of a column in all tiles.
-"""
+    step: int
+    digit_0: int
+    digit_1: int
+    digit_3: int
 
-Along = namedtuple("Along", "size factor dst limit")
-"""Of copy_tile, a dimension of rows: size, factor to divide by it, stride in the destination.
 
-``limit`` is the number of elements of a row in all tiles.
-"""
+class Segment(NamedTuple):
+    """A part of a stream's rows: first byte, bytes, stride of a row in the source.
 
-Outer = namedtuple("Outer", "across_dst across_src along_dst along_src")
-"""Of copy_tile: the strides of the second dimensions of columns and of rows."""
+    ``source`` is the number of the source's heap; of copy_stream_shared, that of its tensor.
+    """
 
-Row = namedtuple("Row", "nbytes factor")
-"""A row of a stream: its bytes, and the factor to divide by them."""
+    start: int
+    nbytes: int
+    row_src: int
+    source: int
 
-Rows = namedtuple("Rows", "number dst src limit")
-"""An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
 
-Digit 2 counts the items along the rows.
-"""
+class Run(NamedTuple):
+    """Contiguous elements (or bytes) of the destination: their number and their source's stride.
+
+    ``constant`` is 1 if they come from ``Pattern``. ``element`` is the size in bytes of the
+    elements that copy_run repeats, or whose order copy_reverse reverses in each vector.
+    """
+
+    length: int
+    src: int
+    constant: int
+    element: int
+
+
+class Block(NamedTuple):
+    """Of copy_block: the strides of a row in the source and of a column in the destination."""
+
+    row_src: int
+    column_dst: int
+
+
+class Across(NamedTuple):
+    """Of copy_tile, a dimension of columns: size, factor to divide by it, stride in the source.
+
+    ``limit`` is the number of elements of a column in all tiles.
+    """
+
+    size: int
+    factor: int
+    src: int
+    limit: int
+
+
+class Along(NamedTuple):
+    """Of copy_tile, a dimension of rows: size, factor to divide by it, stride in the destination.
+
+    ``limit`` is the number of elements of a row in all tiles.
+    """
+
+    size: int
+    factor: int
+    dst: int
+    limit: int
+
+
+class Outer(NamedTuple):
+    """Of copy_tile: the strides of the second dimensions of columns and of rows."""
+
+    across_dst: int
+    across_src: int
+    along_dst: int
+    along_src: int
+
+
+class Row(NamedTuple):
+    """A row of a stream: its bytes, and the factor to divide by them."""
+
+    nbytes: int
+    factor: int
+
+
+class Rows(NamedTuple):
+    """An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
+
+    Digit 2 counts the items along the rows.
+    """
+
+    number: int
+    dst: int
+    src: int
+    limit: int
 
 
 class Pattern(NamedTuple):
@@ -126,42 +191,86 @@ class Pattern(NamedTuple):
     w: int = 0
 
 
-Group = namedtuple("Group", "size factor src")
-"""Of copy_elements: the elements of a group, the factor to divide by them, their stride.
+class Group(NamedTuple):
+    """Of copy_elements: the elements of a group, the factor to divide by them, their stride.
 
-``Run.src`` is the stride of groups.
-"""
+    ``Run.src`` is the stride of groups.
+    """
 
-Format = namedtuple("Format", "terms words signed reverse")
-"""Of indices: the numbers of a tuple, the words of a number, whether it is signed.
+    size: int
+    factor: int
+    src: int
 
-``reverse`` is 1 if they are lengths of sequences.
-"""
 
-Advance = namedtuple("Advance", "indices position run_indices run_position")
-"""Added by a step, and by an element of a run: to the index's address and to the position."""
+class Format(NamedTuple):
+    """Of indices: the numbers of a tuple, the words of a number, whether it is signed.
 
-RowAdvance = namedtuple("RowAdvance", "indices position")
-"""Added by a row: to the index's address and to the position."""
+    ``reverse`` is 1 if they are lengths of sequences.
+    """
 
-Within = namedtuple("Within", "first number word")
-"""The moved addresses whose elements are written: the first, and how many.
+    terms: int
+    words: int
+    signed: int
+    reverse: int
 
-``word`` is the word of each element that a scatter writes, or the place in their words of the
-elements that it writes, if these are smaller; ALL_WORDS if it writes all.
-"""
 
-Start = namedtuple("Start", "indices position")
-"""The first index's address in the index tensor, in words, and the first position."""
+class Advance(NamedTuple):
+    """Added by a step, and by an element of a run: to the index's address and to the position."""
 
-Digit = namedtuple("Digit", "size factor dst src")
-"""A digit of item numbers: its base, the factor to divide by it, strides."""
+    indices: int
+    position: int
+    run_indices: int
+    run_position: int
 
-Place = namedtuple("Place", "indices position")
-"""Added by a digit: to the index's address and to the position."""
 
-Term = namedtuple("Term", "offset size stride")
-"""A number of an index tuple: its address there in words, its bound, its stride."""
+class RowAdvance(NamedTuple):
+    """Added by a row: to the index's address and to the position."""
+
+    indices: int
+    position: int
+
+
+class Within(NamedTuple):
+    """The moved addresses whose elements are written: the first, and how many.
+
+    ``word`` is the word of each element that a scatter writes, or the place in their words of the
+    elements that it writes, if these are smaller; ALL_WORDS if it writes all.
+    """
+
+    first: int
+    number: int
+    word: int
+
+
+class Start(NamedTuple):
+    """The first index's address in the index tensor, in words, and the first position."""
+
+    indices: int
+    position: int
+
+
+class Digit(NamedTuple):
+    """A digit of item numbers: its base, the factor to divide by it, strides."""
+
+    size: int
+    factor: int
+    dst: int
+    src: int
+
+
+class Place(NamedTuple):
+    """Added by a digit: to the index's address and to the position."""
+
+    indices: int
+    position: int
+
+
+class Term(NamedTuple):
+    """A number of an index tuple: its address there in words, its bound, its stride."""
+
+    offset: int
+    size: int
+    stride: int
 
 
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
