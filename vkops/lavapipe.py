@@ -36,8 +36,9 @@ def package() -> ModuleType | None:
 
 
 def how_to_install(debian: str) -> str:
-    """Say how to install what vkops_lavapipe has, and the package of Debian with that name."""
-    return f"pip install 'vkops[lavapipe]', or {vulkan.how_to_install(debian)}"
+    """Say how to install a package of Debian, or vkops_lavapipe instead if it has the same."""
+    with_pip = "" if debian == "renderdoccmd" else "pip install 'vkops[lavapipe]', or "
+    return with_pip + vulkan.how_to_install(debian)
 
 
 def about() -> ModuleType:

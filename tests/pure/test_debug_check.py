@@ -320,7 +320,7 @@ def test_push_constants_are_named_by_their_option(command):
     )
     assert (
         command(*GIVEN, "--push", "-1")[2]
-        == "reverse.comp --push n: got -1, must be uint [SH-09]\n"
+        == "reverse.comp --push n: got -1, must be uint, from 0 to 4294967295 [SH-09]\n"
     )
     assert command(*GIVEN, "--spec", "n=1")[2].startswith(
         "reverse.comp --spec: there is no constant"

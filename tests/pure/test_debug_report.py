@@ -44,7 +44,10 @@ def test_missing_packages_and_programs(no_drivers, monkeypatch, tmp_path):
     text = sections(report())["Versions"]
     assert "- no-such-package: not installed" in text
     for program, how in (
-        ("glslangValidator", "Debian and Ubuntu: apt install glslang-tools"),
+        (
+            "glslangValidator",
+            "pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools",
+        ),
         ("renderdoccmd", "Debian 12 and Ubuntu: apt install renderdoccmd; Debian 13 has none"),
     ):
         assert f"- {program}: {program} is not on PATH: install it ({how})" in text

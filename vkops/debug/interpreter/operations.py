@@ -220,7 +220,7 @@ TABLE: dict[int, Operation] = {
 """By opcode."""
 
 DIVISIONS = (134, 135, 137, 138, 139)
-BITS = {
+BITS: dict[int, tuple[str, int]] = {
     **dict.fromkeys((194, 195, 196), ("shifts a number of {0} bits by {1}", -1)),
     **dict.fromkeys(
         (201, 202, 203), ("uses {2} bits from bit {1} on, of a number of {0} bits", -2)

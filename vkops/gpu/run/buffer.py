@@ -193,7 +193,7 @@ class Buffer(Resource):
         self._executor = executor
         self._constant = constant
         self.nbytes = nbytes
-        self.shown = set()
+        self.shown: set[ref[MemoryView]] = set()
         made = None
         try:  # noqa: SIM105  # which takes longer
             made = executor.memory.allocate(self, nbytes)
@@ -306,7 +306,7 @@ class HostBuffer(Resource):
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.shown = set()
+        self.shown: set[ref[MemoryView]] = set()
         self.pending: BackgroundTask | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
@@ -363,8 +363,8 @@ class MemoryView:
     __slots__ = ("__array_interface__", "__weakref__", "owner")
 
     def __init__(self, owner: Resource, address: int, nbytes: int) -> None:
-        self.owner = owner
-        self.__array_interface__ = {
+        self.owner: Resource = owner
+        self.__array_interface__: dict[str, Any] = {
             "data": (address, True),  # read-only
             "shape": (nbytes,),
             "typestr": "|u1",
