@@ -21,14 +21,38 @@ class Process
 };
 
 // A handle that is destroyed with its last owner; `parent` is kept until then.
-template <class Handle>
-std::shared_ptr<Handle> owned(Handle made, std::shared_ptr<void> parent = {})
+template <class Handle, class Parent = void>
+std::shared_ptr<Handle> owned(Handle made, std::shared_ptr<Parent> parent = {})
 {
     return { new Handle(made), [parent, process = Process()](Handle* handle) {
-                if (!process.forked()) handle->destroy();
-                delete handle;
+                const std::unique_ptr<Handle> ended(handle);
+                if (process.forked()) return;
+                if constexpr (!std::is_same_v<Parent, vk::Device>)
+                    handle->destroy();
+                else if constexpr (std::is_same_v<Handle, vk::DeviceMemory>)
+                    parent->free(*handle);
+                else
+                    parent->destroy(*handle);
             } };
 }
+
+// Something that has handles of a device, which are destroyed with it.
+class DeviceObject
+{
+  protected:
+    std::shared_ptr<vk::Device> device_;
+
+    explicit DeviceObject(std::shared_ptr<vk::Device> device) : device_(device) {}
+    template <class Handle>
+    Handle keep(Handle made)
+    {
+        kept_.push_back(owned(made, device_));
+        return made;
+    }
+
+  private:
+    std::vector<std::shared_ptr<void>> kept_;
+};
 
 // A Vulkan adapter, and its properties.
 class Adapter

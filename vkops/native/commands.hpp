@@ -19,38 +19,28 @@ class Operation
 using Operations = std::vector<std::shared_ptr<Operation>>;
 
 // Host-visible memory, which operations read small data from.
-class Block
+class Block : DeviceObject
 {
   public:
     static constexpr vk::DeviceSize ALIGNMENT = 256;  // of every device's buffer offsets, at most
     vk::Buffer buffer;
     const vk::DeviceSize size;
 
-    Block(const Device& owner, vk::DeviceSize size_) : size(size_), device_(owner.device)
+    Block(const Device& owner, vk::DeviceSize size_) : DeviceObject(owner.device), size(size_)
     {
         using Usage = vk::BufferUsageFlagBits;
         using Property = vk::MemoryPropertyFlagBits;
-        buffer = device_->createBuffer({ {}, size, Usage::eStorageBuffer | Usage::eUniformBuffer });
+        buffer =
+          keep(device_->createBuffer({ {}, size, Usage::eStorageBuffer | Usage::eUniformBuffer }));
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         const auto wanted = Property::eHostVisible | Property::eHostCoherent;
         std::uint32_t type = 0;  // Vulkan guarantees that there is one
         while (!(needs.memoryTypeBits >> type & 1) ||
                (owner.adapter->memory.memoryTypes[type].propertyFlags & wanted) != wanted)
             ++type;
-        try {
-            memory_ = device_->allocateMemory({ needs.size, type });
-            device_->bindBufferMemory(buffer, memory_, 0);
-            start_ = static_cast<char*>(device_->mapMemory(memory_, 0, VK_WHOLE_SIZE));
-        } catch (...) {
-            release();
-            throw;
-        }
-    }
-    Block(const Block&) = delete;
-    Block& operator=(const Block&) = delete;
-    ~Block()
-    {
-        if (!process_.forked()) release();
+        const auto memory = keep(device_->allocateMemory({ needs.size, type }));
+        device_->bindBufferMemory(buffer, memory, 0);
+        start_ = static_cast<char*>(device_->mapMemory(memory, 0, VK_WHOLE_SIZE));
     }
 
     bool fits(vk::DeviceSize nbytes) const { return used_ + nbytes <= size; }
@@ -65,17 +55,8 @@ class Block
     void clear() { used_ = 0; }
 
   private:
-    std::shared_ptr<vk::Device> device_;
-    Process process_;
-    vk::DeviceMemory memory_;
     char* start_ = nullptr;
     vk::DeviceSize used_ = 0;
-
-    void release()
-    {
-        device_->destroy(buffer);
-        device_->free(memory_);
-    }
 };
 
 // Throw what a command of Vulkan returned.
@@ -94,24 +75,21 @@ struct DescriptorCounts
 
 // A command buffer with recorded operations, and what they need beside their own memory:
 // descriptor sets and small data.
-class Commands
+class Commands : DeviceObject
 {
   public:
-    explicit Commands(std::shared_ptr<Device> owner) : owner_(owner), device_(owner->device)
+    explicit Commands(std::shared_ptr<Device> owner) : DeviceObject(owner->device), owner_(owner)
     {
         using Flag = vk::CommandPoolCreateFlagBits;
-        pool_ = device_->createCommandPool({ Flag::eResetCommandBuffer, owner->family });
-        buffer = device_->allocateCommandBuffers({ pool_, vk::CommandBufferLevel::ePrimary, 1 })[0];
+        const auto pool =
+          keep(device_->createCommandPool({ Flag::eResetCommandBuffer, owner->family }));
+        buffer = device_->allocateCommandBuffers({ pool, vk::CommandBufferLevel::ePrimary, 1 })[0];
     }
     Commands(const Commands&) = delete;
     Commands& operator=(const Commands&) = delete;
     ~Commands()
     {
-        if (process_.forked()) return;  // a fork has none of the driver's threads
         for (const auto flag : noted_) *flag = false;
-        for (const auto pool : descriptors_) device_->destroy(pool);
-        device_->destroy(queries_);
-        device_->destroy(pool_);
     }
 
     vk::CommandBuffer buffer;
@@ -123,7 +101,7 @@ class Commands
         operations_ = std::move(operations);
         timed_ = timed && owner_->timestamp_period > 0;
         if (timed_ && !queries_)
-            queries_ = device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 });
+            queries_ = keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 }));
         buffer.begin({ vk::CommandBufferUsageFlagBits::eSimultaneousUse });
         if (timed_) {
             buffer.resetQueryPool(queries_, 0, 2);
@@ -198,9 +176,6 @@ class Commands
     static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128;
 
     std::shared_ptr<Device> owner_;
-    std::shared_ptr<vk::Device> device_;
-    Process process_;
-    vk::CommandPool pool_;
     vk::QueryPool queries_;
     std::vector<vk::DescriptorPool> descriptors_;
     std::size_t full_ = 0;  // the pools before this one have no more sets
@@ -209,14 +184,14 @@ class Commands
     std::vector<bool*> noted_;
     bool timed_ = false;
 
-    vk::DescriptorPool make_pool(DescriptorCounts counts) const
+    vk::DescriptorPool make_pool(DescriptorCounts counts)
     {
         using Type = vk::DescriptorType;
         const vk::DescriptorPoolSize sizes[] = {
             { Type::eStorageBuffer, std::max(DESCRIPTORS, counts.storage) },
             { Type::eUniformBuffer, std::max(SETS, counts.uniform) },
         };
-        return device_->createDescriptorPool({ {}, SETS, sizes });
+        return keep(device_->createDescriptorPool({ {}, SETS, sizes }));
     }
     // Make all that was written before visible to all that comes after it, the host included.
     void barrier() const
@@ -259,7 +234,7 @@ class Queue
     Queue(std::shared_ptr<Device> owner, std::size_t limit) : owner_(owner), limit_(limit)
     {
         spare_.push_back(std::make_shared<Commands>(owner));
-        fences_.push_back(owned(*owner, owner->device->createFence({})));
+        fences_.push_back(owned(owner->device->createFence({}), owner->device));
     }
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
@@ -386,14 +361,7 @@ class Queue
                 owner_->device->resetFences(*found);
                 return found;
             }
-        return owned(*owner_, owner_->device->createFence({}));
-    }
-    static Fence owned(const Device& owner, vk::Fence made)
-    {
-        return { new vk::Fence(made), [device = owner.device, process = Process()](vk::Fence* fence) {
-                    if (!process.forked()) device->destroy(*fence);
-                    delete fence;
-                } };
+        return owned(owner_->device->createFence({}), owner_->device);
     }
     // The first submission is done.
     void retire()

@@ -13,24 +13,16 @@ constexpr auto GENERAL = vk::ImageLayout::eGeneral;
 constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
 
 // A buffer that copies read, and its memory.
-class CopiedBuffer
+class CopiedBuffer : protected DeviceObject
 {
   public:
     vk::Buffer buffer;
     std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
 
-    CopiedBuffer(const CopiedBuffer&) = delete;
-    CopiedBuffer& operator=(const CopiedBuffer&) = delete;
-    virtual ~CopiedBuffer()
-    {
-        if (!process_.forked()) device_->destroy(buffer);
-    }
+    virtual ~CopiedBuffer() = default;
 
   protected:
-    std::shared_ptr<vk::Device> device_;
-    Process process_;
-
-    explicit CopiedBuffer(const Device& owner) : device_(owner.device) {}
+    explicit CopiedBuffer(const Device& owner) : DeviceObject(owner.device) {}
 };
 
 // Memory of the host that the device reads without a copy: the whole pages that hold an array.
@@ -58,29 +50,19 @@ class ImportedArray : public CopiedBuffer
         const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
         const vk::BufferCreateInfo info({}, size, vk::BufferUsageFlagBits::eTransferSrc,
           vk::SharingMode::eExclusive, 0, nullptr, &external);
-        buffer = device_->createBuffer(info);
+        buffer = keep(device_->createBuffer(info));
         const auto types =
           device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
         if (!types) throw std::runtime_error("no memory type fits this host memory");
         std::uint32_t type = 0;
         while (!(types >> type & 1)) ++type;
         const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
-        memory_ = device_->allocateMemory({ size, type, &pointer });
-        try {
-            device_->bindBufferMemory(buffer, memory_, 0);
-        } catch (...) {
-            device_->free(memory_);
-            throw;
-        }
-    }
-    ~ImportedArray() override
-    {
-        if (!process_.forked()) device_->free(memory_);
+        const auto memory = keep(device_->allocateMemory({ size, type, &pointer }));
+        device_->bindBufferMemory(buffer, memory, 0);
     }
 
   private:
     py::array array_;  // keeps the memory alive
-    vk::DeviceMemory memory_;
 };
 
 // Kompute's tensors keep their memory private; an explicit instantiation may name it nevertheless.
@@ -105,9 +87,9 @@ class TensorBuffer : public CopiedBuffer
     {
         using Usage = vk::BufferUsageFlagBits;
         const auto first = tensor->constructDescriptorBufferInfo();
-        buffer = device_->createBuffer({ {}, nbytes ? nbytes : first.range,
+        buffer = keep(device_->createBuffer({ {}, nbytes ? nbytes : first.range,
           Usage::eTransferSrc | Usage::eTransferDst | Usage::eStorageBuffer |
-            Usage::eUniformBuffer | Usage::eIndirectBuffer });
+            Usage::eUniformBuffer | Usage::eIndirectBuffer }));
         // Kompute allocates what its own buffer needs, of one of the types that this may have.
         const auto own = device_->getBufferMemoryRequirements(first.buffer);
         const auto needs = device_->getBufferMemoryRequirements(buffer);
@@ -124,7 +106,7 @@ class TensorBuffer : public CopiedBuffer
 // A linear image over a part of a tensor's memory: `height` rows, `pitch` bytes apart, of texels of
 // `unit` bytes. Vulkan guarantees that buffers and linear images in the layouts used here see the
 // same bytes of memory that they share ("Memory Aliasing").
-class LinearImage
+class LinearImage : DeviceObject
 {
   public:
     vk::Image image;
@@ -133,26 +115,15 @@ class LinearImage
     LinearImage(std::shared_ptr<Device> owner, std::shared_ptr<kp::Tensor> tensor,
                 std::uint64_t offset, std::uint64_t pitch, std::uint32_t height,
                 std::uint64_t unit_)
-      : unit(unit_), device_(owner->device), tensor_(tensor)
+      : DeviceObject(owner->device), unit(unit_), tensor_(tensor)
     {
-        image = make(*owner, pitch, height, unit);
-        try {
-            const auto needs = device_->getImageMemoryRequirements(image);
-            const auto layout = device_->getImageSubresourceLayout(image, { ASPECT, 0, 0 });
-            if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
-                offset + needs.size > tensor->constructDescriptorBufferInfo().range)
-                throw std::runtime_error("the driver places such an image differently");
-            device_->bindImageMemory(image, memory_of(*tensor), offset);
-        } catch (...) {
-            device_->destroy(image);
-            throw;
-        }
-    }
-    LinearImage(const LinearImage&) = delete;
-    LinearImage& operator=(const LinearImage&) = delete;
-    ~LinearImage()
-    {
-        if (!process_.forked()) device_->destroy(image);
+        image = keep(make(*owner, pitch, height, unit));
+        const auto needs = device_->getImageMemoryRequirements(image);
+        const auto layout = device_->getImageSubresourceLayout(image, { ASPECT, 0, 0 });
+        if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
+            offset + needs.size > tensor->constructDescriptorBufferInfo().range)
+            throw std::runtime_error("the driver places such an image differently");
+        device_->bindImageMemory(image, memory_of(*tensor), offset);
     }
 
     // Give it the layout that copies need, when it is first used.
@@ -175,11 +146,10 @@ class LinearImage
         std::uint64_t found = 0;
         for (const auto unit : UNITS) {
             if (!supports(owner, unit)) return 0;
-            const auto image = make(owner, unit, 1, unit);
+            const auto image = owned(make(owner, unit, 1, unit), owner.device);
             const auto pitch =
-              owner.device->getImageSubresourceLayout(image, { ASPECT, 0, 0 }).rowPitch;
-            const auto fits = owner.device->getImageMemoryRequirements(image).memoryTypeBits;
-            owner.device->destroy(image);
+              owner.device->getImageSubresourceLayout(*image, { ASPECT, 0, 0 }).rowPitch;
+            const auto fits = owner.device->getImageMemoryRequirements(*image).memoryTypeBits;
             if (fits + 1ull < 1ull << types) return 0;
             found = std::max<std::uint64_t>(found, pitch);
         }
@@ -198,9 +168,7 @@ class LinearImage
       vk::ImageUsageFlagBits::eTransferSrc | vk::ImageUsageFlagBits::eTransferDst;
     static constexpr std::uint64_t UNITS[] = { 1, 2, 4, 8, 16 };
 
-    std::shared_ptr<vk::Device> device_;
     std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
-    Process process_;
     bool has_layout_ = false;
 
     static vk::Format format(std::uint64_t unit)

@@ -11,7 +11,7 @@ using Bindings = std::vector<std::vector<Binding>>;
 inline std::uint32_t push_size(std::size_t nbytes) { return std::uint32_t((nbytes + 3) / 4 * 4); }
 
 // A compute pipeline.
-class Pipeline
+class Pipeline : DeviceObject
 {
   public:
     vk::Pipeline pipeline;
@@ -22,38 +22,22 @@ class Pipeline
 
     Pipeline(std::shared_ptr<vk::Device> device, const std::string& spirv, const std::string& entry,
              Bindings bindings_, std::uint32_t push_nbytes, vk::PipelineCreateFlags flags = {})
-      : bindings(std::move(bindings_)), device_(device)
+      : DeviceObject(device), bindings(std::move(bindings_))
     {
-        vk::ShaderModule module;
-        try {
-            for (const auto& set : bindings) add_set(set);
-            const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0,
-                                              push_size(push_nbytes));
-            const auto ranges = vk::ArrayProxyNoTemporaries(push_nbytes ? 1u : 0u, &range);
-            layout = device_->createPipelineLayout({ {}, sets, ranges });
-            module = device_->createShaderModule(
-              { {}, spirv.size(), reinterpret_cast<const std::uint32_t*>(spirv.data()) });
-            const vk::PipelineShaderStageCreateInfo stage(
-              {}, vk::ShaderStageFlagBits::eCompute, module, entry.c_str());
-            pipeline = device_->createComputePipeline({}, { flags, stage, layout }).value;
-            device_->destroy(module);
-        } catch (...) {
-            device_->destroy(module);
-            release();
-            throw;
-        }
-    }
-    Pipeline(const Pipeline&) = delete;
-    Pipeline& operator=(const Pipeline&) = delete;
-    ~Pipeline()
-    {
-        if (!process_.forked()) release();
+        for (const auto& set : bindings) add_set(set);
+        const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0,
+                                          push_size(push_nbytes));
+        const auto ranges = vk::ArrayProxyNoTemporaries(push_nbytes ? 1u : 0u, &range);
+        layout = keep(device->createPipelineLayout({ {}, sets, ranges }));
+        const vk::ShaderModuleCreateInfo code(
+          {}, spirv.size(), reinterpret_cast<const std::uint32_t*>(spirv.data()));
+        const auto module = owned(device->createShaderModule(code), device);
+        const vk::PipelineShaderStageCreateInfo stage(
+          {}, vk::ShaderStageFlagBits::eCompute, *module, entry.c_str());
+        pipeline = keep(device->createComputePipeline({}, { flags, stage, layout }).value);
     }
 
   private:
-    std::shared_ptr<vk::Device> device_;
-    Process process_;
-
     void add_set(const std::vector<Binding>& set)
     {
         using Type = vk::DescriptorType;
@@ -64,14 +48,8 @@ class Pipeline
                                   vk::ShaderStageFlagBits::eCompute);
             ++(uniform ? count.uniform : count.storage);
         }
-        sets.push_back(device_->createDescriptorSetLayout({ {}, declared }));
+        sets.push_back(keep(device_->createDescriptorSetLayout({ {}, declared })));
         counts.push_back(count);
-    }
-    void release()
-    {
-        device_->destroy(pipeline);
-        device_->destroy(layout);
-        for (const auto set : sets) device_->destroy(set);
     }
 };
 
