@@ -171,7 +171,7 @@ def test_versions_of_spirv(device, version, extended):
     newest = {"1.0": (1, 0), "1.1": (1, 3), "1.2": (1, 5)}.get(version, (1, 6))
     newest = max(newest, (1, 4)) if extended else newest
     names = {"VK_KHR_spirv_1_4"} if extended else set()
-    info = SimpleNamespace(api_version=f"{version}.200", name="X")
+    info = SimpleNamespace(api_version=f"{version}.200", label="'X'")
     executor = SimpleNamespace(features=names, info=info)
     for minor in range(7):
         shader = SimpleNamespace(name="x", needs=(), subgroup_operations=())
