@@ -4,17 +4,16 @@
 #include "device.hpp"
 
 #include <deque>
+#include <functional>
 
 class Commands;
 
-// Something that a device executes; it keeps alive what it uses.
-class Operation
+// Something that a device executes: functions that record it, and keep alive what they use.
+struct Operation
 {
-  public:
-    virtual ~Operation() = default;
-    virtual void record(Commands& commands) = 0;
+    std::function<void(Commands&)> record;
     // What must be executed once before it is recorded in commands that run again and again.
-    virtual void prepare(Commands&) {}
+    std::function<void(Commands&)> prepare = [](Commands&) {};
 };
 using Operations = std::vector<std::shared_ptr<Operation>>;
 
@@ -209,18 +208,12 @@ class Commands : DeviceObject
 };
 
 // What other operations need to be executed once.
-class OpPrepare : public Operation
+inline Operation prepare(Operations operations)
 {
-  public:
-    explicit OpPrepare(Operations operations) : operations_(std::move(operations)) {}
-    void record(Commands& commands) override
-    {
-        for (const auto& operation : operations_) operation->prepare(commands);
-    }
-
-  private:
-    Operations operations_;
-};
+    return { [operations](Commands& commands) {
+        for (const auto& operation : operations) operation->prepare(commands);
+    } };
+}
 
 // Submissions to a device's queue, in order. They are numbered from 1. One thread at a time submits;
 // any number of threads wait. Python's lock (the GIL) protects what is stored.

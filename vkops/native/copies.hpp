@@ -200,43 +200,33 @@ class LinearImage : DeviceObject
 
 // vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage: the rows of `rectangles` are (x, y, width,
 // height, offset in the buffer, pitch in the buffer); all but y and height are bytes.
-class OpCopyRectangles : public Operation
+inline Operation copy_rectangles(std::shared_ptr<LinearImage> image,
+                                 std::shared_ptr<CopiedBuffer> buffer, bool into_image,
+                                 const Rows& rows)
 {
-  public:
-    OpCopyRectangles(std::shared_ptr<LinearImage> image, std::shared_ptr<CopiedBuffer> buffer,
-                     bool into_image, const Rows& rows)
-      : image_(image), buffer_(buffer), into_image_(into_image)
-    {
-        if (!into_image && !std::dynamic_pointer_cast<TensorBuffer>(buffer))
-            throw py::value_error("an imported array is only read");
-        if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
-            throw py::value_error(
-              "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
-        const auto at = rows.unchecked<2>();
-        const auto unit = image->unit;
-        const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
-        regions_.reserve(rows.shape(0));
-        for (py::ssize_t i = 0; i < rows.shape(0); ++i)
-            regions_.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0,
-              layers, vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
-              vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
-    }
-    void prepare(Commands& commands) override { image_->record_layout(commands); }
-    void record(Commands& commands) override
-    {
-        prepare(commands);
-        if (into_image_)
-            commands.buffer.copyBufferToImage(buffer_->buffer, image_->image, GENERAL, regions_);
+    if (!into_image && !std::dynamic_pointer_cast<TensorBuffer>(buffer))
+        throw py::value_error("an imported array is only read");
+    if (rows.ndim() != 2 || rows.shape(1) != 6 || !rows.shape(0))
+        throw py::value_error(
+          "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
+    const auto at = rows.unchecked<2>();
+    const auto unit = image->unit;
+    const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
+    std::vector<vk::BufferImageCopy> regions;
+    regions.reserve(rows.shape(0));
+    for (py::ssize_t i = 0; i < rows.shape(0); ++i)
+        regions.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0, layers,
+          vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
+          vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
+    const auto record = [=](Commands& commands) {
+        image->record_layout(commands);
+        if (into_image)
+            commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
         else
-            commands.buffer.copyImageToBuffer(image_->image, GENERAL, buffer_->buffer, regions_);
-    }
-
-  private:
-    std::shared_ptr<LinearImage> image_;
-    std::shared_ptr<CopiedBuffer> buffer_;
-    bool into_image_;
-    std::vector<vk::BufferImageCopy> regions_;
-};
+            commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
+    };
+    return { record, [image](Commands& commands) { image->record_layout(commands); } };
+}
 
 inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)
 {
@@ -248,42 +238,22 @@ inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)
 }
 
 // vkCmdCopyBuffer: the rows of `regions` are (source offset, target offset, bytes).
-class OpCopyRegions : public Operation
+inline Operation copy_regions(std::shared_ptr<CopiedBuffer> source,
+                              std::shared_ptr<TensorBuffer> target, const Rows& rows)
 {
-  public:
-    OpCopyRegions(std::shared_ptr<CopiedBuffer> source, std::shared_ptr<TensorBuffer> target,
-                  const Rows& regions)
-      : source_(source), target_(target), regions_(rows_of(regions))
-    {
-        for (auto& region : regions_) region.srcOffset += source->offset;
-    }
-    void record(Commands& commands) override
-    {
-        commands.buffer.copyBuffer(source_->buffer, target_->buffer, regions_);
-    }
-
-  private:
-    std::shared_ptr<CopiedBuffer> source_;
-    std::shared_ptr<TensorBuffer> target_;
-    std::vector<vk::BufferCopy> regions_;
-};
+    auto regions = rows_of(rows);
+    for (auto& region : regions) region.srcOffset += source->offset;
+    return { [=](Commands& commands) {
+        commands.buffer.copyBuffer(source->buffer, target->buffer, regions);
+    } };
+}
 
 // vkCmdFillBuffer: the rows of `regions` are (0, target offset, bytes).
-class OpFillRegions : public Operation
+inline Operation fill_regions(std::shared_ptr<TensorBuffer> target, std::uint32_t word,
+                              const Rows& rows)
 {
-  public:
-    OpFillRegions(std::shared_ptr<TensorBuffer> target, std::uint32_t word, const Rows& regions)
-      : target_(target), word_(word), regions_(rows_of(regions))
-    {
-    }
-    void record(Commands& commands) override
-    {
-        for (const auto& region : regions_)
-            commands.buffer.fillBuffer(target_->buffer, region.dstOffset, region.size, word_);
-    }
-
-  private:
-    std::shared_ptr<TensorBuffer> target_;
-    std::uint32_t word_;
-    std::vector<vk::BufferCopy> regions_;
-};
+    return { [target, word, regions = rows_of(rows)](Commands& commands) {
+        for (const auto& region : regions)
+            commands.buffer.fillBuffer(target->buffer, region.dstOffset, region.size, word);
+    } };
+}

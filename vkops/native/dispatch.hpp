@@ -70,66 +70,51 @@ struct Groups
     std::uint64_t offset = 0;
 };
 
-// A dispatch of a pipeline; `parts` are in the order of its bindings.
-class OpDispatch : public Operation
+inline vk::DescriptorBufferInfo memory_of(const Part& part, Commands& commands)
 {
-  public:
-    OpDispatch(std::shared_ptr<Pipeline> pipeline, std::vector<Part> parts, Groups groups,
-               std::string push)
-      : pipeline_(pipeline), parts_(std::move(parts)), groups_(std::move(groups)),
-        push_(std::move(push))
-    {
-        push_.resize(push_size(push_.size()));
-        std::size_t expected = 0;
-        for (const auto& set : pipeline->bindings) expected += set.size();
-        if (parts_.size() != expected)
-            throw py::value_error("parts: must be one for each binding of the pipeline");
-    }
-    void record(Commands& commands) override
-    {
+    if (part.buffer) return { part.buffer->buffer, part.offset, part.nbytes };
+    if (part.tensor)
+        return { part.tensor->constructDescriptorBufferInfo().buffer, part.offset, part.nbytes };
+    return commands.place(part.bytes);
+}
+
+// A dispatch of a pipeline; `parts` are in the order of its bindings.
+inline Operation dispatch(std::shared_ptr<Pipeline> pipeline, std::vector<Part> parts,
+                          Groups groups, std::string push)
+{
+    push.resize(push_size(push.size()));
+    std::size_t expected = 0;
+    for (const auto& set : pipeline->bindings) expected += set.size();
+    if (parts.size() != expected)
+        throw py::value_error("parts: must be one for each binding of the pipeline");
+    return { [=, infos = std::vector<vk::DescriptorBufferInfo>(),
+              writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
         const auto& buffer = commands.buffer;
         constexpr auto COMPUTE = vk::PipelineBindPoint::eCompute;
-        buffer.bindPipeline(COMPUTE, pipeline_->pipeline);
-        auto part = parts_.begin();
-        for (std::uint32_t number = 0; number < pipeline_->sets.size(); ++number) {
-            const auto& bindings = pipeline_->bindings[number];
+        buffer.bindPipeline(COMPUTE, pipeline->pipeline);
+        auto part = parts.begin();
+        for (std::uint32_t number = 0; number < pipeline->sets.size(); ++number) {
+            const auto& bindings = pipeline->bindings[number];
             if (bindings.empty()) continue;
-            const auto set =
-              commands.descriptors(pipeline_->sets[number], pipeline_->counts[number]);
-            infos_.resize(bindings.size());
-            writes_.clear();
+            const auto set = commands.descriptors(pipeline->sets[number], pipeline->counts[number]);
+            infos.resize(bindings.size());
+            writes.clear();
             for (std::size_t i = 0; i < bindings.size(); ++i, ++part) {
                 const auto [binding, uniform] = bindings[i];
-                infos_[i] = info(*part, commands);
-                writes_.emplace_back(set, binding, 0, 1,
+                infos[i] = memory_of(*part, commands);
+                writes.emplace_back(set, binding, 0, 1,
                   uniform ? vk::DescriptorType::eUniformBuffer : vk::DescriptorType::eStorageBuffer,
-                  nullptr, &infos_[i]);
+                  nullptr, &infos[i]);
             }
-            commands.update(writes_);
-            buffer.bindDescriptorSets(COMPUTE, pipeline_->layout, number, set, {});
+            commands.update(writes);
+            buffer.bindDescriptorSets(COMPUTE, pipeline->layout, number, set, {});
         }
-        if (!push_.empty())
-            buffer.pushConstants(pipeline_->layout, vk::ShaderStageFlagBits::eCompute, 0,
-                                 std::uint32_t(push_.size()), push_.data());
-        if (groups_.buffer)
-            buffer.dispatchIndirect(groups_.buffer->buffer, groups_.offset);
+        if (!push.empty())
+            buffer.pushConstants(pipeline->layout, vk::ShaderStageFlagBits::eCompute, 0,
+                                 std::uint32_t(push.size()), push.data());
+        if (groups.buffer)
+            buffer.dispatchIndirect(groups.buffer->buffer, groups.offset);
         else
-            buffer.dispatch(groups_.counts[0], groups_.counts[1], groups_.counts[2]);
-    }
-
-  private:
-    std::shared_ptr<Pipeline> pipeline_;
-    std::vector<Part> parts_;
-    Groups groups_;
-    std::string push_;
-    std::vector<vk::DescriptorBufferInfo> infos_;
-    std::vector<vk::WriteDescriptorSet> writes_;
-
-    static vk::DescriptorBufferInfo info(const Part& part, Commands& commands)
-    {
-        if (part.buffer) return { part.buffer->buffer, part.offset, part.nbytes };
-        if (part.tensor)
-            return { part.tensor->constructDescriptorBufferInfo().buffer, part.offset, part.nbytes };
-        return commands.place(part.bytes);
-    }
-};
+            buffer.dispatch(groups.counts[0], groups.counts[1], groups.counts[2]);
+    } };
+}

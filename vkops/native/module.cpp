@@ -215,16 +215,10 @@ void define_operations(py::module_ module)
                     std::uint64_t, std::uint32_t, std::uint64_t>(),
            "device"_a, "tensor"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
     py::class_<Operation, std::shared_ptr<Operation>>(module, "Operation");
-    py::class_<OpCopyRectangles, Operation, std::shared_ptr<OpCopyRectangles>>(module,
-                                                                               "OpCopyRectangles")
-      .def(py::init<std::shared_ptr<LinearImage>, std::shared_ptr<CopiedBuffer>, bool,
-                    const Rows&>());
-    py::class_<OpCopyRegions, Operation, std::shared_ptr<OpCopyRegions>>(module, "OpCopyRegions")
-      .def(py::init<std::shared_ptr<CopiedBuffer>, std::shared_ptr<TensorBuffer>, const Rows&>());
-    py::class_<OpFillRegions, Operation, std::shared_ptr<OpFillRegions>>(module, "OpFillRegions")
-      .def(py::init<std::shared_ptr<TensorBuffer>, std::uint32_t, const Rows&>());
-    py::class_<OpPrepare, Operation, std::shared_ptr<OpPrepare>>(module, "OpPrepare")
-      .def(py::init<Operations>());
+    module.def("OpCopyRectangles", &copy_rectangles);
+    module.def("OpCopyRegions", &copy_regions);
+    module.def("OpFillRegions", &fill_regions);
+    module.def("OpPrepare", &prepare);
     py::class_<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
       .def(py::init([](std::shared_ptr<Device> device, const py::bytes& spirv, std::string entry,
                        Bindings bindings, std::uint32_t push_nbytes) {
@@ -233,15 +227,15 @@ void define_operations(py::module_ module)
                return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes);
            }),
            "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
-    py::class_<OpDispatch, Operation, std::shared_ptr<OpDispatch>>(module, "OpDispatch")
-      .def(py::init([](std::shared_ptr<Pipeline> pipeline, const py::list& given,
-                       const py::tuple& counts, const py::bytes& push) {
-               std::vector<Part> parts;
-               for (const auto& each : given) parts.push_back(part(each));
-               return std::make_shared<OpDispatch>(pipeline, std::move(parts), groups(counts),
-                                                   std::string(push));
-           }),
-           "pipeline"_a, "parts"_a, "groups"_a, "push"_a = py::bytes());
+    module.def(
+      "OpDispatch",
+      [](std::shared_ptr<Pipeline> pipeline, const py::list& given, const py::tuple& counts,
+         const py::bytes& push) {
+          std::vector<Part> parts;
+          for (const auto& each : given) parts.push_back(part(each));
+          return dispatch(pipeline, std::move(parts), groups(counts), std::string(push));
+      },
+      "pipeline"_a, "parts"_a, "groups"_a, "push"_a = py::bytes());
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init([](std::shared_ptr<Device> device, Operations operations) {
           auto made = std::make_shared<Commands>(device);
