@@ -3,29 +3,46 @@
 
 #include "adapters.hpp"
 
-// Structures, the extensions that have them, and the versions of Vulkan that contain these.
+// Structures, the extensions that have them, the versions of Vulkan that contain these, and members.
+// BOTH are features of buffers and of shared memory.
 #define VKOPS_FEATURES(X)                                                                          \
-    X(16BitStorageFeatures, "VK_KHR_16bit_storage", VK_API_VERSION_1_1)                            \
-    X(8BitStorageFeatures, "VK_KHR_8bit_storage", VK_API_VERSION_1_2)                              \
-    X(ShaderFloat16Int8Features, "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2)                 \
-    X(ShaderAtomicInt64Features, "VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2)                 \
-    X(ShaderAtomicFloatFeaturesEXT, "VK_EXT_shader_atomic_float")                                  \
-    X(ShaderAtomicFloat2FeaturesEXT, "VK_EXT_shader_atomic_float2")                                \
+    X(16BitStorageFeatures, "VK_KHR_16bit_storage", VK_API_VERSION_1_1,                            \
+      HAS(storageBuffer16BitAccess) HAS(uniformAndStorageBuffer16BitAccess)                        \
+      HAS(storagePushConstant16))                                                                  \
+    X(8BitStorageFeatures, "VK_KHR_8bit_storage", VK_API_VERSION_1_2, HAS(storageBuffer8BitAccess) \
+      HAS(uniformAndStorageBuffer8BitAccess) HAS(storagePushConstant8))                            \
+    X(ShaderFloat16Int8Features, "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2,                 \
+      HAS(shaderFloat16) HAS(shaderInt8))                                                          \
+    X(ShaderAtomicInt64Features, "VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2,                 \
+      BOTH(Int64Atomics))                                                                          \
+    X(ShaderAtomicFloatFeaturesEXT, "VK_EXT_shader_atomic_float", NEVER, BOTH(Float32Atomics)      \
+      BOTH(Float32AtomicAdd) BOTH(Float64Atomics) BOTH(Float64AtomicAdd))                          \
+    X(ShaderAtomicFloat2FeaturesEXT, "VK_EXT_shader_atomic_float2", NEVER, BOTH(Float16Atomics)    \
+      BOTH(Float16AtomicAdd) BOTH(Float16AtomicMinMax) BOTH(Float32AtomicMinMax)                   \
+      BOTH(Float64AtomicMinMax))                                                                   \
     X(ShaderSubgroupExtendedTypesFeatures, "VK_KHR_shader_subgroup_extended_types",                \
-      VK_API_VERSION_1_2)                                                                          \
-    X(ShaderSubgroupUniformControlFlowFeaturesKHR, "VK_KHR_shader_subgroup_uniform_control_flow")  \
-    X(SubgroupSizeControlFeatures, "VK_EXT_subgroup_size_control", VK_API_VERSION_1_3)             \
-    X(ScalarBlockLayoutFeatures, "VK_EXT_scalar_block_layout", VK_API_VERSION_1_2)                 \
+      VK_API_VERSION_1_2, HAS(shaderSubgroupExtendedTypes))                                        \
+    X(ShaderSubgroupUniformControlFlowFeaturesKHR, "VK_KHR_shader_subgroup_uniform_control_flow",  \
+      NEVER, HAS(shaderSubgroupUniformControlFlow))                                                \
+    X(SubgroupSizeControlFeatures, "VK_EXT_subgroup_size_control", VK_API_VERSION_1_3,             \
+      HAS(subgroupSizeControl) HAS(computeFullSubgroups))                                          \
+    X(ScalarBlockLayoutFeatures, "VK_EXT_scalar_block_layout", VK_API_VERSION_1_2,                 \
+      HAS(scalarBlockLayout))                                                                      \
     X(UniformBufferStandardLayoutFeatures, "VK_KHR_uniform_buffer_standard_layout",                \
-      VK_API_VERSION_1_2)                                                                          \
-    X(WorkgroupMemoryExplicitLayoutFeaturesKHR, "VK_KHR_workgroup_memory_explicit_layout")         \
+      VK_API_VERSION_1_2, HAS(uniformBufferStandardLayout))                                        \
+    X(WorkgroupMemoryExplicitLayoutFeaturesKHR, "VK_KHR_workgroup_memory_explicit_layout", NEVER,  \
+      HAS(workgroupMemoryExplicitLayout) HAS(workgroupMemoryExplicitLayout8BitAccess)              \
+      HAS(workgroupMemoryExplicitLayout16BitAccess))                                               \
     X(ZeroInitializeWorkgroupMemoryFeatures, "VK_KHR_zero_initialize_workgroup_memory",            \
-      VK_API_VERSION_1_3)                                                                          \
-    X(Maintenance4Features, "VK_KHR_maintenance4", VK_API_VERSION_1_3)                             \
-    X(VariablePointersFeatures, "VK_KHR_variable_pointers", VK_API_VERSION_1_1)                    \
-    X(VulkanMemoryModelFeatures, "VK_KHR_vulkan_memory_model", VK_API_VERSION_1_2)                 \
-    X(ShaderIntegerDotProductFeatures, "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3)    \
-    X(Robustness2FeaturesEXT, "VK_EXT_robustness2")
+      VK_API_VERSION_1_3, HAS(shaderZeroInitializeWorkgroupMemory))                                \
+    X(Maintenance4Features, "VK_KHR_maintenance4", VK_API_VERSION_1_3, HAS(maintenance4))          \
+    X(VariablePointersFeatures, "VK_KHR_variable_pointers", VK_API_VERSION_1_1,                    \
+      HAS(variablePointersStorageBuffer) HAS(variablePointers))                                    \
+    X(VulkanMemoryModelFeatures, "VK_KHR_vulkan_memory_model", VK_API_VERSION_1_2,                 \
+      HAS(vulkanMemoryModel) HAS(vulkanMemoryModelDeviceScope))                                    \
+    X(ShaderIntegerDotProductFeatures, "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3,    \
+      HAS(shaderIntegerDotProduct))                                                                \
+    X(Robustness2FeaturesEXT, "VK_EXT_robustness2", NEVER, HAS(robustBufferAccess2))
 
 // The features of an adapter that shaders can use, or those that a device is opened with: not the
 // robust ones if the validation layer is to report accesses out of bounds.
@@ -34,7 +51,8 @@ class Features
   public:
     explicit Features(const Adapter& adapter, bool robust = true)
     {
-#define KEEP(structure, ...) keep<vk::PhysicalDevice##structure>(adapter, __VA_ARGS__);
+#define KEEP(structure, extension, version, features)                                              \
+    keep<vk::PhysicalDevice##structure>(adapter, extension, version);
         VKOPS_FEATURES(KEEP)
 #undef KEEP
         Chain found = chain_;  // all features, also those that shaders do not use
@@ -99,7 +117,7 @@ class Features
 
     // Keep the features of an extension that the adapter has, also as a part of its version.
     template <class Structure>
-    void keep(const Adapter& adapter, const char* extension, std::uint32_t version = NEVER)
+    void keep(const Adapter& adapter, const char* extension, std::uint32_t version)
     {
         if (adapter.has(extension)) extensions_.push_back(extension);
         if (!supported(adapter, extension, version)) chain_.unlink<Structure>();
@@ -107,53 +125,25 @@ class Features
 
     static std::vector<std::pair<const char*, vk::Bool32*>> members(Chain& chain)
     {
-#define MEMBER(structure, name) { #name, &chain.get<vk::PhysicalDevice##structure>().name }
-#define ATOMICS(structure, name)                                                                   \
-    MEMBER(structure, shaderBuffer##name), MEMBER(structure, shaderShared##name)
         auto& core = chain.get<vk::PhysicalDeviceFeatures2>().features;
-        return {
+        std::vector<std::pair<const char*, vk::Bool32*>> found{
             { "robustBufferAccess", &core.robustBufferAccess },
             { "shaderFloat64", &core.shaderFloat64 },
             { "shaderInt16", &core.shaderInt16 },
             { "shaderInt64", &core.shaderInt64 },
-            MEMBER(16BitStorageFeatures, storageBuffer16BitAccess),
-            MEMBER(16BitStorageFeatures, uniformAndStorageBuffer16BitAccess),
-            MEMBER(16BitStorageFeatures, storagePushConstant16),
-            MEMBER(8BitStorageFeatures, storageBuffer8BitAccess),
-            MEMBER(8BitStorageFeatures, uniformAndStorageBuffer8BitAccess),
-            MEMBER(8BitStorageFeatures, storagePushConstant8),
-            MEMBER(ShaderFloat16Int8Features, shaderFloat16),
-            MEMBER(ShaderFloat16Int8Features, shaderInt8),
-            ATOMICS(ShaderAtomicInt64Features, Int64Atomics),
-            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float32Atomics),
-            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float32AtomicAdd),
-            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float64Atomics),
-            ATOMICS(ShaderAtomicFloatFeaturesEXT, Float64AtomicAdd),
-            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float16Atomics),
-            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float16AtomicAdd),
-            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float16AtomicMinMax),
-            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float32AtomicMinMax),
-            ATOMICS(ShaderAtomicFloat2FeaturesEXT, Float64AtomicMinMax),
-            MEMBER(ShaderSubgroupExtendedTypesFeatures, shaderSubgroupExtendedTypes),
-            MEMBER(ShaderSubgroupUniformControlFlowFeaturesKHR, shaderSubgroupUniformControlFlow),
-            MEMBER(SubgroupSizeControlFeatures, subgroupSizeControl),
-            MEMBER(SubgroupSizeControlFeatures, computeFullSubgroups),
-            MEMBER(ScalarBlockLayoutFeatures, scalarBlockLayout),
-            MEMBER(UniformBufferStandardLayoutFeatures, uniformBufferStandardLayout),
-            MEMBER(WorkgroupMemoryExplicitLayoutFeaturesKHR, workgroupMemoryExplicitLayout),
-            MEMBER(WorkgroupMemoryExplicitLayoutFeaturesKHR, workgroupMemoryExplicitLayout8BitAccess),
-            MEMBER(WorkgroupMemoryExplicitLayoutFeaturesKHR, workgroupMemoryExplicitLayout16BitAccess),
-            MEMBER(ZeroInitializeWorkgroupMemoryFeatures, shaderZeroInitializeWorkgroupMemory),
-            MEMBER(Maintenance4Features, maintenance4),
-            MEMBER(VariablePointersFeatures, variablePointersStorageBuffer),
-            MEMBER(VariablePointersFeatures, variablePointers),
-            MEMBER(VulkanMemoryModelFeatures, vulkanMemoryModel),
-            MEMBER(VulkanMemoryModelFeatures, vulkanMemoryModelDeviceScope),
-            MEMBER(ShaderIntegerDotProductFeatures, shaderIntegerDotProduct),
-            MEMBER(Robustness2FeaturesEXT, robustBufferAccess2),
         };
-#undef ATOMICS
-#undef MEMBER
+#define HAS(name) found.emplace_back(#name, &own.name);
+#define BOTH(name) HAS(shaderBuffer##name) HAS(shaderShared##name)
+#define ADD(structure, extension, version, features)                                               \
+    {                                                                                              \
+        auto& own = chain.get<vk::PhysicalDevice##structure>();                                    \
+        features                                                                                   \
+    }
+        VKOPS_FEATURES(ADD)
+#undef ADD
+#undef BOTH
+#undef HAS
+        return found;
     }
 
     static std::vector<std::pair<const char*, vk::Bool32*>> members(FloatControls& chain)
