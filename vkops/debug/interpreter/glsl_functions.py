@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array, Operation, column, integers
+from vkops.debug.interpreter.operations import Array, by_number, column, integers
 
 
 def _smooth_step(low: Array, high: Array, x: Array) -> Array:
@@ -108,53 +108,35 @@ _DEGREE = np.pi / 180
 _MAX_EXPONENT = 1 << 12
 """One that makes 0 or infinity of all floats."""
 
-FUNCTIONS: dict[int, Operation] = {
-    1: Operation("", np.rint), 2: Operation("", np.rint), 3: Operation("", np.trunc),
-    4: Operation("", np.abs), 5: Operation("s", np.abs),
-    6: Operation("", np.sign), 7: Operation("s", np.sign),
-    8: Operation("", np.floor), 9: Operation("", np.ceil),
-    10: Operation("", lambda v: v - np.floor(v)),
-    11: Operation("", lambda v: v * v.dtype.type(_DEGREE)),
-    12: Operation("", lambda v: v / v.dtype.type(_DEGREE)),
-    13: Operation("", np.sin), 14: Operation("", np.cos), 15: Operation("", np.tan),
-    16: Operation("", np.arcsin), 17: Operation("", np.arccos), 18: Operation("", np.arctan),
-    19: Operation("", np.sinh), 20: Operation("", np.cosh), 21: Operation("", np.tanh),
-    22: Operation("", np.arcsinh), 23: Operation("", np.arccosh), 24: Operation("", np.arctanh),
-    25: Operation("", np.arctan2), 26: Operation("", np.power), 27: Operation("", np.exp),
-    28: Operation("", np.log), 29: Operation("", np.exp2), 30: Operation("", np.log2),
-    31: Operation("", np.sqrt), 32: Operation("", lambda v: 1 / np.sqrt(v)),
-    33: Operation("", lambda m: np.linalg.det(m.astype(np.float64))), 34: Operation("", _inverse),
-    36: Operation("", lambda v: [*np.modf(v)]),
-    37: Operation("", _minimum), 38: Operation("u", np.minimum), 39: Operation("s", np.minimum),
-    40: Operation("", _maximum), 41: Operation("u", np.maximum), 42: Operation("s", np.maximum),
-    43: Operation("", _clamp), 44: Operation("u", _clamp), 45: Operation("s", _clamp),
-    46: Operation("", lambda a, b, t: a * (1 - t) + b * t),
-    48: Operation("", lambda edge, x: np.where(x < edge, 0, 1)),
-    49: Operation("", _smooth_step), 50: Operation("", _fma),
-    52: Operation("", lambda v: [*np.frexp(v)]),
-    53: Operation("", _ldexp),
-    54: Operation("", _pack_norm(4, 8, signed=True)),
-    55: Operation("", _pack_norm(4, 8, signed=False)),
-    56: Operation("", _pack_norm(2, 16, signed=True)),
-    57: Operation("", _pack_norm(2, 16, signed=False)),
-    58: Operation("", lambda v: np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0]),
-    59: Operation("", lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0]),
-    60: Operation("", _unpack_norm(2, 16, signed=True)),
-    61: Operation("", _unpack_norm(2, 16, signed=False)),
-    62: Operation("", lambda v: np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2)),
-    63: Operation("", _unpack_norm(4, 8, signed=True)),
-    64: Operation("", _unpack_norm(4, 8, signed=False)),
-    65: Operation("", lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2)),
-    66: Operation("", _length), 67: Operation("", lambda a, b: _length(a - b)),
-    68: Operation("", lambda a, b: np.cross(a, b)),
-    69: Operation("", lambda v: v / column(_length(v), v)),
-    70: Operation("", lambda n, i, other: np.where(column(_dot(other, i), n) < 0, n, -n)),
-    71: Operation("", lambda i, n: i - 2 * column(_dot(n, i), i) * n), 72: Operation("", _refract),
-    73: Operation("u", _lowest_bit), 74: Operation("s", _highest_signed),
-    75: Operation("u", _highest),
-    79: Operation("", np.fmin), 80: Operation("", np.fmax),
-    81: Operation("", lambda v, low, high: np.fmin(np.fmax(v, low), high)),
-}  # fmt: skip
+FUNCTIONS = by_number({
+    "": {
+        1: np.rint, 2: np.rint, 3: np.trunc, 4: np.abs, 6: np.sign, 8: np.floor, 9: np.ceil,
+        10: lambda v: v - np.floor(v), 11: lambda v: v * v.dtype.type(_DEGREE),
+        12: lambda v: v / v.dtype.type(_DEGREE), 13: np.sin, 14: np.cos, 15: np.tan,
+        16: np.arcsin, 17: np.arccos, 18: np.arctan, 19: np.sinh, 20: np.cosh, 21: np.tanh,
+        22: np.arcsinh, 23: np.arccosh, 24: np.arctanh, 25: np.arctan2, 26: np.power, 27: np.exp,
+        28: np.log, 29: np.exp2, 30: np.log2, 31: np.sqrt, 32: lambda v: 1 / np.sqrt(v),
+        33: lambda m: np.linalg.det(m.astype(np.float64)), 34: _inverse,
+        36: lambda v: [*np.modf(v)], 37: _minimum, 40: _maximum, 43: _clamp,
+        46: lambda a, b, t: a * (1 - t) + b * t, 48: lambda edge, x: np.where(x < edge, 0, 1),
+        49: _smooth_step, 50: _fma, 52: lambda v: [*np.frexp(v)], 53: _ldexp,
+        54: _pack_norm(4, 8, signed=True), 55: _pack_norm(4, 8, signed=False),
+        56: _pack_norm(2, 16, signed=True), 57: _pack_norm(2, 16, signed=False),
+        58: lambda v: np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0],
+        59: lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0],
+        60: _unpack_norm(2, 16, signed=True), 61: _unpack_norm(2, 16, signed=False),
+        62: lambda v: np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2),
+        63: _unpack_norm(4, 8, signed=True), 64: _unpack_norm(4, 8, signed=False),
+        65: lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2),
+        66: _length, 67: lambda a, b: _length(a - b), 68: lambda a, b: np.cross(a, b),
+        69: lambda v: v / column(_length(v), v),
+        70: lambda n, i, other: np.where(column(_dot(other, i), n) < 0, n, -n),
+        71: lambda i, n: i - 2 * column(_dot(n, i), i) * n, 72: _refract,
+        79: np.fmin, 80: np.fmax, 81: lambda v, low, high: np.fmin(np.fmax(v, low), high),
+    },
+    "u": {38: np.minimum, 41: np.maximum, 44: _clamp, 73: _lowest_bit, 75: _highest},
+    "s": {5: np.abs, 7: np.sign, 39: np.minimum, 42: np.maximum, 45: _clamp, 74: _highest_signed},
+})  # fmt: skip
 """By number. Modf (35) and Frexp (51) are 36 and 52 whose second result is stored."""
 
 STORING: dict[int, int] = {35: 36, 51: 52}

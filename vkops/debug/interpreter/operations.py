@@ -6,8 +6,8 @@ that of invocations; of vectors, the second is that of components.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,15 @@ Array = Any
 """An array of NumPy, whose types of results differ between its versions."""
 
 
-class Operation(NamedTuple):
-    """How to compute a result.
+Function = Callable[..., Any]
 
-    Operands are taken ``as_`` unsigned integers (u), signed ones (s), or as they are (""). The
-    result is converted to the type of the instruction if it is not boolean.
+
+def by_number(kinds: Mapping[str, Mapping[int, Function]]) -> dict[int, tuple[str, Function]]:
+    """Return functions by number, each with how operands are taken.
+
+    That is as unsigned integers (u), as signed ones (s), or as they are ("").
     """
-
-    as_: str
-    function: Callable[..., Any]
+    return {n: (kind, function) for kind, own in kinds.items() for n, function in own.items()}
 
 
 def integers(value: Array, kind: str) -> Array:
@@ -70,12 +70,12 @@ def modulo(a: Array, b: Array) -> Array:
     return np.where(b == 0, ~np.zeros_like(b), np.mod(a, np.where(b == 0, 1, b))).astype(a.dtype)
 
 
-def _shift(function: Callable[[Array, Array], Array], kind: str) -> Operation:
+def _shift(function: Function, kind: str) -> Function:
     def shifted(a: Array, b: Array) -> Array:
         count = integers(b, "u").astype(f"u{a.itemsize}") & (8 * a.itemsize - 1)
         return function(integers(a, kind), integers(count, kind))
 
-    return Operation("", shifted)
+    return shifted
 
 
 def mask_of(count: Array, bits: int) -> Array:
@@ -129,7 +129,7 @@ def _dot(a: Array, b: Array) -> Array:
     return total
 
 
-def _integer_dot(kinds: str) -> Operation:
+def _integer_dot(kinds: str) -> Function:
     """Return the product of two vectors, of which four bytes can be an integer; with a summand."""
 
     def dot(*operands: Array) -> Array:
@@ -143,7 +143,7 @@ def _integer_dot(kinds: str) -> Operation:
         total = exact + summand.astype(object)
         return np.clip(total, limits.min, limits.max).astype(summand.dtype)
 
-    return Operation("", dot)
+    return dot
 
 
 _DOTS = [*map(_integer_dot, ("ss", "uu", "su"))]
@@ -163,61 +163,52 @@ def select(condition: Array, one: Array, other: Array) -> Array:
     return np.where(column(condition, one), one, other)
 
 
-def _unordered(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+def _unordered(function: Function) -> Function:
     return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 
-TABLE: dict[int, Operation] = {
-    84: Operation("", lambda m: np.swapaxes(m, 1, 2)),
-    109: Operation("", lambda v: v), 110: Operation("", lambda v: v),
-    111: Operation("s", lambda v: v), 112: Operation("u", lambda v: v),
-    113: Operation("u", lambda v: v), 114: Operation("s", lambda v: v),
-    115: Operation("", lambda v: v),
-    116: Operation("", lambda v: v.astype(np.float16)),
-    126: Operation("s", np.negative), 127: Operation("", np.negative),
-    128: Operation("u", np.add), 129: Operation("", np.add),
-    130: Operation("u", np.subtract), 131: Operation("", np.subtract),
-    132: Operation("u", np.multiply), 133: Operation("", np.multiply),
-    134: Operation("u", divided), 135: Operation("s", divided), 136: Operation("", np.divide),
-    137: Operation("u", remainder), 138: Operation("s", remainder), 139: Operation("s", modulo),
-    140: Operation("", np.fmod),
-    141: Operation("", lambda a, b: a - b * np.floor(a / b)),
-    **dict.fromkeys((142, 143), Operation("", lambda v, scalar: v * column(scalar, v))),
-    144: Operation("", lambda v, m: _dot(v[:, None, :], m)),
-    145: Operation("", lambda m, v: _dot(np.swapaxes(m, 1, 2), v[:, None, :])),
-    146: Operation("", lambda a, b: _dot(np.swapaxes(a, 1, 2)[:, None], b[:, :, None])),
-    147: Operation("", lambda a, b: a[:, None, :] * b[:, :, None]), 148: Operation("", _dot),
-    149: Operation("u", lambda a, b: [a + b, (a + b < a).astype(a.dtype)]),
-    150: Operation("u", lambda a, b: [a - b, (a < b).astype(a.dtype)]),
-    151: Operation("u", _product_halves), 152: Operation("s", _product_halves),
-    154: Operation("", lambda v: v.any(-1)), 155: Operation("", lambda v: v.all(-1)),
-    156: Operation("", np.isnan), 157: Operation("", np.isinf),
-    158: Operation("", np.isfinite),
-    164: Operation("", np.equal), 165: Operation("", np.not_equal),
-    166: Operation("", np.logical_or), 167: Operation("", np.logical_and),
-    168: Operation("", np.logical_not), 169: Operation("", select),
-    170: Operation("u", np.equal), 171: Operation("u", np.not_equal),
-    172: Operation("u", np.greater), 173: Operation("s", np.greater),
-    174: Operation("u", np.greater_equal), 175: Operation("s", np.greater_equal),
-    176: Operation("u", np.less), 177: Operation("s", np.less),
-    178: Operation("u", np.less_equal), 179: Operation("s", np.less_equal),
-    180: Operation("", np.equal), 181: Operation("", _unordered(np.equal)),
-    182: Operation("", lambda a, b: (a < b) | (a > b)),
-    183: Operation("", _unordered(np.not_equal)),
-    184: Operation("", np.less), 185: Operation("", _unordered(np.less)),
-    186: Operation("", np.greater), 187: Operation("", _unordered(np.greater)),
-    188: Operation("", np.less_equal), 189: Operation("", _unordered(np.less_equal)),
-    190: Operation("", np.greater_equal), 191: Operation("", _unordered(np.greater_equal)),
-    194: _shift(np.right_shift, "u"), 195: _shift(np.right_shift, "s"),
-    196: _shift(np.left_shift, "u"),
-    197: Operation("u", np.bitwise_or), 198: Operation("u", np.bitwise_xor),
-    199: Operation("u", np.bitwise_and), 200: Operation("u", np.invert),
-    201: Operation("u", _insert),
-    202: Operation("", lambda v, at, count: _extract(integers(v, "s"), at, count)),
-    **dict(enumerate((*_DOTS, *_DOTS), 4450)),
-    203: Operation("u", _extract), 204: Operation("u", _reversed), 205: Operation("u", bit_count),
-}  # fmt: skip
-"""By opcode."""
+def _same(value: Array) -> Array:
+    return value
+
+
+TABLE = by_number({
+    "": {
+        84: lambda m: np.swapaxes(m, 1, 2), 109: _same, 110: _same, 115: _same,
+        116: lambda v: v.astype(np.float16), 127: np.negative, 129: np.add, 131: np.subtract,
+        133: np.multiply, 136: np.divide, 140: np.fmod, 141: lambda a, b: a - b * np.floor(a / b),
+        **dict.fromkeys((142, 143), lambda v, scalar: v * column(scalar, v)),
+        144: lambda v, m: _dot(v[:, None, :], m),
+        145: lambda m, v: _dot(np.swapaxes(m, 1, 2), v[:, None, :]),
+        146: lambda a, b: _dot(np.swapaxes(a, 1, 2)[:, None], b[:, :, None]),
+        147: lambda a, b: a[:, None, :] * b[:, :, None], 148: _dot,
+        154: lambda v: v.any(-1), 155: lambda v: v.all(-1),
+        156: np.isnan, 157: np.isinf, 158: np.isfinite, 164: np.equal, 165: np.not_equal,
+        166: np.logical_or, 167: np.logical_and, 168: np.logical_not, 169: select,
+        180: np.equal, 181: _unordered(np.equal), 183: _unordered(np.not_equal),
+        182: lambda a, b: (a < b) | (a > b), 184: np.less, 185: _unordered(np.less),
+        186: np.greater, 187: _unordered(np.greater),
+        188: np.less_equal, 189: _unordered(np.less_equal),
+        190: np.greater_equal, 191: _unordered(np.greater_equal),
+        194: _shift(np.right_shift, "u"), 195: _shift(np.right_shift, "s"),
+        196: _shift(np.left_shift, "u"),
+        202: lambda v, at, count: _extract(integers(v, "s"), at, count),
+        **dict(enumerate((*_DOTS, *_DOTS), 4450)),
+    },
+    "u": {
+        112: _same, 113: _same, 128: np.add, 130: np.subtract, 132: np.multiply, 134: divided,
+        137: remainder, 149: lambda a, b: [a + b, (a + b < a).astype(a.dtype)],
+        150: lambda a, b: [a - b, (a < b).astype(a.dtype)], 151: _product_halves,
+        170: np.equal, 171: np.not_equal, 172: np.greater, 174: np.greater_equal, 176: np.less,
+        178: np.less_equal, 197: np.bitwise_or, 198: np.bitwise_xor, 199: np.bitwise_and,
+        200: np.invert, 201: _insert, 203: _extract, 204: _reversed, 205: bit_count,
+    },
+    "s": {
+        111: _same, 114: _same, 126: np.negative, 135: divided, 138: remainder, 139: modulo,
+        152: _product_halves, 173: np.greater, 175: np.greater_equal, 177: np.less,
+        179: np.less_equal,
+    },
+})  # fmt: skip
+"""By opcode. The result is converted to the type of the instruction if it is not boolean."""
 
 DIVISIONS = (134, 135, 137, 138, 139)
 BITS: dict[int, tuple[str, int]] = {
