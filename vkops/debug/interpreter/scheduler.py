@@ -8,7 +8,7 @@ it together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from copy import copy
 from typing import Any
 
@@ -155,13 +155,12 @@ class Run(State):
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
         """Execute a function's blocks, and return its results for all; yield calls in it."""
         saved = self.frame, self.values, self.active
-        frame = self.frame = Frame(function, {}, len(active.slots))
+        frame = self.frame = Frame(function, len(active.slots))
         for id_, value in zip(function.parameters, arguments, strict=True):
             frame.values[id_] = merge(None, value, active.at, active.together)
-        waiting: dict[int, list[Array]] = {0: [active.slots]}
-        iterations: dict[int, tuple[int, int]] = {}
-        while waiting:
-            number, slots = self._next(waiting, iterations)
+        frame.waiting[0] = [active.slots]
+        while frame.waiting:
+            number, slots = self._next(frame)
             at = None if len(slots) == active.together else slots
             groups = slots // self.group_size
             who = _who(active, slots)
@@ -171,16 +170,15 @@ class Run(State):
             block = function.blocks[number]
             targets = yield from self._block(frame, block)
             for target, mask in targets:
-                self._branch(frame, block, target, mask, waiting, iterations)
+                self._branch(frame, block, target, mask)
         self.frame, self.values, self.active = saved
         return frame.result
 
-    def _next(
-        self, waiting: dict[int, list[Array]], iterations: Mapping[int, tuple[int, int]]
-    ) -> tuple[int, Array]:
+    def _next(self, frame: Frame) -> tuple[int, Array]:
         """Remove the block to execute next from those that wait; with its invocations."""
+        waiting = frame.waiting
         number = min(waiting)
-        done, _ = iterations.get(number, (0, 0))
+        done, _ = frame.iterations.get(number, (0, 0))
         if len(waiting) > 1 and done >= _PATIENCE and done % 2:
             # Workgroups of which no invocation waits in an earlier block.
             busy = np.concatenate(waiting[number]) // self.group_size
@@ -197,15 +195,7 @@ class Run(State):
         parts = waiting.pop(number)
         return number, parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
-    def _branch(
-        self,
-        frame: Frame,
-        block: Block,
-        target: int,
-        mask: Array | None,
-        waiting: dict[int, list[Array]],
-        iterations: dict[int, tuple[int, int]],
-    ) -> None:
+    def _branch(self, frame: Frame, block: Block, target: int, mask: Array | None) -> None:
         """Let invocations go to a block, and give its phis their values."""
         number = frame.function.numbers[target]
         to = frame.function.blocks[number]
@@ -213,16 +203,16 @@ class Run(State):
         if mask is not None and len(active.slots) == len(self.active.slots):
             active, mask = self.active, None
         if number <= block.number:
-            done, fewest = iterations.get(number, (0, len(active.slots)))
+            done, fewest = frame.iterations.get(number, (0, len(active.slots)))
             if len(active.slots) < fewest:  # some have left it
                 done, fewest = 0, len(active.slots)
-            iterations[number] = done + 1, fewest
+            frame.iterations[number] = done + 1, fewest
             if done >= self.settings.max_iterations:
                 message = f"did not end: no invocation left it in {done:,} iterations"
                 self.report("loop", message, active, place=to.steps[0].place)
                 raise _EndlessLoopError
         elif to.is_loop:
-            iterations.pop(number, None)
+            frame.iterations.pop(number, None)
         chosen = None if mask is None else np.flatnonzero(mask)
         made = []
         for phi in to.phis:
@@ -231,7 +221,7 @@ class Run(State):
                 made.append((phi.result, take(self.raw(pairs[block.label]), chosen)))
         for id_, value in made:
             self._put(frame, id_, value, active)
-        waiting.setdefault(number, []).append(active.slots)
+        frame.waiting.setdefault(number, []).append(active.slots)
 
     def _put(self, frame: Frame, id_: int, value: Value, active: Active) -> None:
         at = active.at

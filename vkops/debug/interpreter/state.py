@@ -36,12 +36,18 @@ MAX_ITERATIONS = 16_384
 
 @dataclass
 class Frame:
-    """A call of a function."""
+    """A call of a function, with ``waiting`` invocations by the number of their next block.
+
+    ``iterations`` has how often a loop was repeated since an invocation left it, by its number,
+    and how many execute it.
+    """
 
     function: Function
-    values: dict[int, Value]
     live: int
+    values: dict[int, Value] = field(default_factory=dict)
     variables: dict[int, Pointer] = field(default_factory=dict)
+    waiting: dict[int, list[Array]] = field(default_factory=dict)
+    iterations: dict[int, tuple[int, int]] = field(default_factory=dict)
     result: Value = None
 
 
@@ -91,7 +97,7 @@ class State:
         self.exchanged: dict[Shadow, list[Array]] = {}
         nothing = np.zeros(0, np.int64)
         self.active = Active(None, nothing, nothing, nothing, 0)
-        self.frame = Frame(self.program.functions[self.program.main], {}, 0)
+        self.frame = Frame(self.program.functions[self.program.main], 0)
         self.step = Step(0, 0, 0, (), Place(shader.name, 0), False)
         self.values: dict[int, Value] = {}
         self._declare(buffers, push)

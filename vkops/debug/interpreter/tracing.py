@@ -158,15 +158,7 @@ class TracedRun(Run):
                 self._remember(who, id_, self._results.get((who, given)))
         return (yield from super().call(function, arguments, active))
 
-    def _branch(
-        self,
-        frame: Frame,
-        block: Block,
-        target: int,
-        mask: Array | None,
-        waiting: dict[int, list[Array]],
-        iterations: dict[int, tuple[int, int]],
-    ) -> None:
+    def _branch(self, frame: Frame, block: Block, target: int, mask: Array | None) -> None:
         """Let the phis of a block be made of what this branch gives them."""
         phis = frame.function.blocks[frame.function.numbers[target]].phis
         active = self.active if mask is None else self.active.some(mask)
@@ -175,7 +167,7 @@ class TracedRun(Run):
             made = [self._results.get((who, ids.get(block.label, 0))) for ids in given]
             for phi, each in zip(phis, made, strict=True):
                 self._remember(who, phi.result, each)
-        super()._branch(frame, block, target, mask, waiting, iterations)
+        super()._branch(frame, block, target, mask)
 
     # -- values ------------------------------------------------------------------------------------
 
