@@ -27,18 +27,6 @@ _PTR_EQUAL, _ELEMENT_ACCESS = 401, (67, 70)
 _SUDOT = 4452  # integer dot products behind it have a summand
 
 
-def _load(run: State, step: Step) -> Value:
-    return run.load(run.raw(step.operands[0]))
-
-
-def _store(run: State, step: Step) -> None:
-    run.store(run.raw(step.operands[0]), run.raw(step.operands[1]))
-
-
-def _copy_memory(run: State, step: Step) -> None:
-    run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1])))
-
-
 def _declare(run: State, step: Step) -> Pointer:
     _, pointee = run.program.pointee(step.type)
     type_ = run.program.type(pointee)
@@ -322,14 +310,6 @@ def _dynamic_insert(run: State, step: Step) -> Value:
     return _rearranged([run.raw(vector), run.raw(part)], changed)
 
 
-def _copy(run: State, step: Step) -> Value:
-    return run.raw(step.operands[0])
-
-
-def _undefined(run: State, step: Step) -> Value:
-    return run.program.undefined(step.result, step.type, step.place)
-
-
 def _select(run: State, step: Step) -> Value:
     condition, one, other = map(run.raw, step.operands)
     count = len(run.active.slots)
@@ -379,10 +359,6 @@ def _barrier(run: State, step: Step) -> None:
         run.report("barrier", message, active.some(active.groups == short[0]))
     _fence(run, step.operands[1:], active)
     order.barrier(active.who)
-
-
-def _memory_barrier(run: State, step: Step) -> None:
-    _fence(run, step.operands, run.active)
 
 
 def _fence(run: State, operands: Sequence[int], active: Active) -> None:
@@ -499,21 +475,21 @@ def _dot_product(run: State, step: Step) -> Value:
     return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > _SUDOT)]))
 
 
-def _nothing(run: State, step: Step) -> None:
-    pass
-
-
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
     **dict.fromkeys(_ATOMIC, _atomic), Op.ATOMIC_STORE: _atomic,
     **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
-    0: _nothing, 256: _nothing, 257: _nothing, 5630: _nothing,
-    1: _undefined, 12: _glsl, 59: _declare, 61: _load, 62: _store, 63: _copy_memory,
-    65: _access, 66: _access, **dict.fromkeys(_ELEMENT_ACCESS, _access), 68: _array_length,
+    **dict.fromkeys((0, 256, 257, 5630), lambda run, step: None),
+    1: lambda run, step: run.program.undefined(step.result, step.type, step.place),
+    12: _glsl, 59: _declare, 61: lambda run, step: run.load(run.raw(step.operands[0])),
+    62: lambda run, step: run.store(*map(run.raw, step.operands[:2])),
+    63: lambda run, step: run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1]))),
+    **dict.fromkeys((65, 66, *_ELEMENT_ACCESS), _access), 68: _array_length,
     _PTR_EQUAL: _same_pointers, 402: _same_pointers, 403: _pointer_difference,
     **dict.fromkeys(range(4450, 4456), _dot_product),
     77: _dynamic, 78: _dynamic_insert, 79: _shuffle, 80: _construct, 81: _extract, 82: _insert,
-    83: _copy, 400: _copy, 5631: _copy, 124: _bitcast, 169: _select,
-    224: _barrier, 225: _memory_barrier,
+    **dict.fromkeys((83, 400, 5631), lambda run, step: run.raw(step.operands[0])),
+    124: _bitcast, 169: _select, 224: _barrier,
+    225: lambda run, step: _fence(run, step.operands, run.active),
 }  # fmt: skip
 """By opcode."""
