@@ -244,23 +244,7 @@ class Queue:
         if recording is not None and not now:
             recording.add(operations, reads, writes, name)
             return 0
-        return self.enqueue_operations(operations, reads, writes, name)
-
-    def enqueue_operations(
-        self,
-        operations: Sequence[Any],
-        reads: Iterable[Used],
-        writes: Iterable[Used],
-        name: str,
-    ) -> int:
-        """Begin to run operations of the native module, with the lock held."""
-        return self._started(self._submissions.submit, operations, reads, writes, name)
-
-    def enqueue_again(
-        self, commands: Any, reads: Iterable[Used], writes: Iterable[Used], name: str
-    ) -> int:
-        """Begin to run commands that were recorded before, with the lock held."""
-        return self._started(self._submissions.submit_again, commands, reads, writes, name)
+        return self.start(operations, reads, writes, name)
 
     def kept_commands(self, work: Sequence[Work]) -> Any:
         """Return commands for work, with the lock held; None for no work, or if many are kept."""
@@ -278,16 +262,20 @@ class Queue:
         except NATIVE_ERRORS as error:
             self._refuse(error)
 
-    def _started(
+    def start(
         self,
-        submit: Callable[[Any], object],
         work: Any,
         reads: Iterable[Used],
         writes: Iterable[Used],
         name: str,
+        *,
+        again: bool = False,
     ) -> int:
+        """Begin to run operations, or recorded commands ``again``, with the lock held."""
+        submissions = self._submissions
+        submit = submissions.submit_again if again else submissions.submit
         # Before it is submitted: after an interrupt in between, the memory counts as used.
-        number: int = self._submissions.submitted + 1
+        number: int = submissions.submitted + 1
         for used in reads:
             used.allocation.used = number
         for used in writes:
@@ -443,6 +431,6 @@ class RepeatedWork:
             if self._is_second and queue.recording is None and not queue.measures:
                 self._commands = self._commands or queue.kept_commands(self._work)
                 if self._commands is not None:
-                    return queue.enqueue_again(self._commands, *self._memory_and_name)
+                    return queue.start(self._commands, *self._memory_and_name, again=True)
             self._is_second = True
             return queue.enqueue(self._work, *self._memory_and_name)

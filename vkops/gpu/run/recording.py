@@ -134,10 +134,9 @@ class RecordedProgram:
             with self._executor.exclusive():
                 if queue.recording is not None:
                     raise DeviceError("run: a recorded program cannot be part of another one")
-                if queue.measures:  # which kept commands are not
-                    queue.enqueue_operations(operations, used, written, "a recording")
-                else:
-                    queue.enqueue_again(commands, used, written, "a recording")
+                again = not queue.measures  # which kept commands are not
+                work = commands if again else operations
+                queue.start(work, used, written, "a recording", again=again)
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""
