@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from ctypes import CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uint32, c_void_p
 from pathlib import Path
@@ -24,6 +24,7 @@ from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.forks import state
+from vkops.gpu.adapters.loader_files import environment
 from vkops.gpu.run.open_queues import process
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
@@ -75,11 +76,11 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
             "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use "
             "already; capture once in a process, before it opens a device"
         )
-    with _environment({_LAYER: "0"}):  # which RenderDoc's manifest does not take as enabled
+    with environment({_LAYER: "0"}):  # which RenderDoc's manifest does not take as enabled
         adapter.devices()
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".vkops-capture-", dir=output.parent) as folder:
-        with _environment({_LAYER: "1", "RENDERDOC_TEMP": folder}):
+        with environment({_LAYER: "1", "RENDERDOC_TEMP": folder}):
             api = _load()
             api.SetCaptureFilePathTemplate(os.fsencode(Path(folder, "vkops")))
             capture = _Capture(api)
@@ -163,15 +164,3 @@ class _Capture:
             lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in own))
         self._api.SetCaptureFileComments(os.fsencode(path), "\n".join(lines).encode())
         return path.stat().st_size > before
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name in variables:
-            os.environ.pop(name, None)
-        os.environ.update({name: before[name] for name in variables.keys() & before})

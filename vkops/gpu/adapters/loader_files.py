@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,16 +54,23 @@ def packaged_driver() -> Iterator[None]:
 @contextmanager
 def extended(variable: str, entries: Sequence[str | Path]) -> Iterator[None]:
     """Add entries to a search path in the environment, and restore it afterwards."""
-    before = os.environ.get(variable)
-    if entries:
-        os.environ[variable] = os.pathsep.join(filter(None, [before, *map(str, entries)]))
+    path = os.pathsep.join(filter(None, [os.environ.get(variable), *map(str, entries)]))
+    with environment({variable: path} if entries else {}):
+        yield
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of the environment, and restore them afterwards."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
-        if before is not None:
-            os.environ[variable] = before
-        elif entries:
-            del os.environ[variable]
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _expand(paths: str) -> list[Path]:
