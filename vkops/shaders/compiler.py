@@ -16,7 +16,6 @@ from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import cache as disk
 from vkops.shaders import diagnostics, sources, tools
 from vkops.shaders.binary import corrected
-from vkops.system.processes import describe
 
 EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>"
@@ -216,6 +215,4 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1", options: Sequence[s
     argv = [validator, *options, "--target-env", target_env, "-"]
     returncode, log = tools.run(argv, stdin=spirv)
     if returncode != 0:
-        reason = " ".join(log.split()).removeprefix("error: ") or describe(returncode)
-        message = f"invalid SPIR-V: {reason}"
-        raise ShaderCompileError(message, log=log)
+        raise tools.failed("invalid SPIR-V", returncode, log)

@@ -85,7 +85,7 @@ def disassemble(spirv: bytes) -> str:
     program = find("spirv-dis", "spirv-tools")
     returncode, text = run([program, "--no-header", "--no-indent", "-"], stdin=spirv)
     if returncode != 0:
-        raise _failed("SPIR-V cannot be read", returncode, text)
+        raise failed("SPIR-V cannot be read", returncode, text)
     return text
 
 
@@ -104,12 +104,13 @@ def with_robust_access(spirv: bytes) -> bytes:
             options = ["--graphics-robust-access", "-o", str(output)]
             returncode, log = run([program, *options, "-"], stdin=spirv)
             if returncode != 0 or not output.exists():
-                raise _failed("indices cannot be limited", returncode, log)
+                raise failed("indices cannot be limited", returncode, log)
             return output.read_bytes()
     except OSError as error:
         raise ShaderCompileError(f"no temporary folder for spirv-opt: {error.strerror}") from error
 
 
-def _failed(what: str, returncode: int, log: str) -> ShaderCompileError:
+def failed(what: str, returncode: int, log: str) -> ShaderCompileError:
+    """Return the error of a program that failed."""
     reason = printable(" ".join(log.split())).removeprefix("error: ") or describe(returncode)
     return ShaderCompileError(f"{what}: {reason}", log=log)
