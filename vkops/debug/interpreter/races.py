@@ -124,42 +124,14 @@ class Shadow:
             np.zeros(units, np.int64) for _ in range(5)
         )
 
-    def read(self, order: Order, at: Array, who: Array) -> list[Conflict]:
-        """Record reads of units by invocations, and return a conflict of each kind."""
-        found = self._conflicts(order, at, who, (self._writes, "written"),
-                                (self._atomics, "changed"), (self._others, "changed"))  # fmt: skip
-        self._record(order, self._reads, self._readers, at, who)
-        return found
+    def access(self, kind: str, order: Order, at: Array, who: Array) -> list[Conflict]:
+        """Record accesses of units by invocations, and return a conflict of each kind.
 
-    def write(self, order: Order, at: Array, who: Array) -> list[Conflict]:
-        """Record writes."""
-        found = self._conflicts(order, at, who, (self._writes, "written"), (self._reads, "read"),
-                                (self._readers, "read"), (self._atomics, "changed"),
-                                (self._others, "changed"))  # fmt: skip
-        code = order.clock << _LANE_BITS | (who + 1)
-        self._writes[at] = code
-        lost = np.flatnonzero(self._writes[at] != code)
-        if len(lost):
-            others = (self._writes[at[lost]] & _LANES) - 1
-            found.append(Conflict("written", lost, others, np.full(len(lost), order.clock)))
-        return found
-
-    def atomic(self, order: Order, at: Array, who: Array) -> list[Conflict]:
-        """Record atomic operations."""
-        found = self._conflicts(order, at, who, (self._writes, "written"), (self._reads, "read"),
-                                (self._readers, "read"))  # fmt: skip
-        self._record(order, self._atomics, self._others, at, who)
-        return found
-
-    def last_change(self, unit: int) -> tuple[int, int]:
-        """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
-        code = max(int(each[unit]) for each in (self._writes, self._atomics))
-        return code >> _LANE_BITS, (code & _LANES) - 1
-
-    @staticmethod
-    def _conflicts(
-        order: Order, at: Array, who: Array, *kinds: tuple[Array, str]
-    ) -> list[Conflict]:
+        Their kind is "read", "write" or "atomic".
+        """
+        kinds = [(self._writes, "written")]
+        kinds += [(each, "read") for each in (self._reads, self._readers) if kind != "read"]
+        kinds += [(each, "changed") for each in (self._atomics, self._others) if kind != "atomic"]
         found = []
         for entries, did in kinds:
             before = entries[at]
@@ -167,7 +139,23 @@ class Shadow:
             if len(numbers):
                 code = before[numbers]
                 found.append(Conflict(did, numbers, (code & _LANES) - 1, code >> _LANE_BITS))
+        if kind == "read":
+            self._record(order, self._reads, self._readers, at, who)
+        elif kind == "atomic":
+            self._record(order, self._atomics, self._others, at, who)
+        else:
+            code = order.clock << _LANE_BITS | (who + 1)
+            self._writes[at] = code
+            lost = np.flatnonzero(self._writes[at] != code)
+            if len(lost):
+                others = (self._writes[at[lost]] & _LANES) - 1
+                found.append(Conflict("written", lost, others, np.full(len(lost), order.clock)))
         return found
+
+    def last_change(self, unit: int) -> tuple[int, int]:
+        """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
+        code = max(int(each[unit]) for each in (self._writes, self._atomics))
+        return code >> _LANE_BITS, (code & _LANES) - 1
 
     @staticmethod
     def _record(order: Order, last: Array, others: Array, at: Array, who: Array) -> None:

@@ -279,7 +279,7 @@ class State:
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
             who = np.repeat(who, units.shape[1])
             units = units.reshape(-1)
-            for conflict in getattr(memory.shadow, kind)(self.order, units, who):
+            for conflict in memory.shadow.access(kind, self.order, units, who):
                 self._race(kind, memory, conflict, units, who)
         if kind == "atomic":
             self.order.atomic(active.who)
