@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.debug.interpreter.findings import Finding
-from vkops.debug.model_dispatches import HostModel, PlanRun, onnx_plans
+from vkops.debug.model_dispatches import HostModel, PlanOutput, PlanRun, onnx_plans
 from vkops.debug.model_trace import (
     Element,
     ModelTrace,
@@ -165,9 +165,7 @@ def _tensors(
             found = np.ascontiguousarray(execution.deferred[source.resource.name]).reshape(-1)
         else:
             found = np.frombuffer(buffer.read(source.offset, wanted.nbytes), wanted.dtype)
-        if (at := _first_other_bit(wanted, found)) is not None:
-            element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
-            yield name, element, (wanted[at], found[at])
+        yield from _other_bit(name, output, wanted, found)
 
 
 def _compare_onnx(
@@ -182,20 +180,19 @@ def _compare_onnx(
     results = dict(zip([entry.name for entry in model.outputs], made, strict=True))
     for name, output, wanted in plans.results():
         found = np.asarray(results[name]).reshape(-1)
-        if (at := _first_other_bit(wanted, found)) is not None:
-            element = Element(output.number, at * wanted.itemsize, wanted.itemsize)
+        for label, element, values in _other_bit(f"Output '{name}'", output, wanted, found):
             traced = trace_plans(onnx_plans(model, inputs, tuning), element)
-            text = _text(f"Output '{name}'", element, (wanted[at], found[at]), device)
+            text = _text(label, element, values, device)
             return Difference(text, traced, findings, device.name)
     return None
 
 
-def _first_other_bit(a: Array, b: Array) -> int | None:
-    """Return the first element of which a bit differs, or a character of a string."""
-    if a.dtype.hasobject:
-        return next(iter(np.flatnonzero(a != b).tolist()), None)
-    found = np.flatnonzero(a.view(np.uint8) != b.view(np.uint8))
-    return int(found[0]) // a.itemsize if len(found) else None
+def _other_bit(name: str, output: PlanOutput, a: Array, b: Array) -> Iterator[_Output]:
+    """Yield the first element of which a bit differs, or a character of a string."""
+    parts = 1 if a.dtype.hasobject else a.itemsize
+    differs = a != b if a.dtype.hasobject else a.view(np.uint8) != b.view(np.uint8)
+    for at in (np.flatnonzero(differs)[:1] // parts).tolist():
+        yield name, Element(output.number, at * a.itemsize, a.itemsize), (a[at], b[at])
 
 
 def _text(name: str, element: Element, values: tuple[Any, Any], device: vkops.Device) -> str:
