@@ -25,7 +25,11 @@ def printed(messages: Sequence[Message]) -> Table:
     }
     if len(set(columns["Dispatch"])) == 1:
         del columns["Dispatch"]
-    return _table(columns)
+    filled = {heading: cells for heading, cells in columns.items() if any(cells)}
+    table = console.table(None, *filled)
+    for row in zip(*filled.values(), strict=True):
+        table.add_row(*(Text(_visible(cell)) for cell in row))
+    return table
 
 
 def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
@@ -44,15 +48,6 @@ def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:
         times = "" if len(group) == 1 else f" ({len(group)} times)"
         yield Text(_visible(" ".join(filter(None, [f"{severity} {id_}", *where])) + times), "bold")
         yield Padding(Text(_visible(first.text)), (0, 0, 1, 2))
-
-
-def _table(columns: dict[str, list[str]]) -> Table:
-    """Make a table without the columns that would be empty."""
-    filled = {heading: cells for heading, cells in columns.items() if any(cells)}
-    table = console.table(None, *filled)
-    for row in zip(*filled.values(), strict=True):
-        table.add_row(*(Text(_visible(cell)) for cell in row))
-    return table
 
 
 def _invocation(message: Message) -> str:

@@ -90,7 +90,7 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         differs = differs.reshape(*differs.shape[:2], -1).any(2)
         return group.each(~(differs & taking_part).any(1))
     if opcode == 339:  # Ballot
-        return _ballot(group, value)
+        return group.each(_words(group.table(value, False)))
     if opcode in (340, 341):  # InverseBallot, BallotBitExtract
         at = group.column if opcode == 340 else values[1].astype(np.int64)
         word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
@@ -121,10 +121,6 @@ def _words(bits: Array) -> Array:
     made = np.zeros((len(bits), 128), bool)
     made[:, : bits.shape[1]] = bits
     return np.packbits(made, axis=1, bitorder="little").view("<u4")
-
-
-def _ballot(group: Subgroups, value: Array) -> Array:
-    return group.each(_words(group.table(value, False)))
 
 
 def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) -> Array:
