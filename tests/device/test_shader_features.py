@@ -41,12 +41,12 @@ def module(body=(), capabilities=(), modes=(), classes=()):
     found = Declarations((1, 6), capabilities=list(capabilities))
     found.modes = [Instruction(16, (MAIN, *mode)) for mode in modes]
     for id_, number in NUMBERS.items():
-        found.defined[id_] = Instruction(Op.TYPE_INT, (id_, 8 * number.nbytes, 0))
-        found.defined[id_ + 40] = Instruction(Op.TYPE_VECTOR, (id_ + 40, id_, 2))
+        found.defined[id_] = Instruction(Op.TypeInt, (id_, 8 * number.nbytes, 0))
+        found.defined[id_ + 40] = Instruction(Op.TypeVector, (id_ + 40, id_, 2))
         for storage in classes:
-            found.defined[id_ + 20] = Instruction(Op.TYPE_POINTER, (id_ + 20, storage, id_))
+            found.defined[id_ + 20] = Instruction(Op.TypePointer, (id_ + 20, storage, id_))
             variable = (id_ + 20, id_ + 60, storage, 99)
-            found.defined[id_ + 60] = Instruction(Op.VARIABLE, variable)
+            found.defined[id_ + 60] = Instruction(Op.Variable, variable)
     found.functions[MAIN] = list(body)
     return found
 
@@ -60,7 +60,7 @@ def needed():
             yield from features.needs(made, NUMBERS, MAIN)
     for storage in (Storage.STORAGE_BUFFER, Storage.WORKGROUP):
         body = [
-            Instruction(op, (id_ + 60,) if op == Op.ATOMIC_STORE else (id_, 200, id_ + 60))
+            Instruction(op, (id_ + 60,) if op == Op.AtomicStore else (id_, 200, id_ + 60))
             for op, id_ in itertools.product(Op.ATOMICS, NUMBERS)
             if NUMBERS[id_].kind != "bool" and NUMBERS[id_] != ("float", 1)
         ]

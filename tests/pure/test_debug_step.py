@@ -358,14 +358,14 @@ def without(spirv, *opcodes):
 
 def test_what_a_module_lacks(step, tmp_path, message, capsys):
     plain = shaders.read(SOURCE, include={"by.glsl": BY}, debug=True)
-    (tmp_path / "plain.spv").write_bytes(without(plain, Op.NAME, Op.MEMBER_NAME, Op.SOURCE, 2))
+    (tmp_path / "plain.spv").write_bytes(without(plain, Op.Name, Op.MemberName, Op.Source, 2))
     seen = step(shader="plain.spv", commands=["next", "info locals", "list"])
     assert "no source text (OpSource)" in seen[0]
     assert "no names (OpName)" in seen[0]
     assert re.fullmatch(r"11    in .*", seen[1])
     number = re.match(r"(%\d+) = 0\n", seen[2])[1]
     assert step(shader="plain.spv", commands=["next", f"print {number}"])[2] == f"{number} = 0"
-    (tmp_path / "lines.spv").write_bytes(without(plain, Op.LINE))
+    (tmp_path / "lines.spv").write_bytes(without(plain, Op.Line))
     assert main(["debug", "step", "lines.spv", "--push", "2"]) == 1
     message(capsys.readouterr().err.strip())
 

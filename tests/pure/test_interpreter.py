@@ -351,7 +351,7 @@ def test_lines_whose_numbers_are_ids():
     void main() { switch (x[0]) { case 1: x[1] = 5; break; default: x[1] = x[0]; } }
     """
     words = array("I", shaders.compile(source, debug=True))
-    lines = [at for at, op, _ in positions(words) if op == Op.LINE]
+    lines = [at for at, op, _ in positions(words) if op == Op.Line]
     for number in range(1, words[3]):
         for at in lines:
             words[at + 2] = words[at + 3] = number

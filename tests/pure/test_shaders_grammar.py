@@ -12,7 +12,7 @@ import pytest
 
 from vkops import shaders
 from vkops.shaders import grammar
-from vkops.shaders.binary import Op, positions
+from vkops.shaders.binary import positions
 
 DEPENDENT = {
     "OpConstant", "OpSpecConstant", "OpSwitch", "OpExtInst", "OpExtInstWithForwardRefsKHR",
@@ -107,18 +107,3 @@ def test_ids_of_modules(target_env, debug):
         ids = sorted(operands[place] for place in grammar.id_places(op, operands))
         assert ids == ids_of(line), line
         assert grammar.INSTRUCTIONS[op] in line
-
-
-def test_the_numbers_in_the_code():
-    """The opcodes that the code names are those of the grammar."""
-    names = {name.removeprefix("Op").lower(): op for op, name in grammar.INSTRUCTIONS.items()}
-    short = {
-        "import": "extinstimport", "extended": "extinst", "spec": "specconstant",
-        "type_forward": "typeforwardpointer", "kill": "kill", "conditional": "branchconditional",
-        "parameter": "functionparameter", "terminate": "terminateinvocation",
-    }  # fmt: skip
-    for name, op in vars(Op).items():
-        if isinstance(op, int) and not name.startswith("_"):
-            first, _, rest = name.lower().partition("_")
-            whole = short.get(name.lower(), short.get(first, first) + rest.replace("_", ""))
-            assert names[whole.replace("specconstantconstant", "specconstant")] in (op,), name

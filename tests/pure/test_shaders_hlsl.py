@@ -115,7 +115,7 @@ def test_inclusive_scans_of_other_languages_and_compilers_stay():
     for at in scans:
         words[at] = 1  # as glslang writes them
     assert corrected(words.tobytes()) == spirv
-    language = next(at + 1 for at, op, _ in positions(words) if op == Op.SOURCE)
+    language = next(at + 1 for at, op, _ in positions(words) if op == Op.Source)
     for at, value in ((language, 2), (2, 14 << 16)):  # GLSL, and the generator of dxc
         other = words[:]
         other[at] = value

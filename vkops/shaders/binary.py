@@ -16,25 +16,19 @@ from vkops.shaders.grammar import INSTRUCTIONS, ONLY_IDS, WITH_RESULT, id_places
 HEADER_WORDS = 5
 
 
-class Op:
-    """Opcodes."""
+class _Opcodes:
+    """Opcodes by name, such as ``Op.TypeVoid``; those of atomic and of subgroup operations."""
 
-    UNDEF = 1
-    SOURCE, NAME, MEMBER_NAME, STRING, LINE, IMPORT, EXTENDED = 3, 5, 6, 7, 8, 11, 12
-    ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 15, 16, 17, 331
-    TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
-    TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT, TYPE_POINTER, TYPE_FORWARD = 28, 29, 30, 32, 39
-    CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT, CONSTANT_COMPOSITE, CONSTANT_NULL = 41, 42, 43, 44, 46
-    SPEC_TRUE, SPEC_FALSE, SPEC_CONSTANT, SPEC_COMPOSITE, SPEC_OP = 48, 49, 50, 51, 52
-    FUNCTION, PARAMETER, FUNCTION_END, FUNCTION_CALL, VARIABLE = 54, 55, 56, 57, 59
-    DECORATE, MEMBER_DECORATE, GROUP_DECORATE, GROUP_MEMBER_DECORATE = 71, 72, 74, 75
-    NO_LINE = 317
-    PHI, LOOP_MERGE, SELECTION_MERGE, LABEL = 245, 246, 247, 248
-    BRANCH, CONDITIONAL, SWITCH, KILL, RETURN, RETURN_VALUE = 249, 250, 251, 252, 253, 254
-    UNREACHABLE, TERMINATE = 255, 4416
-    ATOMIC_STORE = 228
-    ATOMICS = frozenset(op for op, name in INSTRUCTIONS.items() if "OpAtomic" in name)
-    SUBGROUP = frozenset(op for op, name in INSTRUCTIONS.items() if "OpGroupNonUniform" in name)
+    def __init__(self) -> None:
+        vars(self).update((name.removeprefix("Op"), op) for op, name in INSTRUCTIONS.items())
+        self.ATOMICS = frozenset(n for n, name in INSTRUCTIONS.items() if "OpAtomic" in name)
+        self.SUBGROUP = frozenset(n for n, name in INSTRUCTIONS.items() if "NonUniform" in name)
+
+    def __getattr__(self, name: str) -> int:
+        raise AttributeError(f"SPIR-V has no instruction Op{name}")
+
+
+Op = _Opcodes()
 
 
 class Decoration:
@@ -112,10 +106,10 @@ def corrected(spirv: bytes) -> bytes:
     is_inclusive = False
     try:
         for at, op, count in positions(words):
-            if op == Op.SOURCE and count > 1:
+            if op == Op.Source and count > 1:
                 is_inclusive = words[at + 1] == _HLSL and words[2] >> 16 in _GLSLANG
                 words[at + 1] = min(words[at + 1], _MAX_LANGUAGE)
-            elif op == Op.TYPE_VOID and not is_inclusive:  # behind all debug information
+            elif op == Op.TypeVoid and not is_inclusive:  # behind all debug information
                 break
             elif op in Op.SUBGROUP and count > _OPERATION + 1:
                 operands = words[at + 1 : at + count]
@@ -157,7 +151,7 @@ class Declarations:
     def variables(self) -> Iterator[tuple[int, int, int]]:
         """Yield the id, the storage class and the type of each variable outside of functions."""
         for id_, (op, words) in self.defined.items():
-            if op == Op.VARIABLE:
+            if op == Op.Variable:
                 yield id_, words[2], self.defined[words[0]].words[2]
 
     def shared_memory(self, variable: int, type_: int) -> int:
@@ -174,7 +168,7 @@ class Declarations:
         for each in called:  # the list grows
             for instruction in self.functions[each]:
                 found.update(instruction.ids)
-                if instruction.op == Op.FUNCTION_CALL and instruction.words[2] not in called:
+                if instruction.op == Op.FunctionCall and instruction.words[2] not in called:
                     called.append(instruction.words[2])
         return found
 
@@ -196,42 +190,42 @@ def declarations(spirv: bytes) -> Declarations:
         operands = tuple(words[at + 1 : at + count])
         if op in WITH_RESULT:
             types[operands[1]] = operands[0]
-        elif op == Op.SWITCH and found.defined[types[operands[0]]].words[1] == _LONG:
+        elif op == Op.Switch and found.defined[types[operands[0]]].words[1] == _LONG:
             operands = _with_whole_literals(operands)
         made = Instruction(op, operands)
-        if op == Op.FUNCTION:
+        if op == Op.Function:
             body = found.functions[operands[1]] = []
         if body is not None:
             body.append(made)
-        elif op == Op.SOURCE:
+        elif op == Op.Source:
             found.language = operands[0]
             if count > 4:
                 found.sources[operands[2]] = string(operands[3:])
-        elif op in (Op.STRING, Op.IMPORT):
+        elif op in (Op.String, Op.ExtInstImport):
             found.strings[operands[0]] = printable(string(operands[1:]))
-        elif op == Op.EXTENDED:
+        elif op == Op.ExtInst:
             found.extended[operands[1]] = made
-        elif op == Op.CAPABILITY:
+        elif op == Op.Capability:
             found.capabilities.append(operands[0])
-        elif op == Op.ENTRY_POINT:
+        elif op == Op.EntryPoint:
             found.entries.append(made)
-        elif op in (Op.EXECUTION_MODE, Op.EXECUTION_MODE_ID):
+        elif op in (Op.ExecutionMode, Op.ExecutionModeId):
             found.modes.append(made)
-        elif op in (Op.NAME, Op.MEMBER_NAME):
-            width = 1 if op == Op.NAME else 2
+        elif op in (Op.Name, Op.MemberName):
+            width = 1 if op == Op.Name else 2
             found.names[operands[:width]] = printable(string(operands[width:]))
-        elif op in (Op.DECORATE, Op.MEMBER_DECORATE):
-            width = 1 if op == Op.DECORATE else 2
+        elif op in (Op.Decorate, Op.MemberDecorate):
+            width = 1 if op == Op.Decorate else 2
             target = found.decorations.setdefault(operands[:width], {})
             target[operands[width]] = operands[width + 1 :]
-        elif op in (Op.GROUP_DECORATE, Op.GROUP_MEMBER_DECORATE):
-            width = 1 if op == Op.GROUP_DECORATE else 2
+        elif op in (Op.GroupDecorate, Op.GroupMemberDecorate):
+            width = 1 if op == Op.GroupDecorate else 2
             for first in range(1, len(operands), width):
                 target = found.decorations.setdefault(operands[first : first + width], {})
                 target.update(found.decorated(operands[0]))
-        elif Op.TYPE_VOID <= op < Op.TYPE_FORWARD:
+        elif Op.TypeVoid <= op < Op.TypeForwardPointer:
             found.defined[operands[0]] = made
-        elif Op.CONSTANT_TRUE <= op <= Op.SPEC_OP or op in (Op.VARIABLE, Op.UNDEF):
+        elif Op.ConstantTrue <= op <= Op.SpecConstantOp or op in (Op.Variable, Op.Undef):
             found.defined[operands[1]] = made
     return found
 

@@ -10,8 +10,6 @@ from typing import Any
 from vkops.shaders.binary import Declarations, Decoration, Op, declarations, positions
 from vkops.shaders.layout import Number
 
-_COMPOSITE_EXTRACT, _SELECT = 81, 169
-
 
 def _quotient(a: int, b: int) -> int:
     """Divide integers, rounding towards zero; by zero is 0, as any value is allowed."""
@@ -31,7 +29,7 @@ _OPERATIONS: dict[int, Callable[[Sequence[int], Sequence[int]], int]] = {
     197: lambda u, s: u[0] | u[1], 198: lambda u, s: u[0] ^ u[1], 199: lambda u, s: u[0] & u[1],
     164: lambda u, s: u[0] == u[1], 165: lambda u, s: u[0] != u[1],
     166: lambda u, s: u[0] | u[1], 167: lambda u, s: u[0] & u[1], 168: lambda u, s: not u[0],
-    _SELECT: lambda u, s: u[1] if u[0] else u[2],
+    169: lambda u, s: u[1] if u[0] else u[2],
     170: lambda u, s: u[0] == u[1], 171: lambda u, s: u[0] != u[1],
     172: lambda u, s: u[0] > u[1], 173: lambda u, s: s[0] > s[1],
     174: lambda u, s: u[0] >= u[1], 175: lambda u, s: s[0] >= s[1],
@@ -48,11 +46,11 @@ def numbers(module: Declarations) -> dict[int, Number]:
     """
     found = {}
     for id_, (op, words) in module.defined.items():
-        if op == Op.TYPE_BOOL:
+        if op == Op.TypeBool:
             found[id_] = Number("bool", 4)
-        elif op == Op.TYPE_INT:
+        elif op == Op.TypeInt:
             found[id_] = Number("int" if words[2] else "uint", words[1] // 8)
-        elif op == Op.TYPE_FLOAT:
+        elif op == Op.TypeFloat:
             found[id_] = Number("float", words[1] // 8)
         if id_ in found:
             found[id_].format  # noqa: B018
@@ -66,17 +64,17 @@ def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
     """
     found: dict[int, Any] = {}
     for id_, (op, words) in module.defined.items():
-        if op in (Op.CONSTANT_TRUE, Op.SPEC_TRUE, Op.CONSTANT_FALSE, Op.SPEC_FALSE):
-            found[id_] = int(op in (Op.CONSTANT_TRUE, Op.SPEC_TRUE))
-        elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
+        if op in (Op.ConstantTrue, Op.SpecConstantTrue, Op.ConstantFalse, Op.SpecConstantFalse):
+            found[id_] = int(op in (Op.ConstantTrue, Op.SpecConstantTrue))
+        elif op in (Op.Constant, Op.SpecConstant):
             type_ = types[words[0]]
             data = array("I", words[2:]).tobytes()
             found[id_] = struct.unpack_from(type_.format, data)[0]
-        elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_COMPOSITE):
+        elif op in (Op.ConstantComposite, Op.SpecConstantComposite):
             found[id_] = tuple(map(found.get, words[2:]))
-        elif op == Op.CONSTANT_NULL:
+        elif op == Op.ConstantNull:
             found[id_] = 0 if words[0] in types else None
-        elif op == Op.SPEC_OP:
+        elif op == Op.SpecConstantOp:
             found[id_] = _computed(module, types, found, words)
     return found
 
@@ -88,7 +86,7 @@ def _computed(
     words: Sequence[int],
 ) -> Any:
     result, _, op, *rest = words
-    if op == _COMPOSITE_EXTRACT:
+    if op == Op.CompositeExtract:
         value = known.get(rest[0])
         for index in rest[1:]:
             value = None if value is None else value[index]
@@ -121,8 +119,9 @@ def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
     }
     ids = {id_: given[location] for id_, location in locations.items() if location in given}
     for at, op, count in positions(words):
-        if op in (Op.SPEC_TRUE, Op.SPEC_FALSE) and words[at + 2] in ids:
-            words[at] = count << 16 | (Op.SPEC_TRUE if any(ids[words[at + 2]]) else Op.SPEC_FALSE)
-        elif op == Op.SPEC_CONSTANT and words[at + 2] in ids:
+        if op in (Op.SpecConstantTrue, Op.SpecConstantFalse) and words[at + 2] in ids:
+            is_true = any(ids[words[at + 2]])
+            words[at] = count << 16 | (Op.SpecConstantTrue if is_true else Op.SpecConstantFalse)
+        elif op == Op.SpecConstant and words[at + 2] in ids:
             words[at + 3 : at + count] = array("I", ids[words[at + 2]])
     return words.tobytes()

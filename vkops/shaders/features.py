@@ -87,10 +87,10 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
 
 def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
     """Yield the features that instructions of a module need, some of them without a capability."""
-    pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TYPE_POINTER}
+    pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TypePointer}
     found = {}
     for id_, (op, words) in module.defined.items():
-        if op == Op.VARIABLE:
+        if op == Op.Variable:
             found[id_] = pointers[words[0]]
             if words[2] == Storage.WORKGROUP and len(words) > 3:
                 yield "shaderZeroInitializeWorkgroupMemory"
@@ -99,12 +99,12 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
         if op in WITH_RESULT and words[0] in pointers:
             found[words[1]] = pointers[words[0]]
         elif op in Op.ATOMICS:
-            _, storage, pointee = found[words[0 if op == Op.ATOMIC_STORE else 2]]
+            _, storage, pointee = found[words[0 if op == Op.AtomicStore else 2]]
             place = "Shared" if storage == Storage.WORKGROUP else "Buffer"
             yield from _atomic(instruction, numbers.get(pointee), place)
         elif op in Op.SUBGROUP:
             type_ = words[0]
-            if module.defined[type_].op == Op.TYPE_VECTOR:
+            if module.defined[type_].op == Op.TypeVector:
                 type_ = module.defined[type_].words[1]
             if type_ in numbers and numbers[type_] not in _WITHOUT_EXTENDED_TYPES:
                 yield "shaderSubgroupExtendedTypes"

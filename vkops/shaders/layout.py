@@ -195,17 +195,17 @@ class Types:
     def _made(self, id_: int, matrix_stride: int, row_major: bool) -> Type:
         op, words = self._module.defined[id_]
         stride = self._module.decorated(id_).get(Decoration.ARRAY_STRIDE, (0,))[0]
-        if op == Op.TYPE_STRUCT:
+        if op == Op.TypeStruct:
             return self._struct(id_)
-        if op not in (Op.TYPE_VECTOR, Op.TYPE_MATRIX, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+        if op not in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeRuntimeArray):
             return self._known.get((id_, 0, False), _OPAQUE)
         element = self.type(words[1], matrix_stride, row_major=row_major)
         size = element.nbytes
-        if op == Op.TYPE_VECTOR:
+        if op == Op.TypeVector:
             return Array(element, words[2], size, size * words[2], "vector")
-        if op == Op.TYPE_RUNTIME_ARRAY:
+        if op == Op.TypeRuntimeArray:
             return Array(element, None, stride or size, 0)
-        if op == Op.TYPE_ARRAY:
+        if op == Op.TypeArray:
             count = self._constants.get(words[2])
             if not isinstance(count, int) or count < 1:
                 self.faults.append(f"an array has {count} elements, must have at least 1")

@@ -16,8 +16,7 @@ from vkops.shaders.constants import numbers, values
 from vkops.shaders.grammar import WITH_RESULT
 
 _CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
-_MEMORY_MODEL, _UMIN = 14, 38
-_ACCESS_CHAINS = (65, 66)
+_UMIN = 38
 _GLSL = array("I", b"GLSL.std.450\0\0\0\0")
 
 
@@ -38,24 +37,24 @@ def with_limited_indices(spirv: bytes) -> bytes:
     limits: dict[tuple[int, int], int] = {}  # the constants, by type and number of elements
     for at, op, length in positions(words):
         operands = words[at + 1 : at + length]
-        if op == Op.IMPORT and operands[1:] == _GLSL:
+        if op == Op.ExtInstImport and operands[1:] == _GLSL:
             glsl = operands[0]
-        elif op == _MEMORY_MODEL:
+        elif op == Op.MemoryModel:
             memory_model = len(made)
             glsl = glsl or (new_import := next(free_ids))
-        elif op == Op.FUNCTION and not functions:
+        elif op == Op.Function and not functions:
             functions = len(made)
         if op in WITH_RESULT:
             of[operands[1]] = operands[0]
-        if op in _ACCESS_CHAINS:
+        if op in (Op.AccessChain, Op.InBoundsAccessChain):
             _, storage, pointee = module.defined[of[operands[2]]].words
             for number in range(3, len(operands) if storage in _CLASSES else 3):
                 index, (kind, parts) = operands[number], module.defined[pointee]
-                if kind == Op.TYPE_STRUCT:
+                if kind == Op.TypeStruct:
                     pointee = parts[1 + known[index]]
                     continue
                 pointee = parts[1]
-                size = known.get(parts[2]) if kind == Op.TYPE_ARRAY else parts[2]
+                size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
                 if index not in of or not isinstance(size, int):
                     continue
                 value = known.get(index)  # that of a specialization constant can be too large
@@ -66,7 +65,7 @@ def with_limited_indices(spirv: bytes) -> bytes:
                     limits[type_, size] = next(free_ids)
                 operands[number] = next(free_ids)
                 limited = (operands[number], glsl, _UMIN, index, limits[type_, size])
-                made.extend([7 << 16 | Op.EXTENDED, type_, *limited])
+                made.extend([7 << 16 | Op.ExtInst, type_, *limited])
         made.append(words[at])
         made.extend(operands)
     if not limits:
@@ -76,10 +75,10 @@ def with_limited_indices(spirv: bytes) -> bytes:
         last = min(size, 1 << 8 * nbytes - 1) - 1  # indices are signed
         value = [last] if nbytes <= 4 else [last, 0]
         made[functions:functions] = array(
-            "I", [(3 + len(value)) << 16 | Op.CONSTANT, type_, id_, *value]
+            "I", [(3 + len(value)) << 16 | Op.Constant, type_, id_, *value]
         )
     if new_import:
-        imported = array("I", [(2 + len(_GLSL)) << 16 | Op.IMPORT, new_import, *_GLSL])
+        imported = array("I", [(2 + len(_GLSL)) << 16 | Op.ExtInstImport, new_import, *_GLSL])
         made[memory_model:memory_model] = imported
     made[3] = next(free_ids)
     return made.tobytes()

@@ -33,7 +33,7 @@ _STRUCT_NAMES = (0, 1, 2)  # unknown, ESSL, GLSL: there the name of the struct i
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 _RESOURCES = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
-_TYPE_IMAGE, _BUFFER = 25, 5
+_BUFFER = 5
 _COUNTERS = ("counter.var.", "@count")
 
 
@@ -177,7 +177,7 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
     values = constants.values(found, numbers)
     types = Types(found, numbers, values)
     for id_, (op, _) in found.defined.items():
-        if op == Op.TYPE_ARRAY:
+        if op == Op.TypeArray:
             types.type(id_)  # finds wrong lengths
     used = found.used(function)
     variables = list(found.variables())
@@ -208,8 +208,8 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
         next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
         tuple(sorted(_specialization_constants(found, numbers, values), key=lambda c: c.location)),
         sum(shared.values()),
-        sum(op not in (Op.LINE, Op.NO_LINE) for op in ops),
-        ops.count(Op.LOOP_MERGE),
+        sum(op not in (Op.Line, Op.NoLine) for op in ops),
+        ops.count(Op.LoopMerge),
     )
 
 
@@ -252,11 +252,11 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
         type_: Any = None
         if pointee not in found.defined:
             kind = "image or sampler"
-        elif (
-            found.defined[pointee][0] == _TYPE_IMAGE and found.defined[pointee].words[2] == _BUFFER
+        elif (type_op := found.defined[pointee].op) == Op.TypeImage and (
+            found.defined[pointee].words[2] == _BUFFER
         ):
             kind = "texel buffer"
-        elif found.defined[pointee].op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
+        elif type_op in (Op.TypeArray, Op.TypeRuntimeArray):
             kind = f"array of {kind} blocks"
         elif kind in ("storage", "uniform"):
             type_ = types.type(pointee)

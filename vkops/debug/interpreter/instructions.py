@@ -23,8 +23,7 @@ from vkops.shaders.layout import Number, Struct
 
 _RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
 _WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
-_PTR_EQUAL, _ELEMENT_ACCESS = 401, (67, 70)
-_SUDOT = 4452  # integer dot products behind it have a summand
+_ELEMENT_ACCESS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
 
 def _declare(run: State, step: Step) -> Pointer:
@@ -88,7 +87,7 @@ def _array_length(run: State, step: Step) -> Array:
 def _same_pointers(run: State, step: Step) -> Array:
     one, other = map(run.raw, step.operands)
     same = one.offset == other.offset if one.variable is other.variable else False
-    return np.atleast_1d(same) == (step.op == _PTR_EQUAL)
+    return np.atleast_1d(same) == (step.op == Op.PtrEqual)
 
 
 def _pointer_difference(run: State, step: Step) -> Array:
@@ -390,7 +389,6 @@ _ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
     227: ("", lambda old, new: old, False),
     230: ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
 }  # fmt: skip
-_LOAD, _EXCHANGE, _COMPARE_EXCHANGE = 227, 229, 230
 
 
 def _atomic(run: State, step: Step) -> Value:
@@ -402,15 +400,15 @@ def _atomic(run: State, step: Step) -> Value:
     assert isinstance(memory, Memory)
     assert isinstance(number, Number)
     _fence(run, step.operands[1:3], active)
-    op = _EXCHANGE if step.op == Op.ATOMIC_STORE else step.op
+    op = Op.AtomicExchange if step.op == Op.AtomicStore else step.op
     old = memory.load(number, pointer.offset, active, step.place)
-    if op not in (_LOAD, _EXCHANGE):
+    if op not in (Op.AtomicLoad, Op.AtomicExchange):
         run.checked(old, active)
     kind, update, accumulates = _ATOMIC[op]
     dtype = dtype_of(number)
-    if op in (_LOAD, 232, 233):
+    if op in (Op.AtomicLoad, Op.AtomicIIncrement, Op.AtomicIDecrement):
         operand = np.ones(1, dtype)
-    elif op == _COMPARE_EXCHANGE:
+    elif op == Op.AtomicCompareExchange:
         pair = [run.value(id_).view(dtype) for id_ in step.operands[4:]]
         operand = np.stack(np.broadcast_arrays(*pair), 1)
     else:
@@ -424,13 +422,13 @@ def _atomic(run: State, step: Step) -> Value:
     before = before.view(dtype)
     if isinstance(old, Partial):
         missing = np.broadcast_to(old.missing, len(before)).copy()
-        if op == _EXCHANGE:  # all but the first find what another one stored
+        if op == Op.AtomicExchange:  # all but the first find what another one stored
             at = memory.addresses(number, pointer.offset, active)
             first = np.unique(at, return_index=True)[1]
             missing &= np.isin(np.arange(len(missing)), first)
         before = old._replace(numbers=before, missing=missing)
     run.record("atomic", pointer, active)
-    if op == _COMPARE_EXCHANGE and memory.shadow is not None:
+    if op == Op.AtomicCompareExchange and memory.shadow is not None:
         units = memory.addresses(number, pointer.offset, active) // memory.unit
         run.exchanged.setdefault(memory.shadow, []).append(units << 32 | active.who)
     if mask is None:
@@ -471,13 +469,16 @@ def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Va
 
 
 def _dot_product(run: State, step: Step) -> Value:
-    """Compute with the operands before the format of packed vectors, of which there is one."""
-    return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > _SUDOT)]))
+    """Compute with the operands before the format of packed vectors, of which there is one.
+
+    The operations behind OpSUDot have a summand.
+    """
+    return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > Op.SUDot)]))
 
 
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
-    **dict.fromkeys(_ATOMIC, _atomic), Op.ATOMIC_STORE: _atomic,
+    **dict.fromkeys(_ATOMIC, _atomic), Op.AtomicStore: _atomic,
     **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
     **dict.fromkeys((0, 256, 257, 5630), lambda run, step: None),
     1: lambda run, step: run.program.undefined(step.result, step.type, step.place),
@@ -485,7 +486,7 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     62: lambda run, step: run.store(*map(run.raw, step.operands[:2])),
     63: lambda run, step: run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1]))),
     **dict.fromkeys((65, 66, *_ELEMENT_ACCESS), _access), 68: _array_length,
-    _PTR_EQUAL: _same_pointers, 402: _same_pointers, 403: _pointer_difference,
+    401: _same_pointers, 402: _same_pointers, 403: _pointer_difference,
     **dict.fromkeys(range(4450, 4456), _dot_product),
     77: _dynamic, 78: _dynamic_insert, 79: _shuffle, 80: _construct, 81: _extract, 82: _insert,
     **dict.fromkeys((83, 400, 5631), lambda run, step: run.raw(step.operands[0])),

@@ -25,7 +25,7 @@ _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 _DEBUG_LINE = 103
 
 SUBGROUP_SCOPE = 3
-_BARRIERS = (224, 225)
+_BARRIERS = (Op.ControlBarrier, Op.MemoryBarrier)
 _VARIABLE_POINTERS = {4441, 4442}
 
 
@@ -129,17 +129,17 @@ class Program:
         """The values of constants by id."""
         made: dict[int, Any] = {}
         for id_, (op, words) in self.found.defined.items():
-            if Op.CONSTANT_TRUE <= op <= Op.SPEC_OP:
+            if Op.ConstantTrue <= op <= Op.SpecConstantOp:
                 made[id_] = self._constant(id_, op, words, made)
-            elif op == Op.UNDEF:
+            elif op == Op.Undef:
                 made[id_] = self.undefined(id_, words[0], Place(self._name, 0))
         return made
 
     def _constant(self, id_: int, op: int, words: tuple[int, ...], made: Mapping[int, Any]) -> Any:
         type_ = self.type(words[0])
-        if op == Op.CONSTANT_NULL:
+        if op == Op.ConstantNull:
             return zeros(type_)
-        if op in (Op.CONSTANT_COMPOSITE, Op.SPEC_COMPOSITE):
+        if op in (Op.ConstantComposite, Op.SpecConstantComposite):
             return composed(type_, [made[member] for member in words[2:]])
         value = self._known.get(id_)
         if value is None:  # an operation on floats or vectors
@@ -190,28 +190,28 @@ class Program:
         place, place_is_known = Place(self._name, 0), False
         for instruction in body:
             op, words = instruction
-            if op == Op.LINE:
+            if op == Op.Line:
                 before, place = place, self._place(self.found.strings.get(words[0], ""), words[1])
                 condition = self._condition(words[0], before, place)
                 raw[unplaced:] = [(b, each, condition, False) for b, each, *_ in raw[unplaced:]]
                 place_is_known = True
-            elif op == Op.EXTENDED and (moved := self._line(words, place)) is not None:
+            elif op == Op.ExtInst and (moved := self._line(words, place)) is not None:
                 place, place_is_known = moved, place_is_known or words[3] == _DEBUG_LINE
-            elif op == Op.PARAMETER:
+            elif op == Op.FunctionParameter:
                 parameters[words[1]] = words[0]
-            elif op == Op.LABEL:
+            elif op == Op.Label:
                 block = blocks[words[0]] = Block(words[0])
                 unplaced = len(raw) if place_is_known else unplaced
                 place_is_known = False
-            elif block is not None and op not in (Op.NO_LINE, Op.FUNCTION_END):
+            elif block is not None and op not in (Op.NoLine, Op.FunctionEnd):
                 raw.append((block, instruction, place, place_is_known))
                 if place_is_known:
                     unplaced = len(raw)
                 for id_ in instruction.ids:
-                    uses.setdefault(id_, set()).add(-1 if op == Op.PHI else block.label)
+                    uses.setdefault(id_, set()).add(-1 if op == Op.Phi else block.label)
         for block, (op, words), place, has_line in raw:
-            if op in (Op.LOOP_MERGE, Op.SELECTION_MERGE):
-                block.merge, block.is_loop = words[0], op == Op.LOOP_MERGE
+            if op in (Op.LoopMerge, Op.SelectionMerge):
+                block.merge, block.is_loop = words[0], op == Op.LoopMerge
                 block.continues = words[1] if block.is_loop else 0
                 continue
             if op in WITH_RESULT:
@@ -219,7 +219,7 @@ class Program:
                 step = Step(op, words[1], words[0], words[2:], place, escapes, has_line)
             else:
                 step = Step(op, 0, 0, words, place, False, has_line)
-            (block.phis if op == Op.PHI else block.steps).append(step)
+            (block.phis if op == Op.Phi else block.steps).append(step)
         order = [*_ordered(blocks)] if blocks else []
         for number, block in enumerate(order):
             block.number = number
@@ -276,8 +276,8 @@ def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:
 
 def _last_first(block: Block) -> tuple[int, ...]:
     op, _, _, to, *_ = block.steps[-1]
-    found = {Op.BRANCH: to, Op.CONDITIONAL: to[1:3], Op.SWITCH: to[1:2] + to[3::2]}.get(op, ())
-    return (block.merge, block.continues, *found)
+    targets = {Op.Branch: to, Op.BranchConditional: to[1:3], Op.Switch: to[1:2] + to[3::2]}
+    return (block.merge, block.continues, *targets.get(op, ()))
 
 
 # -- values of types -------------------------------------------------------------------------------

@@ -144,8 +144,8 @@ class Recorder(Run):
         if not self._scopes or (self._scopes[-1], step.place) == self._last:
             return
         scope, lane = self._scopes[-1], self._lane(self.active)
-        is_hidden = step.op in (Op.BRANCH, Op.RETURN) and not step.has_line
-        if lane is None or is_hidden or step.op == Op.VARIABLE or not step.place.line:
+        is_hidden = step.op in (Op.Branch, Op.Return) and not step.has_line
+        if lane is None or is_hidden or step.op == Op.Variable or not step.place.line:
             return
         if len(self.stops) >= MAX_STOPS:
             return

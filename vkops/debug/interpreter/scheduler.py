@@ -37,8 +37,7 @@ class _EndlessLoopError(Exception):
     """A loop that does not end was reported."""
 
 
-_STORE = 62
-_FOR_ALL = (169, 224, 225, *subgroups.OPERATIONS)
+_FOR_ALL = (Op.Select, Op.ControlBarrier, Op.MemoryBarrier, *subgroups.OPERATIONS)
 """Instructions that are not executed for some invocations after others, and OpSelect."""
 
 Call = Generator[Any, Value, Value]
@@ -237,7 +236,7 @@ class Run(State):
         self.executed += len(self.active.slots) * len(block.steps)
         for step in block.steps[:-1]:
             self.begin(step)
-            if step.op == Op.FUNCTION_CALL:
+            if step.op == Op.FunctionCall:
                 function = self.program.functions[step.operands[0]]
                 arguments = [self.raw(id_) for id_ in step.operands[1:]]
                 value = take((yield self.call(function, arguments, self.active)), self.active.at)
@@ -254,23 +253,23 @@ class Run(State):
         step = block.steps[-1]
         self.begin(step)
         op, operands = step.op, step.operands
-        if op == Op.BRANCH:
+        if op == Op.Branch:
             return [(operands[0], None)]
-        if op == Op.CONDITIONAL:
+        if op == Op.BranchConditional:
             condition = self.value(operands[0])
             if len(condition) == 1:
                 return [(operands[1] if condition[0] else operands[2], None)]
             pairs = ((operands[1], condition), (operands[2], ~condition))
             return [(target, mask) for target, mask in pairs if mask.any()]
-        if op == Op.SWITCH:
+        if op == Op.Switch:
             return self._switch(operands)
-        if op in (Op.RETURN, Op.RETURN_VALUE):
-            if op == Op.RETURN_VALUE:
+        if op in (Op.Return, Op.ReturnValue):
+            if op == Op.ReturnValue:
                 active = self.active
                 frame.result = merge(
                     frame.result, self.raw(operands[0]), active.at, active.together
                 )
-        elif op not in (Op.KILL, Op.UNREACHABLE, Op.TERMINATE):
+        elif op not in (Op.Kill, Op.Unreachable, Op.TerminateInvocation):
             self.refuse()
         frame.live -= len(self.active.slots)
         return []
@@ -279,7 +278,7 @@ class Run(State):
         """Execute an instruction, once for each variable that its pointers point into."""
         if not self.program.has_variable_pointers or step.op in _FOR_ALL:
             return handler(self, step)
-        for id_ in step.ids[: 1 if step.op == _STORE else None]:
+        for id_ in step.ids[: 1 if step.op == Op.Store else None]:
             if id_ in self.values or id_ in self.frame.values:
                 value = self.raw(id_)
                 if isinstance(value, Choice):

@@ -112,13 +112,13 @@ class TracedRun(Run):
 
     def after(self, step: Step, value: Value) -> None:
         """Remember the result of an instruction."""
-        if step.result and step.op != Op.VARIABLE:
+        if step.result and step.op != Op.Variable:
             name = self.program.found.names.get((step.result,), "")
             for row, who in self._rows(self.active):
                 own, reads = _row(value, row), self._reads.get(who, [])
                 for read in reads:
                     read.value = own
-                is_call = step.op == Op.FUNCTION_CALL
+                is_call = step.op == Op.FunctionCall
                 found = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
                 if step.op in Op.SUBGROUP:  # it is made of what others have, too
@@ -197,7 +197,7 @@ class TracedRun(Run):
     def _returned(self, who: int, step: Step) -> list[Made]:
         """Return what a function returned: the latest of what its instructions can return."""
         blocks = self.program.functions[step.operands[0]].blocks
-        ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.RETURN_VALUE]
+        ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.ReturnValue]
         found = [made for end in ends for made in self._sources(who, end)]
         return sorted(found, key=lambda made: made.time)[-1:]
 
