@@ -60,14 +60,11 @@ def divided(a: Array, b: Array) -> Array:
     return np.where(zero, -1, (a - np.fmod(a, safe)) // safe).astype(a.dtype)
 
 
-def remainder(a: Array, b: Array) -> Array:
-    """Return the remainder with the sign of the dividend; by zero, all bits are set."""
-    return np.where(b == 0, ~np.zeros_like(b), np.fmod(a, np.where(b == 0, 1, b))).astype(a.dtype)
-
-
-def modulo(a: Array, b: Array) -> Array:
-    """Return the remainder with the sign of the divisor; by zero, all bits are set."""
-    return np.where(b == 0, ~np.zeros_like(b), np.mod(a, np.where(b == 0, 1, b))).astype(a.dtype)
+def _remainder(function: Function) -> Function:
+    """Return a function of integers; by zero, all bits are set."""
+    return lambda a, b: np.where(
+        b == 0, ~np.zeros_like(b), function(a, np.where(b == 0, 1, b))
+    ).astype(a.dtype)
 
 
 def _shift(function: Function, kind: str) -> Function:
@@ -196,16 +193,16 @@ TABLE = by_number({
     },
     "u": {
         112: _same, 113: _same, 128: np.add, 130: np.subtract, 132: np.multiply, 134: divided,
-        137: remainder, 149: lambda a, b: [a + b, (a + b < a).astype(a.dtype)],
+        137: _remainder(np.fmod), 149: lambda a, b: [a + b, (a + b < a).astype(a.dtype)],
         150: lambda a, b: [a - b, (a < b).astype(a.dtype)], 151: _product_halves,
         170: np.equal, 171: np.not_equal, 172: np.greater, 174: np.greater_equal, 176: np.less,
         178: np.less_equal, 197: np.bitwise_or, 198: np.bitwise_xor, 199: np.bitwise_and,
         200: np.invert, 201: _insert, 203: _extract, 204: _reversed, 205: bit_count,
     },
     "s": {
-        111: _same, 114: _same, 126: np.negative, 135: divided, 138: remainder, 139: modulo,
-        152: _product_halves, 173: np.greater, 175: np.greater_equal, 177: np.less,
-        179: np.less_equal,
+        111: _same, 114: _same, 126: np.negative, 135: divided, 138: _remainder(np.fmod),
+        139: _remainder(np.mod), 152: _product_halves, 173: np.greater, 175: np.greater_equal,
+        177: np.less, 179: np.less_equal,
     },
 })  # fmt: skip
 """By opcode. The result is converted to the type of the instruction if it is not boolean."""

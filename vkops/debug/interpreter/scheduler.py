@@ -162,7 +162,8 @@ class Run(State):
             number, slots = self._next(frame)
             at = None if len(slots) == active.together else slots
             groups = slots // self.group_size
-            who = _who(active, slots)
+            is_all = len(slots) == len(active.slots)
+            who = active.who if is_all else active.who[np.searchsorted(active.slots, slots)]
             rest = frame if len(slots) == frame.live else None
             self.active = Active(at, slots, who, groups, active.together, rest)
             self.values = {}
@@ -309,10 +310,3 @@ class Run(State):
         targets[operands[1]] = targets.get(operands[1], False) | left
         whole = len(bits) == 1
         return [(t, None if whole else mask) for t, mask in targets.items() if mask.any()]
-
-
-def _who(active: Active, slots: Array) -> Array:
-    """Return the numbers of some of the active invocations."""
-    if len(slots) == len(active.slots):
-        return active.who
-    return active.who[np.searchsorted(active.slots, slots)]
