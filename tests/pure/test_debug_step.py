@@ -100,7 +100,7 @@ CLOSING_BRACE = "20    }"
 
 def without_closing_brace(texts):
     """What is printed at the stops, without that at the closing brace of ``main``."""
-    return [text for text in texts if text != CLOSING_BRACE]
+    return [text for text in texts if not text.endswith(CLOSING_BRACE)]
 
 
 def line_of(text):

@@ -32,7 +32,7 @@ _recent: OrderedDict[str, bytes] = OrderedDict()
 _NO_ENTRY = "Entry point not found"
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
 _GLOBALS = b"$Global"
-_PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\]\s*(?!ConstantBuffer\b|cbuffer\b)")
+_PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\](?!\s*(?:ConstantBuffer|cbuffer)\b)")
 
 
 def compile(
