@@ -144,8 +144,11 @@ class LinearImage : DeviceObject
     {
         const auto types = owner.adapter->memory.memoryTypeCount;
         std::uint64_t found = 0;
-        for (const auto unit : UNITS) {
-            if (!supports(owner, unit)) return 0;
+        for (const auto& [unit, format] : FORMATS) {
+            vk::ImageFormatProperties limits;
+            if (owner.adapter->physical->getImageFormatProperties(format, vk::ImageType::e2D,
+                  vk::ImageTiling::eLinear, USAGE, {}, &limits) != vk::Result::eSuccess)
+                return 0;
             const auto image = owned(make(owner, unit, 1, unit), owner.device);
             const auto pitch =
               owner.device->getImageSubresourceLayout(*image, { ASPECT, 0, 0 }).rowPitch;
@@ -156,37 +159,23 @@ class LinearImage : DeviceObject
         return found;
     }
 
-    // Texels along a side.
-    static std::uint32_t max_side(const Device& owner)
-    {
-        return owner.adapter->properties().limits.maxImageDimension2D;
-    }
-
   private:
     static constexpr auto ASPECT = vk::ImageAspectFlagBits::eColor;
     static constexpr auto USAGE =
       vk::ImageUsageFlagBits::eTransferSrc | vk::ImageUsageFlagBits::eTransferDst;
-    static constexpr std::uint64_t UNITS[] = { 1, 2, 4, 8, 16 };
+    static constexpr std::pair<std::uint64_t, vk::Format> FORMATS[] = {
+        { 1, vk::Format::eR8Uint }, { 2, vk::Format::eR16Uint }, { 4, vk::Format::eR32Uint },
+        { 8, vk::Format::eR32G32Uint }, { 16, vk::Format::eR32G32B32A32Uint },
+    };
 
     std::shared_ptr<kp::Tensor> tensor_;  // keeps the memory alive
     bool has_layout_ = false;
 
     static vk::Format format(std::uint64_t unit)
     {
-        switch (unit) {
-            case 1: return vk::Format::eR8Uint;
-            case 2: return vk::Format::eR16Uint;
-            case 4: return vk::Format::eR32Uint;
-            case 8: return vk::Format::eR32G32Uint;
-            case 16: return vk::Format::eR32G32B32A32Uint;
-        }
+        for (const auto& [size, found] : FORMATS)
+            if (size == unit) return found;
         throw py::value_error("unit: must be 1, 2, 4, 8 or 16");
-    }
-    static bool supports(const Device& owner, std::uint64_t unit)
-    {
-        vk::ImageFormatProperties limits;
-        return owner.adapter->physical->getImageFormatProperties(format(unit), vk::ImageType::e2D,
-                 vk::ImageTiling::eLinear, USAGE, {}, &limits) == vk::Result::eSuccess;
     }
     static vk::Image make(const Device& owner, std::uint64_t pitch, std::uint32_t height,
                           std::uint64_t unit)

@@ -24,7 +24,18 @@ class Pipeline : DeviceObject
              Bindings bindings_, std::uint32_t push_nbytes, vk::PipelineCreateFlags flags = {})
       : DeviceObject(device), bindings(std::move(bindings_))
     {
-        for (const auto& set : bindings) add_set(set);
+        using Type = vk::DescriptorType;
+        for (const auto& set : bindings) {
+            std::vector<vk::DescriptorSetLayoutBinding> declared;
+            DescriptorCounts count;
+            for (const auto& [number, uniform] : set) {
+                declared.emplace_back(number, uniform ? Type::eUniformBuffer : Type::eStorageBuffer,
+                                      1, vk::ShaderStageFlagBits::eCompute);
+                ++(uniform ? count.uniform : count.storage);
+            }
+            sets.push_back(keep(device->createDescriptorSetLayout({ {}, declared })));
+            counts.push_back(count);
+        }
         const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0,
                                           push_size(push_nbytes));
         const auto ranges = vk::ArrayProxyNoTemporaries(push_nbytes ? 1u : 0u, &range);
@@ -35,21 +46,6 @@ class Pipeline : DeviceObject
         const vk::PipelineShaderStageCreateInfo stage(
           {}, vk::ShaderStageFlagBits::eCompute, *module, entry.c_str());
         pipeline = keep(device->createComputePipeline({}, { flags, stage, layout }).value);
-    }
-
-  private:
-    void add_set(const std::vector<Binding>& set)
-    {
-        using Type = vk::DescriptorType;
-        std::vector<vk::DescriptorSetLayoutBinding> declared;
-        DescriptorCounts count;
-        for (const auto& [number, uniform] : set) {
-            declared.emplace_back(number, uniform ? Type::eUniformBuffer : Type::eStorageBuffer, 1,
-                                  vk::ShaderStageFlagBits::eCompute);
-            ++(uniform ? count.uniform : count.storage);
-        }
-        sets.push_back(keep(device_->createDescriptorSetLayout({ {}, declared })));
-        counts.push_back(count);
     }
 };
 

@@ -56,12 +56,6 @@ py::dict limits(const Adapter& adapter)
                 "QUAD", "PARTITIONED", "ROTATE", "ROTATE_CLUSTERED" }));
 }
 
-// The names of the optional features that the adapter has and shaders can use.
-py::tuple features(const Adapter& adapter)
-{
-    return py::tuple(py::cast(Features(adapter).names()));
-}
-
 // For each heap: its bytes, and whether it is device-local.
 py::list memory_heaps(const Adapter& adapter)
 {
@@ -137,7 +131,8 @@ void define_adapters(py::module_& module)
       .def_property_readonly("device_id", core(&Properties::deviceID))
       .def_property_readonly("driver", &driver)
       .def_property_readonly("limits", &limits)
-      .def_property_readonly("features", &features)
+      .def_property_readonly(
+        "features", [](const Adapter& self) { return py::tuple(py::cast(Features(self).names())); })
       .def_property_readonly("memory_heaps", &memory_heaps)
       .def_property_readonly("memory_types", &memory_types)
       .def_property_readonly("memory_budget", &memory_budget);
@@ -201,7 +196,9 @@ void define_operations(py::module_ module)
       .def_readonly("timestamp_period", &Device::timestamp_period)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
-      .def_property_readonly("max_image_side", &LinearImage::max_side);
+      .def_property_readonly("max_image_side", [](const Device& self) {
+          return self.adapter->properties().limits.maxImageDimension2D;
+      });
     py::class_<CopiedBuffer, std::shared_ptr<CopiedBuffer>>(module, "CopiedBuffer")
       .def_readonly("offset", &CopiedBuffer::offset);
     py::class_<ImportedArray, CopiedBuffer, std::shared_ptr<ImportedArray>>(module, "ImportedArray")
