@@ -12,6 +12,7 @@ from vkops.debug.interpreter.instructions import CONVERSION
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
 from vkops.gpu.copies.rule import COPY
+from vkops.shaders.compiler import TEXT
 from vkops.shaders.sources import MAX_SOURCE_BYTES
 from vkops.system.files import read_regular
 
@@ -70,16 +71,16 @@ class _Call(NamedTuple):
 
 
 def _with_lines(messages: Sequence[Message], source: str) -> Iterator[Message]:
-    """Replace the lines that are not exact by the lines of the calls.
+    """Replace lines that are not exact, and those of texts without a file, by those of the calls.
 
-    The layer names a statement shortly after the call, which can be in another file. Calls are
+    The layer may name a statement shortly after the call, which can be in another file. Calls are
     identified by the text that they print, and those that print the same by the order of their
     instructions, if none is in a macro.
     """
     # A call is identified by its instruction and the location that the layer names.
     keys = [(m.instruction, m.file, m.line) for m in messages]
     pairs = list(zip(keys, messages, strict=True))
-    inexact = {key: (m.printed or "").strip() for key, m in pairs if not m.exact}
+    inexact = {key: (m.printed or "").strip() for key, m in pairs if not m.exact or m.file == TEXT}
     files = dict.fromkeys(filter(None, [*(file for _, file, _ in inexact), source]))
     calls = [call for file in files for call in _calls(file)] if inexact else []
     alike: dict[tuple[_Call, ...], list[tuple[int, str, int]]] = {}
@@ -90,7 +91,7 @@ def _with_lines(messages: Sequence[Message], source: str) -> Iterator[Message]:
         if len(candidates) == len(keys):
             found.update(zip(sorted(keys), candidates, strict=True))
     for key, message in pairs:
-        call = None if message.exact else found.get(key)
+        call = found.get(key)
         yield message._replace(file=call.file, line=call.line, exact=True) if call else message
 
 
