@@ -28,7 +28,7 @@ class _Opcodes:
         raise AttributeError(f"SPIR-V has no instruction Op{name}")
 
 
-Op = _Opcodes()
+Op: _Opcodes = _Opcodes()
 
 
 class Decoration:

@@ -26,5 +26,6 @@ def load(key: str) -> bytes | None:
     return spirv if spirv is not None and is_spirv(spirv) else None
 
 
-store = _CACHE.store
-"""Store SPIR-V under a key if possible; several processes may do so at once."""
+def store(key: str, spirv: bytes) -> None:
+    """Store ``spirv`` under ``key`` if possible; several processes may do so at once."""
+    _CACHE.store(key, spirv)
