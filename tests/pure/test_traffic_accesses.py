@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,10 @@ from vkops.gpu.run import encoded_plan
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, count
 from vkops.gpu.traffic.plans import ALIGNMENT, IndexValues
+from vkops.plan.indexing import IndexTensor, Read, one_hot
+from vkops.plan.region import CopyPlan, Output
 from vkops.plan.rounding import round_up
+from vkops.plan.view import View
 
 CACHE = 4096
 EXCHANGE = 230
@@ -198,3 +202,18 @@ def test_elements_below_a_word_that_are_scattered(monkeypatch, dtype, bound):
     *_, step = case.desc.pipeline.steps
     stored = [np.ascontiguousarray(inputs[number]).view(np.uint8).ravel() for number in step.reads]
     assert f"scatter_any_{np.dtype(dtype).itemsize}" in check(step.plan, encoding.GPU, stored)
+
+
+@pytest.mark.parametrize(("axis", "sizes"), [(0, (40, 6)), (1, (6, 40)), (1, (40, 6))])
+def test_elements_below_a_word_that_are_written_at_most_once_need_one_dispatch(
+    monkeypatch, axis, sizes
+):
+    """Of those that a one-hot marks, only as many compete for a word as it has elements."""
+    monkeypatch.setattr(encoded_plan, "MAX_EXCHANGES", 4)
+    values = [Read(number, View((), (), 0)) for number in (0, 1)]
+    for rows, parts in ((1, 1), (2, 4)):  # two marks of a row may be at one place
+        one_each = tuple(rows if i == axis else n for i, n in enumerate(sizes))
+        indices = IndexTensor(2, "i4", View.packed(one_each))
+        _, marks = one_hot(*values, indices, View.packed(sizes), axis)
+        plan = CopyPlan(1, (1, 1, 4 * prod(one_each)), (Output(prod(sizes), (marks,)),))
+        assert len(EncodedPlan(plan, encoding.CPU)._tables) == parts

@@ -228,10 +228,29 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[_Part]:
         words = size // 4
         if plan.element_size < 4:
             regions = chain.from_iterable(kinds["scatter"].values())
-            stores = sum([prod(region.sizes) for region in regions])
-            words = 4 // plan.element_size if stores > MAX_EXCHANGES else 1
+            words = 4 // plan.element_size
+            # The most stores that can compete for a word.
+            stores = [words if _writes_once(region) else prod(region.sizes) for region in regions]
+            words = words if sum(stores) > MAX_EXCHANGES else 1
         for word in range(words) if words > 1 else [ALL_WORDS]:
             yield _Part(kinds["scatter"], word)
+
+
+def _writes_once(region: Region) -> bool:
+    """Whether no two elements of a scatter can be written to the same place, whatever the indices.
+
+    They cannot if each stride is longer than what all shorter ones reach together.
+    """
+    indices = region.indices
+    assert indices is not None
+    strides = (*region.target.strides, *[term.stride for term in indices.terms])
+    sizes = (*region.target.sizes, *[term.size for term in indices.terms])
+    reach = 0
+    for stride, size in sorted(zip(map(abs, strides), sizes, strict=True)):
+        if size > 1 and stride <= reach:
+            return False
+        reach += stride * (size - 1)
+    return True
 
 
 def _copied_parts(part: _Part, plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
