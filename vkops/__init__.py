@@ -28,7 +28,7 @@ _NEAR = {
     "row_stack": "vkops.vstack",
     "save": "numpy.save, which takes tensors",
 }
-"""What to use instead of names that NumPy or others have."""
+"""The replacements of names that NumPy or others have."""
 
 _loading = RLock()
 
