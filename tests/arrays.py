@@ -97,19 +97,26 @@ class Counter:
     """Dispatches that a device runs while this is entered."""
 
     def __init__(self, device):
-        self.queue = device.executor.queue
+        self.vulkan = device.vulkan
         self.count = 0
 
     def __enter__(self):
-        enqueue = type(self.queue).enqueue
+        submit = type(self.vulkan).submit
 
         def counting(work, reads=(), writes=(), name="", **more):
             if name != "a transfer":
                 self.count += len(work)
-            return enqueue(self.queue, work, reads, writes, name, **more)
+            return submit(self.vulkan, work, reads, writes, name, **more)
 
-        self.queue.enqueue = counting
+        self.vulkan.submit = counting
         return self
 
     def __exit__(self, *_):
-        del self.queue.enqueue
+        del self.vulkan.submit
+
+
+def small_memory(device, nbytes=None):
+    """Give a device memory of its own, of whose allocations none has more bytes; return the pool."""
+    device.pool = device.vulkan.new_pool("mapped" if device.mapped else "device")
+    device.pool.max_range = nbytes or device.pool.max_range
+    return device.pool

@@ -28,7 +28,7 @@ class Guarded:
         self.arrays = [self.image[at : at + size] for at, size in places]
         for place, array in zip(self.arrays, arrays, strict=True):
             place[...] = array
-        self.buffer = Buffer(device.executor, self.image.size)
+        self.buffer = Buffer(device, self.image.size)
         self.buffer.write(self.image)
         self.extents = [slice_extents(self.buffer.extents, *place) for place in places]
 
@@ -41,5 +41,5 @@ def guarded(device, plan, inputs, tuning=None):
     """Bind a plan to inputs and poisoned outputs: what to run, and both buffers."""
     sources = Guarded(device, inputs)
     targets = Guarded(device, [poisoned(output.nbytes) for output in plan.outputs])
-    encoded = EncodedPlan(plan, tuning or device.executor.tuning)
+    encoded = EncodedPlan(plan, tuning or device.tuning)
     return encoded.bind(sources.extents, targets.extents), sources, targets

@@ -103,7 +103,7 @@ def device(adapter):
 @pytest.fixture(scope="session")
 def shared_memory(device):
     """Skips what holds only where the host sees device memory: views without copies, and their cost."""
-    if not device.executor.mapped:
+    if not device.mapped:
         pytest.skip("the host does not see the memory of this device")
 
 
@@ -117,13 +117,13 @@ def staged_device(adapter):
 @pytest.fixture(scope="module")
 def by_shaders(device, staged_device):
     """For tests of dispatches, whatever VKOPS_COPY is: nothing is copied with regions."""
-    executors = [device.executor, staged_device.executor]
-    before = [executor.tuning for executor in executors]
-    for executor in executors:
-        executor.tuning = replace(executor.tuning, copies=SHADERS)
+    devices = [device, staged_device]
+    before = [each.tuning for each in devices]
+    for each in devices:
+        each.tuning = replace(each.tuning, copies=SHADERS)
     yield
-    for executor, tuning in zip(executors, before, strict=True):
-        executor.tuning = tuning
+    for each, tuning in zip(devices, before, strict=True):
+        each.tuning = tuning
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from itertools import product, starmap
 
 import numpy as np
 import pytest
-from arrays import Counter, dtypes, on_device, small, viewed
+from arrays import Counter, dtypes, on_device, small, small_memory, viewed
 from compiled_operators import identity
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,7 +152,7 @@ def test_fill(make, array, data):
 @pytest.mark.parametrize("staged", [False, True])
 def test_tensors_in_many_heaps(adapter, staged):
     with vkops.Device(adapter.index, staged=staged) as device:
-        device.executor.memory.max_range = 1 << 12
+        small_memory(device, 1 << 12)
         array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
         tensor = device.tensor(array)
         assert tensor.buffer.extents[1:]

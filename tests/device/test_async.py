@@ -14,7 +14,7 @@ import vkops
 from vkops.dml import BufferTensorDesc, JoinOperatorDesc, TensorDataType
 from vkops.errors import BindingError, DeviceError
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.queue import MAX_SUBMISSIONS
+from vkops.gpu.run.vulkan_device import MAX_SUBMISSIONS
 
 N = 1 << 18
 KIND = TensorDataType.INT32
@@ -136,7 +136,7 @@ def test_a_closed_device_is_refused(adapter):
 def test_closing_waits_for_submissions(adapter):
     with vkops.Device(adapter.index) as device:
         turned, source, out = backwards(device), device.tensor(X), device.buffer(4 * N)
-        view = out.mapped().view(np.int32) if device.executor.mapped else None
+        view = out.mapped().view(np.int32) if device.mapped else None
         turned.dispatch([source], [out])
     if view is not None:
         np.testing.assert_array_equal(view[:N], X[::-1])
@@ -217,20 +217,16 @@ def test_streams_beside_threads_that_pack_views(device):
 
 
 class Interrupted:
-    """The submissions of a queue, to the next of which an interrupt comes."""
+    """A native device, to the next submission of which an interrupt comes."""
 
-    def __init__(self, submissions):
-        self._submissions = submissions
+    def __init__(self, native):
+        self._native = native
 
     def __getattr__(self, name):
-        return getattr(self._submissions, name)
+        return getattr(self._native, name)
 
-    def submit(self, operations):
-        self._submissions.submit(operations)
-        raise KeyboardInterrupt
-
-    def submit_again(self, commands):
-        self._submissions.submit_again(commands)
+    def submit(self, work):
+        self._native.submit(work)
         raise KeyboardInterrupt
 
 
@@ -242,29 +238,29 @@ def test_what_was_submitted_before_an_interrupt_is_waited_for(
     device = staged_device if staged else device
     turned, source, out = backwards(device, 4 * N), device.buffer(16 * N), device.buffer(16 * N)
     source.write(np.arange(4 * N, dtype=np.int32))
-    bound, queue = turned.bind([source], [out]), device.executor.queue
+    bound, queue = turned.bind([source], [out]), device.vulkan
     for _ in range(before):
         bound.dispatch()
     out.write(np.zeros(4 * N, np.int32))
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_submissions", Interrupted(queue._submissions))
+        patch.setattr(queue, "native", Interrupted(queue.native))
         with pytest.raises(KeyboardInterrupt):
             bound.dispatch()
     last = [out.allocation.used, out.allocation.written, source.allocation.used]
-    assert last == [queue._submissions.submitted] * 3
+    assert last == [queue.native.submitted] * 3
     np.testing.assert_array_equal(numbers(out, 4 * N), np.arange(4 * N, dtype=np.int32)[::-1])
 
 
 def test_an_interrupt_right_after_a_submission(device, monkeypatch):
     """The memory of its tensors counts as used, though they are gone: the host waits to write it."""
-    queue = device.executor.queue
+    queue = device.vulkan
     long, target = backwards(device, 16 * N), device.buffer(64 * N)
     source, x = device.tensor(np.zeros(16 * N, np.int32)), device.tensor(X)
 
     for _ in range(20):
         long.dispatch([source], [target])
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_submissions", Interrupted(queue._submissions))
+        patch.setattr(queue, "native", Interrupted(queue.native))
         with pytest.raises(KeyboardInterrupt):
             vkops.flip(x).copy()
     tensors = [device.tensor(np.full(N, 7, np.int32)) for _ in range(3)]
@@ -273,19 +269,19 @@ def test_an_interrupt_right_after_a_submission(device, monkeypatch):
 
 
 class NotSubmitted(Interrupted):
-    """The submissions of a queue, before the next of which an interrupt comes."""
+    """A native device, before the next submission of which an interrupt comes."""
 
-    def submit(self, operations):
+    def submit(self, work):
         raise KeyboardInterrupt
 
 
 def test_an_interrupt_right_before_a_submission(device, monkeypatch):
     """The next submission has the number that was waited for in vain, and is waited for too."""
-    queue, turned = device.executor.queue, backwards(device, 16 * N)
+    queue, turned = device.vulkan, backwards(device, 16 * N)
     values = np.arange(16 * N, dtype=np.int32)
     source, out = device.tensor(values), device.buffer(64 * N)
     with monkeypatch.context() as patch:
-        patch.setattr(queue, "_submissions", NotSubmitted(queue._submissions))
+        patch.setattr(queue, "native", NotSubmitted(queue.native))
         with pytest.raises(KeyboardInterrupt):
             turned.dispatch([source], [out])
     out.read()

@@ -39,7 +39,7 @@ def test_a_split_that_was_done_before(fresh):
         vkops.split(tensor, 2)
     count, files = work_of(lambda: vkops.split(tensor, 2))
     assert count <= 60
-    assert len(files) <= 8, sorted(files)
+    assert len(files) <= 9, sorted(files)
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -47,7 +47,7 @@ def test_a_split_of_a_new_shape(fresh):
     for n in (10, 12, 14, 24):  # a kernel, or a number of workgroups, may be the first of its kind
         vkops.split(fresh.tensor(np.arange(n, dtype=np.float32)), 2)
     tensor = fresh.tensor(np.arange(16, dtype=np.float32))
-    limit = 300 if fresh.executor.tuning.is_cpu else 310  # GPUs have more kernels to choose from
+    limit = 300 if fresh.tuning.is_cpu else 310  # GPUs have more kernels to choose from
     assert work_of(lambda: vkops.split(tensor, 2))[0] <= limit
 
 

@@ -338,7 +338,7 @@ def test_indices_out_of_bounds_on_a_cpu(device, at):
     if device.info.type != "CPU":
         pytest.skip("a GPU keeps accesses within the process's memory on the device")
     around = device.tensor(np.full((3, 64), 5, np.uint32))  # each row is at a multiple of 256 bytes
-    discards = "robustBufferAccess2" in device.executor.queue.kompute.features
+    discards = "robustBufferAccess2" in device.vulkan.features
     shader = compiled(device, OUTSIDE)
     shader.dispatch({"Data": (around[1], 0, 24)}, push_constants=[at, 1, 2])
     expected = [0 if discards else 5, 9, 4 + 5 + 9, 8, 7 + 7 + 8, 2]
@@ -356,7 +356,7 @@ def test_a_shader_without_a_bounds_check(device):
     tensors = [device.tensor(np.full(100, 5, np.uint32)) for _ in range(3)]
     compiled(device, text)(tensors[1], groups=2)
     found = tensors[1].numpy()
-    if "robustBufferAccess2" in device.executor.queue.kompute.features:
+    if "robustBufferAccess2" in device.vulkan.features:
         np.testing.assert_array_equal(found, np.arange(100))
     np.testing.assert_array_equal(found[:99], np.arange(99))
     for other in (tensors[0], tensors[2]):
@@ -661,7 +661,7 @@ def test_out_of_memory_changes_nothing(any_device, monkeypatch):
         raise OutOfDeviceMemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr(any_device.executor.memory, "allocate", full)
+        patch.setattr(any_device.pool, "allocate", full)
         assert (
             fault(lambda: shader.dispatch({"Data": base[:, 0]}), OutOfDeviceMemoryError)
             == "no room"

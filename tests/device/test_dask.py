@@ -236,7 +236,7 @@ def test_what_does_not_fit_is_unpickled_on_the_host(device, monkeypatch):
     def allocate(*_):
         raise vkops.OutOfDeviceMemoryError("full")
 
-    monkeypatch.setattr(device.executor.memory, "allocate", allocate)
+    monkeypatch.setattr(device.pool, "allocate", allocate)
     made = pickle.loads(pickled)
     assert isinstance(made.buffer, HostBuffer)
     assert made.numpy().tolist() == list(range(1000))

@@ -206,7 +206,7 @@ def test_foreign_byte_order(device):
 
 
 def test_empty_arrays_run_nothing(device, monkeypatch):
-    monkeypatch.setattr(device.executor.queue, "submit", None)
+    monkeypatch.setattr(device.vulkan, "submit", None)
     for shape in ((0,), (3, 0, 2)):
         found = ADD(device.tensor(np.zeros(shape, np.int16)), device.tensor(np.zeros(1, np.int16)))
         assert (found.shape, found.dtype) == (shape, np.int16)
@@ -332,16 +332,16 @@ def test_kernels_are_compiled_once_for_all_shapes(device, monkeypatch):
 
 def test_one_dispatch_and_no_wait(device, monkeypatch):
     submitted = []
-    submit = device.executor.queue.submit
+    submit = device.vulkan.submit
 
-    def counted(executor, work, *rest):
+    def counted(work, *rest, **now):
         submitted.append(len(work))
-        return submit(executor, work, *rest)
+        return submit(work, *rest, **now)
 
     x = device.tensor(random_array((6, 8), "float32"))
     y = device.tensor(random_array((4, 6), "float32"))
-    monkeypatch.setattr(device.executor.queue, "submit", counted)
-    monkeypatch.setattr(device.executor.queue, "wait", None)
+    monkeypatch.setattr(device.vulkan, "submit", counted)
+    monkeypatch.setattr(device.vulkan, "wait", None)
     z = AXPY(2, x.T[::2], y[::-1], x.T[1::2])
     AXPY(2, z, x[:1, :1], z)
     monkeypatch.undo()
@@ -384,7 +384,7 @@ def test_errors_of_the_compiler(device):
 
 def test_features_that_the_device_lacks(device, monkeypatch):
     lacking = device.features - {"shaderFloat64", "storageBuffer8BitAccess"}
-    monkeypatch.setattr(device.executor, "features", lacking)
+    monkeypatch.setattr(device.vulkan, "features", lacking)
     kernel = vkops.ElementwiseKernel("T x", "T z", "z = x", "mine")
     for dtype, feature in (("f8", "shaderFloat64"), ("i1", "storageBuffer8BitAccess")):
         text = fault(lambda dtype=dtype: kernel(device.tensor(np.ones(2, dtype))))
@@ -440,14 +440,14 @@ def test_memory_of_the_host_is_refused(device):
 
 def test_more_bytes_than_a_binding_has(device, monkeypatch):
     x = device.tensor(np.ones(1024, np.float32))
-    monkeypatch.setattr(device.executor.memory, "max_range", 1024)
+    monkeypatch.setattr(device.pool, "max_range", 1024)
     assert "EW-07" in fault(lambda: ADD(x, x[::-1]))
     equal(ADD(x[900:], x[700:824]), np.full(124, 2, np.float32))
 
 
 def test_tensors_of_several_pieces(device, monkeypatch):
     """A view can be used if it is within one of the pieces."""
-    monkeypatch.setattr(device.executor.memory, "max_range", 1024)
+    monkeypatch.setattr(device.pool, "max_range", 1024)
     array = np.arange(1024, dtype=np.float32)
     x = device.tensor(array)
     assert len(x.buffer.extents) == 4

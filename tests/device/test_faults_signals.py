@@ -93,7 +93,7 @@ def interrupted(index, work):
                 time.sleep(0)  # where one that came at the very end is raised
             except KeyboardInterrupt as interrupt:
                 came.append(interrupt)
-            assert not is_held(device.executor.queue.lock)
+            assert not is_held(device.vulkan.lock)
             result.write(bytes(N))
             one.dispatch()
             assert result.read() == DATA[::-1].tobytes()
@@ -137,7 +137,7 @@ def test_an_interrupt_at_each_point_leaves_nothing(adapter, monkeypatch, name, s
     """No lock, no recording and no memory."""
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # an interrupt in a generator's end
     with vkops.Device(adapter.index, staged=staged) as device:
-        x, queue, work = device.tensor(DATA), device.executor.queue, AT_EACH_POINT[name]
+        x, queue, work = device.tensor(DATA), device.vulkan, AT_EACH_POINT[name]
         work(device, x)
         gc.collect()
         used = device.memory_report().used

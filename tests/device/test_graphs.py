@@ -45,15 +45,15 @@ def test_a_graph_is_an_ordinary_operator(device):
 
 def test_a_graph_is_one_submission_without_memory_between(device, monkeypatch):
     evaluated = []
-    queue, thread = device.executor.queue, threading.get_ident()
-    enqueue = queue.enqueue
+    queue, thread = device.vulkan, threading.get_ident()
+    submit = queue.submit
 
     def note(work, *args, **options):
         if threading.get_ident() == thread:  # others may use the adapter too
             evaluated.extend(work)
-        return enqueue(work, *args, **options)
+        return submit(work, *args, **options)
 
-    monkeypatch.setattr(queue, "enqueue", note)
+    monkeypatch.setattr(queue, "submit", note)
     graph = Graph()
     y = graph.input(tensor(64, 64))
     for _ in range(20):

@@ -11,6 +11,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
+from arrays import small_memory
 
 import vkops
 from vkops import dml
@@ -74,7 +75,7 @@ def assert_linear(found, most=2.5):
 def test_time_is_linear_in_bytes(adapter, make):
     """Up to the largest buffer, or where input and output fill the device."""
     with vkops.Device(adapter.index) as device:
-        memory = device.executor.memory
+        memory = device.pool
         sizes = [1 * MIB, 4 * MIB, 16 * MIB, 64 * MIB]
         while 2 * sizes[-1] <= memory.max_range and memory.fits(4 * sizes[-1] + 64 * MIB):
             sizes.append(2 * sizes[-1])
@@ -86,9 +87,9 @@ def test_time_is_linear_in_bytes(adapter, make):
     # Outputs whose rows lie in two buffers are no streams.
     [(identity, 2.5), (unaligned_split, 5), (backwards, 2.5)],
 )
-def test_time_is_linear_in_bytes_over_several_buffers(adapter, monkeypatch, make, most):
-    monkeypatch.setattr("vkops.gpu.memory.heaps.HEAP_LIMIT", BUFFER)
+def test_time_is_linear_in_bytes_over_several_buffers(adapter, make, most):
     with vkops.Device(adapter.index) as device:
+        small_memory(device, BUFFER)
         sizes = [1 * MIB, 4 * MIB, BUFFER, 2 * BUFFER, 4 * BUFFER]
         assert_linear({n: seconds_per_byte(device, make, n) for n in sizes}, most)
 

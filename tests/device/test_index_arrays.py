@@ -6,7 +6,17 @@ import re
 
 import numpy as np
 import pytest
-from arrays import Counter, agree, equal, numbered, on_device, small, small_arrays, viewed
+from arrays import (
+    Counter,
+    agree,
+    equal,
+    numbered,
+    on_device,
+    small,
+    small_arrays,
+    small_memory,
+    viewed,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -263,7 +273,7 @@ def test_what_is_written_is_read_before(make):
 
 def test_tensors_in_many_heaps(adapter):
     with vkops.Device(adapter.index) as device:
-        device.executor.memory.max_range = 1 << 12
+        small_memory(device, 1 << 12)
         array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
         tensor = device.tensor(array)
         assert tensor.buffer.extents[1:]
@@ -278,9 +288,9 @@ def test_tensors_in_many_heaps(adapter):
 
 
 def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
-    monkeypatch.setattr("vkops.gpu.run.executor.MAX_UNCHECKED_BYTES", 0)
+    monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
     monkeypatch.setattr("vkops.gpu.run.program.MAX_HOST_ELEMENTS", 50)
-    monkeypatch.setattr(device.executor, "fits", lambda nbytes: nbytes < 1000)
+    monkeypatch.setattr(device, "fits", lambda nbytes: nbytes < 1000)
     array = np.arange(300, dtype=np.int32).reshape(30, 10)
     indices = np.array([[29, 3], [-1, 0]])
     made = vkops.take(array, indices, 0, device=device)

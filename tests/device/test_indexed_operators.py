@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from arrays import small_memory
 from compiled_operators import compiled
 from onnx_models import node_model
 from operator_cases import run
@@ -28,9 +29,9 @@ BUFFER = 4096
 @pytest.fixture(params=[False, True], ids=["mapped", "staged"])
 def small_buffers(adapter, monkeypatch, request):
     """A device whose buffers have 4 KiB."""
-    monkeypatch.setattr("vkops.gpu.memory.heaps.HEAP_LIMIT", BUFFER)
-    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", BUFFER)
+    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", BUFFER)
     with vkops.Device(adapter.index, staged=request.param) as device:
+        small_memory(device, BUFFER)
         yield device
 
 

@@ -22,7 +22,7 @@ on_device = settings(max_examples=150, suppress_health_check=[HealthCheck.functi
 
 def check(device, case, tuning=None):
     bound, sources, targets = guarded(device, case.plan, case.inputs, tuning)
-    device.executor.run(bound)
+    device.wait(device.submit(bound))
     (output,) = targets.arrays
     elements(output, case.target, case.plan.element_size)[...] = case.expected
     sources.check()
@@ -61,15 +61,15 @@ def test_of_several_values_for_an_element_one_remains_whole(
     updates, indices = View.packed((count,)), IndexTensor(1, "i4", View.packed((count,)))
     region = scatter_elements(Read(0, updates), indices, View.packed((16,)), 0)
     plan = CopyPlan(element_size, (count * element_size, 4 * count), (Output(nbytes, (region,)),))
-    buffers = [Buffer(device.executor, n) for n in (*plan.inputs, nbytes)]
+    buffers = [Buffer(device, n) for n in (*plan.inputs, nbytes)]
     for buffer, array in zip(buffers, (values, places, np.zeros(nbytes, np.uint8)), strict=True):
         buffer.write(array)
-    bound = EncodedPlan(plan, device.executor.tuning).bind(
+    bound = EncodedPlan(plan, device.tuning).bind(
         [buffer.extents for buffer in buffers[:2]], [buffers[2].extents]
     )
     assert len(bound) == dispatches
     for _ in range(20):
-        device.executor.run(bound)
+        device.wait(device.submit(bound))
         made = buffers[2].array().reshape(16, element_size)
         for place in range(7):
             (value,) = set(made[place].tolist())
@@ -83,8 +83,8 @@ def test_rows_of_words_are_scattered_by_one_dispatch(device):
     updates, indices = View.packed((3, 8)), IndexTensor(1, "i4", View.packed((3, 1)))
     region = scatter_nd(Read(0, updates), indices, rows)
     plan = CopyPlan(4, (96, 12), (Output(192, (region,)),))
-    buffers = [Buffer(device.executor, n) for n in (96, 12, 192)]
-    (work,) = EncodedPlan(plan, device.executor.tuning).bind(
+    buffers = [Buffer(device, n) for n in (96, 12, 192)]
+    (work,) = EncodedPlan(plan, device.tuning).bind(
         [buffer.extents for buffer in buffers[:2]], [buffers[2].extents]
     )
     assert work.kernel.name == "scatter_16"

@@ -8,6 +8,7 @@ from operator import attrgetter
 import kernel_plans
 import numpy as np
 import pytest
+from arrays import small_memory
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -47,7 +48,7 @@ def check(device, plan, tuning=None, seed=0):
     """Run on the device and with NumPy; all bytes must agree, guards and gaps included."""
     inputs = input_bytes(plan, seed)
     bound, sources, targets = guarded(device, plan, inputs, tuning)
-    device.executor.run(bound)
+    device.wait(device.submit(bound))
     before = [array.copy() for array in targets.arrays]
     for array, result in zip(targets.arrays, execute(plan, inputs, before), strict=True):
         array[...] = result
@@ -66,7 +67,7 @@ def test_random_plans(device, tuning, plan):
 @given(plan=plans())
 def test_random_plans_by_regions_where_they_can(device, plan):
     """Runs are copied with regions, whatever they cost, and the rest by shaders."""
-    check(device, plan, replace(device.executor.tuning, copies=REGIONS))
+    check(device, plan, replace(device.tuning, copies=REGIONS))
 
 
 @settings(on_device, max_examples=60)
@@ -79,12 +80,12 @@ def test_random_plans_by_regions_in_memory_that_the_host_does_not_see(staged_dev
 def wide_device(adapter):
     """A device whose kernels move integers of 64 bits where they can, whatever is faster."""
     with pytest.MonkeyPatch.context() as patch, vkops.Device(adapter.index) as device:
-        queue = device.executor.queue
-        if "shaderInt64" not in queue.kompute.features:
+        queue = device.vulkan
+        if "shaderInt64" not in queue.native.features:
             pytest.skip("the device has no integers of 64 bits")
-        patch.setattr(queue, "wide", True)
+        patch.setattr(queue, "_wide", True)
         patch.setattr(queue, "_pipelines", {})
-        device.executor.tuning = replace(device.executor.tuning, copies=SHADERS)
+        device.tuning = replace(device.tuning, copies=SHADERS)
         yield device
 
 
@@ -97,7 +98,9 @@ def test_random_plans_with_integers_of_64_bits(wide_device, plan):
 def test_kernels_with_integers_of_64_bits(wide_device, monkeypatch):
     """Strided copies, constants and indices of 16 bytes."""
     used = set()
-    monkeypatch.setattr("vkops.gpu.run.queue.spirv", lambda name: used.add(name) or spirv(name))
+    monkeypatch.setattr(
+        "vkops.gpu.run.vulkan_device.spirv", lambda name: used.add(name) or spirv(name)
+    )
     check(wide_device, window(16, [9, 7], [20, 2]))
     x = np.arange(300 * 8, dtype=np.float64).reshape(300, 8)
     rows = np.array([299, 0, -1, 7, 7])
@@ -423,11 +426,12 @@ def test_constants(device, element_size):
 
 
 @pytest.mark.parametrize("element_size", [1, 4])
-def test_inputs_and_outputs_in_several_heaps(device, element_size):
+def test_inputs_and_outputs_in_several_heaps(adapter, element_size):
     """Each pair of heaps is one dispatch; together they are the whole plan, aligned or not."""
-    executor = device.executor
+    device = vkops.Device(adapter.index)
+    small_memory(device, device.pool.max_range)
     big = 20 << 20  # larger than the first heap, so each takes one of its own
-    buffers = [Buffer(executor, big) for _ in range(4)]
+    buffers = [Buffer(device, big) for _ in range(4)]
     assert len({id(b.extents[0].resource) for b in buffers}) > 1
     data = [np.random.default_rng(i).integers(0, 256, 4096, np.uint8) for i in range(2)]
     for buffer, array in zip(buffers[:2], data, strict=True):
@@ -446,7 +450,7 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
     )
     plan = CopyPlan(element_size, (4096, 4096), outputs)
     bound = [slice_extents(b.extents, big - 4096, 4096) for b in buffers]
-    executor.run(EncodedPlan(plan, executor.tuning).bind(bound[:2], bound[2:]))
+    device.wait(device.submit(EncodedPlan(plan, device.tuning).bind(bound[:2], bound[2:])))
     for buffer, expected in zip(buffers[2:], execute(plan, data), strict=True):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
 
@@ -454,10 +458,10 @@ def test_inputs_and_outputs_in_several_heaps(device, element_size):
 @pytest.mark.parametrize("staged", [False, True])
 def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
     """Whatever the operator, where a tensor lies changes nothing; here a buffer has 4 KiB."""
-    monkeypatch.setattr("vkops.gpu.memory.heaps.HEAP_LIMIT", 4096)
-    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 4096)
+    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", 4096)
     random = np.random.default_rng(0)
     with vkops.Device(adapter.index, staged=staged) as device:
+        small_memory(device, 4096)
         x = random.integers(0, 256, (97, 131), np.uint8)
         t = device.tensor(x)
         assert len(t.buffer.extents) == 4
@@ -525,7 +529,7 @@ def test_a_border_does_not_slow_down_what_it_surrounds(device):
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", WORKLOADS, ids=attrgetter("name"))
 def test_workloads_with_the_settings_of_a_gpu(device, monkeypatch, workload):
-    monkeypatch.setattr(device.executor, "tuning", encoding.GPU)
+    monkeypatch.setattr(device, "tuning", encoding.GPU)
     case = workload.case
     inputs = [np.ascontiguousarray(array) for array in case.inputs(np.random.default_rng(1))]
     tensors = [device.tensor(array) for array in inputs]

@@ -21,7 +21,7 @@ import pytest
 
 import vkops
 from vkops import dml
-from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.vulkan_device import VulkanDevice
 
 PROGRAMS = {}
 N = 1 << 16
@@ -175,14 +175,14 @@ def at_exit_after_close(index, _):
 
 @program
 def at_exit_after_a_failure(index, _):
-    """The traceback holds a device that was not opened, as there was no memory for its table."""
+    """The traceback holds a device that has no memory for a tensor."""
 
-    def full(self, size, *, mapped):
+    def full(self, nbytes, use):
         raise vkops.OutOfDeviceMemoryError("full")
 
-    Executor._new_heap = full
+    VulkanDevice.new_memory = full
     try:
-        vkops.Device(index)
+        vkops.Device(index).buffer(16)
     except vkops.OutOfDeviceMemoryError as error:
         sys.last_value = error
 

@@ -12,7 +12,7 @@ from processes import python
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters
-from vkops.gpu.memory.heaps import held_bytes
+from vkops.gpu.memory.pools import held_bytes
 
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -96,7 +96,7 @@ def test_more_than_the_device_has(device):
 
 def test_devices_of_one_process_share_its_memory(adapter):
     """All count towards one limit, and stop to when they give memory back."""
-    heap = adapters.tensor_heap(adapter.index, host=True)
+    heap = adapters.memory_heap(adapter.index, "mapped")
     source = (adapter.index, heap.index)
     gc.collect()
     before = held_bytes(source)
@@ -111,7 +111,7 @@ def test_devices_of_one_process_share_its_memory(adapter):
 
 def test_close_gives_memory_back(adapter):
     """All but the region table, though the device object lives on."""
-    source = (adapter.index, adapters.tensor_heap(adapter.index, host=True).index)
+    source = (adapter.index, adapters.memory_heap(adapter.index, "mapped").index)
     gc.collect()
     before = held_bytes(source)
     device = vkops.Device(adapter.index, staged=True)

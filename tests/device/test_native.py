@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from arrays import small_memory
 from compiled_operators import identity
 from onnx_models import node_model
 from processes import python
@@ -40,9 +41,7 @@ def chain(device, count):
     nbytes = 1 << 12
     buffers = [device.buffer(nbytes) for _ in range(count + 1)]
     whole = copy(View.packed((nbytes // 4,)), View.packed((nbytes // 4,)))
-    program = EncodedPlan(
-        CopyPlan(4, (nbytes,), (Output(nbytes, (whole,)),)), device.executor.tuning
-    )
+    program = EncodedPlan(CopyPlan(4, (nbytes,), (Output(nbytes, (whole,)),)), device.tuning)
     work = [
         dispatch
         for source, target in pairwise(buffers)
@@ -53,14 +52,13 @@ def chain(device, count):
 
 @pytest.mark.parametrize("by_regions", [False, True], ids=["shader", "regions"])
 def test_each_dispatch_of_a_submission_sees_what_those_before_it_wrote(device, by_regions):
-    executor = device.executor
     if by_regions:
-        executor.tuning = replace(executor.tuning, copies=REGIONS)
+        device.tuning = replace(device.tuning, copies=REGIONS)
     work, buffers = chain(device, 19)
     data = np.random.default_rng(1).integers(0, 1 << 32, 1 << 10, np.uint32)
     for number in range(3):
         buffers[0].write(data + np.uint32(number))
-        executor.run(work)
+        device.wait(device.submit(work))
         np.testing.assert_array_equal(buffers[-1].array().view(np.uint32), data + np.uint32(number))
 
 
@@ -79,12 +77,12 @@ def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, 
     x = np.random.default_rng(3).integers(0, 256, shape, np.uint8)
     plan = rows_of(x, 64, 128)
     buffers = native.buffer(x.nbytes), native.buffer(plan.outputs[0].nbytes)
-    program = EncodedPlan(plan, native.executor.tuning)
+    program = EncodedPlan(plan, native.tuning)
     (work,) = program.bind(*([buffer.extents] for buffer in buffers))
     assert isinstance(work, kind)
     buffers[0].write(x)
     for _ in range(2):  # the image gets its layout only once
-        native.executor.run([work])
+        native.wait(native.submit([work]))
     np.testing.assert_array_equal(buffers[1].array().reshape(shape[0], 128), x[:, 64:192])
 
 
@@ -93,13 +91,13 @@ def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, 
 def test_what_an_image_cannot_do_is_done_otherwise(native, monkeypatch, imported, refused):
     """Without images, shaders read tensors; arrays are uploaded for them."""
     asked = []
-    make = native.executor.queue.kompute.image
+    make = native.vulkan.image
 
     def image(*args):
         asked.append(args)
         return None if refused else make(*args)
 
-    monkeypatch.setattr(native.executor.queue.kompute, "image", image)
+    monkeypatch.setattr(native.vulkan, "image", image)
     x = np.random.default_rng(4).integers(0, 256, (2000, 3 * 84), np.uint8)
     source = x if imported else native.tensor(x)
     for got, part in zip(
@@ -155,11 +153,11 @@ def test_runs_of_a_constant_that_is_a_word_again_and_again_are_filled(
     for row in range(3):
         first = start + row * (count + 8)
         expected[first : first + count] = np.frombuffer(pattern, np.uint8)
-    program = EncodedPlan(CopyPlan(size, (), (Output(nbytes, (region,)),)), native.executor.tuning)
+    program = EncodedPlan(CopyPlan(size, (), (Output(nbytes, (region,)),)), native.tuning)
     work = program.bind([], [target.extents])
     aligned = start * size % 4 == 0
     assert all(isinstance(w, Filling) for w in work) == (filled and aligned)
-    native.executor.run(work)
+    native.wait(native.submit(work))
     np.testing.assert_array_equal(target.array(), expected.ravel())
 
 
@@ -176,9 +174,7 @@ def test_images_of_several_heaps(native):
 def test_a_plan_without_regions_does_nothing(native):
     plan = CopyPlan(4, (1 << 16,), (Output(1 << 16, ()),))
     buffers = [native.buffer(1 << 16) for _ in range(2)]
-    assert not EncodedPlan(plan, native.executor.tuning).bind(
-        *([buffer.extents] for buffer in buffers)
-    )
+    assert not EncodedPlan(plan, native.tuning).bind(*([buffer.extents] for buffer in buffers))
 
 
 def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
@@ -188,10 +184,8 @@ def test_a_plan_of_too_many_regions_is_left_to_shaders(native):
     plan = CopyPlan(4, (4 * 6400,), (Output(4 * 64 * 64, regions),))
     source, target = native.buffer(4 * 6400), native.buffer(4 * 64 * 64)
     for most, expected in ((128, 1), (127, 0)):
-        native.executor.tuning = replace(
-            native.executor.tuning, copies=replace(REGIONS, max_copies=most)
-        )
-        work = EncodedPlan(plan, native.executor.tuning).bind([source.extents], [target.extents])
+        native.tuning = replace(native.tuning, copies=replace(REGIONS, max_copies=most))
+        work = EncodedPlan(plan, native.tuning).bind([source.extents], [target.extents])
         assert sum(isinstance(dispatch, RegionCopy) for dispatch in work) == expected
 
 
@@ -199,9 +193,7 @@ def test_an_operator_in_its_own_place_is_left_to_shaders(native):
     """Regions of one copy must not overlap; DirectML lets an output be its own input."""
     buffer = native.buffer(1 << 12)
     whole = copy(View.packed((1 << 10,)), View.packed((1 << 10,)))
-    program = EncodedPlan(
-        CopyPlan(4, (1 << 12,), (Output(1 << 12, (whole,)),)), native.executor.tuning
-    )
+    program = EncodedPlan(CopyPlan(4, (1 << 12,), (Output(1 << 12, (whole,)),)), native.tuning)
     work = program.bind([buffer.extents], [buffer.extents])
     assert not any(isinstance(dispatch, RegionCopy) for dispatch in work)
 
@@ -220,14 +212,14 @@ def test_arrays_are_read_where_they_are(native, start, more):
     x = memory_of(MIN_IMPORTED_BYTES + more, start)
     x.flags.writeable = False
     if native.info.type == "CPU":
-        assert copies.import_array(native.executor.queue.kompute, x) is not None
+        assert copies.import_array(native.vulkan, x) is not None
     result = vkops.concat([x, x[::-1], x], device=native)
     np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x[::-1], x]))
 
 
 def test_arrays_beside_tensors_in_several_heaps(native):
     """Shaders run what copies cannot, and do not see the memory of arrays."""
-    native.executor.memory.max_range = 1 << 16
+    small_memory(native, 1 << 16)
     x = np.random.default_rng(0).integers(0, 256, MIN_IMPORTED_BYTES, np.uint8)
     large = np.random.default_rng(1).integers(0, 256, 1 << 17, np.uint8)
     t = native.tensor(large)
@@ -266,9 +258,9 @@ def test_imported_arrays_are_given_back(native):
 def test_many_small_arrays_are_one_upload(device, monkeypatch):
     arrays = [np.full((3, n), n, np.int16) for n in range(1, 200)]
     taken = []
-    allocate = device.executor.memory.allocate
+    allocate = device.pool.allocate
     monkeypatch.setattr(
-        device.executor.memory,
+        device.pool,
         "allocate",
         lambda owner, nbytes: taken.append(nbytes) or allocate(owner, nbytes),
     )
@@ -304,17 +296,17 @@ def switches_while(run):
 def test_other_threads_run_while_the_device_works(device):
     work, _buffers = chain(device, 1)
     # Once is enough: a busy machine may run the other thread rarely.
-    assert any(switches_while(lambda: device.executor.run(work)) for _ in range(1000))
+    assert any(switches_while(lambda: device.wait(device.submit(work))) for _ in range(1000))
 
 
 def test_the_device_measures_what_it_does(native):
     take = native.measure_dispatches()
     work, _buffers = chain(native, 1)
     started = time.perf_counter_ns()
-    native.executor.run(work)
+    native.wait(native.submit(work))
     assert 0 < take() <= (time.perf_counter_ns() - started) / 1e6
-    native.executor.queue.measure(False)
-    native.executor.run(work)
+    native.vulkan.measure(False)
+    native.wait(native.submit(work))
     assert take() is None
 
 
@@ -322,10 +314,10 @@ def test_times_are_those_of_all_dispatches_since_they_were_taken(native):
     take = native.measure_dispatches()
     assert take() is None
     work, buffers = chain(native, 19)
-    native.executor.run(work)
+    native.wait(native.submit(work))
     assert take() > 0
     assert take() is None
-    native.executor.run(work)
+    native.wait(native.submit(work))
     target = native.host_buffer(1 << 12)
     identity(native, 1 << 10).dispatch([buffers[0]], [target])
     assert take() > 0

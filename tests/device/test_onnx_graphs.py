@@ -158,14 +158,14 @@ def test_steps_are_run_together(device, monkeypatch, size):
     feed = {"x": device.tensor(x), "i": device.tensor(order)}
     session.run(feed)
     counted = []
-    queue = device.executor.queue
-    enqueue = queue.enqueue
+    queue = device.vulkan
+    submit = queue.submit
 
     def count(work, *args, **options):
         counted.append(work)
-        return enqueue(work, *args, **options)
+        return submit(work, *args, **options)
 
-    monkeypatch.setattr(queue, "enqueue", count)
+    monkeypatch.setattr(queue, "submit", count)
     (result,) = session.run(feed)
     assert len(counted) == 1
     np.testing.assert_array_equal(np.asarray(result), x[order][order][order][order])

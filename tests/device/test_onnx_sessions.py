@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from adapters import memory_used
+from arrays import small_memory
 from fuzz import hostile
 from onnx import numpy_helper
 from onnx_models import CONCAT, TWO, node_model
@@ -376,9 +377,7 @@ def test_indices_out_of_range(device, monkeypatch, operator, inputs, attributes,
     session = Session(proto, device)
     (made,) = session.run({**values, name: device.tensor(values[name])})
     np.testing.assert_array_equal(made.numpy(), expected)
-    monkeypatch.setattr(
-        device.executor.queue, "enqueue", lambda *_: pytest.fail("something was run")
-    )
+    monkeypatch.setattr(device.vulkan, "start", lambda *_: pytest.fail("something was run"))
     with pytest.raises(ModelError) as caught:
         session.run(values)
     version = onnx.defs.get_schema(operator, proto.opset_import[0].version, "").since_version
@@ -566,7 +565,7 @@ def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapt
     """64 tensors of 256 KiB, each made of the one before by itself, on a device of 2 MiB."""
     for name in ("MAX_STEPS", "STEPS_PER_REGION"):  # no tensor is composed
         monkeypatch.setattr(f"vkops.plan.graph.{name}", 0)
-    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 1 << 18)
+    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", 1 << 18)
     nodes = "".join(
         f"a{i}, b{i} = Split <axis = 0, num_outputs = 2> (x{i})\n"
         f"x{i + 1} = Concat <axis = 0> (b{i}, a{i})\n"
@@ -576,8 +575,8 @@ def test_tensors_between_stages_are_freed_when_nothing_reads_them_any_more(adapt
     turns (float[65536] x0) => (float[65536] x64, float[65536] x1) {{ {nodes} }}"""
     x = np.arange(65536, dtype=np.float32)
     with vkops.Device(adapter.index) as device:
-        memory = device.executor.memory
-        memory._available = lambda: (2 << 20) - memory.reserved
+        memory = small_memory(device)
+        memory.available = lambda: (2 << 20) - memory.reserved
         session = opened(text, device)
         assert len(session.specialize({"x0": x}).plans) > 64
         last, first = session.run({"x0": x})

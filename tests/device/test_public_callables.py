@@ -76,7 +76,8 @@ MODEL = onnx.parser.parse_model(
 )
 INTERNAL = {
     "from_array", "from_arrays", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
-    "close", "wait", "lower", "specialize", "with_sizes", "call", "complete", "release", "take_time",
+    "allocate", "submit", "wait", "prepare", "exclusive", "fits", "flush",
+    "close", "lower", "specialize", "with_sizes", "call", "complete", "release", "take_time",
     "measure_dispatches", "memory_view", "peek", "finish_writes",
 }  # fmt: skip
 

@@ -278,18 +278,18 @@ def test_a_device_that_is_closed(adapter):
 
 @pytest.mark.parametrize("measures", [False, True])
 def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
-    """As by another thread: it closes the program whenever ``run`` is about to take the lock."""
-    x, exclusive = device.tensor(np.zeros(100, np.int32)), device.executor.exclusive
+    """As by another thread: it closes the program whenever ``run`` is about to submit it."""
+    x, prepare = device.tensor(np.zeros(100, np.int32)), device.prepare
     shader = device.compile_shader(ADD)
     with device.record() as program:
         shader(x, x, n=1, threads=100)
 
     def close_first():
         program.close()
-        return exclusive()
+        return prepare()
 
-    monkeypatch.setattr(device.executor, "exclusive", close_first)
-    monkeypatch.setattr(device.executor.queue, "measures", measures)
+    monkeypatch.setattr(device, "prepare", close_first)
+    monkeypatch.setattr(device.vulkan, "measures", measures)
     program.run(times=2)
     monkeypatch.undo()
     assert (x.numpy() == 2).all()
@@ -299,7 +299,7 @@ def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
 
 def test_programs_are_measured(adapter):
     with vkops.Device(adapter.index) as device:
-        x, queue = device.tensor(np.zeros(100, np.int32)), device.executor.queue
+        x, queue = device.tensor(np.zeros(100, np.int32)), device.vulkan
         shader = device.compile_shader(ADD)
         with device.record() as program:
             for _ in range(3):

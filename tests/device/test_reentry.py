@@ -16,7 +16,7 @@ from compiled_operators import reverse
 from processes import python
 
 import vkops
-from vkops.gpu.run.queue import Queue
+from vkops.gpu.run.vulkan_device import VulkanDevice
 
 REFUSED = (
     "by this thread: a signal handler, finalizer or callback that runs in the middle of an "
@@ -115,17 +115,17 @@ def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
 
 
 def test_a_handler_in_the_middle_of_a_submission(device, monkeypatch):
-    enqueue, found = Queue.enqueue, []
+    start, found = VulkanDevice.start, []
 
     def interrupted(self, *arguments, **options):
         if not found:
             with pytest.raises(vkops.DeviceError) as error:
                 vkops.roll(other, 1)
             found.append(str(error.value))
-        return enqueue(self, *arguments, **options)
+        return start(self, *arguments, **options)
 
     tensor, other = device.tensor(X), device.tensor(X)
-    monkeypatch.setattr(Queue, "enqueue", interrupted)
+    monkeypatch.setattr(VulkanDevice, "start", interrupted)
     np.testing.assert_array_equal(vkops.flip(tensor).copy().numpy(), X[::-1])
     assert found == [f"the device {device.name!r} is in use {REFUSED}"]
 

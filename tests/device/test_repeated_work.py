@@ -10,7 +10,7 @@ import pytest
 
 import vkops
 from vkops import dml
-from vkops.gpu.run import queue as queues
+from vkops.gpu.run import vulkan_device as queues
 
 N = 300
 ADD = """#version 450
@@ -89,8 +89,8 @@ def test_two_that_alternate_without_waiting(device, bind):
 def test_commands_are_recorded_by_the_second_dispatch_and_dropped_with_it(
     device, monkeypatch, bind
 ):
-    bound, kept = bind(device, *tensors(device)), device.executor.queue._kept
-    monkeypatch.setattr(device.executor.queue, "measures", False)  # others may have begun to
+    bound, kept = bind(device, *tensors(device)), device.vulkan._kept
+    monkeypatch.setattr(device.vulkan, "measures", False)  # others may have begun to
     gc.collect()
     before = len(kept)
     bound.dispatch()
@@ -130,7 +130,7 @@ def test_a_recorded_program_contains_what_was_dispatched_before(device, bind):
 
 def test_each_dispatch_is_measured(adapter):
     with vkops.Device(adapter.index) as device:
-        bound, queue = operator(device, *tensors(device)), device.executor.queue
+        bound, queue = operator(device, *tensors(device)), device.vulkan
         for _ in range(3):
             bound.dispatch()
         queue.measure(True)

@@ -25,13 +25,13 @@ CPU_KERNELS = "copy_block|copy_elements|copy_stream(_4)?$"
 @pytest.mark.parametrize("tuning", [None, GPU], ids=["own tuning", "tuning of a GPU"])
 def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch, tuning):
     with vkops.Device(adapter.index) as device:
-        queue = device.executor.queue
-        monkeypatch.setattr(device.executor, "tuning", tuning or device.executor.tuning)
+        queue = device.vulkan
+        monkeypatch.setattr(device, "tuning", tuning or device.tuning)
         monkeypatch.setattr(queue, "_pipelines", {})
-        before = device.executor.tuning
+        before = device.tuning
         checks = [check(device, name) for name in names(device)]
-        ran, features = {name for name, _ in queue._pipelines}, queue.kompute.features
-        assert device.executor.tuning is before
+        ran, features = {name for name, _ in queue._pipelines}, queue.features
+        assert device.tuning is before
     assert [found for found in checks if found.passed is False] == []
     if adapter.type == "CPU" and adapter.max_bindings > 4:
         others = GPU_KERNELS if before.is_cpu else CPU_KERNELS
@@ -44,7 +44,7 @@ def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch, tuning):
 @pytest.mark.parametrize("name", tests._PROBES)
 def test_each_shader_notices_a_wrong_result(device, name):
     probe = tests._PROBES[name]
-    if not device.executor.queue.kompute.features.issuperset(probe.features):
+    if not device.vulkan.features.issuperset(probe.features):
         pytest.skip(f"the device lacks {', '.join(probe.features)}")
     wrong = probe._replace(expected=lambda x: probe.expected(x) + 1)
     assert tests._shader(device, wrong).passed is False

@@ -172,15 +172,15 @@ def test_versions_of_spirv(device, version, extended):
     newest = max(newest, (1, 4)) if extended else newest
     names = {"VK_KHR_spirv_1_4"} if extended else set()
     info = SimpleNamespace(api_version=f"{version}.200", label="'X'")
-    executor = SimpleNamespace(features=names, info=info)
+    opened = SimpleNamespace(features=names, info=info)
     for minor in range(7):
         shader = SimpleNamespace(name="x", needs=(), subgroup_operations=())
         shader.spirv_version = (1, minor)
         if (1, minor) <= newest:
-            check_features(executor, limits(device.info.index), shader)
+            check_features(opened, limits(device.info.index), shader)
         else:
             with pytest.raises(InvalidDescError, match=rf"needs SPIR-V 1\.{minor}, "):
-                check_features(executor, limits(device.info.index), shader)
+                check_features(opened, limits(device.info.index), shader)
 
 
 HIDING = """

@@ -227,7 +227,7 @@ def test_types_that_a_device_does_not_have(device, monkeypatch, name):
     every = device.features | needs | {"shaderInt64"}
     for feature in needs:
         with monkeypatch.context() as patch:
-            patch.setattr(device.executor, "features", every - {feature})
+            patch.setattr(device.vulkan, "features", every - {feature})
             with pytest.raises(InvalidDescError) as caught:
                 device.compile_shader(HEAD + text, name="x")
         assert (

@@ -16,7 +16,7 @@ from processes import python
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters
-from vkops.gpu.memory.heaps import held_bytes
+from vkops.gpu.memory.pools import held_bytes
 from vkops.onnx import Model, Session
 
 MIB = 1 << 20
@@ -98,7 +98,7 @@ def test_one_that_is_closed_leaves_the_others_alone(adapter):
 @pytest.mark.usefixtures("shared_memory")
 def test_memory_of_a_device_that_died_is_given_back(adapter):
     """Also what the other device's recorded kernels are bound to."""
-    source = (adapter.index, adapters.tensor_heap(adapter.index, host=True).index)
+    source = (adapter.index, adapters.memory_heap(adapter.index, "mapped").index)
     with vkops.Device(adapter.index) as one:
         concat([one.tensor(X), one.tensor(X)])
         gc.collect()

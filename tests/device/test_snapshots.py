@@ -142,7 +142,7 @@ def test_bound_and_recorded_work_stays_with_its_tensor(any_device):
 
 
 def test_a_tensor_in_several_pieces_of_memory(device):
-    nbytes = device.executor.memory.max_range + 4096
+    nbytes = device.pool.max_range + 4096
     x = vkops.zeros(nbytes, np.uint8, device=device)
     before = x.numpy()
     x[-1] = 7
@@ -202,7 +202,7 @@ def test_without_a_copy(make):
     """``copy=False`` gives a snapshot without a copy, or an error."""
     tensor = make(np.arange(6, dtype=np.int32).reshape(2, 3))
     on_host = isinstance(tensor.buffer, vkops.HostBuffer)
-    if on_host or tensor.device.executor.mapped:
+    if on_host or tensor.device.mapped:
         first = tensor.__array__(copy=False)
         second = np.from_dlpack(_Asking(tensor, copy=False))
         assert np.shares_memory(first, second)
@@ -244,7 +244,7 @@ def test_pytorch(any_device):
 
 def test_mapped(device, staged_device):
     """A view that follows the device has a name of its own, and is refused where there is none."""
-    if device.executor.mapped:
+    if device.mapped:
         x = device.tensor(np.arange(6).reshape(2, 3))
         before = x.numpy()
         follows, turned = x.mapped(), x.T.mapped()

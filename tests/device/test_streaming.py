@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arrays import small_memory
 from compiled_operators import reverse
 from onnx_models import node_model
 
@@ -20,13 +21,13 @@ CHUNK = 1 << 16
 @pytest.fixture
 def tight(adapter, monkeypatch):
     """A device with room for 1 MiB, which streams 64 KiB at a time."""
-    monkeypatch.setattr("vkops.gpu.run.executor.MAX_UNCHECKED_BYTES", 0)
+    monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
     run = streaming.stream
     monkeypatch.setattr("vkops.gpu.run.program.stream", lambda *args: run(*args, chunk_bytes=CHUNK))
-    monkeypatch.setattr("vkops.gpu.memory.heaps.FIRST_HEAP", 1 << 18)
+    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", 1 << 18)
     with vkops.Device(adapter.index) as device:
-        memory = device.executor.memory
-        memory._available = lambda: (1 << 20) - memory.reserved
+        memory = small_memory(device)
+        memory.available = lambda: (1 << 20) - memory.reserved
         yield device
 
 

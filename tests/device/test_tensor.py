@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from adapters import memory_used
-from arrays import Counter, agree, arrays, equal, on_device, small, viewed
+from arrays import Counter, agree, arrays, equal, on_device, small, small_memory, viewed
 from compiled_operators import identity
 from hypothesis import given
 from hypothesis import strategies as st
@@ -139,7 +139,7 @@ def test_operators_bind_views(device):
 def test_views_of_much_memory_in_many_heaps(adapter):
     """A view that ends before the last heap, of a tensor in several."""
     with vkops.Device(adapter.index) as device:
-        device.executor.memory.max_range = 1 << 12
+        small_memory(device, 1 << 12)
         array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
         tensor = device.tensor(array)
         assert tensor.buffer.extents[1:]
@@ -153,8 +153,8 @@ def test_views_of_much_memory_in_many_heaps(adapter):
 
 def test_views_of_what_is_on_the_host(device, monkeypatch):
     """What does not fit stays there; its views are read there, and streamed into results."""
-    monkeypatch.setattr("vkops.gpu.run.executor.MAX_UNCHECKED_BYTES", 0)
-    monkeypatch.setattr(device.executor, "fits", lambda nbytes: False)
+    monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
+    monkeypatch.setattr(device, "fits", lambda nbytes: False)
     array = np.arange(60, dtype=np.int16).reshape(5, 12)
     flipped = vkops.flip(array, device=device)
     before = memory_used(device)

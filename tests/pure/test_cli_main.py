@@ -127,7 +127,7 @@ def test_check_prints_warnings(capsys, tmp_path):
 PRINT_MODULES = (
     "import sys; from vkops.cli import main; main(); print('MODULES', *sys.modules, sep='\\n')"
 )
-DEVICES = ("kp", "vkops.gpu.run.executor", "vkops.runtime", "vkops.tensors")
+DEVICES = ("kp", "vkops.gpu.run.vulkan_device", "vkops.runtime", "vkops.tensors")
 TOOLS = ("jinja2", "onnx", "psutil", "rich.progress", "vkops.explain", "vkops.shaders")
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from vkops.gpu.adapters.adapter import DeviceInfo
-from vkops.gpu.adapters.kompute import ImageLimits
-from vkops.gpu.copies import SHADERS, choose, rule, rule_for
+from vkops.gpu.copies import SHADERS, ImageLimits, choose, rule, rule_for
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
 from vkops.plan.algebra import optimize
 from vkops.plan.execute import execute

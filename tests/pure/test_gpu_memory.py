@@ -1,4 +1,4 @@
-"""The allocator, without a device: heaps are stand-ins."""
+"""The allocator, without a device: the driver's allocations are stand-ins."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from interrupts import interrupted_at
 
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.extent import slice_extents
-from vkops.gpu.memory.heaps import (
+from vkops.gpu.memory.pools import (
     ALIGNMENT,
-    FIRST_HEAP,
+    FIRST_NBYTES,
     FreeList,
-    Memory,
     MemoryReport,
+    Pool,
     assign,
 )
 
 
 def memory(budget=1 << 30, max_buffer=1 << 27):
-    made = Memory(
+    made = Pool(
         StandIn,
         max_buffer,
         lambda: budget - made.reserved,
@@ -37,7 +37,7 @@ def memory(budget=1 << 30, max_buffer=1 << 27):
 
 
 class StandIn:
-    """A heap without memory."""
+    """An allocation without memory."""
 
     def __init__(self, size):
         self.ranges = FreeList(size)
@@ -109,20 +109,20 @@ def test_ranges_are_aligned_and_freed():
 def test_heaps_double_and_are_reused():
     made = memory()
     for _ in range(3):
-        allocate(made, FIRST_HEAP)
+        allocate(made, FIRST_NBYTES)
     assert made.report().heaps == 3
-    assert made.report().reserved == 4 * FIRST_HEAP
+    assert made.report().reserved == 4 * FIRST_NBYTES
     for _ in range(100):
         free(made, allocate(made, 1 << 20))
     assert made.report().heaps == 3
 
 
 def test_empty_heaps_make_room():
-    made = memory(budget=3 * FIRST_HEAP)
-    free(made, allocate(made, FIRST_HEAP))
-    (extent,) = allocate(made, 3 * FIRST_HEAP)
+    made = memory(budget=3 * FIRST_NBYTES)
+    free(made, allocate(made, FIRST_NBYTES))
+    (extent,) = allocate(made, 3 * FIRST_NBYTES)
     assert made.heaps == [extent.resource]
-    assert made.report().reserved == 3 * FIRST_HEAP
+    assert made.report().reserved == 3 * FIRST_NBYTES
 
 
 def test_larger_than_one_buffer_is_spread():
@@ -140,7 +140,7 @@ def test_budget_that_shrinks_meanwhile():
     """What empty heaps gave back may be somebody else's before it is asked for again."""
     made = memory()
     free(made, allocate(made, 1 << 20))
-    made._available = lambda: 10 << 20
+    made.available = lambda: 10 << 20
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 20971520 bytes: the device has"):
         allocate(made, 20 << 20)
 

@@ -6,7 +6,7 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops import dml
-from vkops.gpu.memory.heaps import MemoryReport
+from vkops.gpu.memory.pools import MemoryReport
 from vkops.plan import CopyPlan, Pipeline
 from vkops.runtime.compiled_operator import BindingProperties
 from vkops.runtime.device import OperatorDevice

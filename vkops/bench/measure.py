@@ -10,11 +10,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from vkops.bench.buffer_copy import BufferCopy
 from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadReflect, Tile
 from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.adapter import DeviceInfo
-from vkops.gpu.run.buffer_copy import BufferCopy
 from vkops.runtime.device import Buffer
 from vkops.tensors import eager
 from vkops.tensors.rearrangement import pad, tile
@@ -107,7 +107,7 @@ def measure(
 
 def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) -> dict[str, float]:
     """Time a dispatch by the device: apart from the others, because measuring takes time, too."""
-    queue = device.executor.queue
+    queue = device.vulkan
     queue.measure(True)
     try:
         found = []
@@ -157,7 +157,7 @@ def _contenders(
         "end_to_end": end_to_end,
         "numpy": lambda: case.numpy(arrays),
         "memcpy": lambda: np.copyto(target, source),
-        "buffer_copy": BufferCopy(device.executor, case.nbytes).run,
+        "buffer_copy": BufferCopy(device, case.nbytes).run,
     }
     if not isinstance(case.operation, Movement):
         made = [np.empty_like(array) for array in expected]

@@ -115,7 +115,7 @@ def local_cluster(
 
 def _storage(worker_local_directory: str, workers: int) -> SpillBuffer:
     """A worker's results: those beyond half of its share of the device's memory are on disk."""
-    available = default_device().executor.available() // workers
+    available = default_device().pool.available() // workers
     return SpillBuffer(str(Path(worker_local_directory, "storage")), target=available // 2)
 
 

@@ -103,7 +103,7 @@ def _on_device(case: Case, device: vkops.Device) -> dict[tuple[int, int], Array]
 
 
 def _compare_model(prepared: Prepared, device: vkops.Device) -> Difference | None:
-    tuning = device.executor.tuning
+    tuning = device.tuning
     host, execution = HostModel(prepared, tuning), Execution(prepared, device, RunOptions())
     for number, command in enumerate(host.dispatches, 1):
         plans = host.plans(command)
@@ -173,7 +173,7 @@ def _compare_onnx(
 ) -> Difference | None:
     from vkops.onnx import Session
 
-    tuning = device.executor.tuning
+    tuning = device.tuning
     plans = onnx_plans(model, inputs, tuning)
     findings = [f for _, run in plans.runs() for f in run.check().findings]
     made = Session(model, device).run(inputs)

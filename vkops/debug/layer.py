@@ -16,7 +16,7 @@ from vkops.debug.dispatch_hooks import LOG
 from vkops.debug.messages import Message, parse
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
-from vkops.gpu.run.queue import SYNC
+from vkops.gpu.run.vulkan_device import SYNC
 from vkops.system.processes import named_pipe
 
 _SETTINGS = Path(__file__).parent / "settings"

@@ -31,7 +31,7 @@ class Check(NamedTuple):
 
 def names(device: vkops.Device) -> list[str]:
     """Return the names of the checks of a device, and of its features that have none."""
-    features = device.executor.queue.kompute.features
+    features = device.vulkan.features
     probed = [probe for probe in _PROBES.values() if features.issuperset(probe.features)]
     moved = [f"{movement}, by {how}" for movement in _MOVEMENTS for how in _RULES]
     others = features.difference(*(probe.features for probe in probed))
@@ -100,12 +100,12 @@ _RULES = {"kernels": SHADERS, "copies of regions": REGIONS}
 
 
 def _movement(device: vkops.Device, name: str, move: Callable[..., Any], copies: CopyRule) -> Check:
-    tuning = device.executor.tuning
-    device.executor.tuning = replace(tuning, copies=copies)
+    tuning = device.tuning
+    device.tuning = replace(tuning, copies=copies)
     try:
         return _compared(device, name, move)
     finally:
-        device.executor.tuning = tuning
+        device.tuning = tuning
 
 
 def _compared(device: vkops.Device, name: str, move: Callable[..., Any]) -> Check:

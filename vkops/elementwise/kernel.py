@@ -19,10 +19,10 @@ from vkops.elementwise.parameters import Operand, Parameter, check_texts, parse
 from vkops.elementwise.source import MAX_PUSH_BYTES, generate, scalars_of
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.kernels.layout import group_counts
-from vkops.gpu.memory.heaps import ALIGNMENT
-from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.queue import Queue
-from vkops.gpu.run.shader_dispatch import Part, ShaderDispatch
+from vkops.gpu.memory.pools import ALIGNMENT
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.shader_dispatch import BoundBytes, ShaderDispatch
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.runtime.bindings import Elements
@@ -106,7 +106,7 @@ class ElementwiseKernel:
         self.preamble: str = preamble
         is_numbered = _INDEX.search(f"{operation} {preamble}") is not None
         self._in_order = is_numbered or any(parameter.raw for parameter in self._params)
-        self._pipelines: WeakKeyDictionary[Queue, dict[Any, _Pipeline]] = WeakKeyDictionary()
+        self._pipelines: WeakKeyDictionary[VulkanDevice, dict[Any, _Pipeline]] = WeakKeyDictionary()
         self._source = ""
 
     @property
@@ -163,7 +163,6 @@ class ElementwiseKernel:
 
     def _run(self, home: Device, shape: Ints, operands: Sequence[Operand]) -> None:
         """Submit the kernel for operands with tensors and scalars; there are elements."""
-        executor = home.executor
         arrays = [each for each in operands if isinstance(each.value, Tensor)]
         arrays.sort(key=lambda each: each.parameter.raw)
         for number, each in enumerate(arrays):
@@ -181,16 +180,18 @@ class ElementwiseKernel:
         pipeline = self._pipeline(home, operands, found, pushed=pushed)
         spans = [*found.spans]
         spans += [(own.view.offset * own.itemsize, own.nbytes) for own in memory[len(plain) :]]
-        parts: list[Part] = [
-            numbers if n == len(arrays) else self._part(arrays[n], spans[n], executor)
+        native: list[BoundBytes] = [
+            numbers if n == len(arrays) else self._part(arrays[n], spans[n], home)
             for n in pipeline.bindings
         ]
         groups = group_counts(ceil_div(prod(shape), pipeline.local_size))
         push = numbers if pushed else b""
-        work = ShaderDispatch(pipeline.native, parts, [False] * len(parts), groups, push)
-        buffers: list[Any] = [own.buffer for own in memory]
-        writes: list[Any] = [each.elements.buffer for each in arrays if each.parameter.is_output]
-        executor.queue.submit(executor, [work], buffers, writes, self.name)
+        work = ShaderDispatch(pipeline.native, native, groups, push)
+        reads, writes = (
+            [each.elements.buffer.allocation for each in own]  # type: ignore[union-attr]
+            for own in (arrays, [each for each in arrays if each.parameter.is_output])
+        )
+        home.submit([work], reads, writes, self.name)
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -221,11 +222,11 @@ class ElementwiseKernel:
             return self._elements(parameter, tensor.copy(), shape)
         return Elements(buffer, view, itemsize, tensor.dtype)
 
-    def _part(self, operand: Operand, span: tuple[int, int], executor: Executor) -> Extent:
+    def _part(self, operand: Operand, span: tuple[int, int], device: OpenDevice) -> Extent:
         """The bytes of a heap that a span of a buffer has (EW-07)."""
         extents = getattr(operand.elements.buffer, "extents", ())  # those of the host have none
         found = slice_extents(extents, *span)
-        most = executor.memory.max_range
+        most = device.pool.max_range
         if len(found) != 1 or span[1] > most:
             message = f"covers {span[1]} bytes, must be at most {most} in one piece on the device"
             refuse(self.name, operand.parameter.name, message, "EW-07")
@@ -237,8 +238,8 @@ class ElementwiseKernel:
         self, home: Device, operands: Sequence[Operand], found: Indexing, *, pushed: bool
     ) -> _Pipeline:
         """The kernel for data types and forms, compiled when it is first needed."""
-        pipelines = self._pipelines.setdefault(home.executor.queue, {})
-        local_size = min(_MAX_LOCAL_SIZE, home.executor.tuning.invocations)
+        pipelines = self._pipelines.setdefault(home.vulkan, {})
+        local_size = min(_MAX_LOCAL_SIZE, home.tuning.invocations)
         rank = found.rank if "strided" in found.forms else 0
         key = (local_size, rank, found.forms, *[(each.dtype.char, each.array) for each in operands])
         made = pipelines.get(key)

@@ -10,8 +10,7 @@ from typing import Any
 
 from vkops.explain.explanation import Dispatches, Movement, Tensor
 from vkops.extent import Extent
-from vkops.gpu.adapters.kompute import ImageLimits
-from vkops.gpu.copies import rule
+from vkops.gpu.copies import ImageLimits, rule
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import CPU, GPU
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan

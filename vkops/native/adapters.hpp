@@ -4,6 +4,8 @@
 #include <kompute/Kompute.hpp>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <algorithm>
+#include <map>
 #include <set>
 #include <unistd.h>
 
@@ -86,6 +88,36 @@ class Adapter
     const vk::PhysicalDeviceProperties& properties() const
     {
         return properties<vk::PhysicalDeviceProperties2>().properties;
+    }
+
+    // The types of memory for a use, the best first; buffers of every device have one of the last.
+    std::vector<std::uint32_t> memory_types(const std::string& use) const
+    {
+        using Flag = vk::MemoryPropertyFlagBits;
+        using Flags = vk::MemoryPropertyFlags;
+        constexpr auto LOCAL = Flag::eDeviceLocal, SEEN = Flag::eHostVisible;
+        constexpr auto COHERENT = Flag::eHostCoherent, CACHED = Flag::eHostCached;
+        struct Wish { Flags has, lacks; };
+        static const std::map<std::string, std::vector<Wish>> wishes{
+            { "device", { { LOCAL, SEEN }, { LOCAL, {} } } },
+            { "mapped", { { LOCAL | SEEN | COHERENT | CACHED, {} }, { LOCAL | SEEN | CACHED, {} },
+                          { LOCAL | SEEN | COHERENT, {} }, { SEEN | COHERENT, {} } } },
+            { "upload", { { SEEN | COHERENT, LOCAL | CACHED }, { SEEN | COHERENT, {} } } },
+            { "readback", { { SEEN | COHERENT | CACHED, {} }, { SEEN | CACHED, {} },
+                            { SEEN | COHERENT, {} } } },
+            { "table", { { LOCAL | SEEN | COHERENT, {} }, { SEEN | COHERENT, {} } } },
+        };
+        // Types beside these need a feature of their own.
+        const Flags usual = LOCAL | SEEN | COHERENT | CACHED;
+        std::vector<std::uint32_t> found;
+        for (const auto& [has, lacks] : wishes.at(use))
+            for (std::uint32_t type = 0; type < memory.memoryTypeCount; ++type) {
+                const auto flags = memory.memoryTypes[type].propertyFlags;
+                if ((flags & has) == has && !(flags & lacks) && !(flags & ~usual) &&
+                    std::find(found.begin(), found.end(), type) == found.end())
+                    found.push_back(type);
+            }
+        return found;
     }
 
   private:

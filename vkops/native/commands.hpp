@@ -1,61 +1,55 @@
 // Operations in command buffers, and their submission in order, without waiting.
 #pragma once
 
-#include "device.hpp"
+#include "memory.hpp"
 
 #include <deque>
 #include <functional>
 
 class Commands;
 
-// Something that a device executes: functions that record it, and keep alive what they use.
-struct Operation
+// A custom operation of Kompute that also uses descriptor sets and small data of the commands. The
+// functions that record it keep alive what they use.
+struct Operation : kp::OpBase
 {
-    std::function<void(Commands&)> record;
+    using Record = std::function<void(Commands&)>;
+    const Record record_in;
     // What must be executed once before it is recorded in commands that run again and again.
-    std::function<void(Commands&)> prepare = [](Commands&) {};
+    const Record prepare;
+    const bool ordered;  // whether it must see what the operations before it wrote
+
+    explicit Operation(Record record_, bool ordered_ = true, Record prepare_ = [](Commands&) {})
+      : record_in(std::move(record_)), prepare(std::move(prepare_)), ordered(ordered_)
+    {
+    }
+    void record(const vk::CommandBuffer&) override
+    {
+        throw std::runtime_error("Kompute's sequences cannot record operations of vkops");
+    }
+    void preEval(const vk::CommandBuffer&) override {}
+    void postEval(const vk::CommandBuffer&) override {}
 };
-using Operations = std::vector<std::shared_ptr<Operation>>;
+using Operations = std::vector<std::shared_ptr<kp::OpBase>>;  // Kompute's own, too
 
-// Host-visible memory, which operations read small data from.
-class Block : DeviceObject
+// Memory of small data, which is placed one behind the other.
+struct SmallData
 {
-  public:
     static constexpr vk::DeviceSize ALIGNMENT = 256;  // of every device's buffer offsets, at most
-    vk::Buffer buffer;
-    const vk::DeviceSize size;
+    const Memory memory;
+    vk::DeviceSize used = 0;
 
-    Block(const Device& owner, vk::DeviceSize size_) : DeviceObject(owner.device), size(size_)
+    SmallData(const Device& owner, vk::DeviceSize size, const std::string& use)
+      : memory(owner, size, use)
     {
-        using Usage = vk::BufferUsageFlagBits;
-        using Property = vk::MemoryPropertyFlagBits;
-        buffer =
-          keep(device_->createBuffer({ {}, size, Usage::eStorageBuffer | Usage::eUniformBuffer }));
-        const auto needs = device_->getBufferMemoryRequirements(buffer);
-        const auto wanted = Property::eHostVisible | Property::eHostCoherent;
-        std::uint32_t type = 0;  // Vulkan guarantees that there is one
-        while (!(needs.memoryTypeBits >> type & 1) ||
-               (owner.adapter->memory.memoryTypes[type].propertyFlags & wanted) != wanted)
-            ++type;
-        const auto memory = keep(device_->allocateMemory({ needs.size, type }));
-        device_->bindBufferMemory(buffer, memory, 0);
-        start_ = static_cast<char*>(device_->mapMemory(memory, 0, VK_WHOLE_SIZE));
     }
-
-    bool fits(vk::DeviceSize nbytes) const { return used_ + nbytes <= size; }
-    // Copy bytes behind those that are there; they fit.
-    vk::DescriptorBufferInfo place(const std::string& bytes)
+    bool fits(vk::DeviceSize nbytes) const { return used + nbytes <= memory.size; }
+    // Take the bytes behind those that are taken; they fit.
+    vk::DescriptorBufferInfo take(vk::DeviceSize nbytes)
     {
-        const auto offset = used_;
-        std::memcpy(start_ + offset, bytes.data(), bytes.size());
-        used_ = (used_ + bytes.size() + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        return { buffer, offset, bytes.size() };
+        const auto offset = used;
+        used = (used + nbytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return { memory.buffer, offset, nbytes };
     }
-    void clear() { used_ = 0; }
-
-  private:
-    char* start_ = nullptr;
-    vk::DeviceSize used_ = 0;
 };
 
 // Throw what a command of Vulkan returned.
@@ -77,11 +71,11 @@ struct DescriptorCounts
 class Commands : DeviceObject
 {
   public:
-    explicit Commands(std::shared_ptr<Device> owner) : DeviceObject(owner->device), owner_(owner)
+    explicit Commands(const Device& owner) : DeviceObject(owner.device), owner_(owner)
     {
         using Flag = vk::CommandPoolCreateFlagBits;
         const auto pool =
-          keep(device_->createCommandPool({ Flag::eResetCommandBuffer, owner->family }));
+          keep(device_->createCommandPool({ Flag::eResetCommandBuffer, owner.family }));
         buffer = device_->allocateCommandBuffers({ pool, vk::CommandBufferLevel::ePrimary, 1 })[0];
     }
     Commands(const Commands&) = delete;
@@ -92,24 +86,29 @@ class Commands : DeviceObject
     }
 
     vk::CommandBuffer buffer;
+    std::size_t running = 0;          // submissions of them that have not ended
+    std::shared_ptr<Commands> twins;  // the same, to be submitted while they run
 
-    // Replace the operations. Each sees what those before it wrote, in earlier submissions, too.
-    void record(Operations operations, bool timed)
+    // Replace the operations. Each sees what those before it wrote, in earlier submissions, too, but
+    // those that are not ordered see as much as the one before them.
+    void record(Operations operations, vk::CommandBufferUsageFlags flags, bool timed = false)
     {
         clear();
         operations_ = std::move(operations);
-        timed_ = timed && owner_->timestamp_period > 0;
+        timed_ = timed && owner_.timestamp_period > 0;
         if (timed_ && !queries_)
             queries_ = keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 }));
-        buffer.begin({ vk::CommandBufferUsageFlagBits::eSimultaneousUse });
+        buffer.begin({ flags });
         if (timed_) {
             buffer.resetQueryPool(queries_, 0, 2);
             buffer.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
         }
-        for (const auto& operation : operations_) {
-            operation->record(*this);
-            barrier();
+        for (std::size_t i = 0; i < operations_.size(); ++i) {
+            const auto own = dynamic_cast<Operation*>(operations_[i].get());
+            if (i && !(own && !own->ordered)) barrier({}, {});
+            own ? own->record_in(*this) : operations_[i]->record(buffer);
         }
+        barrier(HOST, vk::AccessFlagBits::eHostRead);
         if (timed_) buffer.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, queries_, 1);
         buffer.end();
     }
@@ -119,9 +118,21 @@ class Commands : DeviceObject
         operations_.clear();
         for (const auto pool : descriptors_) device_->resetDescriptorPool(pool);
         full_ = 0;
-        while (!blocks_.empty() && (blocks_.size() > 1 || blocks_[0]->size > MAX_KEPT_BYTES))
-            blocks_.pop_back();
-        for (const auto& block : blocks_) block->clear();
+        for (auto* data : { &seen_, &copied_ }) {
+            while (!data->empty() && (data->size() > 1 || data->front()->memory.size > MAX_KEPT_BYTES))
+                data->pop_back();
+            for (const auto& each : *data) each->used = 0;
+        }
+    }
+    // The same commands, which may be submitted while they run.
+    std::shared_ptr<Commands> twin()
+    {
+        if (!twins) {
+            const auto made = std::make_shared<Commands>(owner_);
+            made->record(operations_, vk::CommandBufferUsageFlagBits::eSimultaneousUse);
+            twins = made;
+        }
+        return twins;
     }
     // They were submitted: what operations noted while they were recorded is true.
     void confirm() { noted_.clear(); }
@@ -132,8 +143,8 @@ class Commands : DeviceObject
         using Flag = vk::QueryResultFlagBits;
         const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
           queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
-        return owner_->timestamp_period *
-               ((ticks.value[1] - ticks.value[0]) & owner_->timestamp_mask);
+        return owner_.timestamp_period *
+               ((ticks.value[1] - ticks.value[0]) & owner_.timestamp_mask);
     }
 
     // -- for operations while they are recorded ------------------------------------------------
@@ -144,13 +155,20 @@ class Commands : DeviceObject
         if (!flag) noted_.push_back(&flag);
         return std::exchange(flag, true);
     }
-    // Copy bytes to memory that is theirs until the commands are cleared.
-    vk::DescriptorBufferInfo place(const std::string& bytes)
+    // Copy bytes to memory that is theirs until the commands are cleared. Those that many read are
+    // copied to the device's own memory first, if they are elsewhere.
+    vk::DescriptorBufferInfo place(const std::string& bytes, bool many = false)
     {
-        if (blocks_.empty() || !blocks_.back()->fits(bytes.size()))
-            blocks_.push_back(std::make_unique<Block>(
-              *owner_, std::max<vk::DeviceSize>(BLOCK_BYTES, bytes.size())));
-        return blocks_.back()->place(bytes);
+        const auto placed = take(seen_, bytes.size(), "table");
+        const Memory& memory = seen_.back()->memory;
+        std::memcpy(memory.data + placed.offset, bytes.data(), bytes.size());
+        const auto flags = owner_.adapter->memory.memoryTypes[memory.type].propertyFlags;
+        if (!many || flags & vk::MemoryPropertyFlagBits::eDeviceLocal) return placed;
+        const auto copy = take(copied_, bytes.size(), "device");
+        buffer.copyBuffer(placed.buffer, copy.buffer,
+                          vk::BufferCopy(placed.offset, copy.offset, bytes.size()));
+        barrier({}, {});
+        return copy;
     }
     // Make a descriptor set that is theirs until the commands are cleared.
     vk::DescriptorSet descriptors(const vk::DescriptorSetLayout& layout, DescriptorCounts counts)
@@ -171,14 +189,15 @@ class Commands : DeviceObject
     }
 
   private:
-    static constexpr vk::DeviceSize BLOCK_BYTES = 64 << 10, MAX_KEPT_BYTES = 256 << 10;
+    static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 256 << 10;
     static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128;
 
-    std::shared_ptr<Device> owner_;
+    using Data = std::vector<std::unique_ptr<SmallData>>;
+    const Device& owner_;
     vk::QueryPool queries_;
     std::vector<vk::DescriptorPool> descriptors_;
     std::size_t full_ = 0;  // the pools before this one have no more sets
-    std::vector<std::unique_ptr<Block>> blocks_;
+    Data seen_, copied_;
     Operations operations_;
     std::vector<bool*> noted_;
     bool timed_ = false;
@@ -192,27 +211,34 @@ class Commands : DeviceObject
         };
         return keep(device_->createDescriptorPool({ {}, SETS, sizes }));
     }
-    // Make all that was written before visible to all that comes after it, the host included.
-    void barrier() const
+    vk::DescriptorBufferInfo take(Data& data, vk::DeviceSize nbytes, const char* use) const
+    {
+        if (data.empty() || !data.back()->fits(nbytes))
+            data.push_back(std::make_unique<SmallData>(
+              owner_, std::max<vk::DeviceSize>(DATA_BYTES, nbytes), use));
+        return data.back()->take(nbytes);
+    }
+    // Make all that was written before visible to all that comes after it, and to another stage.
+    void barrier(vk::PipelineStageFlags stage, vk::AccessFlags access) const
     {
         using Access = vk::AccessFlagBits;
         using Stage = vk::PipelineStageFlagBits;
         const vk::MemoryBarrier all(
           Access::eShaderWrite | Access::eTransferWrite,
           Access::eShaderRead | Access::eShaderWrite | Access::eUniformRead |
-            Access::eIndirectCommandRead | Access::eTransferRead | Access::eTransferWrite |
-            Access::eHostRead);
+            Access::eIndirectCommandRead | Access::eTransferRead | Access::eTransferWrite | access);
         buffer.pipelineBarrier(
-          SHADER | TRANSFER, SHADER | TRANSFER | HOST | Stage::eDrawIndirect, {}, all, {}, {});
+          SHADER | TRANSFER, SHADER | TRANSFER | Stage::eDrawIndirect | stage, {}, all, {}, {});
     }
 };
 
 // What other operations need to be executed once.
-inline Operation prepare(Operations operations)
+inline std::shared_ptr<Operation> prepare(const Operations& operations)
 {
-    return { [operations](Commands& commands) {
-        for (const auto& operation : operations) operation->prepare(commands);
-    } };
+    return std::make_shared<Operation>([operations](Commands& commands) {
+        for (const auto& each : operations)
+            if (const auto own = dynamic_cast<Operation*>(each.get())) own->prepare(commands);
+    });
 }
 
 // Submissions to a device's queue, in order. They are numbered from 1. One thread at a time submits;
@@ -224,10 +250,10 @@ class Queue
     // Nanoseconds that the destructor waits. What then still runs is kept for ever, with its device.
     std::uint64_t patience = 10'000'000'000;
 
-    Queue(std::shared_ptr<Device> owner, std::size_t limit) : owner_(owner), limit_(limit)
+    Queue(const Device& owner, std::size_t limit) : owner_(owner), limit_(limit)
     {
         spare_.push_back(std::make_shared<Commands>(owner));
-        fences_.push_back(owned(owner->device->createFence({}), owner->device));
+        fences_.push_back(owned(owner.device->createFence({}), owner.device));
     }
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
@@ -245,7 +271,7 @@ class Queue
         check(vk::Result::eSuccess, "");
         while (!running_.empty()) {
             const auto status = static_cast<vk::Result>(
-              vkGetFenceStatus(*owner_->device, *running_.front().fence));
+              vkGetFenceStatus(*owner_.device, *running_.front().fence));
             check(status, "vkGetFenceStatus");
             if (status != vk::Result::eSuccess) break;
             retire();
@@ -261,14 +287,14 @@ class Queue
         // Commands that cannot be recorded or submitted are destroyed.
         const auto commands = std::move(spare_.back());
         spare_.pop_back();
-        commands->record(std::move(operations), timed);
+        commands->record(std::move(operations), vk::CommandBufferUsageFlagBits::eOneTimeSubmit, timed);
         return start(commands, true);
     }
     // Submit commands that may be submitted again, also while they run.
-    std::uint64_t submit_again(std::shared_ptr<Commands> commands)
+    std::uint64_t submit(std::shared_ptr<Commands> commands)
     {
         make_room();
-        return start(commands, false);
+        return start(commands->running ? commands->twin() : commands, false);
     }
     // Wait for a submission, and all before it. A signal handler of Python may end the wait by an
     // exception; the work goes on.
@@ -292,7 +318,7 @@ class Queue
     {
         wait(submitted_);
         const auto found = std::exchange(nanoseconds_, 0.0);
-        return owner_->timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
+        return owner_.timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
     }
 
   private:
@@ -304,7 +330,7 @@ class Queue
         Fence fence;
         bool once;
     };
-    std::shared_ptr<Device> owner_;
+    const Device& owner_;
     const std::size_t limit_;
     Process process_;
     std::deque<Running> running_;
@@ -326,7 +352,7 @@ class Queue
     }
     vk::Result await(const vk::Fence& fence, std::uint64_t nanoseconds) const
     {
-        return owner_->device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
+        return owner_.device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
     }
     // Wait until the device can have one more submission.
     void make_room()
@@ -338,8 +364,9 @@ class Queue
     {
         const auto fence = unused_fence();
         const vk::SubmitInfo info(0, nullptr, nullptr, 1, &commands->buffer);
-        check(owner_->queue.submit(1, &info, *fence), "vkQueueSubmit");
+        check(owner_.handle.submit(1, &info, *fence), "vkQueueSubmit");
         commands->confirm();
+        ++commands->running;
         running_.push_back({ commands, fence, once });
         return ++submitted_;
     }
@@ -351,10 +378,10 @@ class Queue
                 const auto found = std::move(each);
                 each = std::move(fences_.back());
                 fences_.pop_back();
-                owner_->device->resetFences(*found);
+                owner_.device->resetFences(*found);
                 return found;
             }
-        return owned(owner_->device->createFence({}), owner_->device);
+        return owned(owner_.device->createFence({}), owner_.device);
     }
     // The first submission is done.
     void retire()
@@ -362,6 +389,7 @@ class Queue
         const auto done = running_.front();
         running_.pop_front();
         fences_.push_back(done.fence);
+        --done.commands->running;
         nanoseconds_ += done.commands->nanoseconds().value_or(0);
         if (!done.once) return;
         done.commands->clear();

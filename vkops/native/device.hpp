@@ -7,20 +7,23 @@ constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
 
-// A Vulkan device that vkops opens itself, and Kompute's manager on it, which makes tensors. Kompute's
-// own algorithms bind whole tensors, and its sequences wait: Pipeline and Queue replace them.
+class Queue;
+
+// A Vulkan device and its queue. Kompute's manager on it makes the tensors of Kompute's own operations.
 class Device
 {
   public:
     std::shared_ptr<Adapter> adapter;
     std::shared_ptr<vk::Device> device;
     std::shared_ptr<kp::Manager> manager;
-    vk::Queue queue;
+    vk::Queue handle;
     std::uint32_t family = 0;
     std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
+    vk::BufferUsageFlags usage;          // of every buffer
     const Features features;
+    std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
     Device(std::shared_ptr<Adapter> adapter_, bool robust)
       : adapter(adapter_), features(*adapter_, robust)
@@ -49,9 +52,14 @@ class Device
         vk::DeviceCreateInfo info({}, queues, {}, extensions);
         info.pNext = features.chain();
         device = owned(physical.createDevice(info), adapter->instance);
-        queue = device->getQueue(family, 0);
+        handle = device->getQueue(family, 0);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
 
+        using Usage = vk::BufferUsageFlagBits;
+        usage = Usage::eTransferSrc | Usage::eTransferDst | Usage::eStorageBuffer |
+                Usage::eUniformBuffer | Usage::eIndirectBuffer | Usage::eUniformTexelBuffer |
+                Usage::eStorageTexelBuffer;
+        if (features.has_addresses()) usage |= Usage::eShaderDeviceAddress;
         if (const auto bits = families[family].timestampValidBits) {
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);

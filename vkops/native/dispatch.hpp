@@ -1,4 +1,4 @@
-// Dispatches of compute shaders on parts of tensors' memory.
+// Dispatches of compute shaders on parts of memory.
 #pragma once
 
 #include "copies.hpp"
@@ -21,7 +21,8 @@ class Pipeline : DeviceObject
     std::vector<DescriptorCounts> counts;
 
     Pipeline(std::shared_ptr<vk::Device> device, const std::string& spirv, const std::string& entry,
-             Bindings bindings_, std::uint32_t push_nbytes, vk::PipelineCreateFlags flags = {})
+             Bindings bindings_, std::uint32_t push_nbytes, const void* next = nullptr,
+             vk::PipelineCreateFlags flags = {})
       : DeviceObject(device), bindings(std::move(bindings_))
     {
         using Type = vk::DescriptorType;
@@ -45,59 +46,65 @@ class Pipeline : DeviceObject
         const auto module = owned(device->createShaderModule(code), device);
         const vk::PipelineShaderStageCreateInfo stage(
           {}, vk::ShaderStageFlagBits::eCompute, *module, entry.c_str());
-        pipeline = keep(device->createComputePipeline({}, { flags, stage, layout }).value);
+        vk::ComputePipelineCreateInfo info(flags, stage, layout);
+        info.pNext = next;
+        pipeline = keep(device->createComputePipeline({}, info).value);
     }
 };
 
-// Memory that a shader is bound to: a part of a tensor's, or bytes of its own, which it only reads.
-struct Part
+// What a shader is bound to: a part of memory, or bytes of its own, which it only reads.
+struct BoundBytes
 {
-    std::shared_ptr<kp::Tensor> tensor;
-    std::shared_ptr<TensorBuffer> buffer;  // for uniform blocks
+    std::shared_ptr<Memory> memory;
     std::uint64_t offset = 0, nbytes = 0;
     std::string bytes;
 };
 
-// The counts of workgroups: three numbers, or the offset of three words in a buffer.
+// The counts of workgroups: three numbers, or the offset of three words in memory.
 struct Groups
 {
+    static constexpr std::uint64_t MANY = 64;
     std::array<std::uint32_t, 3> counts{};
-    std::shared_ptr<TensorBuffer> buffer;
+    std::shared_ptr<Memory> memory;
     std::uint64_t offset = 0;
+
+    bool are_many() const
+    {
+        return memory || std::uint64_t(counts[0]) * counts[1] * counts[2] > MANY;
+    }
 };
 
-inline vk::DescriptorBufferInfo memory_of(const Part& part, Commands& commands)
+inline vk::DescriptorBufferInfo memory_of(const BoundBytes& bound, bool many, Commands& commands)
 {
-    if (part.buffer) return { part.buffer->buffer, part.offset, part.nbytes };
-    if (part.tensor)
-        return { part.tensor->constructDescriptorBufferInfo().buffer, part.offset, part.nbytes };
-    return commands.place(part.bytes);
+    if (bound.memory) return { bound.memory->buffer, bound.offset, bound.nbytes };
+    return commands.place(bound.bytes, many);
 }
 
-// A dispatch of a pipeline; `parts` are in the order of its bindings.
-inline Operation dispatch(std::shared_ptr<Pipeline> pipeline, std::vector<Part> parts,
-                          Groups groups, std::string push)
+// A dispatch of a pipeline; `all` are in the order of its bindings.
+inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
+                                           std::vector<BoundBytes> all, Groups groups,
+                                           std::string push, bool ordered)
 {
     push.resize(push_size(push.size()));
     std::size_t expected = 0;
     for (const auto& set : pipeline->bindings) expected += set.size();
-    if (parts.size() != expected)
-        throw py::value_error("parts: must be one for each binding of the pipeline");
-    return { [=, infos = std::vector<vk::DescriptorBufferInfo>(),
+    if (all.size() != expected)
+        throw py::value_error("bound: must be one for each binding of the pipeline");
+    return std::make_shared<Operation>([=, infos = std::vector<vk::DescriptorBufferInfo>(),
               writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
         const auto& buffer = commands.buffer;
         constexpr auto COMPUTE = vk::PipelineBindPoint::eCompute;
         buffer.bindPipeline(COMPUTE, pipeline->pipeline);
-        auto part = parts.begin();
+        auto bound = all.begin();
         for (std::uint32_t number = 0; number < pipeline->sets.size(); ++number) {
             const auto& bindings = pipeline->bindings[number];
             if (bindings.empty()) continue;
             const auto set = commands.descriptors(pipeline->sets[number], pipeline->counts[number]);
             infos.resize(bindings.size());
             writes.clear();
-            for (std::size_t i = 0; i < bindings.size(); ++i, ++part) {
+            for (std::size_t i = 0; i < bindings.size(); ++i, ++bound) {
                 const auto [binding, uniform] = bindings[i];
-                infos[i] = memory_of(*part, commands);
+                infos[i] = memory_of(*bound, groups.are_many(), commands);
                 writes.emplace_back(set, binding, 0, 1,
                   uniform ? vk::DescriptorType::eUniformBuffer : vk::DescriptorType::eStorageBuffer,
                   nullptr, &infos[i]);
@@ -108,9 +115,9 @@ inline Operation dispatch(std::shared_ptr<Pipeline> pipeline, std::vector<Part> 
         if (!push.empty())
             buffer.pushConstants(pipeline->layout, vk::ShaderStageFlagBits::eCompute, 0,
                                  std::uint32_t(push.size()), push.data());
-        if (groups.buffer)
-            buffer.dispatchIndirect(groups.buffer->buffer, groups.offset);
+        if (groups.memory)
+            buffer.dispatchIndirect(groups.memory->buffer, groups.offset);
         else
             buffer.dispatch(groups.counts[0], groups.counts[1], groups.counts[2]);
-    } };
+    }, ordered);
 }

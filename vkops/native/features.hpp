@@ -42,6 +42,9 @@
       HAS(vulkanMemoryModel) HAS(vulkanMemoryModelDeviceScope))                                    \
     X(ShaderIntegerDotProductFeatures, "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3,    \
       HAS(shaderIntegerDotProduct))                                                                \
+    X(BufferDeviceAddressFeatures, "VK_KHR_buffer_device_address", VK_API_VERSION_1_2,             \
+      HAS(bufferDeviceAddress))                                                                    \
+    X(PipelineRobustnessFeaturesEXT, "VK_EXT_pipeline_robustness", NEVER, HAS(pipelineRobustness)) \
     X(Robustness2FeaturesEXT, "VK_EXT_robustness2", NEVER, HAS(robustBufferAccess2))
 
 // The features of an adapter that shaders can use, or those that a device is opened with: not the
@@ -64,6 +67,15 @@ class Features
         for (std::size_t i = 0; i < to.size(); ++i) {
             *to[i].second = *from[i].second;
             if (*to[i].second) names_.push_back(to[i].first);
+        }
+        auto& core = chain_.get<vk::PhysicalDeviceFeatures2>().features.robustBufferAccess;
+        auto& second = chain_.get<vk::PhysicalDeviceRobustness2FeaturesEXT>().robustBufferAccess2;
+        if (chain_.get<vk::PhysicalDevicePipelineRobustnessFeaturesEXT>().pipelineRobustness) {
+            using Behavior = vk::PipelineRobustnessBufferBehaviorEXT;
+            const auto behavior =
+              second ? Behavior::eRobustBufferAccess2 : Behavior::eRobustBufferAccess;
+            if (core) robust_pipeline_ = { behavior, behavior };
+            core = second = false;
         }
         // Capabilities of shaders that have no feature of their own in Vulkan.
         for (const auto& [extension, version] : EXTENSIONS) {
@@ -93,6 +105,16 @@ class Features
     const std::vector<const char*>& extensions() const { return extensions_; }
     // What vk::DeviceCreateInfo points to.
     const void* chain() const { return &chain_.get<vk::PhysicalDeviceFeatures2>(); }
+    // What vk::ComputePipelineCreateInfo points to, for a pipeline whose accesses out of bounds the
+    // device discards; null if all pipelines are such, or none.
+    const void* robust_pipeline() const
+    {
+        return robust_pipeline_ ? &*robust_pipeline_ : nullptr;
+    }
+    bool has_addresses() const
+    {
+        return chain_.get<vk::PhysicalDeviceBufferDeviceAddressFeatures>().bufferDeviceAddress;
+    }
 
   private:
 #define LINK(structure, ...) , vk::PhysicalDevice##structure
@@ -108,10 +130,15 @@ class Features
         { "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2 },
     };
     Chain chain_;
+    std::optional<vk::PipelineRobustnessCreateInfoEXT> robust_pipeline_;
     std::vector<const char*> names_, extensions_;
 
     static bool supported(const Adapter& adapter, const char* extension, std::uint32_t version)
     {
+        // RenderDoc's layer opens no device with addresses that it cannot replay.
+        if (std::string(extension) == "VK_KHR_buffer_device_address" &&
+            std::getenv("ENABLE_VULKAN_RENDERDOC_CAPTURE"))
+            return false;
         return adapter.has(extension) || adapter.properties().apiVersion >= version;
     }
 
@@ -119,8 +146,8 @@ class Features
     template <class Structure>
     void keep(const Adapter& adapter, const char* extension, std::uint32_t version)
     {
-        if (adapter.has(extension)) extensions_.push_back(extension);
         if (!supported(adapter, extension, version)) chain_.unlink<Structure>();
+        else if (adapter.has(extension)) extensions_.push_back(extension);
     }
 
     static std::vector<std::pair<const char*, vk::Bool32*>> members(Chain& chain)

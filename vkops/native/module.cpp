@@ -1,7 +1,7 @@
 // The Python module vkops_native: adapters, and operations and submissions beside those of Kompute.
 //
-// It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are, and works
-// on the tensors of Kompute's module.
+// It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are. Its
+// operations are custom operations of Kompute, and its queue executes Kompute's own ones, too.
 
 #include "statistics.hpp"
 
@@ -135,7 +135,8 @@ void define_adapters(py::module_& module)
         "features", [](const Adapter& self) { return py::tuple(py::cast(Features(self).names())); })
       .def_property_readonly("memory_heaps", &memory_heaps)
       .def_property_readonly("memory_types", &memory_types)
-      .def_property_readonly("memory_budget", &memory_budget);
+      .def_property_readonly("memory_budget", &memory_budget)
+      .def("memory_types_for", &Adapter::memory_types);
     py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
       .def(py::init<>(), Release())
       .def("adapters", &Instance::adapters, Release());
@@ -155,42 +156,41 @@ void define_adapters(py::module_& module)
         "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
 }
 
-// (tensor or buffer, offset, bytes), or bytes of the dispatch's own.
-Part part(py::handle given)
+// (memory, offset, bytes), or bytes of the dispatch's own.
+BoundBytes bound_bytes(py::handle given)
 {
-    Part made;
-    if (py::isinstance<py::bytes>(given)) {
+    BoundBytes made;
+    if (py::isinstance<py::bytes>(given))
         made.bytes = given.cast<std::string>();
-        return made;
-    }
-    const auto& [resource, offset, nbytes] =
-      given.cast<std::tuple<py::object, std::uint64_t, std::uint64_t>>();
-    if (py::isinstance<TensorBuffer>(resource))
-        made.buffer = resource.cast<std::shared_ptr<TensorBuffer>>();
     else
-        made.tensor = resource.cast<std::shared_ptr<kp::Tensor>>();
-    made.offset = offset;
-    made.nbytes = nbytes;
+        std::tie(made.memory, made.offset, made.nbytes) =
+          given.cast<std::tuple<std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>>();
     return made;
 }
 
-// Three counts, or (buffer, offset) of the three words that hold them.
+// Three counts, or (memory, offset) of the three words that hold them.
 Groups groups(const py::tuple& given)
 {
     Groups made;
     if (given.size() == 3)
         made.counts = given.cast<std::array<std::uint32_t, 3>>();
     else
-        std::tie(made.buffer, made.offset) =
-          given.cast<std::pair<std::shared_ptr<TensorBuffer>, std::uint64_t>>();
+        std::tie(made.memory, made.offset) =
+          given.cast<std::pair<std::shared_ptr<Memory>, std::uint64_t>>();
     return made;
 }
 
 // The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
-    py::class_<Device, std::shared_ptr<Device>>(module, "Device")
-      .def(py::init<std::shared_ptr<Adapter>, bool>(), "adapter"_a, "robust"_a)
+    using Made = std::shared_ptr<Device>;
+    py::class_<Device, Made>(module, "Device")
+      .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t limit) {
+               const auto made = std::make_shared<Device>(adapter, robust);
+               made->queue = std::make_shared<Queue>(*made, limit);
+               return made;
+           }),
+           "adapter"_a, "robust"_a, "limit"_a)
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("timestamp_period", &Device::timestamp_period)
@@ -198,57 +198,80 @@ void define_operations(py::module_ module)
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property_readonly("max_image_side", [](const Device& self) {
           return self.adapter->properties().limits.maxImageDimension2D;
-      });
-    py::class_<CopiedBuffer, std::shared_ptr<CopiedBuffer>>(module, "CopiedBuffer")
-      .def_readonly("offset", &CopiedBuffer::offset);
-    py::class_<ImportedArray, CopiedBuffer, std::shared_ptr<ImportedArray>>(module, "ImportedArray")
-      .def(py::init<std::shared_ptr<Device>, const py::array&>());
-    py::class_<TensorBuffer, CopiedBuffer, std::shared_ptr<TensorBuffer>>(module, "TensorBuffer")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
-                    std::uint64_t>(),
-           "device"_a, "tensor"_a, "start"_a = 0, "nbytes"_a = 0);
+      })
+      .def_property(
+        "timed", [](const Made& self) { return self->queue->timed; },
+        [](const Made& self, bool timed) { self->queue->timed = timed; })
+      .def_property(
+        "patience", [](const Made& self) { return self->queue->patience; },
+        [](const Made& self, std::uint64_t patience) { self->queue->patience = patience; })
+      .def_property_readonly("submitted", [](const Made& self) { return self->queue->submitted(); })
+      .def_property_readonly("completed", [](const Made& self) { return self->queue->completed(); })
+      .def("submit", [](const Made& self, std::shared_ptr<Commands> commands) {
+          return self->queue->submit(commands);
+      })
+      .def("submit", [](const Made& self, Operations operations) {
+          return self->queue->submit(std::move(operations));
+      })
+      .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
+      .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); });
+    py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")
+      .def(py::init<const Device&, vk::DeviceSize, const std::string&>(), "device"_a, "nbytes"_a,
+           "use"_a)
+      .def(py::init<const Device&, const py::array&>(), "device"_a, "array"_a)
+      .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>(),
+           "device"_a, "memory"_a, "start"_a, "nbytes"_a)
+      .def_readonly("offset", &Memory::offset)
+      .def_readonly("type", &Memory::type)
+      .def_property_readonly("coherent", &Memory::coherent)
+      .def_property_readonly("array", [](const std::shared_ptr<Memory>& self) -> py::object {
+          if (!self->data) return py::none();
+          return py::array_t<std::uint8_t>(
+            self->size, reinterpret_cast<std::uint8_t*>(self->data), py::cast(self));
+      })
+      .def("flush", &Memory::flush)
+      .def("invalidate", &Memory::invalidate);
     py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<kp::Tensor>, std::uint64_t,
-                    std::uint64_t, std::uint32_t, std::uint64_t>(),
-           "device"_a, "tensor"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
-    py::class_<Operation, std::shared_ptr<Operation>>(module, "Operation");
+      .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
+                    std::uint32_t, std::uint64_t>(),
+           "device"_a, "memory"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
+    py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation")
+      .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);
     module.def("OpCopyRegions", &copy_regions);
+    module.def("OpCopyBytes", [](std::shared_ptr<Memory> target, std::uint64_t offset,
+                                 const py::bytes& bytes) {
+        return copy_bytes(target, offset, std::string(bytes));
+    });
     module.def("OpFillRegions", &fill_regions);
     module.def("OpPrepare", &prepare);
     py::class_<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
-      .def(py::init([](std::shared_ptr<Device> device, const py::bytes& spirv, std::string entry,
-                       Bindings bindings, std::uint32_t push_nbytes) {
+      .def(py::init([](const Made& device, const py::bytes& spirv, std::string entry,
+                       Bindings bindings, std::uint32_t push_nbytes, bool robust) {
                const std::string code(spirv);
+               const auto next = robust ? device->features.robust_pipeline() : nullptr;
                py::gil_scoped_release released;
-               return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes);
+               return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes,
+                                                 next);
            }),
-           "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
+           "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a);
     module.def(
       "OpDispatch",
-      [](std::shared_ptr<Pipeline> pipeline, const py::list& given, const py::tuple& counts,
-         const py::bytes& push) {
-          std::vector<Part> parts;
-          for (const auto& each : given) parts.push_back(part(each));
-          return dispatch(pipeline, std::move(parts), groups(counts), std::string(push));
+      [](std::shared_ptr<Pipeline> pipeline, const py::list& bound, const py::tuple& counts,
+         const py::bytes& push, bool ordered) {
+          std::vector<BoundBytes> all;
+          for (const auto& each : bound) all.push_back(bound_bytes(each));
+          return dispatch(pipeline, std::move(all), groups(counts), std::string(push), ordered);
       },
-      "pipeline"_a, "parts"_a, "groups"_a, "push"_a = py::bytes());
+      "pipeline"_a, "bound"_a, "groups"_a, "push"_a = py::bytes(),
+      "ordered"_a = true);
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
-      .def(py::init([](std::shared_ptr<Device> device, Operations operations) {
-          auto made = std::make_shared<Commands>(device);
-          made->record(std::move(operations), false);
-          return made;
-      }));
-    py::class_<Queue>(module, "Queue")
-      .def(py::init<std::shared_ptr<Device>, std::size_t>(), "device"_a, "limit"_a)
-      .def_readwrite("timed", &Queue::timed)
-      .def_readwrite("patience", &Queue::patience)
-      .def_property_readonly("submitted", &Queue::submitted)
-      .def_property_readonly("completed", &Queue::completed)
-      .def("submit", &Queue::submit)
-      .def("submit_again", &Queue::submit_again)
-      .def("wait", &Queue::wait)
-      .def("take_nanoseconds", &Queue::take_nanoseconds);
+      .def(py::init([](const Made& device, Operations operations) {
+               auto made = std::make_shared<Commands>(*device);
+               made->record(std::move(operations), {});
+               return made;
+           }),
+           py::keep_alive<1, 2>());  // they refer to the device
 }
 
 }  // namespace
@@ -264,7 +287,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 7;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 8;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
     // by this function, when a device is opened.

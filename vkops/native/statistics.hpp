@@ -39,7 +39,7 @@ class Compiler
                                   const Bindings& bindings, std::uint32_t push_nbytes) const
     {
         using Flag = vk::PipelineCreateFlagBits;
-        const Pipeline pipeline(device_, spirv, entry, bindings, push_nbytes,
+        const Pipeline pipeline(device_, spirv, entry, bindings, push_nbytes, nullptr,
                                 Flag::eCaptureStatisticsKHR | Flag::eCaptureInternalRepresentationsKHR);
         const VkPipeline handle = pipeline.pipeline;
         const VkPipelineInfoKHR all{ VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, nullptr, handle };

@@ -11,7 +11,7 @@ import numpy as np
 from vkops.errors import BindingError, show
 from vkops.extent import Extent
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
-from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.plan.view import View
 
 _SOME_ADDRESS = 1 << 40
@@ -22,7 +22,7 @@ Binding = Any
 
 
 def resolve(
-    executor: Executor, operator: str, path: str, binding: Binding, *, written: bool
+    device: OpenDevice, operator: str, path: str, binding: Binding, *, written: bool
 ) -> Extent:
     """Return the bytes of a buffer that a binding names.
 
@@ -43,8 +43,8 @@ def resolve(
         if not isinstance(buffer, Resource):
             message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"
             raise BindingError(operator, path, message, "B-02")
-    if not buffer.is_on(executor):
-        message = f"is {buffer!r}, must be on {executor.info.label}; tensor.to(device) copies it"
+    if not buffer.is_on(device):
+        message = f"is {buffer!r}, must be on {device.info.label}; tensor.to(device) copies it"
         raise BindingError(operator, path, message, "B-02")
     if buffer is binding:
         return Extent(buffer, 0, buffer.nbytes)
@@ -95,7 +95,7 @@ class _Layout:
 
 
 def elements(
-    executor: Executor, shader: str, path: str, binding: Binding, *, written: bool
+    device: OpenDevice, shader: str, path: str, binding: Binding, *, written: bool
 ) -> Elements:
     """Return the elements that a binding of a shader names, where they are.
 
@@ -109,7 +109,7 @@ def elements(
     part = binding if type(binding) is tuple and len(binding) == 3 else None
     tensor = binding if part is None else part[0]
     if not hasattr(tensor, "placed"):
-        buffer, start, nbytes = resolve(executor, shader, path, binding, written=False)
+        buffer, start, nbytes = resolve(device, shader, path, binding, written=False)
         found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
     else:
         base, view = tensor.placed()
@@ -118,12 +118,12 @@ def elements(
         if written and tensor.is_read_only:
             raise BindingError(shader, path, "is read-only, must be writable", "B-21")
         if buffer is not None:
-            resolve(executor, shader, path, buffer, written=False)
+            resolve(device, shader, path, buffer, written=False)
         if part is not None and buffer is not None:
             if not view.is_contiguous:
                 message = "is a view that is not contiguous, must be: slice the tensor instead"
                 raise BindingError(shader, path, message, "B-21")
-            _, start, nbytes = resolve(executor, shader, path, (buffer, *part[1:]), written=False)
+            _, start, nbytes = resolve(device, shader, path, (buffer, *part[1:]), written=False)
             if part[2] is None:
                 nbytes = max(0, tensor.nbytes - start)
             if start + nbytes > tensor.nbytes:

@@ -11,9 +11,9 @@ from vkops.dml.binding_rules import bind, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, VkopsError, show
 from vkops.extent import Extent
-from vkops.gpu.memory.heaps import Extents
+from vkops.gpu.memory.pools import Extents
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
-from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.pending import Pending
 from vkops.gpu.run.program import Bound, Program
 from vkops.gpu.run.streaming import Progress
@@ -47,12 +47,12 @@ class BoundOperator(Bound):
     def __init__(
         self,
         operator: CompiledOperator,
-        executor: Executor,
+        device: OpenDevice,
         reads: Sequence[Extent | None],
         writes: Sequence[Extent],
     ) -> None:
         self.operator: CompiledOperator = operator
-        super().__init__(operator.program, executor, reads, writes)
+        super().__init__(operator.program, device, reads, writes)
 
     def _spread_indices(self, number: int, extents: Extents, nbytes: int) -> VkopsError:
         message = f"indices are spread over {len(extents)} buffers of the device, must be in 1"
@@ -102,14 +102,14 @@ class CompiledOperator:
     array([4, 3, 2, 1, 0], dtype=int32)
     """
 
-    def __init__(self, executor: Executor, desc: OperatorDesc | GraphDesc) -> None:
-        executor.check()
+    def __init__(self, device: OpenDevice, desc: OperatorDesc | GraphDesc) -> None:
+        device.check()
         self.name: str = desc.operator
         self.pipeline: Pipeline = desc.pipeline
         self.plan: CopyPlan = self.pipeline.plan
-        self._executor = executor
+        self._device = device
         self.program: Program = Program(self.pipeline, self.name)
-        self.program.encoded(executor)
+        self.program.encoded(device)
         self._inputs, self._outputs = desc.inputs, desc.outputs
         self._owned = {
             number: tensor
@@ -120,7 +120,7 @@ class CompiledOperator:
         numbers = *self.program.pipeline.inputs, *self.program.writes
         self.paths: Mapping[int, str] = dict(zip(numbers, self._paths, strict=True))
         self._in_place = desc.runs_in_place
-        self._constants = [_stored(executor, c) for c in self.pipeline.constants.values()]
+        self._constants = [_stored(device, c) for c in self.pipeline.constants.values()]
         self._persistent: dict[int, Resource] = {}
 
     @property
@@ -154,7 +154,7 @@ class CompiledOperator:
             number: resource.clone(start, nbytes)
             for number, (resource, start, nbytes) in sources.items()
         }
-        with self._executor.exclusive():
+        with self._device.exclusive():
             if self._persistent:
                 raise BindingError(
                     self.name, "", "was initialised already, can be initialised once only", "B-18"
@@ -226,7 +226,7 @@ class CompiledOperator:
             if isinstance(extent.resource, HostBuffer):
                 message = "is in host memory, must be in device memory: the operator reads indices"
                 raise BindingError(self.name, path, message, "B-22")
-        return BoundOperator(self, self._executor, [*read, *self._constants], written)
+        return BoundOperator(self, self._device, [*read, *self._constants], written)
 
     # -- bindings ---------------------------------------------------------------------------------
 
@@ -257,12 +257,12 @@ class CompiledOperator:
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
     ) -> Extent:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
-        buffer, offset, nbytes = resolve(self._executor, self.name, path, binding, written=written)
+        buffer, offset, nbytes = resolve(self._device, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 
-def _stored(executor: Executor, constant: Progression) -> Extent:
+def _stored(device: OpenDevice, constant: Progression) -> Extent:
     """Allocate and fill the memory of a constant of a plan."""
-    buffer = Buffer(executor, constant.nbytes)
+    buffer = Buffer(device, constant.nbytes)
     buffer.fill_with([constant.array()])
     return Extent(buffer, 0, constant.nbytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from vkops.arguments.values import Place, integer
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.gpu.adapters.adapter_limits import Limits, limits
+from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
-from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.queue import RepeatedWork, Work
-from vkops.gpu.run.shader_dispatch import Groups, HostCopy, PackedCopy, Part, ShaderDispatch
+from vkops.gpu.run.encoded_plan import Work
+from vkops.gpu.run.open_device import OpenDevice, RepeatedWork
+from vkops.gpu.run.shader_copies import HostCopy, PackedCopy
+from vkops.gpu.run.shader_dispatch import BoundBytes, Groups, ShaderDispatch
 from vkops.plan.view import View
 from vkops.runtime.bindings import Binding, Elements, elements
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
@@ -33,29 +35,14 @@ Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
 
 
-class ShaderDevice(Protocol):
-    """The members of a device that shaders use."""
-
-    executor: Executor
-
-    def tensor(self, array: Any) -> Any:
-        """Copy an array to the device."""
-        ...
-
-    def empty(self, shape: Any, dtype: Any) -> Any:
-        """Make a tensor."""
-        ...
-
-
 class _Layout(NamedTuple):
     """How bindings of some views are bound; it is the same for all buffers.
 
-    In the order of sets and bindings, ``uniform`` says which are uniform blocks, and ``places`` are
+    In the order of sets and bindings, ``places`` are
     the first byte in the buffer and the number of bytes; None for values. ``written`` and
     ``copied`` are the numbers of those that the shader writes and that are bound as copies.
     """
 
-    uniform: Sequence[bool]
     places: Sequence[tuple[int, int] | None]
     written: Sequence[int]
     copied: Sequence[int]
@@ -70,18 +57,16 @@ class BoundShader:
 
     def __init__(
         self,
-        executor: Executor,
+        device: OpenDevice,
         name: str,
         work: Sequence[Work],
-        reads: Sequence[Buffer],
-        writes: Sequence[Buffer],
+        reads: Sequence[Allocation],
+        writes: Sequence[Allocation],
         on_host: Sequence[HostCopy] = (),
     ) -> None:
-        self._executor = executor
+        self._device = device
         self._name = name
-        self._work = (
-            RepeatedWork(executor.queue, executor, work, reads, writes, name) if work else None
-        )
+        self._work = RepeatedWork(device, work, reads, writes, name) if work else None
         self._on_host = on_host
 
     def dispatch(self) -> None:
@@ -91,7 +76,7 @@ class BoundShader:
             DeviceError: the device is closed, or was lost.
         """
         if self._work is None:  # it was bound for no threads
-            self._executor.check()
+            self._device.check()
             return
         for copy in self._on_host:
             copy.send()
@@ -137,23 +122,21 @@ class CompiledShader:
     array([ 0,  0,  2, 14,  4, 28,  6, 42], dtype=uint32)
     """
 
-    def __init__(self, device: ShaderDevice, shader: Shader) -> None:
-        executor = device.executor
-        executor.check()
+    def __init__(self, device: OpenDevice, shader: Shader) -> None:
+        device.check()
         self.name: str = shader.name
         self.shader: Shader = shader
         self._device = device
-        self._executor = executor
-        self._limits: Limits = limits(executor.info.index)
+        self._limits: Limits = limits(device.info.index)
         self._readonly = {
             place: all(block.readonly for block in blocks)
             for place, blocks in shader.places.items()
         }
         self._layouts: dict[Any, _Layout] = {}
-        check_features(executor, self._limits, shader)
-        check_limits(executor, self._limits, shader)
-        spirv, pushed = within_bounds(executor, shader), shader.module.push_nbytes
-        make = executor.queue.shader_pipeline
+        check_features(device, self._limits, shader)
+        check_limits(device, self._limits, shader)
+        spirv, pushed = within_bounds(device, shader), shader.module.push_nbytes
+        make = device.vulkan.shader_pipeline
         # That of the native module, for a ``ShaderDispatch``.
         self.pipeline: Any = make(spirv, shader.bindings, shader.entry_point, pushed)
 
@@ -213,7 +196,7 @@ class CompiledShader:
             }
             self._bind(blocks, {**bound, **made}, counts, pushed).dispatch()
         else:
-            self._executor.check()
+            self._device.check()
         results = tuple(made.values())
         return None if out is None else results[0] if len(results) == 1 else results
 
@@ -262,7 +245,7 @@ class CompiledShader:
             groups = 1
         counts = self._counts(groups, threads)
         if counts is None:
-            return BoundShader(self._executor, self.name, (), (), ())
+            return BoundShader(self._device, self.name, (), (), ())
         return self._bind(self.shader.named(bound), bound, counts, push_constants)
 
     def _bind(
@@ -273,7 +256,6 @@ class CompiledShader:
         push_constants: Any,
     ) -> BoundShader:
         """Check all bindings, and bind them."""
-        executor = self._executor
         memory = [self._memory(point, block, bound[point]) for point, block in blocks.items()]
         views = (*blocks, *map(_kind, memory))
         layout = self._layouts.get(views)
@@ -283,15 +265,15 @@ class CompiledShader:
             layout = self._layouts[views] = self._layout(blocks, memory)
         push = self.shader.pack(push_constants)
         copies = self._copies([*blocks], memory, layout) if layout.copied else {}
-        parts: list[Part] = []
+        native: list[BoundBytes] = []
         for number, (own, place) in enumerate(zip(memory, layout.places, strict=True)):
             if isinstance(own, bytes) or place is None:
-                parts.append(own)  # type: ignore[arg-type]
+                native.append(own)  # type: ignore[arg-type]
             elif number in copies:
-                parts.append(copies[number].extent)
+                native.append(copies[number].extent)
             else:
                 assert isinstance(own.buffer, Buffer)
-                parts.append(own.buffer.extents[0].part(*place))
+                native.append(own.buffer.extents[0].part(*place))
         on_host: list[HostCopy] = []
         before: list[Work] = []
         after: list[Work] = []
@@ -304,16 +286,16 @@ class CompiledShader:
                 before += copy.before
                 after += copy.after if is_written else ()
         buffers = [own.buffer if type(own) is Elements else None for own in memory]
-        reads = [buffer for buffer in buffers if isinstance(buffer, Buffer)]
-        writes = [each for n in layout.written if isinstance(each := buffers[n], Buffer)]
-        writes += [copy.buffer for copy in dict.fromkeys(copies.values())]
+        reads = [buffer.allocation for buffer in buffers if isinstance(buffer, Buffer)]
+        writes = [each.allocation for n in layout.written if isinstance(each := buffers[n], Buffer)]
+        writes += [copy.buffer.allocation for copy in dict.fromkeys(copies.values())]
         if isinstance(counts, Elements):
             assert isinstance(counts.buffer, Buffer)
-            reads.append(counts.buffer)
+            reads.append(counts.buffer.allocation)
             counts = counts.buffer.extents[0].part(counts.view.offset, _GROUPS_NBYTES)
-        dispatch = ShaderDispatch(self.pipeline, parts, layout.uniform, counts, push)
+        dispatch = ShaderDispatch(self.pipeline, native, counts, push)
         work = [*before, dispatch, *after]
-        return BoundShader(executor, self.name, work, reads, writes, on_host)
+        return BoundShader(self._device, self.name, work, reads, writes, on_host)
 
     def _layout(self, blocks: Mapping[str, Block], memory: Sequence[Elements | bytes]) -> _Layout:
         """Check types and sizes, and decide what is bound where it is."""
@@ -336,9 +318,8 @@ class CompiledShader:
             where_it_is = own.view.is_contiguous and start % alignment == 0
             if isinstance(own.buffer, HostBuffer) or not where_it_is or len(own.buffer.extents) > 1:
                 copied.append(number)
-        uniform = [block.kind == "uniform" for block in chosen]
         written = [n for n, block in enumerate(chosen) if not block.readonly]
-        return _Layout(uniform, places, written, copied)
+        return _Layout(places, written, copied)
 
     def _copies(
         self, names: Sequence[str], memory: Sequence[Any], layout: _Layout
@@ -366,9 +347,9 @@ class CompiledShader:
             if own in made or place is None:
                 continue
             if isinstance(own.buffer, HostBuffer):
-                made[own] = HostCopy(self._executor, own.buffer, *place)
+                made[own] = HostCopy(self._device, own.buffer, *place)
             else:
-                made[own] = PackedCopy(self._executor, own.buffer, own.view, own.itemsize)
+                made[own] = PackedCopy(self._device, own.buffer, own.view, own.itemsize)
         return {n: made[memory[n]] for n in used if memory[n] in made}
 
     # -- arguments --------------------------------------------------------------------------------
@@ -465,7 +446,7 @@ class CompiledShader:
         return counts
 
     def _indirect(self, target: Any, offset: int) -> Elements:
-        found = elements(self._executor, self.name, "groups", target, written=False)
+        found = elements(self._device, self.name, "groups", target, written=False)
         buffer, view, itemsize, dtype = found
         start = view.offset * itemsize + offset
         wrong = dtype is not None and (dtype.kind not in "iu" or itemsize != 4)
@@ -486,7 +467,7 @@ class CompiledShader:
         if block.kind == "uniform" and not _is_memory(binding):
             return self.shader.pack_uniform(block, binding)
         written = not self._readonly[block.place]
-        return elements(self._executor, self.name, point, binding, written=written)
+        return elements(self._device, self.name, point, binding, written=written)
 
     def _check_elements(self, point: str, alike: Sequence[Block], own: Elements) -> None:
         """Check elements that are bound to the blocks of one binding."""
@@ -496,7 +477,7 @@ class CompiledShader:
             if dtypes[0] is not None and own.itemsize == dtypes[0].itemsize:
                 message += ", tensor.view() reads the same bytes"
             raise BindingError(self.name, point, message, "SH-11")
-        kind, most = alike[0].kind, self._executor.memory.max_range
+        kind, most = alike[0].kind, self._device.pool.max_range
         if kind == "uniform":
             most = self._limits.max_uniform_buffer_range
         if own.nbytes > most:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -23,12 +22,11 @@ from vkops.dml.features import (
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
 from vkops.gpu.adapters import adapter
-from vkops.gpu.adapters.adapter import DeviceInfo
-from vkops.gpu.memory.heaps import MemoryReport
 from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.open_queues import open_queue
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.open_devices import open_vulkan_device
 from vkops.gpu.run.pending import Pending
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.runtime.compiled_shader import CompiledShader
@@ -51,7 +49,7 @@ __all__ = [
 ]
 
 
-class OperatorDevice(ABC):
+class OperatorDevice(OpenDevice):
     """Base of ``vkops.Device`` without tensors: it compiles operators, graphs and shaders."""
 
     def __init__(
@@ -68,22 +66,13 @@ class OperatorDevice(ABC):
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
-        self.executor: Executor = _open(adapter, expect, debug=debug, staged=staged)
-
-    @property
-    def info(self) -> DeviceInfo:
-        """The adapter's description."""
-        return self.executor.info
+        vulkan = _open(adapter, expect, debug=debug, staged=staged)
+        super().__init__(vulkan, staged=staged)
 
     @property
     def name(self) -> str:
         """The adapter's name."""
         return self.info.name
-
-    @property
-    def features(self) -> frozenset[str]:
-        """The optional features of Vulkan that shaders can use, such as ``"shaderFloat64"``."""
-        return self.executor.features
 
     def __repr__(self) -> str:
         return f"<vkops.Device {self.info.label} at feature level {self.feature_level}>"
@@ -100,8 +89,8 @@ class OperatorDevice(ABC):
         if not isinstance(other, OperatorDevice):
             raise Place("", "other", "B-02").wrong_kind(other, "a Device")
         for device in (self, other):
-            device.executor.check()
-        return self.executor.queue is other.executor.queue
+            device.check()
+        return self.vulkan is other.vulkan
 
     def measure_dispatches(self) -> Callable[[], float | None]:
         """Have the device measure operators, shaders and recorded programs from now on.
@@ -117,9 +106,9 @@ class OperatorDevice(ABC):
         Raises:
             DeviceError: the device is closed.
         """
-        self.executor.check()
-        self.executor.queue.measure(True)
-        return self.executor.queue.take_time
+        self.check()
+        self.vulkan.measure(True)
+        return self.vulkan.take_time
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -170,7 +159,7 @@ class OperatorDevice(ABC):
         if not isinstance(operator, Operator) or operator.device is not self:
             raise Place("", "operator", "T-18").wrong_kind(operator, f"an operator of {self!r}")
         member(ExecutionFlags, flags, Place(operator.desc.operator, "flags", "DEV-10"))
-        return CompiledOperator(self.executor, operator.desc)
+        return CompiledOperator(self, operator.desc)
 
     def compile_graph(
         self,
@@ -214,7 +203,7 @@ class OperatorDevice(ABC):
             raise place.wrong_kind(graph, "a Graph, a GraphDesc, or a list of expressions")
         member(ExecutionFlags, flags, Place(desc.operator, "flags", "DEV-10"))
         desc.validate(self.feature_level, self.alternative_levels)
-        return CompiledOperator(self.executor, desc)
+        return CompiledOperator(self, desc)
 
     def compile_shader(
         self,
@@ -270,14 +259,6 @@ class OperatorDevice(ABC):
             raise InvalidDescError(source.name, "source", message, "SH-10")
         return CompiledShader(self, source)
 
-    @abstractmethod
-    def tensor(self, array: Any) -> Any:
-        """Copy an array to the device; see ``vkops.Device``."""
-
-    @abstractmethod
-    def empty(self, shape: int | Sequence[int], dtype: Any = None) -> Any:
-        """Make a tensor whose elements are undefined; see ``vkops.Device``."""
-
     # -- memory -----------------------------------------------------------------------------------
 
     def buffer(self, nbytes: int) -> Buffer:
@@ -287,7 +268,7 @@ class OperatorDevice(ABC):
             InvalidDescError: not an integer of at least 1 (T-04).
             OutOfDeviceMemoryError: it does not fit; nothing was allocated.
         """
-        return Buffer(self.executor, _nbytes(nbytes))
+        return Buffer(self, _nbytes(nbytes))
 
     def host_buffer(self, nbytes: int) -> HostBuffer:
         """Allocate host memory, to be bound where a buffer does not fit.
@@ -297,18 +278,6 @@ class OperatorDevice(ABC):
         """
         return HostBuffer(_nbytes(nbytes))
 
-    def memory_report(self) -> MemoryReport:
-        """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        with self.executor.exclusive():
-            return self.executor.memory.report()
-
-    def close(self) -> None:
-        """Close the device; memory that is still referred to stays allocated.
-
-        Running anything on a closed device raises a DeviceError.
-        """
-        self.executor.close()
-
     def __enter__(self) -> Self:
         return self
 
@@ -316,10 +285,12 @@ class OperatorDevice(ABC):
         self.close()
 
 
-def _open(which: str | int | None, expect: str | None, *, debug: bool, staged: bool) -> Executor:
+def _open(
+    which: str | int | None, expect: str | None, *, debug: bool, staged: bool
+) -> VulkanDevice:
     adapter.check_arguments(which, expect, debug=debug, staged=staged)
     with adapter.validation() if debug else nullcontext():
-        return Executor(open_queue(adapter.choose(which, expect)), staged=staged)
+        return open_vulkan_device(adapter.choose(which, expect))
 
 
 @dataclass(frozen=True, slots=True)

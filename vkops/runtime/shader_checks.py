@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vkops.errors import InvalidDescError
 from vkops.gpu.adapters.adapter_limits import Limits
-from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.shaders.limited_indices import with_limited_indices
 from vkops.shaders.shader import Shader
 
@@ -14,26 +14,26 @@ _SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
 """The newest version of SPIR-V for each version of Vulkan."""
 
 
-def check_features(executor: Executor, limit: Limits, shader: Shader) -> None:
+def check_features(device: OpenDevice, limit: Limits, shader: Shader) -> None:
     """Refuse a shader that uses what the device does not have (SH-02)."""
-    missing = [name for name in shader.needs if name not in executor.features]
+    missing = [name for name in shader.needs if name not in device.features]
     missing += [
         f"subgroup operations {name}"
         for name in shader.subgroup_operations
         if name not in limit.subgroup_operations
     ]
-    major, minor = map(int, executor.info.api_version.split(".")[:2])
+    major, minor = map(int, device.info.api_version.split(".")[:2])
     newest = _SPIRV.get((major, minor), max(_SPIRV.values()))
-    if "VK_KHR_spirv_1_4" in executor.features:
+    if "VK_KHR_spirv_1_4" in device.features:
         newest = max(newest, (1, 4))
     if shader.spirv_version > newest:
         missing.append("SPIR-V {}.{}".format(*shader.spirv_version))
     if missing:
-        message = f"needs {', '.join(missing)}, which {executor.info.label} does not have"
+        message = f"needs {', '.join(missing)}, which {device.info.label} does not have"
         raise InvalidDescError(shader.name, "", message, "SH-02")
 
 
-def check_limits(executor: Executor, limit: Limits, shader: Shader) -> None:
+def check_limits(device: OpenDevice, limit: Limits, shader: Shader) -> None:
     """Refuse a shader that takes more than the device has (SH-08)."""
     module = shader.module
     x, y, z = module.local_size
@@ -50,18 +50,18 @@ def check_limits(executor: Executor, limit: Limits, shader: Shader) -> None:
     ]
     for field, got, allowed in used:
         if got > allowed:
-            message = f"got {got}, must be {allowed} at most on {executor.info.label}"
+            message = f"got {got}, must be {allowed} at most on {device.info.label}"
             raise InvalidDescError(shader.name, field, message, "SH-08")
 
 
-def within_bounds(executor: Executor, shader: Shader) -> bytes:
+def within_bounds(device: OpenDevice, shader: Shader) -> bytes:
     """Return the SPIR-V with indices that cannot reach what is next to an array or a buffer.
 
     Those are this process's own data where the driver runs on the CPU. The validation layer must
     see the shader as it was written.
     """
-    if executor.info.type != "CPU" or executor.queue.validated:
+    if device.info.type != "CPU" or device.vulkan.validated:
         return shader.spirv
-    if "robustBufferAccess2" in executor.queue.kompute.features:
+    if "robustBufferAccess2" in device.features:
         return with_limited_indices(shader.spirv)
     return shader.with_limited_indices()

@@ -17,11 +17,11 @@ import numpy.typing as npt
 from vkops.arguments.values import refuse
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
-from vkops.gpu.run import executor
+from vkops.gpu.run import open_device
 from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.program import Bound, Memory, Program
-from vkops.gpu.run.queue import Queue
+from vkops.gpu.run.program import Bound, Program, TensorMemory
 from vkops.gpu.run.streaming import Progress
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
 from vkops.tensors.array_plan import ArrayPlan, packing
@@ -75,10 +75,10 @@ class DeviceArray:
         self._describe(device, shape, dtype)
         if self._size:
             if on_host is None:
-                on_host = not device.executor.fits(self._nbytes)
+                on_host = not device.fits(self._nbytes)
             size = -(-self._nbytes // 4) * 4  # see ``words``
             try:
-                self._buffer = HostBuffer(size) if on_host else Buffer(device.executor, size)
+                self._buffer = HostBuffer(size) if on_host else Buffer(device, size)
             except OutOfDeviceMemoryError as error:
                 message = f"a tensor of shape {shape} and dtype {dtype}: {error}"
                 raise OutOfDeviceMemoryError(message) from error
@@ -187,12 +187,12 @@ class DeviceArray:
     def _unshown(self) -> Buffer | HostBuffer | None:
         """Move the elements to other memory if arrays show where they are; return the memory."""
         while (buffer := self._buffer) is not None:
-            with self.device.executor.queue.lock:  # which ``_snapshot`` holds
+            with self.device.vulkan.lock:  # which ``_snapshot`` holds
                 shown = [view() for view in buffer.shown]  # they exist until the move has ended
             if not shown:
                 break
             moved = buffer.clone(0, buffer.nbytes)
-            with self.device.executor.queue.lock:
+            with self.device.vulkan.lock:
                 if self._buffer is buffer:  # else another thread was faster
                     self._buffer = moved
         return buffer
@@ -212,7 +212,7 @@ class DeviceArray:
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            with self.device.executor.exclusive():
+            with self.device.exclusive():
                 if self._lazy is not None:  # else another thread was faster
                     self._buffer = buffer
                     self._lazy = None
@@ -287,7 +287,7 @@ class DeviceArray:
         buffer = self._buffer
         if buffer is None:
             return None
-        with self.device.executor.queue.lock:
+        with self.device.vulkan.lock:
             view = buffer.memory_view(0, buffer.nbytes)
             if view is None:
                 return None
@@ -325,10 +325,10 @@ def run_program(
 
     ``made`` has the shape and the data type of each result, and the tensor to write to.
     """
-    read = [*filter(_is_some, map(_memory, inputs, repeat(device.executor.queue)))]
-    on_host = nbytes > executor.MAX_UNCHECKED_BYTES and not (
+    read = [*filter(_is_some, map(_memory, inputs, repeat(device.vulkan)))]
+    on_host = nbytes > open_device.MAX_UNCHECKED_BYTES and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
-        or device.executor.fits(nbytes)
+        or device.fits(nbytes)
     )
     results = [
         kind(device, shape, dtype, on_host=on_host) if target is None else target
@@ -336,14 +336,16 @@ def run_program(
     ]
     written: list[Any] = [*filter(_is_some, map(_memory, results, repeat(None)))]
     if written:
-        Bound(program, device.executor, read, written).run(progress)
+        Bound(program, device, read, written).run(progress)
     return results
 
 
 _is_some = partial(is_not, None)
 
 
-def _memory(source: DeviceArray | npt.NDArray[Any], reader: Queue | None) -> Memory | None:
+def _memory(
+    source: DeviceArray | npt.NDArray[Any], reader: VulkanDevice | None
+) -> TensorMemory | None:
     """The memory of a source's elements, if it has some, to be written or to be read once.
 
     ``reader`` is the queue that reads it: a recorded program keeps the address.

@@ -67,7 +67,7 @@ class planned(memoized):  # noqa: N801  # a decorator
         dtype = memory[0].dtype
         key = (dtype.itemsize, *arguments, *views)
         plan = self[key]
-        if are_sent and plan.is_concatenation and home.executor.fits(plan.nbytes):
+        if are_sent and plan.is_concatenation and home.fits(plan.nbytes):
             return [Tensor.from_arrays(home, memory, plan.shapes[0])]  # what is sent is the result
         return Tensor.make(plan, home, memory, [dtype] * len(plan.shapes), progress)
 

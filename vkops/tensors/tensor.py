@@ -878,8 +878,8 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed.
         """
-        self.executor.check()
-        return RecordedProgram(self.executor)
+        self.check()
+        return RecordedProgram(self)
 
     def synchronize(self) -> None:
         """Wait for all that was submitted to the adapter.
@@ -887,7 +887,7 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self.executor.settle()
+        self.settle()
 
 
 DeviceLike: TypeAlias = Device | str | int | None
@@ -917,7 +917,7 @@ def as_device(name: str, device: Any) -> Device:
 def _opened(index: int | None) -> Device:
     """The device of an adapter: opened once, and again when it was closed or lost."""
     device = _device_of(index)
-    if device.executor.closed:
+    if device.closed:
         _device_of.cache_clear()
         device = _device_of(index)
     return device

@@ -46,7 +46,7 @@ class Target(target.Target):
             self.dead = other.compile_operator(other.create_operator(SPLIT))
         released = self.device.tensor(np.arange(8))
         released.release()
-        self.others = [*closed, released, self.tensors[2][::2], self.device, self.device.executor]
+        self.others = [*closed, released, self.tensors[2][::2], self.device, self.device.vulkan]
         self.content = [Random(i).randbytes(memory.nbytes) for i, memory in enumerate(self.memory)]
         random = Random(0)
         self.descs = [SPLIT, *(operator_table.random_case(random).desc for _ in range(CASES))]

@@ -24,7 +24,7 @@ _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
 _VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
-_HOST_VISIBLE = frozenset(("HOST_VISIBLE", "HOST_COHERENT"))
+_UNIFIED = ("INTEGRATED_GPU", "CPU")
 
 LAYERS = "VK_INSTANCE_LAYERS"
 """Environment variable of the Vulkan loader: the layers of the instances that are made."""
@@ -197,7 +197,7 @@ def _refuse(field: str, value: object, allowed: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHeap:
-    """The Vulkan memory heap of one kind of Kompute tensors."""
+    """A memory heap of Vulkan, and its size in bytes."""
 
     index: int
     size: int
@@ -222,17 +222,11 @@ def prefers_int64(info: DeviceInfo) -> bool:
     return info.type == "CPU" and mesa is not None and int(mesa[1]) >= 25
 
 
-def tensor_heap(index: int, *, host: bool) -> MemoryHeap:
-    """Return the heap that Kompute takes host-visible or device-local tensors from.
-
-    It takes the first memory type with the properties it needs.
-    """
+def memory_heap(index: int, use: str) -> MemoryHeap:
+    """Return the heap of the type of memory that an adapter prefers for a use; see ``Memory``."""
     found = native_adapters()[index]
-    wanted = _HOST_VISIBLE if host else {"DEVICE_LOCAL"}
-    for heap, properties in found.memory_types:
-        if wanted <= {*properties}:
-            return MemoryHeap(heap, found.memory_heaps[heap][0])
-    raise DeviceError(f"adapter {index} has no memory that Kompute can use")
+    heap = found.memory_types[found.memory_types_for(use)[0]][0]
+    return MemoryHeap(heap, found.memory_heaps[heap][0])
 
 
 def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
@@ -356,7 +350,8 @@ def _info(index: int, found: Any) -> DeviceInfo:
     limits = found.limits
     dedicated = sum(size for size, device_local in found.memory_heaps if device_local)
     kinds = [{*properties} for _, properties in found.memory_types]
-    visible = [properties for properties in kinds if properties >= _HOST_VISIBLE]
+    seen = [properties for properties in kinds if "HOST_VISIBLE" in properties]
+    local = ["DEVICE_LOCAL" in properties for properties in seen]
     limits_wanted = os.environ.get(LIMITS) or "adapter"
     if limits_wanted not in ("adapter", "minimum"):
         raise DeviceError(f"{LIMITS}: got {show(limits_wanted)}, must be adapter or minimum")
@@ -371,7 +366,7 @@ def _info(index: int, found: Any) -> DeviceInfo:
         device_id=found.device_id,
         dedicated_memory=dedicated,
         shared_memory=sum(size for size, _ in found.memory_heaps) - dedicated,
-        unified_memory=bool(visible) and "DEVICE_LOCAL" in visible[0],
+        unified_memory=all(local) or (any(local) and _TYPES[found.type] in _UNIFIED),
         max_buffer=min(
             limits["max_storage_buffer_range"],
             limits["max_memory_allocation_size"] - ALLOCATION_SLACK,

@@ -2,6 +2,7 @@
 
 from vkops.gpu.copies.encoded import Copy, EncodedCopies, ImageCopy, RegionCopy, choose
 from vkops.gpu.copies.imported import import_array
+from vkops.gpu.copies.rectangles import ImageLimits
 from vkops.gpu.copies.rule import SHADERS, CopyRule, rule_for
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "CopyRule",
     "EncodedCopies",
     "ImageCopy",
+    "ImageLimits",
     "RegionCopy",
     "choose",
     "import_array",

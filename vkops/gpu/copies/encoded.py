@@ -11,69 +11,77 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.extent import Extent
-from vkops.gpu.copies.imported import ImportedHeap
+from vkops.gpu.copies.imported import ImportedMemory
 from vkops.gpu.copies.rectangles import MAX_ROWS, Grid, Rectangles, in_order
 from vkops.gpu.copies.rule import COMMAND, CopyRule
 from vkops.gpu.copies.runs import Numbers, filled_word, run_rows
-from vkops.gpu.memory.heaps import Heap
+from vkops.gpu.memory.pools import DeviceMemory
 from vkops.plan.region import CopyPlan, Fill, Region
 
 Rows = npt.NDArray[np.uint64]
 
 
+# ``ordered`` says of each whether it must see what is executed before it. ``operation`` returns the
+# operation of the native module; ``device`` is the VulkanDevice.
+
+
 @dataclass(slots=True, eq=False)
 class RegionCopy:
-    """Regions of one heap that are copied to another one: source offset, target offset, bytes."""
+    """Regions of memory that are copied to other memory: source offset, target offset, bytes."""
 
-    source: Heap
-    target: Heap
+    source: DeviceMemory
+    target: DeviceMemory
     regions: Rows
+    ordered: bool = True
 
     command = "vkCmdCopyBuffer"
 
-    def operation(self, queue: Any) -> Any:
+    def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
-        return queue.native.OpCopyRegions(self.source.buffer, self.target.buffer, self.regions)
+        copy = device.module.OpCopyRegions
+        return copy(self.source.native, self.target.native, self.regions, self.ordered)
 
 
 @dataclass(slots=True, eq=False)
 class Filling:
-    """Regions of a heap that are filled with a word: 0, offset, bytes."""
+    """Regions of memory that are filled with a word: 0, offset, bytes."""
 
-    target: Heap
+    target: DeviceMemory
     word: int
     regions: Rows
+    ordered: bool = True
 
     command = "vkCmdFillBuffer"
 
-    def operation(self, queue: Any) -> Any:
+    def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
-        return queue.native.OpFillRegions(self.target.buffer, self.word, self.regions)
+        fill = device.module.OpFillRegions
+        return fill(self.target.native, self.word, self.regions, self.ordered)
 
 
 @dataclass(slots=True, eq=False)
 class ImageCopy:
-    """Rectangles that are copied between a linear image and a heap; see ``Rectangles``.
+    """Rectangles that are copied between a linear image and memory; see ``Rectangles``.
 
-    The image lies over the heap ``under``.
+    The image lies over the memory ``under``.
     """
 
     image: Any
-    under: Heap
-    buffer: Heap
+    under: DeviceMemory
+    buffer: DeviceMemory
     over_target: bool
     regions: Rows
+    ordered: bool = True
 
     @property
     def command(self) -> str:
         """The Vulkan command."""
         return "vkCmdCopyBufferToImage" if self.over_target else "vkCmdCopyImageToBuffer"
 
-    def operation(self, queue: Any) -> Any:
+    def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
-        return queue.native.OpCopyRectangles(
-            self.image, self.buffer.buffer, self.over_target, self.regions
-        )
+        copy = device.module.OpCopyRectangles
+        return copy(self.image, self.buffer.native, self.over_target, self.regions, self.ordered)
 
 
 Copy = RegionCopy | ImageCopy | Filling
@@ -152,14 +160,9 @@ class EncodedCopies:
     def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
         """Return the copies between these allocations, or None if they are not possible.
 
-        They are not if a tensor is read and written, or if the driver allows
-        no buffer or image for copies over its memory. Shaders must then execute the whole plan, and
-        imported arrays must be uploaded for them.
+        They are not if a tensor is read and written, or if the driver allows no image over its
+        memory. Shaders must then execute the whole plan, and imported arrays must be uploaded.
         """
-        both: list[Extent] = [*inputs, *outputs]
-        heaps = {extent.resource for extent in both}
-        if any(heap.buffer is None for heap in heaps):
-            return None
         places = {extent[:2] for extent in outputs}
         if any(extent[:2] in places for extent in inputs):
             return None
@@ -179,7 +182,7 @@ class EncodedCopies:
         rows = self._rows.copy()
         rows[:, 0] += np.array([*_offsets(inputs), *(0 for _ in words)], np.int64)[self._sources]
         rows[:, 1] += _offsets(outputs)[self._targets]
-        sources: list[Heap | int] = [*(extent.resource for extent in inputs), *words]
+        sources: list[DeviceMemory | int] = [*(extent.resource for extent in inputs), *words]
         for target, written in _groups([extent.resource for extent in outputs], self._targets):
             for source, read in _groups(sources, self._sources[written] % len(sources)):
                 regions = rows[written][read].view(np.uint64)
@@ -206,20 +209,20 @@ class _Image:
         """Return the copies, or None if the image cannot have the tensor's memory."""
         over_target, base, pitch, _ = self.grid
         over, others = (outputs, inputs) if over_target else (inputs, outputs)
-        heap, start, _ = over[self.under]
+        memory, start, _ = over[self.under]
         height = int(np.max(self.copies[:, 1] + self.copies[:, 3]))
         copies: list[Copy] = []
         for buffer, chosen in _groups([extent.resource for extent in others], self.buffers):
             offsets = _offsets(others)[self.buffers[chosen]]
-            imported = buffer.buffer.offset if isinstance(buffer, ImportedHeap) else 0
+            imported = buffer.native.offset if isinstance(buffer, ImportedMemory) else 0
             unit = gcd(self.unit, imported, *set(offsets.tolist()))
-            image = heap.image(start + base, pitch, height, unit)
+            image = memory.device.image(memory, start + base, pitch, height, unit)
             if image is None:
                 return None
             rows = self.copies[chosen].copy()
             rows[:, 4] += offsets
             regions = rows.view(np.uint64)
-            copies.append(ImageCopy(image, heap, buffer, over_target, regions))
+            copies.append(ImageCopy(image, memory, buffer, over_target, regions))
         return copies
 
 

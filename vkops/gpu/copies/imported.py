@@ -8,25 +8,24 @@ from typing import Any
 import numpy.typing as npt
 
 from vkops.extent import Extent
-from vkops.gpu.adapters.kompute import Kompute
 
 MIN_IMPORTED_BYTES = 32 << 10
 """Bytes of the smallest arrays that are imported: smaller ones are uploaded faster."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImportedHeap:
-    """The memory of an array, which copies read through ``buffer``; shaders cannot read it."""
+class ImportedMemory:
+    """The memory of an array, which copies read; ``native`` is that of the native module."""
 
-    buffer: Any
+    native: Any
 
 
-def import_array(kompute: Kompute, array: npt.NDArray[Any]) -> Extent | None:
-    """Return the memory of an array for ``EncodedCopies.bind``; None if it must be uploaded.
+def import_array(device: Any, array: npt.NDArray[Any]) -> Extent | None:
+    """Return an array's memory for ``EncodedCopies.bind``; None if it must be uploaded.
 
     The array must not change until the copies have ended.
     """
     if array.nbytes < MIN_IMPORTED_BYTES or not array.flags.c_contiguous:
         return None
-    buffer: Any = kompute.import_array(array)
-    return None if buffer is None else Extent(ImportedHeap(buffer), 0, array.nbytes)
+    native: Any = device.import_array(array)
+    return None if native is None else Extent(ImportedMemory(native), 0, array.nbytes)

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops.gpu.adapters.kompute import ImageLimits
 from vkops.gpu.copies.runs import Numbers, find_runs, run_starts
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import Region
@@ -32,6 +31,13 @@ MIN_ROWS = 4
 
 MAX_RECTANGLES = 1 << 16
 """Rectangles of a region; one that has more is copied otherwise."""
+
+
+class ImageLimits(NamedTuple):
+    """The bytes that the rows of linear images are multiples of, and the texels along a side."""
+
+    alignment: int
+    side: int
 
 
 class Grid(NamedTuple):

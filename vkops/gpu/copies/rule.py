@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import adapter
-from vkops.gpu.adapters.kompute import ImageLimits
-from vkops.gpu.copies.rectangles import Rectangles, rectangles
+from vkops.gpu.copies.rectangles import ImageLimits, Rectangles, rectangles
 from vkops.gpu.copies.runs import find_runs
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import CopyPlan, Region

@@ -43,6 +43,11 @@ class Kernel:
     workgroup: int = WORKGROUP_SIZE
 
     @property
+    def scatters(self) -> bool:
+        """Whether it writes where indices say."""
+        return self.name.startswith("scatter")
+
+    @property
     def step_bytes(self) -> int:
         """Bytes that a step copies."""
         return self.block or self.granule or self.unit

@@ -58,8 +58,13 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
         piece = memory[start : start + _TAKEN_AT_ONCE]
         if start:  # other processes may have taken some meanwhile
             _check(piece.size, nbytes)
-        piece[::_MIN_PAGE] = 0
+        touch(piece)
     return memory
+
+
+def touch(memory: npt.NDArray[np.uint8]) -> None:
+    """Write to each page of memory, so that the system provides it now."""
+    memory[::_MIN_PAGE] = 0
 
 
 def check(nbytes: int) -> None:

@@ -20,9 +20,10 @@ from vkops.errors import (
 )
 from vkops.extent import slice_extents
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.heaps import Allocation, Extents, visible
-from vkops.gpu.run.executor import MAX_UNCHECKED_BYTES, Executor
-from vkops.gpu.run.open_queues import with_reclaim
+from vkops.gpu.memory.pools import Allocation, Extents, flush, visible
+from vkops.gpu.run import transfers
+from vkops.gpu.run.open_device import MAX_UNCHECKED_BYTES, OpenDevice
+from vkops.gpu.run.open_devices import with_reclaim
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.plan.execute import Bytes, join_bytes, packed_bytes
 
@@ -169,8 +170,8 @@ class Resource(ABC):
         """Copy bytes to byte ``offset``; they fit."""
 
     @abstractmethod
-    def is_on(self, executor: Executor) -> bool:
-        """Whether operators of that executor's device can be bound to it."""
+    def is_on(self, device: OpenDevice) -> bool:
+        """Whether operators of that device can be bound to it."""
 
     @abstractmethod
     def clone(self, start: int, nbytes: int) -> Resource:
@@ -183,68 +184,72 @@ class Resource(ABC):
 class Buffer(Resource):
     """Device memory, allocated by ``Device.buffer`` and freed with this object.
 
-    ``extents`` are its ranges of heaps, one after the other; nearly always one. A ``constant`` is
+    ``extents`` are its ranges of memory, one after the other; nearly always one. A ``constant`` is
     written once, when it is made, even while this thread records a program.
     """
 
-    __slots__ = ("_constant", "_executor", "allocation", "extents")
+    __slots__ = ("_constant", "_device", "allocation", "extents")
 
-    def __init__(self, executor: Executor, nbytes: int, *, constant: bool = False) -> None:
-        self._executor = executor
+    def __init__(self, device: OpenDevice, nbytes: int, *, constant: bool = False) -> None:
+        self._device = device
         self._constant = constant
         self.nbytes = nbytes
         self.shown: set[ref[MemoryView]] = set()
         made = None
         try:  # noqa: SIM105  # which takes longer
-            made = executor.memory.allocate(self, nbytes)
+            made = device.pool.allocate(self, nbytes)
         except OutOfDeviceMemoryError:
             pass
-        if made is None:  # not in the handler: the error's traceback keeps heaps alive
-            made = with_reclaim(lambda: executor.memory.allocate(self, nbytes))
+        if made is None:  # not in the handler: the error's traceback keeps memory alive
+            made = with_reclaim(lambda: device.pool.allocate(self, nbytes))
         self.extents: Extents
         self.allocation: Allocation
         self.extents, self.allocation = made
 
     def __repr__(self) -> str:
-        return f"<vkops.Buffer of {self.nbytes} bytes on {self._executor.info.label}>"
+        return f"<vkops.Buffer of {self.nbytes} bytes on {self._device.info.label}>"
 
     @property
     def visible(self) -> Bytes | None:
         """The bytes, if they are one range that the host sees; to be used after ``settle``.
 
-        None while this thread records a program, which the host's writes are a part of.
+        Call ``flush`` after they are changed. None while this thread records a program, which the
+        host's writes are a part of.
         """
-        is_free = self._constant or self._executor.queue.recording is None
+        is_free = self._constant or self._device.vulkan.recording is None
         return visible(self.extents[0]) if is_free and _are_visible(self.extents) else None
+
+    def flush(self) -> None:
+        """Make bytes of ``visible`` that the host has changed visible to the device."""
+        flush(self.extents[0])
 
     @property
     def is_ready(self) -> bool:
         """Whether all that writes it has ended."""
-        self._executor.check()
-        return self._executor.queue.is_done(self.allocation.written)
+        self._device.check()
+        return self._device.vulkan.is_done(self.allocation.written)
 
     def settle(self) -> None:
         """Wait for all that uses it."""
-        self._executor.wait(self.allocation.used)
+        self._device.wait(self.allocation.used)
 
-    def is_on(self, executor: Executor) -> bool:
-        """Whether that executor's device is on the same adapter.
+    def is_on(self, device: OpenDevice) -> bool:
+        """Whether that device is on the same adapter.
 
         Raises:
             DeviceError: the buffer's own device is closed.
         """
-        own = self._executor
-        if own.closed:
+        own = self._device
+        if own.pool.closed or own.vulkan.lost:
             own.check()
-        return own.queue is executor.queue
+        return own.vulkan is device.vulkan
 
     def clone(self, start: int, nbytes: int) -> Buffer:
         """Return a copy on the device."""
-        made = Buffer(self._executor, nbytes)
-        source, target = (
-            slice_extents(b.extents, at, nbytes) for b, at in ((self, start), (made, 0))
-        )
-        self._executor.copy(source, target, self, made, now=True)
+        made = Buffer(self._device, nbytes)
+        source = slice_extents(self.extents, start, nbytes)
+        target = slice_extents(made.extents, 0, nbytes)
+        transfers.copy(self._device, source, target, self.allocation, made.allocation, now=True)
         return made
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
@@ -254,23 +259,25 @@ class Buffer(Resource):
         view = self.memory_view(offset, nbytes)
         if view is not None:
             return np.asarray(view)
-        result = self._executor.read(slice_extents(self.extents, offset, nbytes), self)
+        source = slice_extents(self.extents, offset, nbytes)
+        result = transfers.read(self._device, source, self.allocation)
         result.flags.writeable = False
         return result
 
     def finish_writes(self) -> None:
         """Wait for all that writes it."""
-        executor = self._executor
-        executor.queue.refuse_recording("elements cannot be read, because nothing runs yet")
-        executor.wait(self.allocation.written)
+        device = self._device
+        device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
+        device.wait(self.allocation.written)
 
     def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
         """Return a view of bytes of the memory; None if they are not one range."""
         source = slice_extents(self.extents, offset, nbytes)
         if not _are_visible(source):
             return None
-        ((heap, start, _),) = source
-        return MemoryView(self, heap.address + start, nbytes)
+        ((memory, start, _),) = source
+        visible(source[0])
+        return MemoryView(self, memory.address + start, nbytes)
 
     def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
         """Copy the elements of arrays; see ``Resource``."""
@@ -279,21 +286,23 @@ class Buffer(Resource):
             super().fill_with(arrays)
             return
         nbytes = sum([array.nbytes for array in arrays])
-        self._executor.wait(self.allocation.used)
+        self._device.wait(self.allocation.used)
         join_bytes(arrays, target[:nbytes])
+        self.flush()
 
     def _store(self, offset: int, source: Bytes) -> None:
         target = slice_extents(self.extents, offset, source.size)
-        if not self._constant and self._executor.queue.recording is not None:
-            made = Buffer(self._executor, source.size, constant=True)
+        if not self._constant and self._device.vulkan.recording is not None:
+            made = Buffer(self._device, source.size, constant=True)
             made._store(0, source)
             constant = slice_extents(made.extents, 0, source.size)
-            self._executor.copy(constant, target, made, self)
+            transfers.copy(self._device, constant, target, made.allocation, self.allocation)
         elif _are_visible(target):
-            self._executor.wait(self.allocation.used)
+            self._device.wait(self.allocation.used)
             visible(target[0])[...] = source
+            flush(target[0])
         else:
-            self._executor.write(target, source, self)
+            transfers.write(self._device, target, source, self.allocation)
 
 
 class HostBuffer(Resource):
@@ -320,7 +329,7 @@ class HostBuffer(Resource):
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"
 
-    def is_on(self, executor: Executor) -> bool:
+    def is_on(self, device: OpenDevice) -> bool:
         """True: every device can use it."""
         return True
 

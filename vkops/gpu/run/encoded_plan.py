@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,12 @@ from vkops.gpu.kernels.layout import (
     group_counts,
     word,
 )
-from vkops.gpu.memory.heaps import Extents, Heap
+from vkops.gpu.memory.pools import DeviceMemory, Extents
+from vkops.gpu.run.shader_dispatch import ByteCopy, ShaderDispatch
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import ceil_div
-
-if TYPE_CHECKING:
-    from vkops.gpu.run.queue import Queue
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
@@ -56,38 +54,44 @@ _heap, _start = itemgetter(0), itemgetter(1)
 
 @dataclass(slots=True, eq=False)
 class Dispatch:
-    """One dispatch, ready to run: a kernel, the heaps it reads and writes, and the region table.
+    """A dispatch of a kernel: the memory that it reads and writes, and the region table.
 
     ``groups`` are the workgroups in each dimension: as many as needed, or a few more. ``aligned``
-    says that each has one record.
+    says that each has one record, ``ordered`` that the dispatch must see what comes before it.
     """
 
     kernel: Kernel
-    sources: tuple[Heap, ...]
-    target: Heap
+    sources: tuple[DeviceMemory, ...]
+    target: DeviceMemory
     words: Words
     groups: tuple[int, int, int]
     aligned: bool = False
+    ordered: bool = True
     _operation: Any = None
 
     @property
-    def heaps(self) -> list[Heap]:
-        """The heap of each binding after the table, in order."""
+    def heaps(self) -> list[DeviceMemory]:
+        """The memory of each binding after the table, in order."""
         first, *others = self.sources
         others += [first] * (self.kernel.sources - len(self.sources))
         # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
         return [first, *[self.target] * (1 if self.kernel.indexed else 2), *others]
 
-    def operation(self, queue: Queue) -> Any:
+    def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
         if self._operation is None:
-            parts = [self.words.tobytes(), *[heap.part for heap in self.heaps]]
-            pipeline = queue.pipeline(self.kernel, aligned=self.aligned)
-            self._operation = queue.native.OpDispatch(pipeline, parts, self.groups)
+            bound = [self.words.tobytes(), *[memory.bound for memory in self.heaps]]
+            pipeline = device.pipeline(self.kernel, aligned=self.aligned)
+            make = device.module.OpDispatch
+            self._operation = make(pipeline, bound, self.groups, b"", self.ordered)
         return self._operation
 
 
-Work = Dispatch | copies.Copy
+PlanWork = Dispatch | copies.Copy
+"""What a plan becomes."""
+
+Work = PlanWork | ShaderDispatch | ByteCopy
+"""What a device executes."""
 
 
 class EncodedPlan:
@@ -118,33 +122,37 @@ class EncodedPlan:
         tuning = replace(self._tuning, copies=copies.SHADERS)
         return EncodedPlan(self._plan, tuning, self._element_size)
 
-    def bind(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[Work]:
+    def bind(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Return what to run on this memory, in order; it can be run many times."""
         read, written = [*chain.from_iterable(inputs)], [*chain.from_iterable(outputs)]
         if len(read) > len(inputs) or len(written) > len(outputs):
             return self._bind_pieces(inputs, outputs)
-        work: list[Work] = []
+        work: list[PlanWork] = []
         if self._copies is not None:
             copied = self._copies.bind(read, written)
             if copied is None:
                 return self._by_shaders.bind(inputs, outputs)
             work += copied
-        if not self._tables:
-            return work
-        extents = [*written, *read[::-1]]
-        starts = np.array([*map(_start, extents), 0], np.uint32)
-        heaps = {*map(_heap, extents)}
         for table in self._tables:
-            if len(heaps) == 1:  # the usual case
-                heap = extents[0].resource
+            extents = [*written, *read[::-1]]
+            starts = np.array([*map(_start, extents), 0], np.uint32)
+            heap = extents[0].resource
+            if len({*map(_heap, extents)}) == 1:  # the usual case
                 for unbound in table.in_one_heap:
                     work.append(unbound.bind((heap,), heap, starts))
             else:
                 work += self._bind_heaps(table, read, written, starts)
+        # All are disjoint, but a shader and a copy may write bytes of one word, and what scatters
+        # comes after all the others.
+        for before, each in pairwise(work):
+            if type(each) is Dispatch:
+                each.ordered = type(before) is not Dispatch or each.kernel.scatters
+            else:
+                each.ordered = False
         return work
 
     def in_one_heap(
-        self, heap: Heap, inputs: Sequence[int], outputs: Sequence[int]
+        self, heap: DeviceMemory, inputs: Sequence[int], outputs: Sequence[int]
     ) -> Iterator[tuple[CopyPlan, list[Dispatch]]]:
         """Yield the plan of each part that shaders execute, and its dispatches.
 
@@ -169,7 +177,7 @@ class EncodedPlan:
             for unbound in _unbound(encoded, group.kernel, group.records, group.source):
                 yield unbound.bind(group.sources, group.target, starts)
 
-    def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[Work]:
+    def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Bind buffers of several extents each, with the plan cut at their bounds."""
         sizes = [output.nbytes for output in self._plan.outputs]
         # Buffers may go on behind the bytes that the plan uses.
@@ -359,7 +367,9 @@ class _UnboundDispatch:
         self._places = np.concatenate([starts + _DST, starts + _SRC])
         self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
 
-    def bind(self, sources: tuple[Heap, ...], target: Heap, starts: Words) -> Dispatch:
+    def bind(
+        self, sources: tuple[DeviceMemory, ...], target: DeviceMemory, starts: Words
+    ) -> Dispatch:
         """Add the addresses; ``starts`` are the bytes at which outputs and inputs begin."""
         words = self._words.copy()
         words[self._places] += (starts // self._kernel.unit)[self._bases]
@@ -386,8 +396,8 @@ class _Group(NamedTuple):
     """Records that one dispatch can have, and which of the source heaps each reads."""
 
     kernel: Kernel
-    sources: tuple[Heap, ...]
-    target: Heap
+    sources: tuple[DeviceMemory, ...]
+    target: DeviceMemory
     records: _Numbers
     source: _Numbers
 
@@ -397,7 +407,7 @@ def _by_heaps(
 ) -> Iterator[_Group]:
     """Split a table by heaps: one source and one target each, but all sources of a region."""
     heads = np.nonzero(table.items)[0].tolist()
-    groups: dict[tuple[tuple[Heap, ...], Heap], list[int]] = {}
+    groups: dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]] = {}
     # A constant reads nothing; any heap can be its source.
     heaps = [*map(_heap, read), written[0].resource]
     for start, end in pairwise([*heads, len(table.items)]):

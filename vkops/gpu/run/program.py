@@ -18,12 +18,11 @@ from vkops.extent import Extent, slice_extents
 from vkops.gpu.copies import import_array
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
-from vkops.gpu.memory.heaps import Extents
+from vkops.gpu.memory.pools import Extents
 from vkops.gpu.run.buffer import MAX_PACKED_BYTES, Buffer, HostBuffer
-from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, Work
-from vkops.gpu.run.executor import Executor
+from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, PlanWork
+from vkops.gpu.run.open_device import OpenDevice, RepeatedWork
 from vkops.gpu.run.pending import BackgroundTask, Pending
-from vkops.gpu.run.queue import RepeatedWork
 from vkops.gpu.run.streaming import Progress, stream
 from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline, Step
@@ -33,10 +32,11 @@ from vkops.plan.rounding import round_up
 MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""
 
-Memory = Extent | npt.NDArray[Any]
+TensorMemory = Extent | npt.NDArray[Any]
 """The memory of a tensor of a program: bytes of a buffer, or an array, which is only read."""
 
 _resource = attrgetter("resource")
+_allocation = attrgetter("allocation")
 
 
 class Program:
@@ -57,12 +57,12 @@ class Program:
         )
         self._encoded: dict[Tuning, Sequence[EncodedPlan]] = {}
 
-    def encoded(self, executor: Executor) -> Sequence[EncodedPlan]:
+    def encoded(self, device: OpenDevice) -> Sequence[EncodedPlan]:
         """The plans as devices like that one run them."""
-        found = self._encoded.get(executor.tuning)
+        found = self._encoded.get(device.tuning)
         if found is None:
-            found = [EncodedPlan(step.plan, executor.tuning) for step in self.steps]
-            self._encoded[executor.tuning] = found
+            found = [EncodedPlan(step.plan, device.tuning) for step in self.steps]
+            self._encoded[device.tuning] = found
         return found
 
     @cached_property
@@ -95,23 +95,23 @@ class Bound:
     bound.
 
     Attributes:
-        executor: the device that runs it.
+        device: the device that runs it.
         tensors: the memory of each tensor of the program, by number.
     """
 
     def __init__(
         self,
         program: Program,
-        executor: Executor,
-        reads: Iterable[Memory | None],
-        writes: Iterable[Memory],
+        device: OpenDevice,
+        reads: Iterable[TensorMemory | None],
+        writes: Iterable[TensorMemory],
     ) -> None:
         """Bind tensors in the order of ``program.reads`` and ``program.writes``.
 
         None stands for an input that no step reads.
         """
         self.program = program
-        self.executor = executor
+        self.device = device
         self.tensors: dict[int, Any] = dict(zip(program.reads, reads, strict=True))
         self.tensors.update(zip(program.writes, writes, strict=True))
         self._kept: list[Buffer] = []
@@ -127,18 +127,17 @@ class Bound:
             else:
                 kinds.add(type(memory))
         if HostBuffer in kinds:
-            executor.queue.refuse_recording("host memory cannot be streamed")
+            device.vulkan.refuse_recording("host memory cannot be streamed")
         else:
             work = self._bind()
             made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
-            used += self._kept
-            queue = executor.queue
-            self._repeated = RepeatedWork(queue, executor, work, used, made, program.name)
+            read, written = [*map(_allocation, used)], [*map(_allocation, made)]
+            self._repeated = RepeatedWork(device, work, read, written, program.name)
 
-    def _bind(self) -> list[Work]:
+    def _bind(self) -> list[PlanWork]:
         """Return what the device runs."""
-        program, executor = self.program, self.executor
-        plans = program.encoded(executor)
+        program, device = self.program, self.device
+        plans = program.encoded(device)
         places: dict[int, Extents] = {}
         arrays: dict[int, npt.NDArray[Any]] = {}
         for number, memory in self.tensors.items():
@@ -152,12 +151,12 @@ class Bound:
                 arrays[number] = memory
         if len(plans) > 1:
             buffers, sizes = program.scratch
-            made = [Buffer(executor, nbytes) for nbytes in sizes]
+            made = [Buffer(device, nbytes) for nbytes in sizes]
             places.update((number, made[at].extents) for number, at in buffers.items())
             self._kept += made
-        is_read_now = executor.queue.recording is None
-        if arrays and is_read_now and all(plan.can_import for plan in plans):
-            found = {n: import_array(executor.queue.kompute, a) for n, a in arrays.items()}
+        may_import = arrays and all(plan.can_import for plan in plans)
+        if may_import and device.vulkan.recording is None:
+            found = {n: import_array(device.vulkan, a) for n, a in arrays.items()}
             sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
             imported = {n: (extent,) for n, extent in found.items() if extent is not None}
             work = self._work(plans, {**places, **sent, **imported})
@@ -166,8 +165,8 @@ class Bound:
                 return work
         return self._work(plans, {**places, **self._send(arrays)} if arrays else places)
 
-    def _work(self, plans: Sequence[EncodedPlan], places: Mapping[int, Extents]) -> list[Work]:
-        work: list[Work] = []
+    def _work(self, plans: Sequence[EncodedPlan], places: Mapping[int, Extents]) -> list[PlanWork]:
+        work: list[PlanWork] = []
         place = places.__getitem__
         for plan, step in zip(plans, self.program.steps, strict=True):
             for number in step.plan.index_inputs if self.program.indices else ():
@@ -181,18 +180,18 @@ class Bound:
 
     def _send(self, arrays: Mapping[int, npt.NDArray[Any]]) -> dict[int, Extents]:
         """Copy arrays to the device, row by row; many small ones at once."""
-        executor = self.executor
+        device = self.device
         sizes = [round_up(array.nbytes, VECTOR) for array in arrays.values()]
         total = sum(sizes)
-        if len(arrays) > 1 and total <= min(MAX_PACKED_BYTES, executor.memory.max_range):
-            packed = Buffer(executor, total, constant=True)
+        if len(arrays) > 1 and total <= min(MAX_PACKED_BYTES, device.pool.max_range):
+            packed = Buffer(device, total, constant=True)
             packed.fill_with([*map(_whole_vectors, arrays.values(), sizes)])
             self._kept.append(packed)
             parts = map(packed.extents[0].part, accumulate(sizes, initial=0), sizes)
             return {number: (part,) for number, part in zip(arrays, parts, strict=True)}
         found = {}
         for (number, array), nbytes in zip(arrays.items(), sizes, strict=True):
-            buffer = Buffer(executor, nbytes, constant=True)
+            buffer = Buffer(device, nbytes, constant=True)
             buffer.fill_with([array])
             self._kept.append(buffer)
             found[number] = buffer.extents
@@ -240,7 +239,7 @@ class Bound:
             if step.plan.index_inputs:
                 _run_on_host(step.plan, read, written)
             else:
-                stream(self.executor, step.plan, read, written, progress)
+                stream(self.device, step.plan, read, written, progress)
         for number in self.program.writes:
             memory = self.tensors[number]
             if isinstance(memory.resource, Buffer):
@@ -250,7 +249,7 @@ class Bound:
         """Submit what the device runs; wait for it if it reads arrays, which may change then."""
         number = work.submit()
         if self._imports:
-            self.executor.wait(number)
+            self.device.wait(number)
         return number
 
     def start(self) -> Pending:
@@ -260,15 +259,15 @@ class Bound:
             DeviceError: the device is closed.
         """
         if self._repeated is not None:
-            return Submission(self.executor, self._submit(self._repeated))
+            return Submission(self.device, self._submit(self._repeated))
         task = BackgroundTask(self.run)
-        self.executor.queue.check()
-        self.executor.queue.finish_streams()
+        self.device.vulkan.check()
+        self.device.vulkan.finish_streams()
         try:
             for buffer in self._host_buffers():
                 buffer.settle()
                 buffer.pending = task
-            self.executor.queue.streams.append(task)
+            self.device.vulkan.streams.append(task)
             task.start()
         except BaseException:  # an interrupt, or the system has no more threads
             task.abandon()
@@ -286,10 +285,10 @@ class Bound:
 
 
 class Submission:
-    """Work that the device executes while the host continues."""
+    """PlanWork that the device executes while the host continues."""
 
-    def __init__(self, executor: Executor, number: int) -> None:
-        self._executor = executor
+    def __init__(self, device: OpenDevice, number: int) -> None:
+        self._device = device
         self._number = number
 
     def wait(self) -> None:
@@ -298,10 +297,10 @@ class Submission:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self._executor.wait(self._number)
+        self._device.wait(self._number)
 
 
-def _host_bytes(memory: Memory | None) -> Bytes:
+def _host_bytes(memory: TensorMemory | None) -> Bytes:
     """The bytes of memory, on the host; those of the device are copied there."""
     if not isinstance(memory, Extent):
         return np.empty(0, np.uint8) if memory is None else packed_bytes(memory)

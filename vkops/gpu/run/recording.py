@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
-from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.queue import NO_BLOCK, Used
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.vulkan_device import NO_BLOCK, Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -57,59 +57,46 @@ class RecordedProgram:
     <vkops.RecordedProgram of 2 steps: roll, split>
     """
 
-    def __init__(self, executor: Executor) -> None:
-        self._executor = executor
+    def __init__(self, device: OpenDevice) -> None:
+        self._device = device
         self._block = NO_BLOCK
         self._own_block: object = None  # without a ``with`` statement, as in an ExitStack
-        self._operations: list[Any] = []
-        self._names: list[str] = []
-        self._buffers: dict[int, Used] = {}
-        self._written: dict[int, Used] = {}
+        self.recorded: Steps = Steps()
         self._commands: Any = None
         self._closed = False
 
     # -- recording --------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        queue = self._executor.queue
-        with self._executor.exclusive():
+        vulkan = self._device.vulkan
+        with self._device.exclusive():
             if self._commands is not None or self._closed:
                 raise DeviceError("record: the program was recorded already, make another one")
-            if queue.recording is not None:
-                raise DeviceError(f"record: {queue.info.label} is recording already")
-        self._drop()  # what an interrupted block has left
-        self._names = []
+            if vulkan.recording is not None:
+                raise DeviceError(f"record: {vulkan.info.label} is recording already")
+        self.recorded = Steps()  # without what an interrupted block has left
         if self._block() is None:
             self._own_block = self.__exit__
-        queue.thread.block = self._block
+        vulkan.thread.recording = self._block
         return self
 
     def _end_block(self, kind: object = None, *_: object) -> None:
         self._own_block = None
-        queue = self._executor.queue
-        with queue.lock:
+        vulkan = self._device.vulkan
+        with vulkan.lock:
             if kind is not None or self._closed:
                 self._drop()
                 return
-            self._commands = queue.commands(self._operations)
+            self._commands = vulkan.commands(self.recorded.operations)
 
     __exit__: _End = _End(_end_block)
-
-    def add(
-        self, operations: Sequence[Any], reads: Sequence[Used], writes: Sequence[Used], name: str
-    ) -> None:
-        """Add what would be submitted; called by the queue."""
-        self._operations += operations
-        self._names.append(name)
-        self._buffers.update((id(used), used) for used in (*reads, *writes))
-        self._written.update((id(used), used) for used in writes)
 
     # -- running ----------------------------------------------------------------------------------
 
     @property
     def steps(self) -> tuple[str, ...]:
         """The names of the functions, operators and shaders that were recorded, in order."""
-        return tuple(self._names)
+        return tuple(self.recorded.names)
 
     def run(self, times: int = 1) -> None:
         """Submit all of it, without waiting for it.
@@ -124,19 +111,19 @@ class RecordedProgram:
         count = integer(times, Place("", "times", "REC-01"))
         if count < 0:
             raise InvalidDescError("", "times", f"got {show(count)}, must be 0 or more", "REC-01")
-        used, written = self._buffers.values(), self._written.values()
-        operations, commands = self._operations, self._commands
+        recorded, commands = self.recorded, self._commands
         if commands is None:  # last: another thread may close the program meanwhile
             state = "closed" if self._closed else "not recorded yet"
             raise DeviceError(f"run: the recorded program is {state}")
-        queue = self._executor.queue
+        used, written = recorded.used.values(), recorded.written.values()
+        vulkan = self._device.vulkan
         for _ in range(count):
-            with self._executor.exclusive():
-                if queue.recording is not None:
-                    raise DeviceError("run: a recorded program cannot be part of another one")
-                again = not queue.measures  # which kept commands are not
-                work = commands if again else operations
-                queue.start(work, used, written, "a recording", again=again)
+            self._device.prepare()
+            if vulkan.recording is not None:
+                raise DeviceError("run: a recorded program cannot be part of another one")
+            # Commands that are kept are not measured.
+            work = recorded.operations if vulkan.measures else commands
+            vulkan.start(work, used, written, "a recording")
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""
@@ -145,14 +132,14 @@ class RecordedProgram:
 
     def _drop(self) -> None:
         self._commands = None
-        self._operations = []
-        self._buffers, self._written = {}, {}
+        self.recorded = Steps(names=self.recorded.names)
 
     def __repr__(self) -> str:
         parts: list[str] = []
-        for name in dict.fromkeys(self._names):
-            count = self._names.count(name)
+        names = self.recorded.names
+        for name in dict.fromkeys(names):
+            count = names.count(name)
             parts.append(name if count == 1 else f"{count} times {name}")
         text = f": {', '.join(parts)}" if parts else ""
-        plural = "" if len(self._names) == 1 else "s"
-        return f"<vkops.RecordedProgram of {len(self._names)} step{plural}{text}>"
+        plural = "" if len(names) == 1 else "s"
+        return f"<vkops.RecordedProgram of {len(names)} step{plural}{text}>"

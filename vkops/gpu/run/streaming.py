@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from vkops.gpu.memory.heaps import Heap, visible
+from vkops.extent import Extent
+from vkops.gpu.memory.pools import flush, visible
 from vkops.gpu.run.encoded_plan import EncodedPlan
-from vkops.gpu.run.executor import Executor
-from vkops.gpu.run.open_queues import with_reclaim
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.open_devices import with_reclaim
 from vkops.plan.algebra import optimize
 from vkops.plan.chunks import Chunk, chunks, staged_bytes
 from vkops.plan.execute import Bytes
@@ -23,7 +24,7 @@ compared with all memory."""
 
 
 def stream(
-    executor: Executor,
+    device: OpenDevice,
     plan: CopyPlan,
     inputs: Sequence[Bytes],
     outputs: Sequence[Bytes],
@@ -42,7 +43,7 @@ def stream(
     total = sum(output.nbytes for output in plan.outputs)
     moved = sum(prod(region.sizes) for _, region in plan.regions) * plan.element_size
     room = max(staged_bytes(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
-    stages = with_reclaim(lambda: [_Stage(executor, room, keep=moved < total) for _ in range(2)])
+    stages = with_reclaim(lambda: [_Stage(device, room, keep=moved < total) for _ in range(2)])
     done = 0
     for number, chunk in enumerate([*todo, *(None for _ in stages)]):
         stage = stages[number % 2]
@@ -56,35 +57,39 @@ def stream(
 class _Stage:
     """Staging memory for one chunk, and the chunk that is in it."""
 
-    def __init__(self, executor: Executor, size: int, *, keep: bool) -> None:
+    def __init__(self, device: OpenDevice, size: int, *, keep: bool) -> None:
         """Take memory of ``size`` bytes twice; with ``keep``, targets have bytes to be kept."""
-        self._executor = executor
+        self._device = device
         self._keep = keep
-        self._source: Heap = executor.host_heap(size)
-        self._target: Heap = executor.host_heap(size)
+        device.check()
+        with device.vulkan.lock:
+            self._source: Extent = device.vulkan.new_memory(size, "upload").whole
+            self._target: Extent = device.vulkan.new_memory(size, "readback").whole
         self._chunk: Chunk | None = None
         self._submission = 0
 
     def start(self, chunk: Chunk, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> None:
         """Send what a chunk reads, and begin to run it."""
-        source, target = visible(self._source.whole), visible(self._target.whole)
+        source, target = visible(self._source), visible(self._target)
         for piece in chunk.sources:
             piece.packed(source)[...] = piece.of(inputs)
         for piece in chunk.targets if self._keep else ():
             piece.packed(target)[...] = piece.of(outputs)
-        written = [(self._target.whole.part(p.staged, p.nbytes),) for p in chunk.targets]
-        executor = self._executor
-        work = EncodedPlan(chunk.plan, executor.tuning).bind([(self._source.whole,)], written)
+        flush(self._source)
+        flush(self._target)
+        written = [(self._target.part(p.staged, p.nbytes),) for p in chunk.targets]
+        device = self._device
+        work = EncodedPlan(chunk.plan, device.tuning).bind([(self._source,)], written)
         self._chunk = chunk
-        self._submission = executor.queue.submit(executor, work, name="a stream")
+        self._submission = device.submit(work, name="a stream")
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
         """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
-        self._executor.wait(self._submission)
+        self._device.wait(self._submission)
         chunk, self._chunk = self._chunk, None
         if chunk is None:
             return 0
-        target = visible(self._target.whole)
+        target = visible(self._target)
         for piece in chunk.targets:
             piece.of(outputs)[...] = piece.packed(target)
         return sum(piece.nbytes for piece in chunk.targets)

@@ -1,6 +1,6 @@
-"""Device memory: aligned ranges of a few large heaps.
+"""Device memory: aligned ranges of a few large allocations of the driver.
 
-Kernels are bound to heaps, not to tensors, so that a new tensor needs no new pipeline.
+Kernels are bound to these, not to tensors, so that a new tensor needs no new descriptors.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import starmap
 from operator import setitem
 from threading import RLock
@@ -19,27 +18,25 @@ from weakref import WeakValueDictionary, ref
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import OutOfDeviceMemoryError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.adapters import forks
-from vkops.gpu.adapters.kompute import Kompute
-from vkops.gpu.memory import host_memory
 
 _T = TypeVar("_T")
 
 ALIGNMENT = 256
 """Bytes; a multiple of every element size, and of every driver's storage offset alignment."""
 
-FIRST_HEAP = 16 << 20
-HEAP_LIMIT = (1 << 31) - (64 << 10)
-"""Bytes. Kompute counts the bytes of a tensor in 32 bits. Below this limit, the numbers of items
-and the addresses of all vectors that a tensor reaches fit in 31 bits."""
+FIRST_NBYTES = 16 << 20
+MAX_NBYTES = (1 << 31) - (64 << 10)
+"""Bytes. Below this limit, the numbers of items and the addresses of all vectors that a tensor
+reaches fit in 31 bits."""
 
 Change = tuple[Any, Any, Any]
 """A container, a key and the value to assign: ``container[key] = value``."""
 
 Extents = tuple[Extent, ...]
-"""The device memory of a buffer: one extent of a heap, or several where no heap is large enough."""
+"""The memory of a buffer: one extent, or several where no allocation of the driver is as large."""
 
 
 def assign(*changes: Change) -> None:
@@ -48,7 +45,7 @@ def assign(*changes: Change) -> None:
 
 
 class FreeList:
-    """The free ranges of one heap, in order of offset; neighbours are always joined.
+    """The free ranges of memory, in order of offset; neighbours are always joined.
 
     With each goes the number of the last submission that uses it. The methods return changes, for
     ``assign``: a range is always either free or in somebody's books.
@@ -91,54 +88,32 @@ class FreeList:
         return self.free == self.size
 
 
-class Heap:
-    """One Kompute tensor. ``view`` is its memory if the host sees it, else None.
+class DeviceMemory:
+    """An allocation of the driver with a buffer over it; ``native`` is that of the native module.
 
-    ``address`` is that of the memory in the host's address space; 0 if the host does not see it.
-    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). ``part`` is all of it,
-    for the native module. The object keeps Kompute's manager alive: a tensor must not outlive it.
+    ``device`` is the VulkanDevice. ``bound`` is all of it, as dispatches are bound to it. ``view``
+    are its bytes and ``address`` is that of the first one, if the host sees them; else None and 0.
+    ``source`` is the Vulkan heap that it was taken from: (adapter, heap).
     """
 
-    def __init__(
-        self, kompute: Kompute, size: int, source: tuple[int, int], *, mapped: bool
-    ) -> None:
-        self.kompute = kompute
-        kinds = kompute.kp.TensorTypes
-        host_memory.require(2 * size)  # Kompute fills the tensor from an array
-        self.tensor: Any = kompute.manager.tensor_t(
-            np.zeros(size // 4, np.uint32), kinds.host if mapped else kinds.storage
-        )
+    def __init__(self, device: Any, native: Any, nbytes: int, source: tuple[int, int]) -> None:
+        self.device: Any = device
+        self.native: Any = native
+        self.bound: tuple[Any, int, int] = native, 0, nbytes
         self.source = source
-        self.view: npt.NDArray[np.uint8] | None = (
-            self.tensor.data().view(np.uint8) if mapped else None
-        )
+        self.view: npt.NDArray[np.uint8] | None = native.array
         self.address: int = 0 if self.view is None else self.view.ctypes.data
-        self.part: tuple[Any, int, int] = self.tensor, 0, size
-        self.ranges: FreeList = FreeList(size)
-        _heaps[id(self)] = self
+        self.is_coherent: bool = native.coherent
+        self.ranges: FreeList = FreeList(nbytes)
+        _all[id(self)] = self
 
     @property
     def whole(self) -> Extent:
         """All bytes."""
         return Extent(self, 0, self.ranges.size)
 
-    @cached_property
-    def buffer(self) -> Any:
-        """A buffer for copies, uniform blocks and indirect dispatches, over this memory.
 
-        None if the driver refuses.
-        """
-        return self.kompute.buffer(self.tensor)
-
-    def image(self, offset: int, pitch: int, height: int, unit: int) -> Any:
-        """Lay a linear image over a part of the memory; None if the driver refuses.
-
-        It has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
-        """
-        return self.kompute.image(self.tensor, offset, pitch, height, unit)
-
-
-_heaps: WeakValueDictionary[int, Heap] = WeakValueDictionary()
+_all: WeakValueDictionary[int, DeviceMemory] = WeakValueDictionary()
 
 
 def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
@@ -150,21 +125,33 @@ def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
 
 def held_bytes(source: tuple[int, int]) -> int:
     """Return the bytes that this process holds from one Vulkan heap: (adapter, heap)."""
-    return sum(heap.ranges.size for heap in living(_heaps) if heap.source == source)
+    return sum(memory.ranges.size for memory in living(_all) if memory.source == source)
 
 
 def visible(extent: Extent) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an extent of a heap that the host sees."""
-    heap, start, nbytes = extent
-    view: npt.NDArray[np.uint8] = heap.view
+    """Return the bytes of an extent that the host sees, as the device has left them.
+
+    The device has ended all that writes them. Call ``flush`` after they are changed.
+    """
+    memory, start, nbytes = extent
+    if not memory.is_coherent:
+        memory.native.invalidate(start, nbytes)
+    view: npt.NDArray[np.uint8] = memory.view
     return view[start : start + nbytes]
+
+
+def flush(extent: Extent) -> None:
+    """Make bytes that the host has changed visible to the device."""
+    memory, start, nbytes = extent
+    if not memory.is_coherent:
+        memory.native.flush(start, nbytes)
 
 
 class Allocation(ref[Any]):
     """Stands for memory of an object: the numbers of the last submissions that use and write it.
 
     It refers to its owner weakly. When the owner is freed, on any thread, C code appends it to
-    ``Memory.freed``: a finalizer in Python would lose an interrupt that comes while it runs.
+    ``Pool.freed``: a finalizer in Python would lose an interrupt that comes while it runs.
     """
 
     __slots__ = ("used", "written")
@@ -184,32 +171,44 @@ class MemoryReport:
     heaps: int
 
 
-class Memory:
-    """Allocates ranges of heaps for one device, under the device's lock.
+class Pool:
+    """Allocates ranges of memory for one use, under the device's lock.
 
     ``available`` returns the bytes that the device can still give to this process, and ``check``
-    raises an error if the device cannot be used. ``freed`` are the allocations whose owners do not
-    exist any more: later submissions may use their memory at once, because the device executes
-    them in order.
+    raises an error if the device, which has that ``name``, cannot be used. ``freed`` are the
+    allocations whose owners do not exist any more: later submissions may use their memory at once,
+    because the device executes them in order.
     """
 
     def __init__(
         self,
-        create_heap: Callable[[int], Heap],
+        create: Callable[[int], DeviceMemory],
         max_buffer: int,
         available: Callable[[], int],
         lock: RLock,
         check: Callable[[], None],
+        name: str = "",
     ) -> None:
-        self._create_heap = create_heap
-        self.max_range: int = min(max_buffer, HEAP_LIMIT) // ALIGNMENT * ALIGNMENT
-        self._available = available
+        self._create_memory = create
+        self.max_range: int = min(max_buffer, MAX_NBYTES) // ALIGNMENT * ALIGNMENT
+        self.available: Callable[[], int] = available
         self._lock = lock
         self._check = check
+        self._name = name
         self.closed: bool = False
-        self.heaps: list[Heap] = []
+        self.heaps: list[DeviceMemory] = []
         self.freed: deque[Allocation] = deque()
         self._extents: dict[Allocation, Extents] = {}
+
+    def check(self) -> None:
+        """Check that memory can be used now.
+
+        Raises:
+            DeviceError: the pool is closed, or the device cannot be used.
+        """
+        self._check()
+        if self.closed:
+            raise DeviceError(f"the device {self._name} is closed")
 
     def allocate(self, owner: object, nbytes: int) -> tuple[Extents, Allocation]:
         """Reserve memory until its owner is freed.
@@ -219,7 +218,7 @@ class Memory:
             DeviceError: the device cannot be used.
         """
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
-            self._check()
+            self.check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
         allocation = Allocation(owner, self.freed.append)
         allocation.used = allocation.written = 0
@@ -240,7 +239,7 @@ class Memory:
         """
         self.collect()
         empty = self._empty()
-        if nbytes > max(empty, self._available() + empty):
+        if nbytes > max(empty, self.available() + empty):
             raise self._refusal(nbytes)
 
     def _take_several(self, allocation: Allocation, size: int) -> None:
@@ -268,30 +267,30 @@ class Memory:
 
     def _room(self, size: int) -> int:
         """Check that new heaps can hold so many bytes; return the bytes available for them."""
-        if self._available() < size <= self._available() + self._empty():
+        if self.available() < size <= self.available() + self._empty():
             self.release_empty_heaps()
-        available = self._available()
+        available = self.available()
         if size > available:
             raise self._refusal(size)
         return available
 
     def _refusal(self, size: int) -> OutOfDeviceMemoryError:
         return OutOfDeviceMemoryError(
-            f"a buffer of {size} bytes: the device has {max(self._available() + self._empty(), 0)} "
+            f"a buffer of {size} bytes: the device has {max(self.available() + self._empty(), 0)} "
             f"bytes available ({self.reserved} reserved by this device object)"
         )
 
     def _grow(self, size: int) -> None:
         available = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
-        wanted = max(FIRST_HEAP, self.reserved, size)
+        wanted = max(FIRST_NBYTES, self.reserved, size)
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
-        self.heaps.append(self._create(wanted, min(wanted, max(FIRST_HEAP, size))))
+        self.heaps.append(self._create(wanted, min(wanted, max(FIRST_NBYTES, size))))
 
-    def _create(self, wanted: int, minimum: int) -> Heap:
+    def _create(self, wanted: int, minimum: int) -> DeviceMemory:
         """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
         try:
-            return self._create_heap(wanted)
+            return self._create_memory(wanted)
         except OutOfDeviceMemoryError:
             if wanted == minimum:
                 raise
@@ -332,7 +331,7 @@ class Memory:
         return MemoryReport(reserved, reserved - free, len(self.heaps))
 
     def close(self) -> None:
-        """Give up all heaps; those whose ranges are in use exist until these are freed."""
+        """Give up all memory; that whose ranges are in use exists until these are freed."""
         self.closed = True
         self.heaps.clear()
         self._extents.clear()

@@ -1,0 +1,226 @@
+"""The base of ``vkops.Device``, and work that runs on one again and again."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from threading import RLock
+from typing import Any
+
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
+from vkops.gpu import copies
+from vkops.gpu.adapters import adapter, forks
+from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.kernels import encoding
+from vkops.gpu.kernels.choice import STREAM
+from vkops.gpu.memory.pools import Allocation, MemoryReport, Pool
+from vkops.gpu.run.encoded_plan import EncodedPlan, Work
+from vkops.gpu.run.open_devices import with_reclaim
+from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.plan.movements import copy
+from vkops.plan.region import CopyPlan, Output
+from vkops.plan.view import View
+
+MAX_UNCHECKED_BYTES = 64 << 20
+"""Bytes up to which memory is allocated without a check beforehand that it fits."""
+
+
+class OpenDevice(ABC):
+    """A Device until it is closed; the VulkanDevice is shared with the others of the adapter.
+
+    Attributes:
+        vulkan: what it runs on.
+        mapped: whether the host sees the memory of its tensors.
+        pool: where their memory comes from.
+        tuning: how plans are encoded for it.
+    """
+
+    def __init__(self, vulkan: VulkanDevice, *, staged: bool) -> None:
+        self.vulkan: VulkanDevice = vulkan
+        self.mapped: bool = vulkan.info.unified_memory and not staged
+        self.tuning: encoding.Tuning = _tuning(
+            self.info.type == "CPU",
+            self.info.max_bindings,
+            adapter.max_invocations(self.info),
+            copies.rule_for(self.info, vulkan.images),
+        )
+        self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
+
+    @property
+    def info(self) -> DeviceInfo:
+        """The adapter's description."""
+        return self.vulkan.info
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The optional features of Vulkan that shaders can use, such as ``"shaderFloat64"``."""
+        return self.vulkan.features
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing can run any more: it was closed, or the device was lost."""
+        return self.pool.closed or bool(self.vulkan.lost)
+
+    def check(self) -> None:
+        """Check that this thread can use the device now.
+
+        Raises:
+            DeviceError: it is closed or lost, was opened before this process was forked off, or is
+                in use by this very thread.
+        """
+        self.pool.check()
+
+    def prepare(self) -> None:
+        """Check that this thread can use the device, and wait for streams.
+
+        Raises:
+            DeviceError: as ``check``.
+        """
+        vulkan = self.vulkan
+        in_use = vulkan.lock._is_owned()  # type: ignore[attr-defined]
+        if in_use or self.pool.closed or vulkan.lost or forks.state.forked:
+            self.check()
+        if vulkan.streams:
+            vulkan.finish_streams()
+
+    def exclusive(self) -> RLock:
+        """Return the lock to hold while the device is used; streams have ended.
+
+        Raises:
+            DeviceError: as ``check``.
+        """
+        self.prepare()
+        return self.vulkan.lock
+
+    def submit(
+        self,
+        work: Sequence[Work],
+        reads: Sequence[Allocation] = (),
+        writes: Sequence[Allocation] = (),
+        name: str = "",
+        *,
+        now: bool = False,
+    ) -> int:
+        """Begin to run work; see ``VulkanDevice.submit``.
+
+        Raises:
+            DeviceError: as ``check``.
+        """
+        self.prepare()
+        return self.vulkan.submit(work, reads, writes, name, now=now)
+
+    def wait(self, number: int) -> None:
+        """Wait for a submission; other threads can use the device meanwhile."""
+        self.prepare()
+        self.vulkan.wait(number)
+
+    def settle(self) -> None:
+        """Wait for all that was submitted to the adapter."""
+        self.prepare()
+        self.vulkan.settle()
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def tensor(self, array: Any) -> Any:
+        """Copy an array to the device; see ``vkops.Device``."""
+
+    @abstractmethod
+    def empty(self, shape: int | Sequence[int], dtype: Any = None) -> Any:
+        """Make a tensor whose elements are undefined; see ``vkops.Device``."""
+
+    def fits(self, nbytes: int) -> bool:
+        """Whether memory that is not in use has room; small sizes count as fitting, unchecked."""
+        if nbytes <= MAX_UNCHECKED_BYTES:
+            return True
+        try:
+            with_reclaim(lambda: self._require(nbytes))
+        except OutOfDeviceMemoryError:
+            return False
+        return True
+
+    def _require(self, nbytes: int) -> None:
+        self.check()
+        with self.vulkan.lock:
+            self.pool.require(nbytes)
+
+    def memory_report(self) -> MemoryReport:
+        """Bytes reserved from the driver, bytes in use, and number of heaps."""
+        with self.exclusive():
+            return self.pool.report()
+
+    def close(self) -> None:
+        """Close the device; memory that is still referred to stays allocated.
+
+        Running anything on a closed device raises a DeviceError.
+        """
+        if forks.state.forked or self.pool.closed:
+            return
+        if not self.vulkan.lost:
+            self.prepare()
+            with suppress(DeviceError):  # it may be found to be lost here
+                self.vulkan.settle()
+        with self.vulkan.lock:
+            self.pool.close()
+
+
+class RepeatedWork:
+    """Work that is submitted once or many times; the second submission keeps the commands.
+
+    ``reads`` and ``writes`` are the memory that it uses and keeps alive, ``name`` says in errors
+    what it is.
+    """
+
+    __slots__ = ("_commands", "_device", "_is_second", "_kept", "_memory_and_name", "_work")
+
+    def __init__(
+        self,
+        device: OpenDevice,
+        work: Sequence[Work],
+        reads: Sequence[Allocation],
+        writes: Sequence[Allocation],
+        name: str,
+    ) -> None:
+        self._device = device
+        self._work = work
+        self._memory_and_name = reads, writes, name
+        self._kept = [*map(Allocation.__call__, (*reads, *writes))]
+        self._is_second = False
+        self._commands: Any = None
+
+    def submit(self) -> int:
+        """Begin to run the work; see ``OpenDevice.submit``."""
+        self._device.prepare()
+        vulkan = self._device.vulkan
+        # Kept commands are neither measured nor a part of programs.
+        if self._is_second and vulkan.recording is None and not vulkan.measures:
+            self._commands = self._commands or vulkan.kept_commands(self._work)
+            if self._commands is not None:
+                return vulkan.start(self._commands, *self._memory_and_name)
+        self._is_second = True
+        return vulkan.submit(self._work, *self._memory_and_name)
+
+
+@lru_cache(maxsize=256)
+def movement(tuning: encoding.Tuning, itemsize: int, source: View, target: View) -> EncodedPlan:
+    """Return the plan that copies a view of one buffer to a view of another, of the same sizes."""
+    output = Output(target.extent * itemsize, (copy(source, target),))
+    return EncodedPlan(CopyPlan(itemsize, (source.extent * itemsize,), (output,)), tuning)
+
+
+@lru_cache
+def _tuning(
+    is_cpu: bool, max_bindings: int, max_invocations: int, rule: copies.CopyRule
+) -> encoding.Tuning:
+    """Return the same object for devices of one kind: programs are encoded once for all of them."""
+    # Besides its sources, a kernel has the table, and its target twice.
+    sources = STREAM.sources if max_bindings >= STREAM.sources + 3 else 1
+    return replace(
+        encoding.CPU if is_cpu else encoding.GPU,
+        sources=sources,
+        invocations=max_invocations,
+        copies=rule,
+    )

@@ -1,0 +1,128 @@
+"""Transfers between the host and memory of the device, through memory that both see."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from vkops.extent import Extent, slice_extents
+from vkops.gpu.copies import RegionCopy
+from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, visible
+from vkops.gpu.run.encoded_plan import Work
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.open_devices import with_reclaim
+from vkops.gpu.run.shader_dispatch import ByteCopy
+from vkops.plan.execute import Bytes
+
+PIECE = 4 << 20
+"""Bytes that are transferred at a time."""
+
+PIECES = 4
+"""Pieces that are on their way at a time: the host copies one while the device copies others."""
+
+MAX_RECORDED = 64 << 10
+"""Bytes that are written as a part of the commands, without staging memory."""
+
+
+def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocation) -> None:
+    """Copy bytes to memory that the host does not see, that of the allocation ``written``.
+
+    It is done after all that was submitted before, also while this thread records a program.
+    """
+    name = "a transfer"
+    if source.size <= MAX_RECORDED:
+        work: list[Work] = []
+        start = 0
+        for extent in target:
+            work.append(ByteCopy(extent, source[start : start + extent.nbytes].tobytes()))
+            start += extent.nbytes
+        device.submit(work, (), [written], name, now=True)
+        return
+    stages = _stages(device.vulkan.upload, source.size)
+    for number, (start, nbytes) in enumerate(_pieces(source.size)):
+        stage = stages[number % PIECES]
+        device.wait(stage.allocation.used)
+        part = stage.extent.part(0, nbytes)
+        visible(part)[...] = source[start : start + nbytes]
+        flush(part)
+        copies = regions((part,), slice_extents(target, start, nbytes))
+        device.submit(copies, [stage.allocation], [written], name, now=True)
+
+
+def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
+    """Return bytes of memory that the host does not see, that of the allocation ``used``."""
+    nbytes = sum(extent.nbytes for extent in source)
+    found: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
+    stages = _stages(device.vulkan.readback, nbytes)
+    under_way: deque[tuple[int, int, Extent]] = deque()
+
+    def finish() -> None:
+        number, start, part = under_way.popleft()
+        device.wait(number)
+        found[start : start + part.nbytes] = visible(part)
+
+    for count, (start, size) in enumerate(_pieces(nbytes)):
+        if len(under_way) == PIECES:
+            finish()
+        stage = stages[count % PIECES]
+        part = stage.extent.part(0, size)
+        copies = regions(slice_extents(source, start, size), (part,))
+        number = device.submit(copies, [used], [stage.allocation], "a transfer")
+        under_way.append((number, start, part))
+    while under_way:
+        finish()
+    return found
+
+
+def copy(
+    device: OpenDevice,
+    source: Extents,
+    target: Extents,
+    used: Allocation,
+    written: Allocation,
+    *,
+    now: bool = False,
+) -> None:
+    """Copy bytes from memory to memory.
+
+    While this thread records a program, the copy becomes a part of it, unless it is ``now``.
+    """
+    device.submit(regions(source, target), [used], [written], "a transfer", now=now)
+
+
+def regions(source: Extents, target: Extents) -> list[Work]:
+    """Return the copies of bytes to as many others, one after the other."""
+    work: list[Work] = []
+    done = 0
+    for extent in target:
+        start = extent.start
+        for part in slice_extents(source, done, extent.nbytes):
+            rows = np.array([[part.start, start, part.nbytes]], np.uint64)
+            work.append(RegionCopy(part.resource, extent.resource, rows, ordered=not work))
+            start += part.nbytes
+        done += extent.nbytes
+    return work
+
+
+class _Stage:
+    """Memory that host and device see, for one piece."""
+
+    def __init__(self, pool: Pool, nbytes: int) -> None:
+        self.allocation: Allocation
+        extents, self.allocation = with_reclaim(lambda: pool.allocate(self, nbytes))
+        self.extent: Extent = extents[0]
+
+
+def _stages(pool: Pool, nbytes: int) -> Sequence[_Stage]:
+    """Take staging memory for the pieces that are on their way at a time."""
+    count = min(PIECES, -(-nbytes // PIECE))
+    return [_Stage(pool, min(PIECE, nbytes)) for _ in range(count)]
+
+
+def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
+    """The (start, length) of the pieces."""
+    for start in range(0, nbytes, PIECE):
+        yield start, min(PIECE, nbytes - start)

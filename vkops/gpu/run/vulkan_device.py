@@ -1,0 +1,471 @@
+"""The Vulkan device of an adapter: its queue, memory and pipelines, which all Devices share.
+
+Work is submitted in order, and nobody waits for it but the host where it looks at memory: each
+allocation has the numbers of the last submissions that use it and that write it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from threading import RLock, local
+from time import monotonic, sleep
+from typing import Any, NoReturn
+from weakref import WeakSet, proxy, ref
+
+import numpy.typing as npt
+
+from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
+from vkops.gpu import copies
+from vkops.gpu.adapters import adapter, forks
+from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_kompute, load_native
+from vkops.gpu.kernels.choice import Kernel
+from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.pools import FIRST_NBYTES, Allocation, DeviceMemory, Pool, held_bytes
+from vkops.gpu.run.encoded_plan import Work
+from vkops.gpu.run.pending import BackgroundTask
+from vkops.shaders import for_records, spirv
+
+MAX_SUBMISSIONS = 64
+"""Submissions that the device can have at a time: the next one waits for the first of them."""
+
+MAX_SHADERS = 64
+"""Pipelines of users' shaders that are kept: Mesa 22.3's CPU driver leaks memory with each."""
+
+MAX_KEPT_COMMANDS = 256
+"""Commands of repeated work that are kept: drivers limit how many pieces of memory there are."""
+
+THREAD_BYTES = 72 << 20
+"""Bytes of address space that a thread of a CPU driver takes: its stack, and a heap of glibc."""
+
+SYNC = "VKOPS_SYNC"
+"""With 1 in this environment variable, each submission is waited for at once, for debugging."""
+
+
+NO_BLOCK: ref[partial[None]] = ref(partial(print))
+"""A reference to nothing."""
+
+
+@dataclass(slots=True)
+class Steps:
+    """The steps of a program that is being recorded, the memory that they use, and its owners."""
+
+    operations: list[Any] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    used: dict[int, Allocation] = field(default_factory=dict)
+    written: dict[int, Allocation] = field(default_factory=dict)
+    kept: dict[int, object] = field(default_factory=dict)
+
+    def add(
+        self,
+        operations: Sequence[Any],
+        reads: Sequence[Allocation],
+        writes: Sequence[Allocation],
+        name: str,
+    ) -> None:
+        """Add what would be submitted."""
+        self.operations += operations
+        self.names.append(name)
+        self.written.update((id(each), each) for each in writes)
+        for each in (*reads, *writes):
+            self.used[id(each)] = each
+            self.kept[id(each)] = each()
+
+
+class _Thread(local):
+    """The state of a device that each thread has for itself.
+
+    ``recording`` refers to the end of the ``with`` block in which the thread records, a call with
+    the program as its argument. Only the ``with`` statement holds that call: without the
+    statement, nothing is recorded, however it ended.
+    """
+
+    recording = NO_BLOCK
+
+
+class VulkanDevice:
+    """A VkDevice, its queue, memory and pipelines; made by ``open_vulkan_device``.
+
+    Devices of one adapter can bind each other's memory, because it belongs to the same VkDevice.
+    Vulkan wants a queue used by one thread at a time: work is submitted under ``lock``. Threads
+    that wait do not hold it. Submissions are numbered from 1; the number 0 stands for none.
+
+    Attributes:
+        info: the adapter.
+        key: the adapter and the layers, by which the device is found again.
+        native: the device of the native module, and ``module`` that module.
+        features: the optional features for shaders, with which it was opened.
+        images: the limits of linear images, if they can be used.
+        lost: what happened, if the device is lost.
+        validated: whether it was opened under the validation layer.
+        measures: whether the device measures what is submitted.
+        upload: memory through which the host writes memory that it does not see; it reads that
+            through ``readback``.
+
+    Raises:
+        DeviceError: the native module cannot be loaded, or the driver cannot open the device.
+    """
+
+    def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
+        self.info: adapter.DeviceInfo = info
+        self.key: object = key
+        self.lock: RLock = RLock()
+        self.streams: list[BackgroundTask] = []
+        self.lost: str = ""
+        self.thread: _Thread = _Thread()
+        self.measures: bool = False
+        self.validated: bool = adapter.under_validation()
+        if info.type == "CPU":
+            threads = 2 * adapter.threads() + 2
+            reason = (
+                f"opening {info.label} needs that much address space for its {threads} threads, "
+                "and limits of this process (ulimit -v) leave less; LP_NUM_THREADS=1 needs less"
+            )
+            host_memory.require(2 * FIRST_NBYTES + threads * THREAD_BYTES, reason)
+        self.module: Any = load_native()
+        load_kompute()
+        self._adapter: Any = adapter.native_adapters()[info.index]
+        forks.state.opened = True
+        try:
+            # Under the layer, accesses out of bounds are reported instead of discarded.
+            robust = not self.validated
+            self.native: Any = self.module.Device(self._adapter, robust, MAX_SUBMISSIONS)
+            limits = copies.ImageLimits(self.native.pitch_alignment, self.native.max_image_side)
+        except NATIVE_ERRORS as error:
+            raise DeviceError(f"{info.label} cannot be opened: {error}") from error
+        self.images: copies.ImageLimits | None = limits if limits.alignment else None
+        self.features: frozenset[str] = frozenset(
+            () if adapter.has_minimum_limits() else self.native.features
+        )
+        self._wide = "shaderInt64" in self.native.features and adapter.prefers_int64(info)
+        self._pipelines: dict[tuple[str, bool], Any] = {}
+        self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
+        self._names: deque[tuple[int, str]] = deque(maxlen=MAX_SUBMISSIONS)
+        self._waited = 0  # the last submission that was waited for
+        self._kept: WeakSet[Any] = WeakSet()
+        self._waits = os.environ.get(SYNC) == "1"
+        self._pools: WeakSet[Pool] = WeakSet()
+        self.upload: Pool = self.new_pool("upload")
+        self.readback: Pool = self.new_pool("readback")
+
+    def check(self) -> None:
+        """Check that this thread can use the device now.
+
+        Raises:
+            DeviceError: it is lost or was opened before this process was forked off, or it is in
+                use by this very thread.
+        """
+        forks.check()
+        refuse_reentry(self.lock, "the device {} is in use", self.info.label)
+        if self.lost:
+            raise DeviceError(self.lost)
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def new_pool(self, use: str) -> Pool:
+        """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
+        this = proxy(self)  # the device is freed with the last reference from outside
+        pool = Pool(
+            lambda nbytes: this.new_memory(nbytes, use),
+            self.info.max_buffer,
+            lambda: this.available(use),
+            self.lock,
+            lambda: this.check(),
+            self.info.label,
+        )
+        self._pools.add(pool)
+        return pool
+
+    def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
+        """Take memory from the driver after a check that it is available, with the lock held.
+
+        Raises:
+            OutOfDeviceMemoryError: it is not.
+            DeviceError: the device is lost.
+        """
+        available = self._free(use)
+        is_cpu = self.info.type == "CPU"
+        if nbytes <= available:
+            if is_cpu:
+                host_memory.require(nbytes)
+            try:
+                made = self.module.Memory(self.native, nbytes, use)
+            except NATIVE_ERRORS as error:
+                if "DeviceLost" in str(error):
+                    self._refuse(error)
+                available = 0
+            else:
+                heap = self._adapter.memory_types[made.type][0]
+                memory = DeviceMemory(proxy(self), made, nbytes, (self.info.index, heap))
+                if is_cpu and memory.view is not None:
+                    host_memory.touch(memory.view)
+                return memory
+        message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
+        raise OutOfDeviceMemoryError(message)
+
+    def _free(self, use: str) -> int:
+        """Return the bytes that this process can still get from the driver."""
+        heap = adapter.memory_heap(self.info.index, use)
+        held = held_bytes((self.info.index, heap.index))
+        available = adapter.available_memory(self.info.index, heap, held)
+        return min(available, host_memory.available()) if self.info.type == "CPU" else available
+
+    def available(self, use: str) -> int:
+        """Return the bytes that this process can still get for memory of a use.
+
+        Raises:
+            DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
+        """
+        heap = adapter.memory_heap(self.info.index, use)
+        allowed = adapter.memory_limit(heap) - held_bytes((self.info.index, heap.index))
+        return min(allowed, self._free(use))
+
+    def release_empty_heaps(self) -> None:
+        """Give the memory that nothing uses back to the driver."""
+        self.settle()
+        with self.lock:
+            for pool in [*self._pools]:
+                pool.release_empty_heaps()
+
+    def import_array(self, array: npt.NDArray[Any]) -> Any:
+        """Return memory that copies read an array from; None if the driver refuses."""
+        if not self.native.import_alignment:
+            return None
+        try:
+            return self.module.Memory(self.native, array)
+        except NATIVE_ERRORS:
+            return None
+
+    def exact_memory(self, memory: DeviceMemory, start: int, nbytes: int) -> Any:
+        """Return a buffer over some bytes of memory alone; None if the driver refuses."""
+        try:
+            return self.module.Memory(self.native, memory.native, start, nbytes)
+        except NATIVE_ERRORS:
+            return None
+
+    def image(self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int) -> Any:
+        """Lay a linear image over a part of memory; None if the driver refuses.
+
+        It has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
+        """
+        if self.images is None or pitch > self.images.side * unit:
+            return None
+        try:
+            make = self.module.LinearImage
+            return make(self.native, memory.native, offset, pitch, height, unit)
+        except NATIVE_ERRORS:
+            return None
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def pipeline(self, kernel: Kernel, *, aligned: bool) -> Any:
+        """Return the pipeline of a kernel, made when it is first used."""
+        found = self._pipelines.get((kernel.name, aligned))
+        if found is None:
+            name = kernel.wide if kernel.wide and self._wide else kernel.name
+            bindings = [(number, False) for number in range(kernel.bindings)]
+            code = for_records(spirv(name), aligned=aligned)
+            found = self._new_pipeline(code, [bindings], robust=False)
+            self._pipelines[kernel.name, aligned] = found
+        return found
+
+    def _new_pipeline(
+        self,
+        code: bytes,
+        bindings: Sequence[Sequence[tuple[int, bool]]],
+        entry: str = "main",
+        push_nbytes: int = 0,
+        *,
+        robust: bool = True,
+    ) -> Any:
+        """Make a pipeline of SPIR-V.
+
+        ``bindings`` are those of each descriptor set: the number, and whether it is that of a
+        uniform block. A ``robust`` one discards accesses out of bounds, if the driver can.
+
+        Raises:
+            DeviceError: the driver cannot compile the shader.
+        """
+        try:
+            make = self.module.Pipeline
+            return make(self.native, code, entry, bindings, push_nbytes, robust)
+        except NATIVE_ERRORS as error:
+            raise DeviceError(f"the driver does not compile the shader: {error}") from error
+
+    def submit(
+        self,
+        work: Sequence[Work],
+        reads: Sequence[Allocation] = (),
+        writes: Sequence[Allocation] = (),
+        name: str = "",
+        *,
+        now: bool = False,
+    ) -> int:
+        """Begin to run work in order, after all that was submitted before; return its number.
+
+        While this thread records a program, the work becomes a part of it, unless it is ``now``;
+        the number is 0.
+
+        ``reads`` and ``writes`` are the memory that it uses, ``name`` says in errors what it is.
+
+        Raises:
+            DeviceError: the device is lost.
+            OutOfDeviceMemoryError: the driver has no memory for the commands.
+        """
+        if not work:
+            return 0
+        with self.lock:
+            operations = [each.operation(self) for each in work]
+            recording = None if now else self.recording
+            if recording is not None:
+                recording.add(operations, reads, writes, name)
+                return 0
+            return self.start(operations, reads, writes, name)
+
+    def start(
+        self, work: Any, reads: Iterable[Allocation], writes: Iterable[Allocation], name: str
+    ) -> int:
+        """Begin to run native operations, or ``commands`` of them; see ``submit``."""
+        with self.lock:
+            # Before it is submitted: after an interrupt in between, the memory counts as used.
+            number: int = self.native.submitted + 1
+            for each in reads:
+                each.used = number
+            for each in writes:
+                each.used = each.written = number
+            try:
+                self.native.submit(work)
+            except NATIVE_ERRORS as error:
+                self._refuse(error)
+            self._names.append((number, name))
+        if self._waits:
+            self.wait(number)
+        return number
+
+    def commands(self, operations: Sequence[Any]) -> Any:
+        """Return commands that can be submitted again and again."""
+        with self.lock:
+            try:
+                self.native.submit([self.module.OpPrepare(operations)])
+                return self.module.Commands(self.native, operations)
+            except NATIVE_ERRORS as error:
+                self._refuse(error)
+
+    def kept_commands(self, work: Sequence[Work]) -> Any:
+        """Return ``commands`` of work; None for no work, or if many are kept."""
+        with self.lock:
+            if not work or len(self._kept) >= MAX_KEPT_COMMANDS:
+                return None
+            commands = self.commands([each.operation(self) for each in work])
+            self._kept.add(commands)
+            return commands
+
+    @property
+    def recording(self) -> Steps | None:
+        """The steps of the program that this thread records."""
+        block = self.thread.recording()
+        return None if block is None else block.args[0].recorded
+
+    def refuse_recording(self, what: str) -> None:
+        """Refuse what cannot be a part of a program, if this thread is recording one.
+
+        Raises:
+            DeviceError: it is.
+        """
+        if self.recording is not None:
+            raise DeviceError(f"record: {what}")
+
+    def wait(self, number: int) -> None:
+        """Wait for a submission and all before it; other threads can submit work meanwhile.
+
+        Raises:
+            DeviceError: the device was lost.
+        """
+        if number <= self._waited:
+            return
+        # After an interrupt before a submission, memory may have a number that is not yet given.
+        number = min(number, self.native.submitted)
+        try:
+            self.native.wait(number)
+        except NATIVE_ERRORS as error:
+            self._refuse(error)
+        self._waited = max(self._waited, number)
+
+    def is_done(self, number: int) -> bool:
+        """Whether a submission has ended."""
+        try:
+            done: int = self.native.completed
+        except NATIVE_ERRORS as error:
+            self._refuse(error)
+        submitted: int = self.native.submitted  # less than the number if that failed
+        return min(number, submitted) <= done
+
+    def _refuse(self, error: Exception) -> NoReturn:
+        """Raise the error of the driver; the names are those of what it may have been doing."""
+        if isinstance(error, MemoryError):
+            message = f"the driver has no memory for commands ({error})"
+            raise OutOfDeviceMemoryError(message) from error
+        if not self.lost:
+            names = ", ".join(self.pending_names)
+            doing = f" while it ran {names}" if names else ""
+            self.lost = f"{self.info.label} failed{doing}: {error}; it must be opened again"
+        raise DeviceError(self.lost) from error
+
+    @property
+    def pending_names(self) -> list[str]:
+        """The names of work that was submitted and not waited for."""
+        pending = [name for number, name in list(self._names) if number > self._waited]
+        return list(dict.fromkeys(filter(None, pending)))
+
+    def settle(self) -> None:
+        """Wait for all submissions."""
+        self.wait(self.native.submitted)
+
+    def finish_streams(self) -> None:
+        """Wait for streams that run in threads; the thread of one does not wait for itself."""
+        for stream in list(self.streams):
+            if stream.is_current:
+                return  # the others began after it
+            stream.finish()
+            if stream in self.streams:
+                self.streams.remove(stream)
+
+    def finish(self) -> None:
+        """Wait for everything."""
+        self.finish_streams()
+        self.settle()
+
+    def finish_within(self, seconds: float) -> bool:
+        """Wait for everything, for so many seconds or until an interrupt; return whether it ended.
+
+        If not, the work is left to the driver, and the device is never destroyed.
+        """
+        last, streams, until = self.native.submitted, [*self.streams], monotonic() + seconds
+        with suppress(KeyboardInterrupt):
+            while monotonic() < until:
+                if self.is_done(last) and not any(stream.is_running for stream in streams):
+                    return True
+                sleep(0.001)
+        self.native.patience = 0
+        return False
+
+    # -- timestamps -------------------------------------------------------------------------------
+
+    def measure(self, on: bool) -> None:
+        """Have the device measure from now on; see ``take_time``."""
+        self.take_time()
+        with self.lock:
+            self.native.timed = self.measures = on
+
+    def take_time(self) -> float | None:
+        """Return the milliseconds of all submissions since the last call, if they were measured."""
+        try:
+            with self.lock:
+                found: float | None = self.native.take_nanoseconds()
+        except NATIVE_ERRORS as error:
+            self._refuse(error)
+        return found / 1e6 if found else None

@@ -1,0 +1,133 @@
+// Memory of a device with a buffer that serves every purpose, and memory of the host that is imported.
+#pragma once
+
+#include "device.hpp"
+
+#include <pybind11/numpy.h>
+
+using Address = std::uintptr_t;
+
+constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
+
+// One allocation, and a buffer over all of it, or over a part of another allocation. Kompute's tensors
+// are not used: Kompute ignores failures, and chooses the first type of memory that will do.
+class Memory : protected DeviceObject
+{
+  public:
+    vk::Buffer buffer;
+    std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
+    const vk::DeviceSize size;
+    std::uint32_t type = 0;
+    char* data = nullptr;  // null: the host does not see it
+
+    // `use` is one of memory_uses. If the driver has no memory of one type, the next one is tried.
+    Memory(const Device& owner, vk::DeviceSize size_, const std::string& use)
+      : DeviceObject(owner.device), size(size_)
+    {
+        buffer = keep(device_->createBuffer({ {}, size, owner.usage }));
+        const auto needs = device_->getBufferMemoryRequirements(buffer);
+        std::vector<std::uint32_t> types;
+        for (const auto each : owner.adapter->memory_types(use))
+            if (needs.memoryTypeBits >> each & 1) types.push_back(each);
+        if (types.empty()) throw std::runtime_error("the device has no memory for buffers");
+        memory_ = allocate(owner, needs.size, types, nullptr);
+        device_->bindBufferMemory(buffer, memory_, 0);
+        const auto flags = owner.adapter->memory.memoryTypes[type].propertyFlags;
+        if (use == "device") return;  // the host may see it, and nothing relies on that
+        data = static_cast<char*>(device_->mapMemory(memory_, 0, VK_WHOLE_SIZE));
+        if (!(flags & vk::MemoryPropertyFlagBits::eHostCoherent))
+            atom_ = owner.adapter->properties().limits.nonCoherentAtomSize;
+    }
+    // The whole pages of the host that hold an array.
+    Memory(const Device& owner, const py::array& array)
+      : Memory(owner, array, owner.import_alignment)
+    {
+    }
+    // A second buffer over a part of an allocation. Vulkan guarantees that both see the same bytes
+    // ("Memory Aliasing").
+    Memory(const Device& owner, std::shared_ptr<Memory> whole, std::uint64_t start,
+           std::uint64_t nbytes)
+      : DeviceObject(owner.device), size(nbytes), type(whole->type), whole_(whole)
+    {
+        buffer = keep(device_->createBuffer({ {}, nbytes, owner.usage }));
+        const auto needs = device_->getBufferMemoryRequirements(buffer);
+        if (start % needs.alignment || !(needs.memoryTypeBits >> type & 1))
+            throw std::runtime_error("the driver allows no second buffer over this memory");
+        device_->bindBufferMemory(buffer, whole->memory_, start);
+    }
+
+    // Bind an image to it.
+    void bind(vk::Image image, std::uint64_t start) const
+    {
+        device_->bindImageMemory(image, memory_, start);
+    }
+    // Make what the host wrote visible to the device, or what the device wrote to the host.
+    void flush(std::uint64_t start, std::uint64_t nbytes) const
+    {
+        if (atom_) device_->flushMappedMemoryRanges(atoms(start, nbytes));
+    }
+    void invalidate(std::uint64_t start, std::uint64_t nbytes) const
+    {
+        if (atom_) device_->invalidateMappedMemoryRanges(atoms(start, nbytes));
+    }
+    bool coherent() const { return !atom_; }
+
+  private:
+    vk::DeviceMemory memory_;
+    std::uint64_t atom_ = 0;         // 0: the host need not flush what it writes
+    py::object array_;               // keeps imported memory alive
+    std::shared_ptr<Memory> whole_;  // keeps its memory alive
+
+    Memory(const Device& owner, const py::array& array, std::uint64_t unit)
+      : DeviceObject(owner.device), size(array.nbytes()), array_(array)
+    {
+        if (!unit) throw std::runtime_error("host memory cannot be imported");
+        const auto address = reinterpret_cast<Address>(array.data());
+        const auto start = address / unit * unit;
+        const auto nbytes = (address + size - start + unit - 1) / unit * unit;
+        offset = address - start;
+
+        const auto properties = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+          device_->getProcAddr("vkGetMemoryHostPointerPropertiesEXT"));
+        VkMemoryHostPointerPropertiesEXT fits{};
+        fits.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT;
+        const auto kind = static_cast<VkExternalMemoryHandleTypeFlagBits>(HOST_ALLOCATION);
+        const auto pages = reinterpret_cast<void*>(start);
+        if (properties(*device_, kind, pages, &fits) != VK_SUCCESS)
+            throw std::runtime_error("the driver does not import this host memory");
+        const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
+        buffer = keep(device_->createBuffer(
+          { {}, nbytes, owner.usage, vk::SharingMode::eExclusive, 0, nullptr, &external }));
+        const auto bits =
+          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
+        std::vector<std::uint32_t> types;
+        for (std::uint32_t each = 0; each < 32; ++each)
+            if (bits >> each & 1) types.push_back(each);
+        if (types.empty()) throw std::runtime_error("no memory type fits this host memory");
+        const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
+        memory_ = allocate(owner, nbytes, types, &pointer);
+        device_->bindBufferMemory(buffer, memory_, 0);
+    }
+    vk::DeviceMemory allocate(const Device& owner, vk::DeviceSize nbytes,
+                              const std::vector<std::uint32_t>& types, const void* next)
+    {
+        using Usage = vk::BufferUsageFlagBits;
+        vk::MemoryAllocateFlagsInfo flags(vk::MemoryAllocateFlagBits::eDeviceAddress);
+        flags.pNext = next;
+        if (owner.usage & Usage::eShaderDeviceAddress) next = &flags;
+        for (auto each = types.begin();; ++each) {
+            type = *each;
+            try {
+                return keep(device_->allocateMemory({ nbytes, type, next }));
+            } catch (const vk::OutOfDeviceMemoryError&) {
+                if (each + 1 == types.end()) throw;
+            }
+        }
+    }
+    vk::MappedMemoryRange atoms(std::uint64_t start, std::uint64_t nbytes) const
+    {
+        const auto first = start / atom_ * atom_;
+        const auto end = (start + nbytes + atom_ - 1) / atom_ * atom_;
+        return { memory_, first, end < size ? end - first : VK_WHOLE_SIZE };
+    }
+};
