@@ -13,11 +13,17 @@ import pytest
 
 import vkops
 from vkops.debug import layer
+from vkops.gpu.adapters.adapter import LAYERS, VALIDATION_LAYER, under_validation
 from vkops.system import processes
 
-LAYERS = "VK_INSTANCE_LAYERS"
-UNDER_LAYER = LAYERS in os.environ
+UNDER_LAYER = under_validation()
 """Whether the tests run under the validation layer (scripts/test --validate)."""
+
+
+def without_validation():
+    """The Vulkan layers of this process but for the validation layer, as the loader's variable."""
+    names = os.environ.get(LAYERS, "").split(":")
+    return ":".join(name for name in names if name != VALIDATION_LAYER)
 
 
 MANIFESTS = {

@@ -11,10 +11,11 @@ import subprocess
 from dataclasses import replace
 
 import pytest
-from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted
-from faulty_vulkan import faulty  # noqa: F401
+from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted, without_validation
+from imitated import faulty  # noqa: F401
 
 import vkops
+from vkops.gpu.adapters.adapter import VALIDATION_LAYER
 from vkops.gpu.adapters.adapter_limits import loader
 from vkops.gpu.copies import SHADERS
 from vkops.gpu.kernels import encoding
@@ -45,7 +46,7 @@ def output_is_spoilt():
     if not UNDER_LAYER:
         return False
     versions = dict(layer.split(" ") for layer in loader().layers)
-    version = versions.get(os.environ[LAYERS], "0")
+    version = versions.get(VALIDATION_LAYER, "0")
     return tuple(map(int, version.split("."))) >= (1, 4)
 
 
@@ -66,7 +67,7 @@ def children_without_the_layer():
     def start_without(self, *args, env=None, **options):
         env = dict(os.environ if env is None else env)
         if env.get(LAYERS) == ours:
-            del env[LAYERS]
+            env[LAYERS] = without_validation()
         start(self, *args, env=env, **options)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from adapters import LAYERS, without_validation
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters
@@ -165,7 +166,7 @@ def test_a_device_gets_the_layers_that_the_environment_names_when_it_is_opened(a
         "found.append(layered())\n"
         "print(found, devices[0].info == devices[1].info, devices[0].shares_memory_with(devices[1]))\n"
     )
-    variables = dict.fromkeys(("VK_INSTANCE_LAYERS", "VK_LAYER_SETTINGS_PATH"), "")
+    variables = {LAYERS: without_validation(), "VK_LAYER_SETTINGS_PATH": ""}
     assert python(code, **variables)[:2] == (0, "[False, True] True False")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from adapters import refused_by_layer
+from adapters import LAYERS, refused_by_layer, without_validation
 
 import vkops
 from vkops import dml
@@ -93,7 +93,7 @@ def test_tutorials(page, tmp_path, monkeypatch):
     if page.stem == "debugging":
         if reason := refused_by_layer(select(None).name):
             pytest.skip(reason)
-        monkeypatch.delenv("VK_INSTANCE_LAYERS", raising=False)  # it would report the wrong shader
+        monkeypatch.setenv(LAYERS, without_validation())  # it would report the wrong shader
     if page.stem == "shaders" and (missing := SHADER_FEATURES - vkops.Device().features):
         pytest.skip(f"the device has no {', '.join(sorted(missing))}")
     names, printed = {}, ""

@@ -1,10 +1,10 @@
-"""Interrupts while the host waits for a device that does not answer, imitated by a library."""
+"""Interrupts while the host waits for a device that does not answer, imitated by a layer."""
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.system("cc"), pytest.mark.posix("signals and LD_PRELOAD")]
+pytestmark = [pytest.mark.system("cc"), pytest.mark.posix("signals")]
 
 WAIT = """
 import signal, threading, time

@@ -1,4 +1,4 @@
-"""A device that is lost, or a driver without memory, in the middle of work: imitated by a library."""
+"""A device that is lost, or a driver without memory, in the middle of work: imitated by a layer."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import json
 
 import pytest
 from adapters import LAYERS
+from imitated import NAME
 
-pytestmark = [pytest.mark.system("cc"), pytest.mark.posix("LD_PRELOAD", tests_only=True)]
+from vkops.gpu.adapters.adapter import VALIDATION_LAYER
+
+pytestmark = pytest.mark.system("cc")
 
 LOST = """
 other = vkops.Device(index)
@@ -34,7 +37,7 @@ device.synchronize()
 by = sys.argv[3]
 faulty.lose(by.encode())
 a = call(lambda: vkops.roll(x, 1))
-first = a if by == "s" else call(device.synchronize)
+first = a if by == "vkQueueSubmit" else call(device.synchronize)
 uses = {
     "read": y.numpy, "read a view": view.numpy, "item": lambda: y[3].item(),
     "read of another device": foreign.numpy, "buffer.read": target.read,
@@ -58,24 +61,22 @@ shared = new.shares_memory_with(vkops.Device(index))
 print(json.dumps([first, found, after, call(y.numpy), shared], default=str))
 """
 DEFAULT = """
-faulty.lose(b"s")
+faulty.lose(b"vkQueueSubmit")
 first = call(lambda: vkops.roll([1, 2, 3], 1).numpy().tolist())
 faulty.mend()
 print(json.dumps([first, call(lambda: vkops.roll([1, 2, 3], 1).numpy().tolist())]))
 """
 
 
-@pytest.mark.parametrize("by", ["submission", "wait", "fence status"])
+@pytest.mark.parametrize("by", ["vkQueueSubmit", "vkWaitForFences", "vkGetFenceStatus"])
 @pytest.mark.parametrize("kind", ["mapped", "staged"])
 def test_a_lost_device_stays_lost(faulty, adapter, kind, by):
     """Whatever reads, waits, submits, records or asks raises, on all Devices of the adapter."""
-    first, found, after, closed, shared = json.loads(faulty(LOST, adapter.index, kind, by[0]))
-    said = {
-        "submission": "failed: vkQueueSubmit",
-        "wait": "failed while it ran roll: vkWaitForFences",
-        "fence status": "failed while it ran roll: vkGetFenceStatus",
-    }[by]
-    message = f"{adapter.label} {said}: ErrorDeviceLost; it must be opened again"
+    first, found, after, closed, shared = json.loads(faulty(LOST, adapter.index, kind, by))
+    while_it_ran = "" if by == "vkQueueSubmit" else " while it ran roll"
+    message = (
+        f"{adapter.label} failed{while_it_ran}: {by}: ErrorDeviceLost; it must be opened again"
+    )
     assert first == f"DeviceError: {message}"
     assert found == dict.fromkeys(found, first)
     assert after == [[3, 2, 1], first, None]
@@ -95,10 +96,10 @@ vkops.roll(x, 1).numpy()
 columns = device.tensor(np.arange(1 << 20).astype(np.uint8).reshape(1 << 12, 256))
 def halves():  # copied by linear images, which get their layout when they are first used
     return vkops.split(columns, 2, axis=1)[1].numpy()
-no_memory = getattr(faulty, "no_memory_for_" + sys.argv[3])
-no_memory(2)
+name = sys.argv[3].encode()
+faulty.fail(name, 0, 2, NO_DEVICE_MEMORY if b"Descriptor" in name else NO_HOST_MEMORY)
 failed = [call(use) for use in (halves, lambda: vkops.roll(x, 1).numpy())]
-no_memory(0)
+faulty.fail(b"", 0, 0, 0)
 assert (halves() == columns.numpy()[:, 128:]).all()
 again = [vkops.roll(x, k).numpy().tolist() for k in range(1, 80)]
 assert again == [np.roll(range(8), k).tolist() for k in range(1, 80)]
@@ -106,18 +107,19 @@ print(json.dumps(failed, default=str))
 """
 
 
-@pytest.mark.parametrize("what", ["descriptors", "submissions", "waits"])
+@pytest.mark.parametrize("name", ["vkAllocateDescriptorSets", "vkQueueSubmit", "vkWaitForFences"])
 @pytest.mark.parametrize("kind", ["mapped", "staged"])
-def test_no_memory_while_commands_are_recorded_submitted_or_waited_for(faulty, adapter, kind, what):
+def test_no_memory_while_commands_are_recorded_submitted_or_waited_for(faulty, adapter, kind, name):
     """The next call works, and Vulkan is used correctly meanwhile."""
-    said = faulty(MEMORY, adapter.index, kind, what)
+    said = faulty(MEMORY, adapter.index, kind, name)
     failed = [text for text in json.loads(said.splitlines()[-1]) if "OutOfDeviceMemory" in text]
     assert failed
     assert all(": the driver has no memory for commands (vk" in text for text in failed)
 
 
 @pytest.mark.system("VkLayer_khronos_validation")
-@pytest.mark.parametrize("what", ["descriptors", "submissions"])
-def test_the_validation_layer_finds_nothing_wrong_after_a_lack_of_memory(faulty, adapter, what):
-    said = faulty(MEMORY, adapter.index, "mapped", what, **{LAYERS: "VK_LAYER_KHRONOS_validation"})
+@pytest.mark.parametrize("name", ["vkAllocateDescriptorSets", "vkQueueSubmit"])
+def test_the_validation_layer_finds_nothing_wrong_after_a_lack_of_memory(faulty, adapter, name):
+    layers = f"{VALIDATION_LAYER}:{NAME}"
+    said = faulty(MEMORY, adapter.index, "mapped", name, **{LAYERS: layers})
     assert len(said.splitlines()) == 1, said

@@ -23,11 +23,13 @@ _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
 _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
-_VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
 _UNIFIED = ("INTEGRATED_GPU", "CPU")
 
 LAYERS = "VK_INSTANCE_LAYERS"
 """Environment variable of the Vulkan loader: the layers of the instances that are made."""
+
+VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+"""The name of the Khronos validation layer."""
 
 RENDERDOC_LAYER = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 """Environment variable of the Vulkan loader: 1 adds RenderDoc's layer to them."""
@@ -258,12 +260,14 @@ def validation() -> Iterator[None]:
     Raises:
         DeviceError: the layer is not installed (DEV-08).
     """
-    if _VALIDATION_LAYER not in dict(load_native().layers()):
+    if VALIDATION_LAYER not in dict(load_native().layers()):
         raise DeviceError(
-            f"debug: {_VALIDATION_LAYER} is not installed "
+            f"debug: {VALIDATION_LAYER} is not installed "
             f"({how_to_install('vulkan-validationlayers')}) [DEV-08]"
         )
-    with loader_files.extended(LAYERS, [_VALIDATION_LAYER]):
+    # The first layer is the nearest to the program: it checks against what those below it report.
+    layers = filter(None, [VALIDATION_LAYER, os.environ.get(LAYERS)])
+    with loader_files.environment({LAYERS: os.pathsep.join(layers)}):
         yield
 
 
@@ -283,7 +287,7 @@ def has_minimum_limits() -> bool:
 
 def under_validation() -> bool:
     """Whether this process runs under the Khronos validation layer, as its environment says."""
-    return _VALIDATION_LAYER in os.environ.get(LAYERS, "").split(os.pathsep)
+    return VALIDATION_LAYER in os.environ.get(LAYERS, "").split(os.pathsep)
 
 
 # -- the native module's report --------------------------------------------------------------------

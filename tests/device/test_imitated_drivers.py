@@ -1,0 +1,300 @@
+"""The layer that imitates drivers (tests/imitated): devices, failures and records are as they should be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from imitated import KINDS, environment
+
+pytestmark = pytest.mark.system("cc")
+
+VALIDATION_FAILED = -1000011001  # VK_ERROR_VALIDATION_FAILED_EXT
+
+START = f"""
+import json, sys, time
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+from imitated import LOST, NO_DEVICE_MEMORY, counts, layer, records
+faulty = layer()
+faulty.record(1)
+import vulkan as vk
+index = int(sys.argv[1])
+def said(use):
+    try:
+        return use()
+    except KeyError as error:  # a result that the package does not know
+        return int(str(error))
+    except Exception as error:
+        return type(error).__name__
+"""
+OPEN = """
+application = vk.VkApplicationInfo(apiVersion=vk.VK_MAKE_VERSION(1, 1, 0))
+instance = vk.vkCreateInstance(vk.VkInstanceCreateInfo(pApplicationInfo=application), None)
+adapter = vk.vkEnumeratePhysicalDevices(instance)[index]
+about = vk.vkGetPhysicalDeviceProperties(adapter)
+queue = vk.VkDeviceQueueCreateInfo(queueFamilyIndex=0, pQueuePriorities=[1.0])
+device = vk.vkCreateDevice(adapter, vk.VkDeviceCreateInfo(pQueueCreateInfos=[queue]), None)
+def allocate(type, size=1024):
+    info = vk.VkMemoryAllocateInfo(allocationSize=size, memoryTypeIndex=type)
+    return vk.vkAllocateMemory(device, info, None)
+def buffer(memory, usage=vk.VK_BUFFER_USAGE_TRANSFER_SRC_BIT | vk.VK_BUFFER_USAGE_TRANSFER_DST_BIT):
+    made = vk.vkCreateBuffer(device, vk.VkBufferCreateInfo(size=1024, usage=usage), None)
+    vk.vkBindBufferMemory(device, made, memory, 0)
+    return made
+def run(record):
+    pool = vk.vkCreateCommandPool(device, vk.VkCommandPoolCreateInfo(queueFamilyIndex=0), None)
+    commands, = vk.vkAllocateCommandBuffers(device, vk.VkCommandBufferAllocateInfo(
+        commandPool=pool, level=vk.VK_COMMAND_BUFFER_LEVEL_PRIMARY, commandBufferCount=1))
+    vk.vkBeginCommandBuffer(commands, vk.VkCommandBufferBeginInfo(flags=1))
+    record(commands)
+    vk.vkEndCommandBuffer(commands)
+    fence = vk.vkCreateFence(device, vk.VkFenceCreateInfo(), None)
+    work = vk.VkSubmitInfo(pCommandBuffers=[commands])
+    vk.vkQueueSubmit(vk.vkGetDeviceQueue(device, 0, 0), 1, [work], fence)
+    return fence
+def wait(fence, seconds=10):
+    vk.vkWaitForFences(device, 1, [fence], True, int(seconds * 1e9))
+"""
+
+
+@pytest.fixture
+def program(adapter):
+    """Runs a program with the layer; returns the JSON that it prints, and standard error."""
+
+    def run(kind, text, **variables):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", START + text, str(adapter.index)],
+            env=environment(kind, **variables),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout), done.stderr
+
+    return run
+
+
+LOOK = """
+from vkops.gpu.adapters.adapter import native_adapters
+found = native_adapters()[index]
+types = [f"{heap} {' '.join(names)}" for heap, names in found.memory_types]
+print(json.dumps([found.type, [local for _, local in found.memory_heaps], types, found.memory_heaps[-1][0],
+    found.limits, found.features]))
+"""
+DEVICE, BOTH = "DEVICE_LOCAL", "DEVICE_LOCAL HOST_VISIBLE"
+HOST = ["1 HOST_VISIBLE HOST_COHERENT", "1 HOST_VISIBLE HOST_COHERENT HOST_CACHED"]
+DISCRETE = [f"0 {DEVICE}", HOST[0], f"0 {BOTH} HOST_COHERENT", HOST[1]]
+INTEGRATED = [f"0 {DEVICE}", f"0 {BOTH} HOST_COHERENT"]
+TYPES = {
+    "discrete": (2, [True, False], DISCRETE),
+    "small-bar": (2, [True, False, True], [*DISCRETE[:2], f"2 {BOTH} HOST_COHERENT", HOST[1]]),
+    "integrated": (1, [True], [*INTEGRATED, f"0 {BOTH} HOST_CACHED"]),
+    "integrated-coherent": (1, [True], [*INTEGRATED, f"0 {BOTH} HOST_COHERENT HOST_CACHED"]),
+    "minimum": (2, [True, False], DISCRETE),
+}
+MINIMUM = {
+    "max_compute_work_group_count": [65535] * 3,
+    "max_compute_work_group_size": [128, 128, 64],
+    "max_compute_work_group_invocations": 128,
+    "max_compute_shared_memory_size": 16384,
+    "max_push_constants_size": 128,
+    "max_storage_buffer_range": 1 << 27,
+    "max_uniform_buffer_range": 16384,
+    "max_per_stage_descriptor_storage_buffers": 4,
+    "max_per_stage_descriptor_uniform_buffers": 12,
+    "min_storage_buffer_offset_alignment": 256,
+    "min_uniform_buffer_offset_alignment": 256,
+    "max_memory_allocation_size": 1 << 30,
+    "max_memory_allocation_count": 4096,
+    "subgroup_size": 1,
+    "subgroup_operations": ["BASIC"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_type_the_memory_and_the_limits_of_each_device(program, kind):
+    (device_type, local, types, last_heap, limits, features), _ = program(kind, LOOK)
+    assert (device_type, local, types) == TYPES[kind]
+    assert (last_heap == 256 << 20) == (kind == "small-bar")
+    assert (limits == MINIMUM) == (kind == "minimum")
+    assert (features == ["robustBufferAccess"]) == (kind == "minimum")
+
+
+MEMORY = """
+found = [said(lambda: bool(vk.vkMapMemory(device, allocate(type), 0, 1024, 0))) for type in range(3)]
+held = [allocate(2, 100 << 20) for _ in range(2)]
+found.append(said(lambda: bool(allocate(2, 100 << 20))))
+vk.vkFreeMemory(device, held[0], None)
+found.append(said(lambda: bool(allocate(2, 100 << 20))))
+needs = vk.vkGetBufferMemoryRequirements(device, buffer(allocate(1)))
+if about.limits.maxComputeSharedMemorySize == 16384:
+    found.append(said(lambda: bool(allocate(0, (1 << 30) + 1))))
+    found.append(said(lambda: [allocate(0, 64) for _ in range(5000)]))
+print(json.dumps([found, needs.memoryTypeBits, not list(vk.vkEnumerateDeviceExtensionProperties(adapter, None))]))
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_memory_is_mapped_and_bounded_as_its_type_says(program, kind):
+    (found, types, no_extensions), said = program(kind, OPEN + MEMORY)
+    third = "VkErrorOutOfDeviceMemory" if kind == "small-bar" else True
+    refused = ["VkErrorOutOfDeviceMemory", "VkErrorTooManyObjects"] if kind == "minimum" else []
+    assert found == [VALIDATION_FAILED, True, True, third, True, *refused]
+    assert said == "imitated driver: vkMapMemory: the host does not see this memory\n"
+    assert types == (7 if kind.startswith("integrated") else 15)
+    assert no_extensions == (kind == "minimum")
+
+
+COHERENCE = """
+cached, other = allocate(2), allocate(1)
+source, target = buffer(cached), buffer(other)
+host, seen = vk.vkMapMemory(device, cached, 0, 1024, 0), vk.vkMapMemory(device, other, 0, 1024, 0)
+def ranges(offset=0, size=(1 << 64) - 1):
+    return [vk.VkMappedMemoryRange(memory=cached, offset=offset, size=size)]
+def copied():
+    wait(run(lambda commands: vk.vkCmdCopyBuffer(
+        commands, source, target, 1, [vk.VkBufferCopy(srcOffset=0, dstOffset=0, size=1024)])))
+    return [ord(seen[0]), ord(seen[1023])]
+def fill(word):
+    wait(run(lambda commands: vk.vkCmdFillBuffer(commands, source, 0, 1024, word)))
+fill(0)
+host[:] = b"A" * 1024
+found = [copied()]
+vk.vkFlushMappedMemoryRanges(device, 1, ranges(0, 256))
+found.append(copied())
+vk.vkFlushMappedMemoryRanges(device, 1, ranges())
+found.append(copied())
+fill(0x42424242)
+found.append(ord(host[0]))
+vk.vkInvalidateMappedMemoryRanges(device, 1, ranges())
+found += [ord(host[0]), said(lambda: vk.vkFlushMappedMemoryRanges(device, 1, ranges(4)))]
+vk.vkUnmapMemory(device, cached)
+found.append(said(lambda: vk.vkFlushMappedMemoryRanges(device, 1, ranges())))
+print(json.dumps(found))
+"""
+
+
+def test_memory_that_is_not_coherent_needs_flushes_and_invalidations(program):
+    found, said = program("integrated", OPEN + COHERENCE)
+    wrong = VALIDATION_FAILED
+    assert found == [[0, 0], [65, 0], [65, 65], 65, 66, wrong, wrong]
+    assert said == (
+        "imitated driver: vkFlushMappedMemoryRanges: the range is not aligned to nonCoherentAtomSize\n"
+        "imitated driver: vkFlushMappedMemoryRanges: the memory is not mapped\n"
+    )
+
+
+RECORDS = """
+def record(commands):
+    memory = vk.VkMemoryBarrier(srcAccessMask=0x1000, dstAccessMask=0x2000)
+    vk.vkCmdFillBuffer(commands, target, 0, 1024, 7)
+    vk.vkCmdPipelineBarrier(commands, 0x1000, 0x4000, 0, 1, [memory], 0, [], 0, [])
+faulty.record(1)
+target = buffer(allocate(3))
+start = time.perf_counter()
+faulty.slow(200_000)
+fence = run(record)
+early = said(lambda: vk.vkGetFenceStatus(device, fence)), said(lambda: wait(fence, 0))
+wait(fence)
+seconds = time.perf_counter() - start
+lines = records()
+faulty.slow(0)
+numbers = []
+for number in range(faulty.calls()):
+    faulty.record(1)
+    faulty.fail(b"", number, 1, NO_DEVICE_MEMORY)
+    numbers.append((said(lambda: wait(run(record))), faulty.still_failing(), len(counts())))
+faulty.fail(b"vkAllocateMemory", 1, 1, NO_DEVICE_MEMORY)
+named = [said(lambda: bool(allocate(0))) for _ in range(3)]
+print(json.dumps([lines, early, seconds, numbers, named]))
+"""
+LINES = """
+vkAllocateMemory type=3 flags=0xe bytes=1024 imported=0
+vkCreateBuffer bytes=1024 usage=0x3 flags=0x0
+vkBindBufferMemory type=3 offset=0
+vkCreateCommandPool flags=0x0
+vkAllocateCommandBuffers buffers=1
+vkBeginCommandBuffer flags=0x1
+vkCmdFillBuffer bytes=1024
+vkCmdPipelineBarrier stages=0x1000,0x4000 access=0x1000,0x2000 memory=1 buffers=0 images=0
+vkEndCommandBuffer
+vkCreateFence
+vkQueueSubmit submissions=1 buffers=1
+vkGetFenceStatus
+vkWaitForFences fences=1
+vkWaitForFences fences=1
+"""
+
+
+def test_calls_are_recorded_delayed_and_fail_by_name_and_number(program):
+    (lines, early, seconds, numbers, named), _ = program("discrete", OPEN + RECORDS)
+    assert lines == LINES.strip().splitlines()
+    assert early == ["VkNotReady", "VkTimeout"]
+    assert seconds >= 0.2
+    failed = [["VkErrorOutOfDeviceMemory", 0]] * 7 + [[None, 1]] * 5
+    assert [outcome[:2] for outcome in numbers] == failed
+    assert named == [True, "VkErrorOutOfDeviceMemory", True]
+
+
+CACHE = """
+import vkops.shaders
+def pipeline(text, cache):
+    spirv = vkops.shaders.compile(text)
+    code = vk.VkShaderModuleCreateInfo(codeSize=len(spirv), pCode=spirv)
+    stage = vk.VkPipelineShaderStageCreateInfo(
+        stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=vk.vkCreateShaderModule(device, code, None), pName="main")
+    layout = vk.vkCreatePipelineLayout(device, vk.VkPipelineLayoutCreateInfo(), None)
+    info = vk.VkComputePipelineCreateInfo(stage=stage, layout=layout)
+    vk.vkCreateComputePipelines(device, cache, 1, [info], None)
+def cache(data):
+    given = vk.ffi.from_buffer(data)
+    info = vk.VkPipelineCacheCreateInfo(initialDataSize=len(data), pInitialData=given)
+    return vk.vkCreatePipelineCache(device, info, None)
+def data(cache):
+    size = vk.ffi.new("size_t *")
+    assert vk.lib.vkGetPipelineCacheData(device, cache, size, vk.ffi.NULL) == 0
+    into = vk.ffi.new("char[]", size[0])
+    assert vk.lib.vkGetPipelineCacheData(device, cache, size, into) == 0
+    return bytes(vk.ffi.buffer(into, size[0]))
+faulty.record(1)
+texts = [f"#version 450\\nshared uint x; void main() {{ x = {n}; }}" for n in range(2)]
+first = cache(b"")
+sizes = [len(data(first))]
+for text in (*texts, texts[0]):
+    pipeline(text, first)
+    sizes.append(len(data(first)))
+kept = data(first)
+pipeline(texts[1], cache(kept))
+pipeline(texts[1], cache(kept[:-1]))
+pipeline(texts[1], cache(kept[:16] + b"another driver!!" + kept[32:]))
+ids = int.from_bytes(kept[8:12], "little"), int.from_bytes(kept[12:16], "little")
+print(json.dumps([sizes, records("vkCreatePipelineCache"), records("vkCreateComputePipelines"),
+    ids == (about.vendorID, about.deviceID), kept[16:32] == bytes(about.pipelineCacheUUID)]))
+"""
+
+
+def test_a_pipeline_cache_has_an_entry_for_each_shader(program):
+    (sizes, caches, pipelines, *same), _ = program("", OPEN + CACHE)
+    assert sizes == [32, 288, 544, 544]
+    assert caches == [
+        "bytes=0 valid=0",
+        "bytes=544 valid=1",
+        "bytes=543 valid=0",
+        "bytes=544 valid=0",
+    ]
+    assert [line.split()[1] for line in pipelines] == [
+        f"from_cache={n}" for n in (0, 0, 1, 1, 0, 0)
+    ]
+    assert same == [True, True]
+
+
+def test_extensions_can_be_hidden(program):
+    look = "print(json.dumps([e.extensionName for e in vk.vkEnumerateDeviceExtensionProperties(adapter, None)]))"
+    names, _ = program("", OPEN + look)
+    fewer, _ = program("", OPEN + look, VKOPS_HIDDEN_EXTENSIONS=" ".join(names[1:3]))
+    assert fewer == [names[0], *names[3:]]

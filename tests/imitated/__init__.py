@@ -1,0 +1,99 @@
+"""Drivers that look like others, fail and tell what they were asked for: a Vulkan layer, layer.c.
+
+``scripts/setup`` builds it. A process that is started with the variables of ``environment`` has it,
+and ``layer`` gives it the layer's functions.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+
+import pytest
+from adapters import LAYERS
+
+BUILD = Path(__file__).parents[2] / "build" / "imitated"
+LIBRARY = BUILD / "libvkops_imitated.so"
+NAME = "VK_LAYER_VKOPS_imitated"
+KINDS = ("discrete", "small-bar", "integrated", "integrated-coherent", "minimum")
+
+NO_HOST_MEMORY, NO_DEVICE_MEMORY, LOST = -1, -2, -4
+
+
+def environment(kind=None, **variables):
+    """Variables of a process whose drivers have the layer; a kind is one of KINDS, or "" for none."""
+    layers = [name for name in os.environ.get(LAYERS, "").split(":") if name not in ("", NAME)]
+    given = {**os.environ, LAYERS: ":".join([*layers, NAME]), "VK_ADD_LAYER_PATH": str(BUILD)}
+    if kind is not None:
+        given["VKOPS_IMITATED"] = kind
+    return {**given, **variables}
+
+
+@lru_cache
+def layer():
+    """The functions of the layer in this process, which layer.c explains."""
+    library = ctypes.CDLL(str(LIBRARY))
+    library.lose.argtypes = [ctypes.c_char_p]
+    library.slow.argtypes = [ctypes.c_int64]
+    library.fail.argtypes = [ctypes.c_char_p, ctypes.c_int, ctypes.c_int, ctypes.c_int]
+    library.records.restype = ctypes.c_char_p
+    return library
+
+
+def records(name=""):
+    """The lines of the layer's record that begin with the name of a function, without it.
+
+    Without a name: all lines.
+    """
+    lines = layer().records().decode().splitlines()
+    return [
+        line.removeprefix(name).strip() for line in lines if line.split()[0] == name or not name
+    ]
+
+
+def counts():
+    """How often each function is in the layer's record."""
+    return Counter(line.split()[0] for line in records())
+
+
+START = f"""
+import json, os, sys
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
+import numpy as np
+from imitated import LOST, NO_DEVICE_MEMORY, NO_HOST_MEMORY, counts, layer, records
+import vkops
+faulty = layer()
+index = int(sys.argv[1])
+device = vkops.Device(index, staged=sys.argv[2] == "staged")
+def call(use):
+    try:
+        return use()
+    except Exception as error:
+        return f"{{type(error).__name__}}: {{error}}"
+"""
+
+
+@pytest.fixture
+def faulty():
+    """Runs a program with the layer, and returns its output."""
+
+    def run(program, *arguments, errors="", kind=None, **variables):
+        done = subprocess.run(
+            [sys.executable, "-c", START + program, *map(str, arguments)],
+            env=environment(kind, **variables),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        assert re.fullmatch(errors, done.stderr)
+        return done.stdout
+
+    return run
