@@ -17,6 +17,7 @@ class Device
     std::shared_ptr<vk::Device> device;
     std::shared_ptr<kp::Manager> manager;
     vk::Queue handle;
+    std::shared_ptr<vk::PipelineCache> pipelines;
     std::uint32_t family = 0;
     std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
@@ -25,7 +26,7 @@ class Device
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
-    Device(std::shared_ptr<Adapter> adapter_, bool robust)
+    Device(std::shared_ptr<Adapter> adapter_, bool robust, const std::string& cached)
       : adapter(adapter_), features(*adapter_, robust)
     {
         const auto& physical = *adapter->physical;
@@ -53,6 +54,7 @@ class Device
         info.pNext = features.chain();
         device = owned(physical.createDevice(info), adapter->instance);
         handle = device->getQueue(family, 0);
+        pipelines = pipeline_cache(cached);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
 
         using Usage = vk::BufferUsageFlagBits;
@@ -63,6 +65,27 @@ class Device
         if (const auto bits = families[family].timestampValidBits) {
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
+        }
+    }
+
+    // The content of `pipelines`, merged with that of another cache.
+    std::string merged_pipelines(const std::string& other) const
+    {
+        const auto merged = pipeline_cache(other);
+        device->mergePipelineCaches(*merged, *pipelines);
+        const auto content = device->getPipelineCacheData(*merged);
+        return { content.begin(), content.end() };
+    }
+
+  private:
+    // A cache of pipelines with this content, or an empty one if the driver refuses it.
+    std::shared_ptr<vk::PipelineCache> pipeline_cache(const std::string& content) const
+    {
+        try {
+            return owned(device->createPipelineCache({ {}, content.size(), content.data() }), device);
+        } catch (const vk::SystemError&) {
+            if (content.empty()) throw;
+            return pipeline_cache("");
         }
     }
 };

@@ -22,7 +22,7 @@ class Pipeline : DeviceObject
 
     Pipeline(std::shared_ptr<vk::Device> device, const std::string& spirv, const std::string& entry,
              Bindings bindings_, std::uint32_t push_nbytes, const void* next = nullptr,
-             vk::PipelineCreateFlags flags = {})
+             vk::PipelineCreateFlags flags = {}, vk::PipelineCache cache = {})
       : DeviceObject(device), bindings(std::move(bindings_))
     {
         using Type = vk::DescriptorType;
@@ -48,7 +48,7 @@ class Pipeline : DeviceObject
           {}, vk::ShaderStageFlagBits::eCompute, *module, entry.c_str());
         vk::ComputePipelineCreateInfo info(flags, stage, layout);
         info.pNext = next;
-        pipeline = keep(device->createComputePipeline({}, info).value);
+        pipeline = keep(device->createComputePipeline(cache, info).value);
     }
 };
 

@@ -129,6 +129,12 @@ void define_adapters(py::module_& module)
       .def_property_readonly("driver_version", core(&Properties::driverVersion))
       .def_property_readonly("vendor_id", core(&Properties::vendorID))
       .def_property_readonly("device_id", core(&Properties::deviceID))
+      .def_property_readonly(
+        "pipeline_cache_uuid",
+        [](const Adapter& self) {
+            const auto& id = self.properties().pipelineCacheUUID;
+            return py::bytes(reinterpret_cast<const char*>(id.data()), id.size());
+        })
       .def_property_readonly("driver", &driver)
       .def_property_readonly("limits", &limits)
       .def_property_readonly(
@@ -185,12 +191,19 @@ void define_operations(py::module_ module)
 {
     using Made = std::shared_ptr<Device>;
     py::class_<Device, Made>(module, "Device")
-      .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t limit) {
-               const auto made = std::make_shared<Device>(adapter, robust);
+      .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t limit,
+                       const std::string& cached) {
+               const auto made = std::make_shared<Device>(adapter, robust, cached);
                made->queue = std::make_shared<Queue>(*made, limit);
                return made;
            }),
-           "adapter"_a, "robust"_a, "limit"_a)
+           "adapter"_a, "robust"_a, "limit"_a, "cached"_a = "")
+      .def(
+        "pipeline_cache",
+        [](const Device& self, const std::string& other) {
+            return py::bytes(self.merged_pipelines(other));
+        },
+        "other"_a = "")
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("timestamp_period", &Device::timestamp_period)
@@ -252,7 +265,8 @@ void define_operations(py::module_ module)
                const auto next = robust ? device->features.robust_pipeline() : nullptr;
                py::gil_scoped_release released;
                return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes,
-                                                 next);
+                                                 next, vk::PipelineCreateFlags(),
+                                                 *device->pipelines);
            }),
            "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a);
     module.def(

@@ -23,13 +23,17 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 class DiskCache:
     """A cache of entries of at most ``max_bytes`` bytes each, in the folder ``name`` of the caches.
 
-    ``title`` is what a warning calls it.
+    ``title`` is what a warning calls it. Storing an entry removes the oldest ones beyond
+    ``max_entries``.
     """
 
-    def __init__(self, name: str, title: str, max_bytes: int) -> None:
+    def __init__(
+        self, name: str, title: str, max_bytes: int, *, max_entries: int | None = None
+    ) -> None:
         self._name = name
         self._title = title
         self._max_bytes = max_bytes
+        self._max_entries = max_entries
 
     def load(self, key: str) -> bytes | None:
         """Return the bytes stored under ``key``, or None if they are missing or damaged.
@@ -60,6 +64,8 @@ class DiskCache:
             return
         with contextlib.suppress(OSError), private_folder(path, create=True) as folder:
             folder.write(key, _checksum(key, data) + data)
+            if self._max_entries is not None:
+                folder.remove_oldest(self._max_entries)
 
     def _folder(self) -> Path | None:
         if chosen := os.environ.get(FOLDER):

@@ -218,6 +218,21 @@ class PrivateFolder:
             os.unlink(part, dir_fd=folder)
             raise
 
+    def remove_oldest(self, count: int) -> None:
+        """Remove all files but the ``count`` that were written last.
+
+        Raises:
+            OSError: one cannot be removed.
+        """
+        folder = self._descriptor
+
+        def written(name: str) -> int:
+            return os.stat(self._at(name), dir_fd=folder, follow_symlinks=False).st_mtime_ns
+
+        names = os.listdir(self._path if folder is None else folder)
+        for name in sorted(names, key=written)[:-count]:
+            os.unlink(self._at(name), dir_fd=folder)
+
     def _at(self, name: str) -> str:
         return name if self._descriptor is not None else os.path.join(self._path, name)
 

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, sleep
 from typing import Any, NoReturn
-from weakref import WeakSet, proxy, ref
+from weakref import WeakSet, finalize, proxy, ref
 
 import numpy.typing as npt
 
@@ -23,6 +23,7 @@ from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_kompute, load_native
+from vkops.gpu.adapters.pipeline_cache import PipelineCache
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import FIRST_NBYTES, Allocation, DeviceMemory, Pool, held_bytes
@@ -133,7 +134,9 @@ class VulkanDevice:
         try:
             # Under the layer, accesses out of bounds are reported instead of discarded.
             robust = not self.validated
-            self.native: Any = self.module.Device(self._adapter, robust, MAX_SUBMISSIONS)
+            self._stored = PipelineCache(self._adapter)
+            cached = self._stored.load()
+            self.native: Any = self.module.Device(self._adapter, robust, MAX_SUBMISSIONS, cached)
             limits = copies.ImageLimits(self.native.pitch_alignment, self.native.max_image_side)
         except NATIVE_ERRORS as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}") from error
@@ -142,6 +145,8 @@ class VulkanDevice:
             () if adapter.has_minimum_limits() else self.native.features
         )
         self._wide = "shaderInt64" in self.native.features and adapter.prefers_int64(info)
+        # When this is dropped or Python exits, unless the device is lost.
+        self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._names: deque[tuple[int, str]] = deque(maxlen=MAX_SUBMISSIONS)
@@ -292,9 +297,11 @@ class VulkanDevice:
         """
         try:
             make = self.module.Pipeline
-            return make(self.native, code, entry, bindings, push_nbytes, robust)
+            made = make(self.native, code, entry, bindings, push_nbytes, robust)
         except NATIVE_ERRORS as error:
             raise DeviceError(f"the driver does not compile the shader: {error}") from error
+        self._stored.changed = True
+        return made
 
     def submit(
         self,
@@ -413,6 +420,7 @@ class VulkanDevice:
             names = ", ".join(self.pending_names)
             doing = f" while it ran {names}" if names else ""
             self.lost = f"{self.info.label} failed{doing}: {error}; it must be opened again"
+            self._saving.detach()
         raise DeviceError(self.lost) from error
 
     @property
