@@ -157,16 +157,12 @@ def test_nothing_is_stored_without_pipelines_of_this_driver(folder, device):
 
 
 def test_nothing_is_stored_without_new_pipelines(folder, file):
-    cache, device = opened(), Device(b"abc")
-    cache.save(device)
+    device = Device(b"abc")
+    opened().save(device)
     assert device.given is None
-    before = file.stat()
+    before = file.stat().st_mtime_ns
     assert save(Device(b"b")) == HEADER + b"ab"  # compiled before
-    assert file.stat() == before
-    cache.changed = True
-    for pipelines in (b"c", b"d"):  # the second time, nothing was made since
-        cache.save(Device(pipelines))
-    assert opened().load() == HEADER + b"abc"
+    assert file.stat().st_mtime_ns == before
 
 
 @pytest.mark.parametrize("error", [RuntimeError, MemoryError, KeyboardInterrupt])

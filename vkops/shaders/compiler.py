@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import re
+import sys
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -131,6 +132,8 @@ class _Compilation:
 
     def run(self) -> bytes:
         """Compile."""
+        if sys.is_finalizing():
+            raise ShaderCompileError(EXITING)
         with tempfile.TemporaryDirectory(prefix="vkops-") as path:
             folder, name, cwd = Path(path), self.name, None
             text = sources.read(self.source)

@@ -51,7 +51,6 @@ class PipelineCache:
         """
         with suppress(RuntimeError, MemoryError, KeyboardInterrupt):
             if self.changed and not forks.state.forked:
-                self.changed = False
                 before = self.load()
                 content = device.pipeline_cache(before)
                 if content != before and self._has_pipelines(content):

@@ -62,7 +62,6 @@ class _Process:
                     logging.getLogger("vkops").warning(
                         f"Python exits while {device.info.label} still runs {names}: not waited for"
                     )
-            queue.kompute.saving()  # its pipelines, unless it is lost
 
 
 process: _Process = _Process()
