@@ -1,0 +1,100 @@
+"""One call of Vulkan fails while a program uses a device in every way (tests/imitated/every_feature.py).
+
+The result is one clear error, or none, and afterwards the device, or one that is opened again, is in order.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from adapters import LAYERS
+from imitated import LOST, NAME, NO_DEVICE_MEMORY, environment, every_feature
+
+from vkops.gpu.adapters.adapter import VALIDATION_LAYER
+
+pytestmark = pytest.mark.system("cc")
+
+CHUNK = 100
+"""Attempts of a process."""
+
+CAN_REPORT_LOSS = {
+    "vkCreateDevice",
+    "vkQueueSubmit",
+    "vkWaitForFences",
+    "vkGetFenceStatus",
+    "vkGetQueryPoolResults",
+}
+
+KOMPUTE = {"vkCreateBuffer", "vkAllocateMemory", "vkBindBufferMemory", "vkMapMemory"}
+"""Functions whose failures Kompute's tensors ignore, or raise as errors that are not vkops' own."""
+
+
+def run(adapter, kind, attempts, layers=NAME):
+    """The process, and the values that it prints: the numbers of calls, and what is wrong by attempt."""
+    command = [sys.executable, "-W", "ignore", every_feature.__file__]
+    variables = environment(PYTHONPATH=":".join(sys.path), **{LAYERS: layers})
+    done = subprocess.run(
+        [*command, str(adapter.index), kind, json.dumps(attempts)],
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    own = [line for line in lines if line.startswith(every_feature.LINE)]
+    done.stdout = "\n".join(line for line in lines if line not in own)
+    return done, [json.loads(line.removeprefix(every_feature.LINE)) for line in own]
+
+
+def failures(adapter, kind, attempts, layers=NAME):
+    """What is wrong, by attempt. A process that ends in one is started again for those behind it."""
+    wrong = []
+    while attempts:
+        done, (_, *found) = run(adapter, kind, attempts[:CHUNK], layers)
+        wrong += [(*attempt, why) for attempt, why in zip(attempts, found, strict=False) if why]
+        attempts = attempts[len(found) :]
+        if done.returncode:
+            wrong.append((*attempts.pop(0), f"status {done.returncode}: {done.stderr}"))
+        elif done.stderr or done.stdout:
+            wrong.append(done.stderr + done.stdout)
+    return wrong
+
+
+def attempts(adapter, kind, count):
+    """For each function, its first calls: the name, the calls before, and the result."""
+    _, (calls,) = run(adapter, kind, [])
+    return [
+        (name, skipped, result)
+        for result in (NO_DEVICE_MEMORY, LOST)
+        for name, number in calls.items()
+        for skipped in range(min(number, count))
+        if "vkCmd" not in name and name not in KOMPUTE
+        if result != LOST or name in CAN_REPORT_LOSS
+    ]
+
+
+@pytest.mark.parametrize("kind", ["mapped", "staged"])
+def test_the_first_call_of_each_function_fails(adapter, kind):
+    assert failures(adapter, kind, attempts(adapter, kind, 1)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mapped", "staged"])
+def test_each_call_fails(adapter, kind):
+    assert failures(adapter, kind, attempts(adapter, kind, 10**6)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.system("VkLayer_khronos_validation")
+@pytest.mark.parametrize("kind", ["mapped", "staged"])
+def test_the_validation_layer_finds_nothing_wrong_when_a_call_fails(adapter, kind):
+    """It does not know that objects in use may be destroyed when the device is lost.
+
+    Version 1.3.239 crashes where the extensions of an adapter cannot be listed.
+    """
+    known = {"vkEnumerateDeviceExtensionProperties"}
+    chosen = [a for a in attempts(adapter, kind, 2) if a[0] not in known and a[2] != LOST]
+    assert failures(adapter, kind, chosen, f"{VALIDATION_LAYER}:{NAME}") == []
