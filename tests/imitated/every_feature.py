@@ -14,10 +14,10 @@ from functools import partial
 
 import numpy as np
 from compiled_operators import reverse
-from imitated import LOST, counts, layer
 from onnx import parser
 
 import vkops
+from imitated import LOST, counts, layer
 from vkops.gpu.adapters import adapter
 from vkops.gpu.run import program, streaming
 from vkops.onnx import Model, Session
