@@ -60,9 +60,10 @@ def test_no_such_adapter_lists_those_there_are(adapter):
 def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
     import dataclasses
 
+    cpu = dataclasses.replace(adapter, type="CPU")
     gpu = dataclasses.replace(adapter, index=1, type="DISCRETE_GPU")
     virtual = dataclasses.replace(adapter, index=2, type="VIRTUAL_GPU")
-    monkeypatch.setattr(adapters, "devices", lambda: [adapter, virtual, gpu])
+    monkeypatch.setattr(adapters, "devices", lambda: [cpu, virtual, gpu])
     assert adapters.select(None) is gpu
 
 

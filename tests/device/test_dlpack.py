@@ -122,6 +122,11 @@ def exported(capsule):
     return found, strides
 
 
+def test_elements_in_reverse_order_need_a_copy(any_device):
+    with pytest.raises(BufferError, match=r"^__dlpack__ copy: got False, must be True or None: "):
+        any_device.tensor([1, 2])[::-1].__dlpack__(max_version=(1, 0), copy=False)
+
+
 @on_device
 @given(array=arrays, data=st.data(), version=st.sampled_from(VERSIONS))
 def test_no_negative_strides(any_device, array, data, version):

@@ -96,7 +96,7 @@ def test_more_than_the_device_has(device):
 
 def test_devices_of_one_process_share_its_memory(adapter):
     """All count towards one limit, and stop to when they give memory back."""
-    heap = adapters.memory_heap(adapter.index, "mapped")
+    heap = adapters.memory_heap(adapter.index, "mapped" if adapter.unified_memory else "device")
     source = (adapter.index, heap.index)
     gc.collect()
     before = held_bytes(source)

@@ -665,13 +665,13 @@ class Tensor(DeviceArray):
     ) -> npt.NDArray[Any]:
         array, copied = self._elements()
         try:
-            if copied and copy is False:
-                raise ValueError("the memory cannot be shown without a copy")
             wanted = array.dtype if dtype is None else np.dtype(dtype)
             if wanted != array.dtype:
                 if copy is False:
                     raise ValueError(f"a {self.dtype} tensor as {wanted} needs a copy")
                 return array.astype(wanted)
+            if copied and copy is False:
+                raise ValueError("the memory cannot be shown without a copy")
         except CONVERSION_ERRORS as error:
             raise from_builtin(error, "__array__", "dtype", "ARRAY-11") from error
         return array.copy() if copy else array
