@@ -60,6 +60,7 @@ def outcome(assign):
     return None, set()
 
 
+@pytest.mark.memory
 @on_device
 @given(array=small, data=st.data())
 def test_assignment(make, array, data):
@@ -149,6 +150,7 @@ def test_fill(make, array, data):
     )
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("staged", [False, True])
 def test_tensors_in_many_heaps(adapter, staged):
     with vkops.Device(adapter.index, staged=staged) as device:
@@ -165,6 +167,7 @@ def test_tensors_in_many_heaps(adapter, staged):
         assert np.array_equal(tensor.numpy(), array)
 
 
+@pytest.mark.memory
 def test_the_device_copies_between_tensors_that_the_host_does_not_see(staged_device):
     x = staged_device.tensor(np.zeros((4, 6), np.float32))
     y = staged_device.tensor(np.arange(6, dtype=np.float32))
@@ -176,6 +179,7 @@ def test_the_device_copies_between_tensors_that_the_host_does_not_see(staged_dev
     assert x.numpy().tolist() == [[0, 1, 1, 3, 2, 5]] * 2 + [[0, 0, 1, 0, 2, 0]] * 2
 
 
+@pytest.mark.memory
 def test_views_are_views_whatever_they_were_used_for(device, staged_device):
     """Reading and binding a view leave it a view; `pack` makes it a tensor of its own."""
     for home in (device, staged_device):
@@ -211,6 +215,7 @@ def test_views_are_no_outputs(device):
     assert base.numpy().tolist() == [[0, 1, 2, 3], [0, 0, 0, 0]]
 
 
+@pytest.mark.memory
 def test_assignment_waits_for_what_runs(device):
     operator = identity(device, 1 << 18)
     x, y = device.tensor(np.ones(1 << 18, np.int32)), device.tensor(np.zeros(1 << 18, np.int32))
@@ -232,6 +237,7 @@ SCALARS = [
 ]
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("dtype", ["i1", ">i4", "f8", "c8", "S16", "m8[s]", "M8[s]", "?"])
 def test_scalars_and_arrays_without_dimensions(make, dtype):
     for scalar, shape in product(SCALARS, [(), (3,), (0,)]):

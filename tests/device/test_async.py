@@ -16,6 +16,8 @@ from vkops.errors import BindingError, DeviceError
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.gpu.run.vulkan_device import MAX_SUBMISSIONS
 
+pytestmark = pytest.mark.memory
+
 N = 1 << 18
 KIND = TensorDataType.INT32
 

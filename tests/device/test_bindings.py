@@ -13,6 +13,8 @@ import vkops
 from vkops import dml
 from vkops.dml import BufferTensorDesc, ExecutionFlags, TensorDataType, TensorFlags
 
+pytestmark = pytest.mark.memory
+
 F32 = TensorDataType.FLOAT32
 OWNED = TensorFlags.OWNED_BY_DML
 

@@ -12,6 +12,8 @@ from instructions import calls
 import vkops
 from vkops import dml
 
+pytestmark = pytest.mark.memory
+
 PACKAGE = str(Path(vkops.__file__).parent)
 
 

@@ -52,6 +52,7 @@ def test_chains(adapter, kind, threads, steps):
     assert python(__file__, adapter.index, kind, threads, steps, 0) == "right\n"
 
 
+@pytest.mark.memory
 def test_chains_with_waits(adapter, monkeypatch):
     from processes import python
 

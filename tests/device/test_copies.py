@@ -15,6 +15,8 @@ from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 
+pytestmark = pytest.mark.memory
+
 
 @pytest.fixture(params=["DISCRETE_GPU", "INTEGRATED_GPU"])
 def as_gpu(request, device, monkeypatch):

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 import vkops
 from vkops.tensors.dlpack import EXTENSION_TYPES, element_type
 
+pytestmark = pytest.mark.memory
+
 READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 VERSIONS = ({}, {"max_version": (1, 0)})
 

@@ -36,6 +36,9 @@ def run(adapter, kind, attempts, layers=NAME):
     """The process, and the values that it prints: the numbers of calls, and what is wrong by attempt."""
     command = [sys.executable, "-W", "ignore", every_feature.__file__]
     variables = environment(PYTHONPATH=":".join(sys.path), **{LAYERS: layers})
+    variables["NODEVICE_SELECT"] = (
+        "1"  # Mesa's layer that sorts devices ignores failures, and crashes
+    )
     done = subprocess.run(
         [*command, str(adapter.index), kind, json.dumps(attempts)],
         env=variables,
@@ -76,7 +79,7 @@ def attempts(adapter, kind, count):
     ]
 
 
-@pytest.mark.parametrize("kind", ["mapped", "staged"])
+@pytest.mark.parametrize("kind", ["mapped", pytest.param("staged", marks=pytest.mark.memory)])
 def test_the_first_call_of_each_function_fails(adapter, kind):
     assert failures(adapter, kind, attempts(adapter, kind, 1)) == []
 
@@ -91,10 +94,6 @@ def test_each_call_fails(adapter, kind):
 @pytest.mark.system("VkLayer_khronos_validation")
 @pytest.mark.parametrize("kind", ["mapped", "staged"])
 def test_the_validation_layer_finds_nothing_wrong_when_a_call_fails(adapter, kind):
-    """It does not know that objects in use may be destroyed when the device is lost.
-
-    Version 1.3.239 crashes where the extensions of an adapter cannot be listed.
-    """
-    known = {"vkEnumerateDeviceExtensionProperties"}
-    chosen = [a for a in attempts(adapter, kind, 2) if a[0] not in known and a[2] != LOST]
+    """It does not know that objects in use may be destroyed when the device is lost."""
+    chosen = [a for a in attempts(adapter, kind, 2) if a[2] != LOST]
     assert failures(adapter, kind, chosen, f"{VALIDATION_LAYER}:{NAME}") == []

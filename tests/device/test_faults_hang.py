@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-pytestmark = [pytest.mark.system("cc"), pytest.mark.posix("signals")]
+pytestmark = [pytest.mark.memory, pytest.mark.system("cc"), pytest.mark.posix("signals")]
 
 WAIT = """
 import signal, threading, time

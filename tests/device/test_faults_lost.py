@@ -10,7 +10,7 @@ from imitated import NAME
 
 from vkops.gpu.adapters.adapter import VALIDATION_LAYER
 
-pytestmark = pytest.mark.system("cc")
+pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
 
 LOST = """
 other = vkops.Device(index)

@@ -15,7 +15,7 @@ from processes import python
 import vkops
 from vkops import dml
 
-pytestmark = pytest.mark.posix("forks")
+pytestmark = [pytest.mark.memory, pytest.mark.posix("forks")]
 
 SECONDS = 10
 

@@ -14,6 +14,8 @@ import vkops
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory.pools import held_bytes
 
+pytestmark = pytest.mark.memory
+
 
 @settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())

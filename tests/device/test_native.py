@@ -27,6 +27,8 @@ from vkops.onnx import Session
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
 
+pytestmark = pytest.mark.memory
+
 
 @pytest.fixture
 def native(adapter, monkeypatch):

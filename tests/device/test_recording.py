@@ -18,6 +18,8 @@ from vkops.gpu.copies import ImageCopy
 from vkops.gpu.copies.rule import COPY
 from vkops.onnx import Session
 
+pytestmark = pytest.mark.memory
+
 ADD = """#version 450
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) readonly buffer From { int from[]; };

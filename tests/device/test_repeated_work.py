@@ -12,6 +12,8 @@ import vkops
 from vkops import dml
 from vkops.gpu.run import vulkan_device as queues
 
+pytestmark = pytest.mark.memory
+
 N = 300
 ADD = """#version 450
 layout(local_size_x = 64) in;

@@ -10,6 +10,8 @@ import pytest
 import vkops
 from vkops.errors import BindingError, InvalidDescError
 
+pytestmark = pytest.mark.memory
+
 STORAGE = "#extension GL_EXT_shader_{}bit_storage : require\n"
 ARITHMETIC = "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
 TYPES = {

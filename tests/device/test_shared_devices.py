@@ -19,6 +19,8 @@ from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory.pools import held_bytes
 from vkops.onnx import Model, Session
 
+pytestmark = pytest.mark.memory
+
 MIB = 1 << 20
 X = np.arange(24, dtype=np.int32).reshape(4, 6)
 

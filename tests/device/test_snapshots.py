@@ -15,6 +15,8 @@ from vkops import dml
 from vkops.errors import DeviceError
 from vkops.onnx import Session
 
+pytestmark = pytest.mark.memory
+
 ADD_ONE = """#version 450
 layout(local_size_x = 64) in;
 layout(std430, binding = 0) buffer X { int x[]; };

@@ -31,6 +31,7 @@ def tight(adapter, monkeypatch):
         yield device
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize(
     ("dtype", "n"),
@@ -64,12 +65,14 @@ def test_arrays_too_large_for_the_device_are_streamed(tight, axis, dtype, n):
     assert tight.memory_report().used <= 1 << 14
 
 
+@pytest.mark.memory
 def test_tensors_on_the_device_are_not_moved_off_it(tight):
     held = tight.tensor(np.zeros(600_000, np.uint8))
     with pytest.raises(vkops.OutOfDeviceMemoryError, match="a buffer of 600064 bytes"):
         vkops.join([held])
 
 
+@pytest.mark.memory
 def test_operators_bound_to_host_memory(tight):
     """Host buffers are bound like others; what an operator does not write stays."""
     x = np.random.default_rng(1).integers(0, 1 << 30, (500, 700), np.int32)
@@ -123,6 +126,7 @@ def test_what_lies_apart_on_the_host_is_streamed(tight, layout, shape, dtype):
     np.testing.assert_array_equal(result.numpy(), expected(x))
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("written", [False, True])
 def test_operators_on_strided_tensors_on_the_host(tight, written):
     x = np.random.default_rng(4).integers(0, 1 << 30, (500, 700), np.int32)
@@ -170,6 +174,7 @@ def test_more_than_the_host_has(device):
         device.host_buffer(1 << 60)
 
 
+@pytest.mark.memory
 @pytest.mark.parametrize("columns", [300, 600])
 def test_nodes_that_read_indices_from_data_on_the_host(tight, columns):
     """The host takes elements of data that do not fit on the device; so it does for its tensors."""
@@ -184,6 +189,7 @@ def test_nodes_that_read_indices_from_data_on_the_host(tight, columns):
     np.testing.assert_array_equal(on_host.numpy(), data[rows])
 
 
+@pytest.mark.memory
 def test_all_operators_wait_for_host_buffers_in_one_order(device):
     """Otherwise streams of two devices, of which each has one of two buffers, wait forever."""
     buffers = [device.host_buffer(64) for _ in range(2)]

@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 
 import vkops
 
+pytestmark = pytest.mark.memory
+
 # -- views -----------------------------------------------------------------------------------------
 
 

@@ -9,8 +9,11 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import numpy as np
+import pytest
 
 import vkops
+
+pytestmark = pytest.mark.memory
 
 
 def shuffle(device, seed):
