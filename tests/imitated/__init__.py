@@ -1,4 +1,4 @@
-"""Drivers that look like others, fail and tell what they were asked for: a Vulkan layer, layer.c.
+"""Drivers that look like others, fail and tell what they were asked for: a Vulkan layer in C.
 
 ``scripts/setup`` builds it. A process that is started with the variables of ``environment`` has it,
 and ``layer`` gives it the layer's functions.
@@ -37,7 +37,7 @@ def environment(kind=None, **variables):
 
 @lru_cache
 def layer():
-    """The functions of the layer in this process, which layer.c explains."""
+    """The functions of the layer in this process, which requests.h explains."""
     library = ctypes.CDLL(str(LIBRARY))
     library.lose.argtypes = [ctypes.c_char_p]
     library.slow.argtypes = [ctypes.c_int64]
