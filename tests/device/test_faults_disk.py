@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from imitated import environment
 from models import SPLIT
 
 ON_A_FULL_DISK = """
@@ -65,10 +66,11 @@ def test_an_output_on_a_full_disk(full, model):
     assert done.stderr == f"Failed to write resource to file '{full}/out.npy': {reason}\n"
 
 
+@pytest.mark.system("cc")
 def test_caches_on_a_full_disk(full, model, tmp_path):
-    """Those of vkops and of the driver, whose version 22.3 would end the process."""
-    elsewhere = ["--output_path", str(tmp_path)]
-    done = on_a_full_disk(full, *model, *elsewhere, XDG_CACHE_HOME=str(full))
+    """Shaders, pipelines, and the cache of Mesa, whose version 22.3 would end the process."""
+    elsewhere, variables = ["--output_path", str(tmp_path)], environment(XDG_CACHE_HOME=str(full))
+    done = on_a_full_disk(full, *model, *elsewhere, **variables)
     assert done.stderr == ""
     assert "status" not in done.stdout
     assert (tmp_path / "out.npy").exists()

@@ -245,7 +245,7 @@ def test_a_folder_that_others_can_change_is_not_used(
     ]
 
 
-@pytest.mark.posix("owners of files", tests_only=True)
+@pytest.mark.posix("owners of files")
 def test_a_file_of_another_user_is_not_used(file, monkeypatch):
     if os.geteuid() != 0:
         pytest.skip("only root can give files away")
