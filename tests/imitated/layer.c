@@ -12,11 +12,15 @@ static void *chained(const void *first, VkStructureType type)
     return (void *)found;
 }
 
+/* No driver takes the data of an imitated pipeline cache for its own. */
+static const char CACHE_ID[VK_UUID_SIZE] = "imitated caches";
+
 static void change(VkPhysicalDeviceProperties *properties)
 {
     if (kind) properties->deviceType = kind->type;
     if (kind && kind->type == INTEGRATED) properties->limits.nonCoherentAtomSize = 256;
     if (minimum) properties->apiVersion = VK_API_VERSION_1_1, reduce(&properties->limits);
+    memcpy(properties->pipelineCacheUUID, CACHE_ID, VK_UUID_SIZE);
 }
 FUNCTION(void, GetPhysicalDeviceProperties)(VkPhysicalDevice d, VkPhysicalDeviceProperties *o)
 {
@@ -284,7 +288,7 @@ FUNCTION(VkResult, CreatePipelineCache)(
     const struct table *table = table_of(d);
     table->GetPhysicalDeviceProperties(table->physical, &about);
     VkPipelineCacheHeaderVersionOne header = { HEADER, 1, about.vendorID, about.deviceID, { 0 } };
-    memcpy(header.pipelineCacheUUID, about.pipelineCacheUUID, VK_UUID_SIZE);
+    memcpy(header.pipelineCacheUUID, CACHE_ID, VK_UUID_SIZE);
     const size_t size = i->initialDataSize;
     const int valid = size >= HEADER && !((size - HEADER) % ENTRY) && !memcmp(i->pInitialData, &header, HEADER);
     END_IF_IT_FAILS(d, "CreatePipelineCache", 0, " bytes=%zu valid=%d", size, valid);
