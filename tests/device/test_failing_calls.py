@@ -28,8 +28,6 @@ CAN_REPORT_LOSS = {
     "vkGetQueryPoolResults",
 }
 
-KOMPUTE = {"vkCreateBuffer", "vkAllocateMemory", "vkBindBufferMemory", "vkMapMemory"}
-"""Functions whose failures Kompute's tensors ignore, or raise as errors that are not vkops' own."""
 
 
 def run(adapter, kind, attempts, layers=NAME):
@@ -74,7 +72,7 @@ def attempts(adapter, kind, count):
         for result in (NO_DEVICE_MEMORY, LOST)
         for name, number in calls.items()
         for skipped in range(min(number, count))
-        if "vkCmd" not in name and name not in KOMPUTE
+        if "vkCmd" not in name
         if result != LOST or name in CAN_REPORT_LOSS
     ]
 

@@ -162,7 +162,7 @@ def test_the_largest_buffer_can_be_had(adapter):
     code = (
         "import sys, vkops\n"
         "device = vkops.Device(int(sys.argv[1]))\n"
-        "n = device.executor.memory.max_range\n"
+        "n = device.pool.max_range\n"
         "buffer = device.buffer(n)\n"
         "buffer.write(b'ends', n - 4)\n"
         "assert buffer.read(n - 4) == b'ends'\n"

@@ -1,0 +1,161 @@
+"""Where memory comes from, and what is synchronised, on imitated GPUs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from imitated import faulty  # noqa: F401
+
+pytestmark = pytest.mark.memory
+
+PLACES = """
+layer().record(1)
+other = vkops.Device(index)
+big, small = np.arange(3 << 20, dtype=np.int32), np.arange(100, dtype=np.int32)
+for x in (big, small):
+    tensor = other.tensor(x)
+    assert (vkops.roll(tensor, 1).copy().numpy() == np.roll(x, 1)).all()
+    tensor[3:7] = x[:4]
+    assert (tensor.numpy()[3:7] == x[:4]).all()
+host = other.host_buffer(1 << 20)
+vkops.flip(vkops.Tensor.from_array(other, big, on_host=True)).copy()
+types = {int(line.split()[0].removeprefix("type=")) for line in records("vkAllocateMemory")}
+print(json.dumps([other.mapped, sorted(types)]))
+"""
+
+TYPES = {
+    # tensors, uploads, region tables, what the host reads
+    "discrete": (False, [0, 1, 2, 3]),
+    "small-bar": (False, [0, 1, 2, 3]),
+    # tensors that the host sees and streams through the cached type, region tables and uploads
+    # through the one that is coherent
+    "integrated": (True, [1, 2]),
+    "integrated-coherent": (True, [1, 2]),
+}
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_each_use_has_its_type_of_memory(adapter, faulty, kind):  # noqa: F811
+    assert json.loads(faulty(PLACES, adapter.index, "direct", kind=kind)) == [*TYPES[kind]]
+
+
+def test_tables_are_elsewhere_when_the_memory_that_both_see_is_full(adapter, faulty):  # noqa: F811
+    """Many workgroups then read a copy in the device's own memory."""
+    program = """
+x = device.tensor(np.arange(1 << 20, dtype=np.int32).reshape(1024, 1024))
+layer().fail(b"vkAllocateMemory", 0, 1, NO_DEVICE_MEMORY)
+layer().record(1)
+other = vkops.Device(index)
+with other.record() as recorded:
+    y = vkops.flip(x, axis=1).copy()
+recorded.run()
+assert (y.numpy() == x.numpy()[:, ::-1]).all()
+print(layer().still_failing(), counts()["vkCmdCopyBuffer"] > 0)
+"""
+    assert faulty(program, adapter.index, "staged", kind="discrete") == "0 True\n"
+
+
+WRITES = """
+rng = np.random.default_rng(0)
+x = rng.integers(0, 256, 70_001, np.uint8)
+tensor, buffer = device.tensor(x), device.buffer(70_001)
+for start, count in ((0, 1), (255, 2), (1000, 300), (69_999, 2), (3, 69_990)):
+    part = rng.integers(0, 256, count, np.uint8)
+    x[start : start + count] = part
+    tensor[start : start + count] = part
+    buffer.write(x)
+    buffer.write(part, start)
+    assert (vkops.flip(tensor).copy().numpy() == x[::-1]).all(), start
+    assert (tensor.numpy() == x).all(), start
+    assert buffer.read(start, count) == part.tobytes()
+    assert (tensor.mapped() == x).all()
+arrays = [rng.integers(0, 9, n, np.int16) for n in (3, 5, 4000)]
+assert (vkops.concat(arrays, device=device).numpy() == np.concatenate(arrays)).all()
+with device.record() as program:
+    doubled = vkops.concat([tensor, tensor])
+    doubled[:3] = np.uint8([1, 2, 3])
+program.run()
+assert (doubled.numpy() == np.concatenate([[1, 2, 3], x[3:], x])).all()
+"""
+
+
+def test_memory_that_is_not_coherent_is_flushed_and_invalidated(adapter, faulty):  # noqa: F811
+    """The layer has a copy of it for the host, which only flushes and invalidations change."""
+    assert faulty(WRITES, adapter.index, "direct", kind="integrated") == ""
+
+
+WAITS = """
+import threading, time
+x, small = device.tensor(np.arange(6 << 20, dtype=np.int32)), device.tensor(np.arange(8))
+y = vkops.roll(x, 1)
+vkops.roll(small, 1).numpy(), y.numpy()
+y = vkops.roll(x, 2)
+layer().slow(500_000)
+reader = threading.Thread(target=y.numpy)
+reader.start()
+time.sleep(0.05)
+start = time.perf_counter()
+z = vkops.roll(small, 1)
+took = time.perf_counter() - start
+reads = reader.is_alive()
+layer().slow(0)
+reader.join()
+assert (y.numpy() == np.roll(np.arange(6 << 20), 2)).all() and z.numpy()[0] == 7
+print(reads and took < 0.2)
+"""
+
+
+@pytest.mark.parametrize("kind", [None, "discrete"])
+@pytest.mark.parametrize("memory", ["direct", "staged"])
+def test_a_thread_that_reads_does_not_keep_others_from_submitting(
+    adapter,
+    faulty,  # noqa: F811
+    kind,
+    memory,
+):
+    assert faulty(WAITS, adapter.index, memory, kind=kind) == "True\n"
+
+
+COMMANDS = """
+x, y = (device.tensor(np.arange(1 << 19, dtype=np.float32) + i) for i in range(2))
+def again():
+    return vkops.split(x, 2), vkops.roll(y, 3)
+again()
+device.synchronize()
+layer().record(1)
+kept = again()
+with device.record() as program:
+    a = vkops.flip(x).copy()
+    b = vkops.flip(a).copy()
+program.run()
+program.run(3)
+device.synchronize()
+seen = records()
+print(json.dumps([line for line in seen if "Begin" in line or "Barrier" in line or "Dispatch" in line]))
+"""
+
+HOST_STAGE, ONE_TIME, SIMULTANEOUS = 0x4000, 1, 4
+
+
+def test_barriers_and_flags_are_those_that_are_needed(adapter, faulty):  # noqa: F811
+    """The host is waited for at the end of commands alone, and only what runs once says so."""
+    lines = json.loads(
+        faulty(COMMANDS, adapter.index, "direct", kind="discrete", VKOPS_COPY="shader")
+    )
+    commands = []
+    for name, *values in map(str.split, lines):
+        if name == "vkBeginCommandBuffer":
+            commands.append([])
+        commands[-1].append((name, dict(value.split("=") for value in values)))
+    flags = [int(own[0][1]["flags"], 0) for own in commands]
+    # A split, a roll, what is prepared, the program, and the same to be submitted while it runs.
+    assert flags == [ONE_TIME, ONE_TIME, ONE_TIME, 0, SIMULTANEOUS]
+    for own in commands:
+        barriers = [values for name, values in own if name == "vkCmdPipelineBarrier"]
+        at_host = [int(values["stages"].split(",")[1], 0) & HOST_STAGE != 0 for values in barriers]
+        assert at_host == [False] * (len(barriers) - 1) + [True]
+    dispatches = [sum(name == "vkCmdDispatch" for name, _ in own) for own in commands]
+    barriers = [sum(name == "vkCmdPipelineBarrier" for name, _ in own) for own in commands]
+    assert barriers[3] == dispatches[3] == 2
+    assert all(barriers[i] == 1 for i in range(3))
