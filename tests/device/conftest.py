@@ -16,7 +16,7 @@ from imitated import faulty  # noqa: F401
 
 import vkops
 from vkops.gpu.adapters.adapter import VALIDATION_LAYER
-from vkops.gpu.adapters.adapter_limits import loader
+from vkops.gpu.adapters.kompute import loader
 from vkops.gpu.copies import SHADERS
 from vkops.gpu.kernels import encoding
 

@@ -15,7 +15,7 @@ def test_results(device):
     for result in measure(device, SMALL, rounds=1):
         always = {"vkops", "end_to_end", "numpy", "numpy_into", "memcpy", "buffer_copy"}
         assert result.seconds.keys() - {"device"} == always
-        assert ("device" in result.seconds) == bool(device.vulkan.native)
+        assert ("device" in result.seconds) == (device.info.limits.timestamp_valid_bits > 0)
         assert min(result.seconds.values()) > 0
         assert result.ratio() == result.seconds["numpy"] / result.seconds["vkops"]
 
@@ -44,7 +44,7 @@ def test_movements(device):
 def test_command(adapter, capsys):
     assert main(["bench", "W11", "W16", "--rounds", "1", "-a", adapter.name, "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["device"]["name"] == adapter.name
+    assert report["device"] == adapter.name
     assert report["peers"] == {}
     assert set(report["versions"]) == {"vkops", "kp", "numpy"}
     assert [result["work"] for result in report["results"]] == ["W11", "W16"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from vkops.errors import (
     InvalidDescTypeError,
     OutOfDeviceMemoryError,
 )
-from vkops.gpu.adapters.adapter_limits import limits
 from vkops.shaders.shader import MAX_BINDING
 
 HEAD = "#version 450\n"
@@ -449,7 +447,7 @@ def test_matrices_in_push_constants(device, member):
 
 
 def test_group_counts(device):
-    most = limits(device.info.index).max_compute_work_group_count
+    most = device.info.limits.max_compute_work_group_count
     shader = compiled(device, COUNT)
     x = filled(device, [0] * 4)
     for axis in range(3):
@@ -464,7 +462,7 @@ def test_group_counts(device):
 
 
 def test_as_many_groups_as_the_device_allows(device):
-    most = limits(device.info.index).max_compute_work_group_count
+    most = device.info.limits.max_compute_work_group_count
     text = """layout(std430, binding = 0) buffer B { uint b; };
     void main() { atomicAdd(b, 1u); }"""
     x = filled(device, [0])
@@ -491,7 +489,7 @@ def test_wrong_groups(device, groups, said):
 
 
 def test_workgroups_above_the_limits(device):
-    limit, name = limits(device.info.index), repr(device.name)
+    limit, name = device.info.limits, repr(device.name)
     sizes = {f"local_size_{axis}": most for axis, most in zip(
         "xyz", limit.max_compute_work_group_size, strict=True)}  # fmt: skip
     for number, (field, most) in enumerate(sizes.items()):
@@ -510,7 +508,7 @@ def test_workgroups_above_the_limits(device):
 
 def test_threads_above_the_limits(device, message):
     shader, x = compiled(device, ADD), filled(device, [0] * 4)
-    most = limits(device.info.index).max_compute_work_group_count
+    most = device.info.limits.max_compute_work_group_count
     for axis, size in enumerate((4, 1, 1)):
         threads = [1] * 3
         threads[axis] = most[axis] * size + 1
@@ -532,7 +530,7 @@ def test_threads_above_the_limits(device, message):
 
 
 def test_memory_above_the_limits(device):
-    limit, name = limits(device.info.index), repr(device.name)
+    limit, name = device.info.limits, repr(device.name)
     most = limit.max_compute_shared_memory_size
     text = "layout(constant_id = 0) const uint N = 1; shared uint s[N]; void main() { s[0] = 1; }"
     assert fault(lambda: compiled(device, text, constants={0: most // 4 + 1})) == (
@@ -547,17 +545,12 @@ def test_memory_above_the_limits(device):
     compiled(device, text.format(most // 4)).dispatch({}, push_constants=[0] * (most // 4))
 
 
-def test_buffers_above_the_limit(device, monkeypatch):
-    """Bindings that the shader does not use do not count."""
+def test_the_largest_binding(device):
+    """Drivers may allocate memory for the bindings below it that the shader does not use."""
     x = filled(device, [0])
     text = f"layout(binding = {MAX_BINDING}) buffer B {{ uint b; }}; void main() {{ b = 1; }}"
     compiled(device, text).dispatch({"B": x})
     assert words(x) == [1]
-    less = replace(limits(device.info.index), max_per_stage_descriptor_storage_buffers=1)
-    monkeypatch.setattr("vkops.runtime.compiled_shader.limits", lambda _: less)
-    assert fault(lambda: compiled(device, ADD)) == (
-        f"x storage blocks: got 2, must be 1 at most on {device.name!r} [SH-08]"
-    )
 
 
 SUBGROUP = {
@@ -578,7 +571,7 @@ def test_subgroup_operations(device, kind):
     _, value = SUBGROUP[kind]
     text = f"""#extension GL_KHR_shader_subgroup_{kind} : require
     layout(std430, binding = 0) buffer B {{ uint b; }}; void main() {{ b = {value}; }}"""
-    if kind.upper() in limits(device.info.index).subgroup_operations:
+    if kind.upper() in device.info.limits.subgroup_operations:
         x = filled(device, [0])
         compiled(device, text).dispatch({"B": x})
         assert words(x) == [1]
@@ -596,7 +589,7 @@ def test_prefix_operations_of_hlsl_exclude_the_own_value(any_device):
         x[i] = WavePrefixSum(x[i]);
         y[i] = WavePrefixProduct(y[i]);
     }"""
-    size = min(64, limits(any_device.info.index).subgroup_size)
+    size = min(64, any_device.info.limits.subgroup_size)
     shader = any_device.compile_shader(text, language="hlsl", name="x")
     numbers = np.arange(64, dtype=np.uint32)
     factors = np.where(numbers % 3, 2, 0.25).astype(np.float32)
@@ -762,7 +755,7 @@ def test_a_model_reads_its_workgroups_on_the_device(run_model, groups, expected)
 
 
 def test_limits_are_checked_before_anything_runs(run_model, device):
-    most = limits(device.info.index).max_compute_shared_memory_size
+    most = device.info.limits.max_compute_shared_memory_size
     text = f"shared uint s[{most // 4 + 1}]; {COUNT.replace('+= 1', '= s[0]')}"
     status, out, err = run_model(text)
     assert (status, out) == (1, [])

@@ -8,14 +8,13 @@ import pytest
 
 import vkops
 from vkops.debug.bug_report import report
-from vkops.errors import DeviceError
-from vkops.gpu.adapters.adapter_limits import limits, loader
 from vkops.gpu.adapters.diagnosis import drivers
+from vkops.gpu.adapters.kompute import loader
 
 
 @pytest.mark.usefixtures("shared_memory")
 def test_limits(adapter):
-    found = limits(adapter.index)
+    found = adapter.limits
     # Guaranteed by Vulkan.
     assert all(count >= 65535 for count in found.max_compute_work_group_count)
     assert found.max_compute_work_group_size >= (128, 128, 64)
@@ -35,17 +34,12 @@ def test_limits(adapter):
     assert "robustBufferAccess" in found.features  # all implementations have it
 
 
-def test_limits_of_no_adapter(adapter):
-    with pytest.raises(DeviceError, match="no adapter with index 1000"):
-        limits(1000)
-
-
 @pytest.mark.usefixtures("shared_memory")
 def test_the_section_of_an_adapter(adapter):
     text = report()
     _, _, text = text.partition(f"### Adapter {adapter.index}: {adapter.name}\n")
     lines = text.split("\n")
-    found = limits(adapter.index)
+    found = adapter.limits
     x, y, z = found.max_compute_work_group_size
     for line in (
         f"- type: {adapter.type}",

@@ -8,7 +8,6 @@ import pytest
 from shader_programs import COUNT, FLOAT, Generator
 
 from vkops.debug import check
-from vkops.gpu.adapters import adapter_limits
 
 N, EACH = 64, 10
 """Invocations, and programs of a test."""
@@ -28,7 +27,7 @@ WIDER = pytest.param(
 
 @pytest.fixture(scope="module")
 def limits(adapter):
-    return adapter_limits.limits(adapter.index)
+    return adapter.limits
 
 
 def run_both(device, text, seed, count, **options):

@@ -33,7 +33,7 @@ layout(std430, binding = 1) writeonly buffer Results { uint results[]; };
 @pytest.fixture
 def clamped(device):
     """Skips on devices that vkops does not change modules for."""
-    features = device.vulkan.features  # also under the minimum of limits
+    features = device.vulkan.features
     if device.info.type != "CPU" or "robustBufferAccess2" not in features:
         pytest.skip("modules are not changed for this device")
 

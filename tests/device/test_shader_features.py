@@ -15,7 +15,6 @@ import vkops_native
 
 from vkops import shaders
 from vkops.errors import InvalidDescError
-from vkops.gpu.adapters.adapter_limits import limits
 from vkops.runtime.shader_checks import check_features
 from vkops.shaders import features, grammar
 from vkops.shaders.binary import Declarations, Instruction, Op, Storage
@@ -177,10 +176,10 @@ def test_versions_of_spirv(device, version, extended):
         shader = SimpleNamespace(name="x", needs=(), subgroup_operations=())
         shader.spirv_version = (1, minor)
         if (1, minor) <= newest:
-            check_features(opened, limits(device.info.index), shader)
+            check_features(opened, shader)
         else:
             with pytest.raises(InvalidDescError, match=rf"needs SPIR-V 1\.{minor}, "):
-                check_features(opened, limits(device.info.index), shader)
+                check_features(opened, shader)
 
 
 HIDING = """

@@ -14,23 +14,7 @@ from vkops.bench import WORKLOADS, Report, Result, read, tables
 from vkops.bench import plot as plots
 from vkops.cli import main
 from vkops.errors import VkopsError
-from vkops.gpu import DeviceInfo
 
-DEVICE = DeviceInfo(
-    index=0,
-    name="Some GPU",
-    type="DISCRETE_GPU",
-    driver="some driver 1.2",
-    api_version="1.3.0",
-    driver_version="1.2.0",
-    vendor_id=1,
-    device_id=2,
-    dedicated_memory=2**30,
-    shared_memory=2**30,
-    unified_memory=False,
-    max_buffer=2**27,
-    max_bindings=4,
-)
 OWN = {
     "vkops": 2e-3,
     "end_to_end": 8e-3,
@@ -53,7 +37,9 @@ def report(count=None, **labels):
         )
         for number, workload in enumerate(WORKLOADS[:count])
     ]
-    return Report(DEVICE, "2026-01-02", 2, {"numpy": "2.0"}, labels, 1, 9, results)
+    return Report(
+        "Some GPU", "some driver 1.2", "2026-01-02", 2, {"numpy": "2.0"}, labels, 1, 9, results
+    )
 
 
 def text(made, width):

@@ -73,7 +73,7 @@ def plot(report: Report, path: Path) -> None:
 def _draw_ratios(figure: SubFigure, report: Report) -> None:
     """Draw a sorted bar for each workload that vkops and another library can execute."""
     figure.suptitle(
-        f"{report.device.name}, {report.device.driver}, {report.date}\n"
+        f"{report.device}, {report.driver}, {report.date}\n"
         "How many times as fast as each library vkops is; left of the line at 1, it is slower",
         fontsize=11,
     )

@@ -30,7 +30,9 @@ _RATIOS = "Ratios: time of the other divided by time of vkops; above 1, vkops is
 class Report:
     """The results of one run."""
 
-    device: DeviceInfo
+    device: str
+    """The adapter's name."""
+    driver: str
     date: str
     """ISO 8601."""
     processors: int
@@ -57,7 +59,8 @@ def made_from(
 ) -> Report:
     """Make the report of results that were just measured on this machine."""
     return Report(
-        device=device,
+        device=device.name,
+        driver=device.driver,
         date=date.today().isoformat(),
         processors=os.cpu_count() or 1,
         versions={
@@ -81,7 +84,7 @@ def read(path: Path) -> Report:
     try:
         data = json.loads(path.read_bytes())
         results = [_result(**result) for result in data.pop("results")]
-        return Report(device=DeviceInfo(**data.pop("device")), results=results, **data)
+        return Report(results=results, **data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise VkopsError(f"{path}: not a report of `vkops bench --json`: {error}") from error
 
@@ -104,7 +107,7 @@ def tables(report: Report) -> list[Table]:
 def _table(report: Report) -> Table:
     results = report.results
     made = _empty(
-        f"{report.device.name} ({report.device.driver})",
+        f"{report.device} ({report.driver})",
         f"{_RATIOS}. NumPy: makes new arrays; into: NumPy, into arrays that exist; "
         "e2e: from NumPy to NumPy, compared with NumPy",
         {"MiB": 5, "ms": 7, "NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6},

@@ -22,7 +22,6 @@ import vkops
 from vkops import gpu
 from vkops.errors import VkopsError
 from vkops.gpu.adapters import adapter, kompute
-from vkops.gpu.adapters.adapter_limits import limits, loader
 from vkops.shaders import tools
 from vkops.system.processes import cores, describe, processor
 
@@ -130,9 +129,9 @@ def _vulkan() -> Iterator[str]:
     if found["loader"]:
         yield _item("loader", found["loader"]["version"])
         yield _item("layers", ", ".join(found["loader"]["layers"]))
-    for device, its_limits in found["adapters"]:
+    for device in found["adapters"]:
         yield from ("", f"### Adapter {device['index']}: {device['name']}", "")
-        yield from _adapter(device, its_limits)
+        yield from _adapter(device, device["limits"])
 
 
 def _probed() -> dict[str, Any]:
@@ -159,10 +158,8 @@ def _probe() -> None:
     except VkopsError as error:
         found["kompute"] = str(error)
     try:
-        found["loader"] = asdict(loader())
-        found["adapters"] = [
-            (asdict(device), asdict(limits(device.index))) for device in adapter.devices()
-        ]
+        found["loader"] = asdict(kompute.loader())
+        found["adapters"] = [asdict(device) for device in adapter.devices()]
         adapter.choose(None)
     except VkopsError as error:
         found["problem"] = str(error)
@@ -180,7 +177,7 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
     for name, value in its_limits.items():
         shown = ", ".join(map(str, value)) if isinstance(value, list) else value
         first, *others = name.split("_")
-        yield _item(first + "".join(map(str.capitalize, others)), shown)
+        yield _item(first + "".join(map(str.title, others)), shown)
     for number, heap in enumerate(heaps):
         where = "device" if heap["device_local"] else "host"
         own = [

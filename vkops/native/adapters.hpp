@@ -46,10 +46,15 @@ class DeviceObject
 
     explicit DeviceObject(std::shared_ptr<vk::Device> device) : device_(device) {}
     template <class Handle>
+    Handle keep(std::shared_ptr<Handle> made)
+    {
+        kept_.push_back(made);
+        return *made;
+    }
+    template <class Handle>
     Handle keep(Handle made)
     {
-        kept_.push_back(owned(made, device_));
-        return made;
+        return keep(owned(made, device_));
     }
 
   private:
@@ -78,6 +83,16 @@ class Adapter
     }
 
     bool has(const char* extension) const { return extensions_.count(extension); }
+
+    // The number of the first queue family with compute shaders, and its properties, which are
+    // empty if there is none. Nothing else is asked of it.
+    std::pair<std::uint32_t, vk::QueueFamilyProperties> compute_family() const
+    {
+        const auto families = physical->getQueueFamilyProperties();
+        for (std::uint32_t i = 0; i < families.size(); ++i)
+            if (families[i].queueFlags & vk::QueueFlagBits::eCompute) return { i, families[i] };
+        return {};
+    }
 
     // A structure of properties; zeros if the adapter does not have it.
     template <class Structure>
@@ -123,8 +138,8 @@ class Adapter
   private:
     std::set<std::string> extensions_;
     vk::StructureChain<vk::PhysicalDeviceProperties2, vk::PhysicalDeviceMaintenance3Properties,
-      vk::PhysicalDeviceSubgroupProperties, vk::PhysicalDeviceDriverProperties,
-      vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>
+      vk::PhysicalDeviceMaintenance4Properties, vk::PhysicalDeviceSubgroupProperties,
+      vk::PhysicalDeviceDriverProperties, vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>
       chain_;
 };
 

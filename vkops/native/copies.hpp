@@ -40,15 +40,29 @@ class LinearImage : DeviceObject
         commands.buffer.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
     }
 
+    // The rows that an image can have, and the texels of each of MAX_ROWS rows, whichever is less;
+    // 0 if the driver has no such images.
+    static std::uint64_t max_side(const Adapter& adapter)
+    {
+        constexpr std::uint64_t MAX_ROWS = 4096;  // as in vkops/gpu/copies/rectangles.py
+        std::uint64_t found = ~0u;
+        for (const auto& [unit, format] : FORMATS) {
+            vk::ImageFormatProperties limits;
+            if (adapter.physical->getImageFormatProperties(format, vk::ImageType::e2D,
+                  vk::ImageTiling::eLinear, USAGE, {}, &limits) != vk::Result::eSuccess)
+                return 0;
+            const std::uint64_t width = limits.maxExtent.width, height = limits.maxExtent.height;
+            found = std::min({ found, width, height, limits.maxResourceSize / MAX_ROWS / unit });
+        }
+        return found;
+    }
+
     // The multiple of bytes that the driver's rows have; 0 if it has no such images.
     static std::uint64_t pitch_alignment(const Device& owner)
     {
         std::uint64_t found = 0;
+        if (!max_side(*owner.adapter)) return 0;
         for (const auto& [unit, format] : FORMATS) {
-            vk::ImageFormatProperties limits;
-            if (owner.adapter->physical->getImageFormatProperties(format, vk::ImageType::e2D,
-                  vk::ImageTiling::eLinear, USAGE, {}, &limits) != vk::Result::eSuccess)
-                return 0;
             const auto image = owned(make(owner, unit, 1, unit), owner.device);
             const auto pitch =
               owner.device->getImageSubresourceLayout(*image, { ASPECT, 0, 0 }).rowPitch;

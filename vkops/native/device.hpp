@@ -3,6 +3,8 @@
 
 #include "features.hpp"
 
+#include <atomic>
+
 constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
@@ -26,8 +28,9 @@ class Device
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
-    Device(std::shared_ptr<Adapter> adapter_, bool robust, const std::string& cached)
-      : adapter(adapter_), features(*adapter_, robust)
+    Device(std::shared_ptr<Adapter> adapter_, bool robust, std::uint32_t max_allocations,
+           const std::string& cached)
+      : adapter(adapter_), features(*adapter_, robust), max_allocations_(max_allocations)
     {
         const auto& physical = *adapter->physical;
         std::vector<const char*> extensions = features.extensions();
@@ -42,12 +45,10 @@ class Device
               adapter->properties<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>()
                 .minImportedHostPointerAlignment;
 
-        const auto families = physical.getQueueFamilyProperties();
-        while (family < families.size() &&
-               !(families[family].queueFlags & vk::QueueFlagBits::eCompute))
-            ++family;
-        if (family == families.size())
+        const auto chosen = adapter->compute_family();
+        if (!chosen.second.queueCount)
             throw std::runtime_error("the adapter has no queue for compute shaders");
+        family = chosen.first;
         const float priority = 1;
         const vk::DeviceQueueCreateInfo queues({}, family, 1, &priority);
         vk::DeviceCreateInfo info({}, queues, {}, extensions);
@@ -62,10 +63,22 @@ class Device
                 Usage::eUniformBuffer | Usage::eIndirectBuffer | Usage::eUniformTexelBuffer |
                 Usage::eStorageTexelBuffer;
         if (features.has_addresses()) usage |= Usage::eShaderDeviceAddress;
-        if (const auto bits = families[family].timestampValidBits) {
+        if (const auto bits = chosen.second.timestampValidBits) {
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
         }
+    }
+
+    // Allocate memory. Vulkan leaves it to applications to have no more allocations at a time than
+    // the device allows.
+    std::shared_ptr<vk::DeviceMemory> allocate(const vk::MemoryAllocateInfo& info) const
+    {
+        if (*allocations_ >= max_allocations_)
+            throw vk::TooManyObjectsError(
+              "the device allows " + std::to_string(max_allocations_) + " allocations of memory");
+        const auto memory = owned(device->allocateMemory(info), device);
+        ++*allocations_;
+        return { memory.get(), [memory, count = allocations_](vk::DeviceMemory*) { --*count; } };
     }
 
     // The content of `pipelines`, merged with that of another cache.
@@ -78,6 +91,10 @@ class Device
     }
 
   private:
+    const std::uint32_t max_allocations_;
+    const std::shared_ptr<std::atomic<std::uint32_t>> allocations_ =
+      std::make_shared<std::atomic<std::uint32_t>>(0);
+
     // A cache of pipelines with this content, or an empty one if the driver refuses it.
     std::shared_ptr<vk::PipelineCache> pipeline_cache(const std::string& content) const
     {

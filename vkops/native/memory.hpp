@@ -118,7 +118,7 @@ class Memory : protected DeviceObject
         for (auto each = types.begin();; ++each) {
             type = *each;
             try {
-                return keep(device_->allocateMemory({ nbytes, type, next }));
+                return keep(owner.allocate({ nbytes, type, next }));
             } catch (const vk::OutOfDeviceMemoryError&) {
                 if (each + 1 == types.end()) throw;
             }

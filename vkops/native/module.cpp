@@ -29,7 +29,12 @@ py::tuple names(Flags flags, std::initializer_list<const char*> all)
 py::dict limits(const Adapter& adapter)
 {
     const auto& core = adapter.properties().limits;
-    const auto& memory = adapter.properties<vk::PhysicalDeviceMaintenance3Properties>();
+    // Older versions of Vulkan do not tell the sizes; all devices can allocate 1 GiB at once.
+    auto allocation =
+      adapter.properties<vk::PhysicalDeviceMaintenance3Properties>().maxMemoryAllocationSize;
+    if (!allocation) allocation = 1 << 30;
+    auto buffer = adapter.properties<vk::PhysicalDeviceMaintenance4Properties>().maxBufferSize;
+    if (!buffer) buffer = allocation;
     const auto& subgroup = adapter.properties<vk::PhysicalDeviceSubgroupProperties>();
     const bool in_compute(subgroup.supportedStages & vk::ShaderStageFlagBits::eCompute);
     const auto triple = [](const auto& sizes) {
@@ -47,9 +52,19 @@ py::dict limits(const Adapter& adapter)
       "max_per_stage_descriptor_uniform_buffers"_a = core.maxPerStageDescriptorUniformBuffers,
       "min_storage_buffer_offset_alignment"_a = core.minStorageBufferOffsetAlignment,
       "min_uniform_buffer_offset_alignment"_a = core.minUniformBufferOffsetAlignment,
-      "max_memory_allocation_size"_a = memory.maxMemoryAllocationSize,
+      "min_texel_buffer_offset_alignment"_a = core.minTexelBufferOffsetAlignment,
+      "max_texel_buffer_elements"_a = core.maxTexelBufferElements,
+      "max_bound_descriptor_sets"_a = core.maxBoundDescriptorSets,
+      "max_per_stage_resources"_a = core.maxPerStageResources,
+      "max_buffer_size"_a = buffer,
+      "max_memory_allocation_size"_a = allocation,
       "max_memory_allocation_count"_a = core.maxMemoryAllocationCount,
-      "subgroup_size"_a = subgroup.subgroupSize,
+      "non_coherent_atom_size"_a = core.nonCoherentAtomSize,
+      "buffer_image_granularity"_a = core.bufferImageGranularity,
+      "max_image_dimension_2d"_a = core.maxImageDimension2D,
+      "max_linear_image_dimension_2d"_a = LinearImage::max_side(adapter),
+      "timestamp_valid_bits"_a = adapter.compute_family().second.timestampValidBits,
+      "subgroup_size"_a = std::max(subgroup.subgroupSize, 1u),
       "subgroup_operations"_a =
         names(in_compute ? subgroup.supportedOperations : vk::SubgroupFeatureFlags(),
               { "BASIC", "VOTE", "ARITHMETIC", "BALLOT", "SHUFFLE", "SHUFFLE_RELATIVE", "CLUSTERED",
@@ -191,27 +206,23 @@ void define_operations(py::module_ module)
 {
     using Made = std::shared_ptr<Device>;
     py::class_<Device, Made>(module, "Device")
-      .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t limit,
-                       const std::string& cached) {
-               const auto made = std::make_shared<Device>(adapter, robust, cached);
-               made->queue = std::make_shared<Queue>(*made, limit);
+      .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t max_submissions,
+                       std::uint32_t max_allocations, const std::string& cached) {
+               const auto made =
+                 std::make_shared<Device>(adapter, robust, max_allocations, cached);
+               made->queue = std::make_shared<Queue>(*made, max_submissions);
                return made;
            }),
-           "adapter"_a, "robust"_a, "limit"_a, "cached"_a = "")
-      .def(
-        "pipeline_cache",
-        [](const Device& self, const std::string& other) {
-            return py::bytes(self.merged_pipelines(other));
-        },
-        "other"_a = "")
+           "adapter"_a, "robust"_a, "max_submissions"_a, "max_allocations"_a, "cached"_a)
+      .def("pipeline_cache",
+           [](const Device& self, const std::string& other) {
+               return py::bytes(self.merged_pipelines(other));
+           })
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("timestamp_period", &Device::timestamp_period)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
-      .def_property_readonly("max_image_side", [](const Device& self) {
-          return self.adapter->properties().limits.maxImageDimension2D;
-      })
       .def_property(
         "timed", [](const Made& self) { return self->queue->timed; },
         [](const Made& self, bool timed) { self->queue->timed = timed; })
@@ -298,6 +309,8 @@ PYBIND11_MODULE(vkops_native, module)
         } catch (const vk::OutOfHostMemoryError& found) {
             PyErr_SetString(PyExc_MemoryError, found.what());
         } catch (const vk::OutOfDeviceMemoryError& found) {
+            PyErr_SetString(PyExc_MemoryError, found.what());
+        } catch (const vk::TooManyObjectsError& found) {
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });

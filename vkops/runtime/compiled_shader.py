@@ -11,7 +11,7 @@ import numpy as np
 from vkops.arguments.values import Place, integer
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
-from vkops.gpu.adapters.adapter_limits import Limits, limits
+from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.encoded_plan import Work
@@ -127,14 +127,14 @@ class CompiledShader:
         self.name: str = shader.name
         self.shader: Shader = shader
         self._device = device
-        self._limits: Limits = limits(device.info.index)
+        self._limits: Limits = device.info.limits
         self._readonly = {
             place: all(block.readonly for block in blocks)
             for place, blocks in shader.places.items()
         }
         self._layouts: dict[Any, _Layout] = {}
-        check_features(device, self._limits, shader)
-        check_limits(device, self._limits, shader)
+        check_features(device, shader)
+        check_limits(device, shader)
         spirv, pushed = within_bounds(device, shader), shader.module.push_nbytes
         make = device.vulkan.shader_pipeline
         # That of the native module, for a ``ShaderDispatch``.
@@ -301,9 +301,11 @@ class CompiledShader:
         """Check types and sizes, and decide what is bound where it is."""
         sizes: dict[str, tuple[Extent, int]] = {}
         for (point, block), own in zip(blocks.items(), memory, strict=True):
+            alike = self.shader.places[block.place]
             if isinstance(own, Elements):
-                self._check_elements(point, self.shader.places[block.place], own)
+                self._check_type(point, alike, own)
             sizes[point] = _sized(own)
+            self._check_size(point, alike[0].kind, sizes[point][0].nbytes)
         chosen = [block for block, _ in self.shader.bind(sizes)]
         places: list[tuple[int, int] | None] = [None] * len(memory)
         copied: list[int] = []
@@ -469,19 +471,22 @@ class CompiledShader:
         written = not self._readonly[block.place]
         return elements(self._device, self.name, point, binding, written=written)
 
-    def _check_elements(self, point: str, alike: Sequence[Block], own: Elements) -> None:
-        """Check elements that are bound to the blocks of one binding."""
+    def _check_type(self, point: str, alike: Sequence[Block], own: Elements) -> None:
+        """Check elements that are bound to the blocks of one binding (SH-11)."""
         dtypes = [each.dtype for each in alike]
         if own.dtype is not None and not any(_fits(own.dtype, dtype) for dtype in dtypes):
             message = f"got {own.dtype}, must be {dtypes[0]}; tensor.astype() converts it"
             if dtypes[0] is not None and own.itemsize == dtypes[0].itemsize:
                 message += ", tensor.view() reads the same bytes"
             raise BindingError(self.name, point, message, "SH-11")
-        kind, most = alike[0].kind, self._device.pool.max_range
+
+    def _check_size(self, point: str, kind: str, nbytes: int) -> None:
+        """Check the bytes that are bound to a block (SH-12)."""
+        most = self._device.pool.max_range
         if kind == "uniform":
             most = self._limits.max_uniform_buffer_range
-        if own.nbytes > most:
-            message = f"got {own.nbytes} bytes, must be {most} at most: {kind} blocks have no more"
+        if nbytes > most:
+            message = f"got {nbytes} bytes, must be {most} at most: {kind} blocks have no more"
             raise BindingError(self.name, point, f"{message} on this device", "SH-12")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from vkops.errors import InvalidDescError
-from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.shaders.limited_indices import with_limited_indices
 from vkops.shaders.shader import Shader
@@ -14,13 +13,13 @@ _SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
 """The newest version of SPIR-V for each version of Vulkan."""
 
 
-def check_features(device: OpenDevice, limit: Limits, shader: Shader) -> None:
+def check_features(device: OpenDevice, shader: Shader) -> None:
     """Refuse a shader that uses what the device does not have (SH-02)."""
     missing = [name for name in shader.needs if name not in device.features]
     missing += [
         f"subgroup operations {name}"
         for name in shader.subgroup_operations
-        if name not in limit.subgroup_operations
+        if name not in device.info.limits.subgroup_operations
     ]
     major, minor = map(int, device.info.api_version.split(".")[:2])
     newest = _SPIRV.get((major, minor), max(_SPIRV.values()))
@@ -33,9 +32,9 @@ def check_features(device: OpenDevice, limit: Limits, shader: Shader) -> None:
         raise InvalidDescError(shader.name, "", message, "SH-02")
 
 
-def check_limits(device: OpenDevice, limit: Limits, shader: Shader) -> None:
+def check_limits(device: OpenDevice, shader: Shader) -> None:
     """Refuse a shader that takes more than the device has (SH-08)."""
-    module = shader.module
+    module, limit = shader.module, device.info.limits
     x, y, z = module.local_size
     sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
     used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
@@ -47,6 +46,7 @@ def check_limits(device: OpenDevice, limit: Limits, shader: Shader) -> None:
         ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
         ("storage blocks", storage, limit.max_per_stage_descriptor_storage_buffers),
         ("uniform blocks", uniform, limit.max_per_stage_descriptor_uniform_buffers),
+        ("blocks", storage + uniform, limit.max_per_stage_resources),
     ]
     for field, got, allowed in used:
         if got > allowed:

@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 from vkops import lavapipe
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import loader_files, mesa_cache
-from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native
+from vkops.gpu.adapters.adapter_limits import Limits, limits_of
+from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native, version_text
 from vkops.system.vulkan import how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
@@ -37,9 +38,6 @@ RENDERDOC_LAYER = "ENABLE_VULKAN_RENDERDOC_CAPTURE"
 CHOSEN = "VKOPS_ADAPTER"
 """Environment variable: the adapter of devices that name none, by its index or part of its name."""
 
-LIMITS = "VKOPS_LIMITS"
-"""Environment variable: ``minimum`` uses no more of an adapter than Vulkan 1.0 guarantees."""
-
 MEMORY_LIMIT = "VKOPS_MEMORY_LIMIT"
 """Environment variable: the bytes that tensors and buffers of a process may take from an adapter.
 
@@ -49,12 +47,6 @@ LIST_DRIVERS = "; `vkops devices` lists the drivers"
 """The end of a message, which ``vkops devices`` leaves out."""
 
 _HOW_TO_INSTALL = lavapipe.how_to_install("mesa-vulkan-drivers")
-
-MINIMUM_INVOCATIONS = 128
-MINIMUM: dict[str, Any] = {"max_buffer": 1 << 27, "max_bindings": 4, "unified_memory": False}
-"""The least values of maxStorageBufferRange and maxPerStageDescriptorStorageBuffers, and device
-memory that the host does not see."""
-
 
 ALLOCATION_SLACK = 64 << 10
 """Bytes by which an allocation of the driver may exceed the buffer that it is for."""
@@ -78,13 +70,21 @@ class DeviceInfo:
     """Memory that is not device-local."""
     unified_memory: bool
     """Whether the host sees device-local memory, so that no staging is needed."""
-    max_buffer: int
-    """The largest buffer that a shader can address and that one allocation can hold
-    (maxStorageBufferRange, maxMemoryAllocationSize)."""
-    max_bindings: int
-    """The most buffers of a shader (maxPerStageDescriptorStorageBuffers)."""
+    limits: Limits
+    """The limits of the adapter, or those that VKOPS_LIMITS names."""
     shares_name: bool = False
     """Whether another adapter has the same name."""
+
+    @property
+    def max_buffer(self) -> int:
+        """The largest buffer that one allocation can hold and that shaders address."""
+        allocation = self.limits.max_allocation - ALLOCATION_SLACK
+        return min(self.limits.max_storage_buffer_range, allocation)
+
+    @property
+    def max_bindings(self) -> int:
+        """The most buffers of a shader (maxPerStageDescriptorStorageBuffers)."""
+        return self.limits.max_per_stage_descriptor_storage_buffers
 
     @property
     def label(self) -> str:
@@ -271,20 +271,6 @@ def validation() -> Iterator[None]:
         yield
 
 
-def max_invocations(info: DeviceInfo) -> int:
-    """Return the most invocations that a workgroup can have (maxComputeWorkGroupInvocations)."""
-    if has_minimum_limits():
-        return MINIMUM_INVOCATIONS
-    limits = native_adapters()[info.index].limits
-    found: int = limits["max_compute_work_group_invocations"]
-    return found
-
-
-def has_minimum_limits() -> bool:
-    """Whether VKOPS_LIMITS has adapters offer only what Vulkan guarantees."""
-    return os.environ.get(LIMITS) == "minimum"
-
-
 def under_validation() -> bool:
     """Whether this process runs under the Khronos validation layer, as its environment says."""
     return VALIDATION_LAYER in os.environ.get(LAYERS, "").split(os.pathsep)
@@ -345,21 +331,12 @@ def _result(error: Exception) -> str:
     return f"Vk{str(error).rpartition(' ')[2]}"
 
 
-def version_text(value: int) -> str:
-    """Return a version of Vulkan's in the form ``"a.b.c"``."""
-    return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"
-
-
 def _info(index: int, found: Any) -> DeviceInfo:
-    limits = found.limits
-    dedicated = sum(size for size, device_local in found.memory_heaps if device_local)
-    kinds = [{*properties} for _, properties in found.memory_types]
-    seen = [properties for properties in kinds if "HOST_VISIBLE" in properties]
+    limits = limits_of(found)
+    dedicated = sum(heap.size for heap in limits.heaps if heap.device_local)
+    seen = [kind.properties for kind in limits.memory_types if "HOST_VISIBLE" in kind.properties]
     local = ["DEVICE_LOCAL" in properties for properties in seen]
-    limits_wanted = os.environ.get(LIMITS) or "adapter"
-    if limits_wanted not in ("adapter", "minimum"):
-        raise DeviceError(f"{LIMITS}: got {show(limits_wanted)}, must be adapter or minimum")
-    info = DeviceInfo(
+    return DeviceInfo(
         index=index,
         name=found.name,
         type=_TYPES[found.type],
@@ -369,12 +346,7 @@ def _info(index: int, found: Any) -> DeviceInfo:
         vendor_id=found.vendor_id,
         device_id=found.device_id,
         dedicated_memory=dedicated,
-        shared_memory=sum(size for size, _ in found.memory_heaps) - dedicated,
+        shared_memory=sum(heap.size for heap in limits.heaps) - dedicated,
         unified_memory=all(local) or (any(local) and _TYPES[found.type] in _UNIFIED),
-        max_buffer=min(
-            limits["max_storage_buffer_range"],
-            limits["max_memory_allocation_size"] - ALLOCATION_SLACK,
-        ),
-        max_bindings=limits["max_per_stage_descriptor_storage_buffers"],
+        limits=limits,
     )
-    return replace(info, **MINIMUM) if limits_wanted == "minimum" else info

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -45,6 +46,30 @@ def load_native() -> Any:
             f"vkops_native has interface {vkops_native.interface}, must be {INTERFACE}"
         )
     return vkops_native
+
+
+def version_text(value: int) -> str:
+    """Return a version of Vulkan's in the form ``"a.b.c"``."""
+    return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"
+
+
+@dataclass(frozen=True, slots=True)
+class Loader:
+    """The Vulkan loader: its Vulkan version, and its layers, each with its version."""
+
+    version: str
+    layers: tuple[str, ...]
+
+
+def loader() -> Loader:
+    """Return what the loader reports without a driver.
+
+    Raises:
+        DeviceError: there is no Vulkan loader.
+    """
+    native = load_native()
+    layers = tuple(f"{name} {version_text(version)}" for name, version in native.layers())
+    return Loader(version_text(native.version()), layers)
 
 
 def load_kompute() -> Any:

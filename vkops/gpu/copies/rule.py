@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import adapter
-from vkops.gpu.copies.rectangles import ImageLimits, Rectangles, rectangles
+from vkops.gpu.copies.rectangles import MAX_ROWS, ImageLimits, Rectangles, rectangles
 from vkops.gpu.copies.runs import find_runs
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import CopyPlan, Region
@@ -134,6 +134,8 @@ with more."""
 def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
     """Return the rule for an adapter; ``images`` are its limits of linear images, if it has any.
 
+    Images that can have fewer than MAX_ROWS rows are not used.
+
     Raises:
         DeviceError: VKOPS_COPY has a wrong value.
     """
@@ -144,7 +146,9 @@ def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
         return SHADERS
     rule = _rule(info, wanted)
     limit = MAX_VALIDATED_COPIES if adapter.under_validation() else MAX_COPIES
-    return replace(rule, images=None if rule is GPU else images, max_copies=limit)
+    if rule is GPU or (images and images.side < MAX_ROWS):
+        images = None
+    return replace(rule, images=images, max_copies=limit)
 
 
 def _rule(info: adapter.DeviceInfo, wanted: str) -> CopyRule:

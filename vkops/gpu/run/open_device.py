@@ -12,7 +12,7 @@ from typing import Any
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu import copies
-from vkops.gpu.adapters import adapter, forks
+from vkops.gpu.adapters import forks
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
@@ -44,7 +44,7 @@ class OpenDevice(ABC):
         self.tuning: encoding.Tuning = _tuning(
             self.info.type == "CPU",
             self.info.max_bindings,
-            adapter.max_invocations(self.info),
+            self.info.limits.max_workgroup,
             copies.rule_for(self.info, vulkan.images),
         )
         self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
@@ -213,7 +213,7 @@ def movement(tuning: encoding.Tuning, itemsize: int, source: View, target: View)
 
 @lru_cache
 def _tuning(
-    is_cpu: bool, max_bindings: int, max_invocations: int, rule: copies.CopyRule
+    is_cpu: bool, max_bindings: int, max_workgroup: int, rule: copies.CopyRule
 ) -> encoding.Tuning:
     """Return the same object for devices of one kind: programs are encoded once for all of them."""
     # Besides its sources, a kernel has the table, and its target twice.
@@ -221,6 +221,6 @@ def _tuning(
     return replace(
         encoding.CPU if is_cpu else encoding.GPU,
         sources=sources,
-        invocations=max_invocations,
+        invocations=max_workgroup,
         copies=rule,
     )

@@ -74,7 +74,7 @@ _opening = RLock()
 def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
     """Return the device of an adapter: opened once, and again when nothing refers to it any more.
 
-    Another one is opened if it is lost, or if Vulkan's layers have changed.
+    Another one is opened if it is lost, or if Vulkan's layers or VKOPS_LIMITS have changed.
 
     Raises:
         DeviceError: the driver cannot open the adapter, or this process was forked.
@@ -82,7 +82,7 @@ def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
     check()
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
-        key = info.index, info.name, os.environ.get(adapter.LAYERS)
+        key = info, os.environ.get(adapter.LAYERS)
         for device in process.devices:
             if device.key == key and not device.lost:
                 return device

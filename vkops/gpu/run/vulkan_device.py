@@ -136,15 +136,18 @@ class VulkanDevice:
             robust = not self.validated
             self._stored = PipelineCache(self._adapter)
             cached = self._stored.load()
-            self.native: Any = self.module.Device(self._adapter, robust, MAX_SUBMISSIONS, cached)
-            limits = copies.ImageLimits(self.native.pitch_alignment, self.native.max_image_side)
+            count = info.limits.max_memory_allocation_count
+            make = self.module.Device
+            self.native: Any = make(self._adapter, robust, MAX_SUBMISSIONS, count, cached)
+            alignment = self.native.pitch_alignment
         except NATIVE_ERRORS as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}") from error
-        self.images: copies.ImageLimits | None = limits if limits.alignment else None
-        self.features: frozenset[str] = frozenset(
-            () if adapter.has_minimum_limits() else self.native.features
+        side = info.limits.max_linear_image_dimension_2d
+        self.images: copies.ImageLimits | None = (
+            copies.ImageLimits(alignment, side) if alignment else None
         )
-        self._wide = "shaderInt64" in self.native.features and adapter.prefers_int64(info)
+        self.features: frozenset[str] = frozenset(self.native.features) & {*info.limits.features}
+        self._wide = "shaderInt64" in self.features and adapter.prefers_int64(info)
         # When this is dropped or Python exits, unless the device is lost.
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
@@ -238,7 +241,9 @@ class VulkanDevice:
 
     def import_array(self, array: npt.NDArray[Any]) -> Any:
         """Return memory that copies read an array from; None if the driver refuses."""
-        if not self.native.import_alignment:
+        page = self.native.import_alignment
+        # Both ends are extended to whole pages.
+        if not page or array.nbytes + 2 * page > self.info.limits.max_allocation:
             return None
         try:
             return self.module.Memory(self.native, array)
@@ -464,8 +469,9 @@ class VulkanDevice:
     # -- timestamps -------------------------------------------------------------------------------
 
     def measure(self, on: bool) -> None:
-        """Have the device measure from now on; see ``take_time``."""
+        """Have the device measure from now on, if it has timestamps; see ``take_time``."""
         self.take_time()
+        on = on and self.info.limits.timestamp_valid_bits > 0
         with self.lock:
             self.native.timed = self.measures = on
 

@@ -1,0 +1,379 @@
+"""Each limit of an adapter at the value that Vulkan guarantees: vkops asks for it and keeps it.
+
+A test has a device with one limit of ``MINIMUM`` and the others of the driver.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_plans import window
+from refusals import fault
+
+import vkops
+from vkops.cli import main
+from vkops.errors import BindingError, OutOfDeviceMemoryError
+from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.adapters import adapter_limits
+from vkops.gpu.adapters.adapter_limits import LIMITS, MINIMUM
+from vkops.gpu.copies.rule import COPY
+from vkops.plan.algebra import optimize
+
+HEAD = "#version 450\n"
+COPIED = """layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
+"""
+FIRST = COPIED + "void main() { target[0] = source[0]; }"
+UNIFORM = """layout(binding = 0) uniform U { uvec4 u[N]; };
+layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
+void main() { target[0] = u[N - 1].w; }"""
+
+
+@pytest.fixture
+def limited(adapter, monkeypatch):
+    """Opens devices with limits of ``MINIMUM``, by name, or with others that are given."""
+
+    @contextmanager
+    def opened(*names, **values):
+        limits = {name: MINIMUM[name] for name in names} | values
+        monkeypatch.setattr(adapter_limits, "MINIMUM", limits)
+        monkeypatch.setenv(LIMITS, "minimum")
+        with vkops.Device(adapter.index) as device:
+            assert all(getattr(device.info.limits, name) == limits[name] for name in limits)
+            yield device
+
+    return opened
+
+
+def compiled(device, text, **more):
+    return device.compile_shader(HEAD + text, name="x", **more)
+
+
+def seen(monkeypatch, owner, name):
+    """A list to which each call of a function adds its arguments."""
+    calls, function = [], getattr(owner, name)
+
+    def called(*arguments):
+        calls.append(arguments)
+        return function(*arguments)
+
+    monkeypatch.setattr(owner, name, called)
+    return calls
+
+
+# -- users' shaders --------------------------------------------------------------------------------
+
+SIZED = "layout(local_size_{}_id = 0) in; void main() {{ }}"
+
+
+def buffers(count, uniforms=0):
+    """A shader that reads so many storage blocks, and uniform blocks."""
+    kinds = [*["std430, {} buffer"] * count, *["std140, {} uniform"] * uniforms]
+    numbered = [
+        f"layout({kind.format(f'binding = {n})')} B{n} {{ uint b{n}; }};"
+        for n, kind in enumerate(kinds)
+    ]
+    total = " + ".join(f"b{n}" for n in range(len(kinds)))
+    return "\n".join([*numbered, f"void main() {{ b0 = {total}; }}"])
+
+
+COUNTED = {
+    # The most of something in a shader, and a shader with so many.
+    "max_compute_work_group_size x": (128, lambda _: SIZED.format("x")),
+    "max_compute_work_group_size y": (128, lambda _: SIZED.format("y")),
+    "max_compute_work_group_size z": (64, lambda _: SIZED.format("z")),
+    "max_compute_work_group_invocations": (128, lambda _: SIZED.format("x")),
+    "max_compute_shared_memory_size": (
+        4096, lambda n: f"shared uint s[{n}]; void main() {{ s[0] = 1; }}"
+    ),
+    "max_push_constants_size": (
+        32, lambda n: f"layout(push_constant) uniform P {{ uint p[{n}]; }}; void main() {{ }}"
+    ),
+    "max_per_stage_descriptor_storage_buffers": (4, buffers),
+    "max_per_stage_descriptor_uniform_buffers": (12, lambda n: buffers(1, n)),
+    "max_per_stage_resources": (128, buffers),
+    "max_bound_descriptor_sets": (3, lambda n: FIRST.replace("binding = 0", f"set = {n}, binding = 0")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", COUNTED)
+def test_shaders_that_need_more_are_refused(limited, message, case):
+    name, (most, make) = case.split()[0], COUNTED[case]
+    # No device has to have so many blocks of one kind.
+    others = {"max_per_stage_descriptor_storage_buffers": 200} if "resources" in name else {}
+    with limited(name, **others) as device:
+
+        def shader(n):
+            return compiled(device, make(n), constants={0: n} if "size_" in make(n) else {})
+
+        if not others:
+            shader(most)
+        message(fault(lambda: shader(most + 1)), "x", "[SH-0", device=repr(device.name))
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "value"),
+    [
+        (
+            "subgroup_operations",
+            "#extension GL_KHR_shader_subgroup_arithmetic : require\n",
+            "subgroupAdd(source[0])",
+        ),
+        ("features", "", "uint(double(source[0]))"),
+    ],
+    ids=["subgroups", "numbers of 64 bits"],
+)
+def test_what_shaders_lack(limited, message, name, head, value):
+    with limited(name) as device:
+        said = fault(
+            lambda: compiled(device, f"{head}{COPIED}void main() {{ target[0] = {value}; }}")
+        )
+        message(said, "x: needs", "[SH-02]", device=repr(device.name))
+
+
+def test_groups(limited):
+    with limited("max_compute_work_group_count") as device:
+        shader = compiled(device, "void main() { }")
+        for axis in range(3):
+            groups = [1, 1, 1]
+            groups[axis] = 65535
+            shader.dispatch({}, groups)
+            groups[axis] += 1
+            assert f"groups[{axis}]: got 65536" in fault(lambda: shader.dispatch({}, groups))  # noqa: B023
+
+
+def test_sizes_of_uniform_blocks(limited):
+    """Values and tensors; they may be larger on this driver."""
+    with limited("max_uniform_buffer_range") as device:
+        for count in (1024, 1025):
+            shader = compiled(device, UNIFORM, defines={"N": count})
+            values = np.arange(4 * count, dtype=np.uint32)
+            for given in (values.tobytes(), device.tensor(values)):
+                target = device.tensor(np.zeros(1, np.uint32))
+                call = lambda u=given, t=target, s=shader: s(u, t, threads=1)  # noqa: E731
+                if count == 1024:
+                    call()
+                    assert target.numpy()[0] == values[-1]
+                else:
+                    assert "got 16400 bytes, must be 16384 at most" in fault(call, BindingError)
+
+
+# -- what is bound ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name", ["min_storage_buffer_offset_alignment", "min_uniform_buffer_offset_alignment"]
+)
+def test_offsets_of_what_is_bound(limited, monkeypatch, name):
+    """A view at another offset is bound as a copy; kernels have offsets of their own."""
+    text = FIRST if "storage" in name else f"#define N 1\n{UNIFORM.replace('.w', '.x')}"
+    values = np.arange(200, dtype=np.uint32)
+    axpy = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
+    for names in ((), (name,)):
+        with limited(*names) as device:
+            bound = seen(monkeypatch, device.executor.queue.native, "OpDispatch")
+            x = device.tensor(values)
+            for start in (4, 16, 64):
+                target = device.tensor(np.zeros(1, np.uint32))
+                compiled(device, text)(x[start : start + 4], target, threads=1)
+                assert target.numpy()[0] == start
+            np.testing.assert_array_equal(
+                axpy(x[7:90], x[100:183]).numpy(), values[7:90] + values[100:183]
+            )
+            offsets = [part[1] for call in bound for part in call[1] if not isinstance(part, bytes)]
+            aligned = all(offset % 256 == 0 for offset in offsets)
+            assert aligned if names else not aligned
+
+
+def test_buffers_of_a_shader(limited, monkeypatch):
+    """Vulkan guarantees four; all kernels are used here."""
+    random = np.random.default_rng(1)
+    x, y = random.integers(0, 256, (2, 40, 33), np.uint8)
+    i, j = random.integers(0, 33, (2, 7))
+    monkeypatch.setenv(COPY, "shader")
+    with limited("max_per_stage_descriptor_storage_buffers") as device:
+        made = seen(monkeypatch, device.executor.queue.kompute, "pipeline")
+        a, b = device.tensor(x), device.tensor(y)
+        large = device.tensor(np.resize(x, 16 << 20))  # in a heap of its own
+        for axis in (0, 1):
+            equal(vkops.concatenate([a, b, a], axis=axis), np.concatenate([x, y, x], axis=axis))
+            equal(vkops.take(b, i, axis=axis), y.take(i, axis=axis))
+        joined = vkops.concatenate([a.reshape(-1)[1:], large, b.reshape(-1)])
+        equal(joined, np.concatenate([x.ravel()[1:], np.resize(x, 16 << 20), y.ravel()]))
+        equal(a[i, j], x[i, j])
+        a[i, j] = 7
+        x[i, j] = 7
+        equal(a.T, x.T)
+        bindings = [max(map(len, call[1])) for call in made]
+        assert len(bindings) > 3
+        assert max(bindings) <= 4
+
+
+def equal(found, wanted):
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_workgroups_of_kernels(limited):
+    """A device may have more invocations in all than along a dimension, and the other way round."""
+    plans = [optimize(window(size, [256, 256], [1, 256])) for size in (1, 2, 4)]
+    for name in (None, "max_compute_work_group_size", "max_compute_work_group_invocations"):
+        with limited(*filter(None, [name])) as device:
+            tuning = device.executor.tuning
+            as_gpu = type(tuning)(1, 16, 1, 1, False, 1, tuning.sources, tuning.invocations)
+            chosen = [as_gpu.choose_kernel(plan, as_gpu.sources).kernel for plan in plans]
+            double = vkops.ElementwiseKernel("T x", "T z", "z = x + x")
+            x = np.arange(1000, dtype=np.uint32)
+            equal(double(device.tensor(x)), 2 * x)
+            sizes = [kernel.workgroup for kernel in chosen]
+            assert (max(sizes) <= 128) == (name is not None)
+            assert f"local_size_x = {128 if name else 256}" in double.source
+
+
+def test_numbers_of_kernels(limited):
+    """Numbers that are too many for push constants are in a buffer, of which there are four."""
+    names = [f"a{k}" for k in range(33)]
+    declared = ", ".join(f"float32 {name}" for name in names)
+    total = vkops.ElementwiseKernel(
+        f"{declared}, float32 v", "float32 w", f"w = v + {'+'.join(names)}"
+    )
+    with limited("max_push_constants_size", "max_per_stage_descriptor_storage_buffers") as device:
+        x = np.arange(8, dtype=np.float32)
+        equal(total(*range(len(names)), device.tensor(x)), x + sum(range(len(names))))
+        inputs = "float32 p, float32 q, float32 r, float32 s"
+        many = vkops.ElementwiseKernel(inputs, "float32 w", "w = p + q + r + s", "x")
+        text = fault(lambda: many(*[device.tensor(x)] * 4))
+        assert text.startswith("x storage blocks: got 5, must be 4 at most")
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def test_the_range_of_a_buffer(limited):
+    """A larger buffer has several pieces of memory, and no shader is bound to it as one."""
+    most = MINIMUM["max_storage_buffer_range"]
+    with limited("max_storage_buffer_range") as device:
+        x = np.resize(np.arange(1 << 20, dtype=np.uint32), most // 4 + 1)
+        tensor = device.tensor(x)
+        assert tensor.placed()[0].buffer.extents[0].nbytes == most
+        equal(tensor[::-1][:3], x[::-1][:3])
+        target = device.tensor(np.zeros(1, np.uint32))
+        text = fault(lambda: compiled(device, FIRST)(tensor, target, threads=1), BindingError)
+        assert f"got {x.nbytes} bytes, must be {most} at most" in text
+
+
+@pytest.mark.parametrize("name", ["max_memory_allocation_size", "max_buffer_size"])
+def test_the_size_of_an_allocation(limited, monkeypatch, name):
+    """The limit is lower here than any device's: larger arrays are not imported, and buffers spread."""
+    most, x = 1 << 20, np.resize(np.arange(1 << 16, dtype=np.uint32), 1 << 19)
+    monkeypatch.setenv(COPY, "regions")
+    with limited(**{name: most}) as device:
+        imported = seen(monkeypatch, device.executor.queue.native, "ImportedArray")
+        for count in (1 << 17, 1 << 18, 1 << 19):
+            equal(vkops.split(x[:count], 2, device=device)[1], x[count // 2 : count])
+        assert [array.nbytes for _, array in imported] == [4 << 17]
+        sizes = [extent.nbytes for extent in device.tensor(x).placed()[0].buffer.extents]
+        assert max(sizes) <= most - adapters.ALLOCATION_SLACK
+        assert device.memory_report().heaps >= 3
+
+
+def test_the_number_of_allocations(limited, message):
+    """Heaps, blocks of small data and imported arrays count."""
+    with limited("max_memory_allocation_count") as device:
+        queue, x = device.executor.queue, np.arange(1 << 14, dtype=np.uint32)
+        tensor = device.tensor(x)
+        taken = allocations(queue)
+        assert 4000 < len(taken) < 4096
+        commands = fault(lambda: tensor[::-1].copy(), OutOfDeviceMemoryError)
+        message(commands, "4096 allocations", device=repr(device.name))
+        heap = fault(lambda: device.buffer(64 << 20), OutOfDeviceMemoryError)
+        message(heap, "4096 allocations", device=repr(device.name))
+        assert queue.kompute.import_array(x) is None
+        device.synchronize()
+        taken.clear()
+        equal(tensor[::-1].copy(), x[::-1])
+        before = len(allocations(queue))
+        imported, buffer = queue.kompute.import_array(x), device.buffer(64 << 20)
+        during = len(allocations(queue))
+        assert during <= before - 1 - bool(imported)
+        del imported, buffer
+        device.executor.queue.release_empty_heaps()
+        gc.collect()
+        assert len(allocations(queue)) == before
+
+
+def allocations(queue):
+    """All allocations that are left."""
+    found = []
+    try:
+        while len(found) < 5000:
+            found.append(queue.kompute.count_allocation())
+    except OutOfDeviceMemoryError:
+        pass
+    return found
+
+
+def test_memory_that_host_and_device_do_not_share(limited):
+    with limited("memory_types") as device:
+        assert not device.executor.mapped
+        x = np.arange(5000)
+        equal(device.tensor(x)[::2].copy(), x[::2])
+
+
+# -- other limits ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("most", "pitches"), [(8192, {8192, 2048}), (4096, {2048}), (4095, set())])
+def test_sides_of_linear_images(limited, monkeypatch, most, pitches):
+    """Without 4,096 rows, none is used; texels have one byte here."""
+    x = np.random.default_rng(1).integers(0, 256, (5000, 8192), np.uint8)
+    monkeypatch.setenv(COPY, "regions")
+    with limited("max_linear_image_dimension_2d", max_linear_image_dimension_2d=most) as device:
+        made = seen(monkeypatch, device.executor.queue.native, "LinearImage")
+        for pitch in (8192, 2048):
+            rows = np.ascontiguousarray(x[:, :pitch])
+            equal(device.tensor(rows)[:, 1:1000].copy(), rows[:, 1:1000])
+        found = {(pitch // unit, height <= 4096) for _, _, _, pitch, height, unit in made}
+        has_images = device.executor.queue.kompute.images is not None
+        assert found == {(pitch, True) for pitch in pitches if has_images}
+
+
+def test_a_queue_without_timestamps(limited, monkeypatch, capsys):
+    with limited("timestamp_valid_bits") as device:
+        take = device.measure_dispatches()
+        equal(device.tensor(np.arange(10))[::-1].copy(), np.arange(10)[::-1])
+        assert take() is None
+        assert main(["bench", "W1", "--rounds", "1", "--json"]) == 0
+        (result,) = json.loads(capsys.readouterr().out)["results"]
+        assert "device" not in result["seconds"]
+
+
+def test_kernels_of_64_bits_are_not_used_without_the_feature(limited, monkeypatch):
+    monkeypatch.setattr(adapters, "prefers_int64", lambda _: True)
+    for names in ((), ("features",)):
+        # Another limit has the device opened anew.
+        with limited(*names, buffer_image_granularity=1) as device:
+            assert device.executor.queue.wide == ("shaderInt64" in device.features)
+            assert not (names and device.executor.queue.wide)
+
+
+def test_all_limits_are_listed(monkeypatch, capsys, adapter):
+    monkeypatch.setenv(LIMITS, "minimum")
+    assert main(["devices", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["devices"][adapter.index]["limits"]
+    expected = {name: MINIMUM[name] for name in MINIMUM if name != "memory_types"}
+    assert {name: found[name] for name in expected} == json.loads(json.dumps(expected))
+
+
+def test_each_limit_has_a_test():
+    """The other ones are only reported."""
+    reported = {
+        "max_texel_buffer_elements", "min_texel_buffer_offset_alignment", "non_coherent_atom_size",
+        "buffer_image_granularity", "max_image_dimension_2d", "subgroup_size",
+    }  # fmt: skip
+    tests = Path(__file__).read_text().partition("reported = ")[0]
+    assert {name for name in MINIMUM if f'"{name}' not in tests} == reported
