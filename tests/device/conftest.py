@@ -109,6 +109,13 @@ def shared_memory(device):
 
 
 @pytest.fixture(scope="session")
+def timestamps(device):
+    """Skips what needs the device to measure."""
+    if not device.info.limits.timestamp_valid_bits:
+        pytest.skip("the device has no timestamps")
+
+
+@pytest.fixture(scope="session")
 def staged_device(adapter):
     """The same, moving data through staging memory as discrete GPUs must."""
     with vkops.Device(adapter.index, staged=True) as opened:

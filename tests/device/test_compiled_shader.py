@@ -582,6 +582,7 @@ def test_subgroup_operations(device, kind):
         )
 
 
+@pytest.mark.features
 def test_prefix_operations_of_hlsl_exclude_the_own_value(any_device):
     text = """
     RWStructuredBuffer<uint> x; RWStructuredBuffer<float> y;

@@ -204,6 +204,7 @@ CONSTANTS = {
 }
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("staged", [False, True], ids=["mapped", "staged"])
 @pytest.mark.parametrize("case", CONSTANTS)
 def test_each_run_has_the_same_values_of_the_host(device, staged_device, case, staged):
@@ -299,6 +300,7 @@ def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
         program.run()
 
 
+@pytest.mark.usefixtures("timestamps")
 def test_programs_are_measured(adapter):
     with vkops.Device(adapter.index) as device:
         x, queue = device.tensor(np.zeros(100, np.int32)), device.vulkan

@@ -130,6 +130,7 @@ def test_a_recorded_program_contains_what_was_dispatched_before(device, bind):
     np.testing.assert_array_equal(target.numpy(), EXPECTED[bind](source.numpy()))
 
 
+@pytest.mark.usefixtures("timestamps")
 def test_each_dispatch_is_measured(adapter):
     with vkops.Device(adapter.index) as device:
         bound, queue = operator(device, *tensors(device)), device.vulkan

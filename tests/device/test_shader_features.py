@@ -154,6 +154,7 @@ def test_a_shader_runs_if_the_device_has_its_feature(any_device, feature):
     assert ", ".join(missing) in str(caught.value)
 
 
+@pytest.mark.features
 @pytest.mark.parametrize("target_env", ["vulkan1.1", "vulkan1.3"])
 def test_local_sizes_that_are_constants(device, target_env):
     source = HEAD.format("", "", "", "o[i] = 2 * i * gl_WorkGroupSize.x / 8;")
@@ -223,5 +224,5 @@ def test_features_that_are_a_part_of_the_version(device, tmp_path, version):
     found = {*done.stdout.split()}
     for each, names in CORE.items():
         assert found & names == (names & device.features if each <= version else set())
-    assert found < device.features
+    assert found < device.features or found == {"robustBufferAccess"}
     assert "robustBufferAccess2" not in found

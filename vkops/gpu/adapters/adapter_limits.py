@@ -11,7 +11,7 @@ from typing import Any
 from vkops.errors import DeviceError, show
 
 LIMITS = "VKOPS_LIMITS"
-"""Environment variable: ``minimum`` uses no more of an adapter than Vulkan 1.0 guarantees."""
+"""Environment variable: ``minimum`` uses no more of an adapter than Vulkan guarantees."""
 
 Triple = tuple[int, int, int]
 
@@ -111,7 +111,7 @@ MINIMUM: Mapping[str, Any] = MappingProxyType(
         "max_linear_image_dimension_2d": 4096,
         "timestamp_valid_bits": 0,
         "subgroup_size": 1,
-        "subgroup_operations": (),
+        "subgroup_operations": ("BASIC",),
         "memory_types": (
             MemoryType(0, ("DEVICE_LOCAL",)),
             MemoryType(0, ("HOST_VISIBLE", "HOST_COHERENT")),
