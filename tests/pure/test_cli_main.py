@@ -13,7 +13,7 @@ import vkops
 from vkops.cli import main
 from vkops.errors import DeviceError
 from vkops.gpu import DeviceInfo, Driver
-from vkops.gpu.adapters.adapter_limits import MINIMUM, Limits
+from vkops.gpu.adapters.adapter_limits import Limits
 
 ROOT = Path(__file__).parents[2]
 SPLIT = str(ROOT / "examples" / "split.json")
@@ -266,7 +266,7 @@ DRIVERS = [
 INFO = DeviceInfo(
     index=0, name="Good GPU [1]", type="INTEGRATED_GPU", driver="good 1.0", api_version="1.3.0",
     driver_version="1.0.2", vendor_id=1, device_id=2, dedicated_memory=1 << 31,
-    shared_memory=3000, unified_memory=True, limits=Limits(**MINIMUM, heaps=()),
+    shared_memory=3000, unified_memory=True, limits=Limits(),
 )  # fmt: skip
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from vkops.errors import DeviceError, show
@@ -36,42 +34,48 @@ class MemoryType:
 class Limits:
     """The limits of an adapter under Vulkan's names; sizes, ranges and alignments in bytes.
 
+    The defaults are what every device has at least, or of alignments and granularities at most.
+    Linear images are an exception: where a device has them, they are as large as other images.
+
     Source: VkPhysicalDeviceLimits, VkPhysicalDeviceMaintenance3Properties,
     VkPhysicalDeviceMaintenance4Properties, VkPhysicalDeviceSubgroupProperties,
     VkPhysicalDeviceMemoryProperties, VkQueueFamilyProperties, VkImageFormatProperties.
     """
 
-    max_compute_work_group_count: Triple
-    max_compute_work_group_size: Triple
-    max_compute_work_group_invocations: int
-    max_compute_shared_memory_size: int
-    max_push_constants_size: int
-    max_storage_buffer_range: int
-    max_uniform_buffer_range: int
-    max_texel_buffer_elements: int
-    max_per_stage_descriptor_storage_buffers: int
-    max_per_stage_descriptor_uniform_buffers: int
-    max_per_stage_resources: int
-    max_bound_descriptor_sets: int
-    min_storage_buffer_offset_alignment: int
-    min_uniform_buffer_offset_alignment: int
-    min_texel_buffer_offset_alignment: int
-    max_buffer_size: int
-    max_memory_allocation_size: int
-    max_memory_allocation_count: int
-    non_coherent_atom_size: int
-    buffer_image_granularity: int
-    max_image_dimension_2d: int
-    max_linear_image_dimension_2d: int
+    max_compute_work_group_count: Triple = (65535, 65535, 65535)
+    max_compute_work_group_size: Triple = (128, 128, 64)
+    max_compute_work_group_invocations: int = 128
+    max_compute_shared_memory_size: int = 16 << 10
+    max_push_constants_size: int = 128
+    max_storage_buffer_range: int = 1 << 27
+    max_uniform_buffer_range: int = 16 << 10
+    max_texel_buffer_elements: int = 1 << 16
+    max_per_stage_descriptor_storage_buffers: int = 4
+    max_per_stage_descriptor_uniform_buffers: int = 12
+    max_per_stage_resources: int = 128
+    max_bound_descriptor_sets: int = 4
+    min_storage_buffer_offset_alignment: int = 256
+    min_uniform_buffer_offset_alignment: int = 256
+    min_texel_buffer_offset_alignment: int = 256
+    max_buffer_size: int = 1 << 30
+    max_memory_allocation_size: int = 1 << 30
+    max_memory_allocation_count: int = 4096
+    non_coherent_atom_size: int = 256
+    buffer_image_granularity: int = 128 << 10
+    max_image_dimension_2d: int = 4096
+    max_linear_image_dimension_2d: int = 4096
     """Texels along a side of the linear images that copies use; 0 if the driver has none."""
-    timestamp_valid_bits: int
+    timestamp_valid_bits: int = 0
     """Those of the queue; 0 if it has no timestamps."""
-    subgroup_size: int
-    subgroup_operations: tuple[str, ...]
+    subgroup_size: int = 1
+    subgroup_operations: tuple[str, ...] = ("BASIC",)
     """Such as ``"SHUFFLE"``; none if compute shaders lack them."""
-    heaps: tuple[Heap, ...]
-    memory_types: tuple[MemoryType, ...]
-    features: tuple[str, ...]
+    heaps: tuple[Heap, ...] = ()
+    memory_types: tuple[MemoryType, ...] = (
+        MemoryType(0, ("DEVICE_LOCAL",)),
+        MemoryType(0, ("HOST_VISIBLE", "HOST_COHERENT")),
+    )
+    features: tuple[str, ...] = ("robustBufferAccess",)
     """The optional features that shaders can use. The kernels of vkops use only shaderInt64."""
 
     @property
@@ -85,45 +89,6 @@ class Limits:
         return min(self.max_compute_work_group_size[0], self.max_compute_work_group_invocations)
 
 
-MINIMUM: Mapping[str, Any] = MappingProxyType(
-    {
-        "max_compute_work_group_count": (65535, 65535, 65535),
-        "max_compute_work_group_size": (128, 128, 64),
-        "max_compute_work_group_invocations": 128,
-        "max_compute_shared_memory_size": 16 << 10,
-        "max_push_constants_size": 128,
-        "max_storage_buffer_range": 1 << 27,
-        "max_uniform_buffer_range": 16 << 10,
-        "max_texel_buffer_elements": 1 << 16,
-        "max_per_stage_descriptor_storage_buffers": 4,
-        "max_per_stage_descriptor_uniform_buffers": 12,
-        "max_per_stage_resources": 128,
-        "max_bound_descriptor_sets": 4,
-        "min_storage_buffer_offset_alignment": 256,
-        "min_uniform_buffer_offset_alignment": 256,
-        "min_texel_buffer_offset_alignment": 256,
-        "max_buffer_size": 1 << 30,
-        "max_memory_allocation_size": 1 << 30,
-        "max_memory_allocation_count": 4096,
-        "non_coherent_atom_size": 256,
-        "buffer_image_granularity": 128 << 10,
-        "max_image_dimension_2d": 4096,
-        "max_linear_image_dimension_2d": 4096,
-        "timestamp_valid_bits": 0,
-        "subgroup_size": 1,
-        "subgroup_operations": ("BASIC",),
-        "memory_types": (
-            MemoryType(0, ("DEVICE_LOCAL",)),
-            MemoryType(0, ("HOST_VISIBLE", "HOST_COHERENT")),
-        ),
-        "features": ("robustBufferAccess",),
-    }
-)
-"""What every device has at least, or of alignments and granularities at most.
-
-Linear images are an exception: where a device has them, they are as large as other images."""
-
-
 def limits_of(adapter: Any) -> Limits:
     """Return the limits of an adapter of the native module: its own, or what VKOPS_LIMITS says.
 
@@ -133,10 +98,8 @@ def limits_of(adapter: Any) -> Limits:
     wanted = os.environ.get(LIMITS) or "adapter"
     if wanted not in ("adapter", "minimum"):
         raise DeviceError(f"{LIMITS}: got {show(wanted)}, must be adapter or minimum")
-    found = {
-        **adapter.limits,
-        "heaps": tuple(Heap(*heap) for heap in adapter.memory_heaps),
-        "memory_types": tuple(MemoryType(*kind) for kind in adapter.memory_types),
-        "features": adapter.features,
-    }
-    return Limits(**{**found, **MINIMUM} if wanted == "minimum" else found)
+    heaps = tuple(Heap(*heap) for heap in adapter.memory_heaps)
+    if wanted == "minimum":
+        return Limits(heaps=heaps)
+    types = tuple(MemoryType(*kind) for kind in adapter.memory_types)
+    return Limits(**adapter.limits, heaps=heaps, memory_types=types, features=adapter.features)
