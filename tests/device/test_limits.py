@@ -332,6 +332,40 @@ def allocations(queue):
     return found
 
 
+EVERYTHING = """
+faulty.record(1)
+x = np.arange(1 << 16)
+tensor = device.tensor(x)
+with device.record() as program:
+    reverse = tensor[::-1].copy()
+take = device.measure_dispatches()
+program.run()
+halves = vkops.split(x, 2, device=device)
+double = vkops.ElementwiseKernel("T x", "T z", "z = x + x")(device.tensor(np.arange(9, dtype=np.uint32)))
+results = [reverse.numpy(), halves[1].numpy(), double.numpy()]
+expected = [x[::-1], x[1 << 15:], 2 * np.arange(9)]
+assert all(map(np.array_equal, results, expected))
+device.executor.queue.kompute.import_array(x)
+kompute, counted = device.executor.queue.kompute, []
+held = [kompute.import_array(x) for _ in range(3)] + [device.buffer(64 << 20)]
+while not isinstance(call(lambda: counted.append(kompute.count_allocation())), str):
+    pass
+made = [line for line in records("vkAllocateMemory") if "failed" not in line]
+print(json.dumps([len(counted), len(made), len(records("vkFreeMemory")), take()]))
+"""
+
+
+@pytest.mark.system("cc")
+@pytest.mark.parametrize("staged", ["mapped", "staged"])
+@pytest.mark.parametrize("kind", ["", "minimum"])
+def test_all_allocations_are_counted(adapter, faulty, kind, staged):
+    """The device of the kind "minimum" has no graphics either, and refuses more than the least limits."""
+    variables = {"kind": kind, "VKOPS_LIMITS": "minimum", "VKOPS_EXPECT": ""}
+    left, made, freed, time = json.loads(faulty(EVERYTHING, adapter.index, staged, **variables))
+    assert left + made - freed == Limits().max_memory_allocation_count
+    assert time is None
+
+
 def test_memory_that_host_and_device_do_not_share(limited):
     with limited("memory_types") as device:
         assert not device.executor.mapped

@@ -35,6 +35,9 @@ FUNCTION(void, GetPhysicalDeviceProperties2)(VkPhysicalDevice d, VkPhysicalDevic
     VkPhysicalDeviceMaintenance3Properties *sizes =
         chained(o, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
     if (sizes) sizes->maxMemoryAllocationSize = 1 << 30, sizes->maxPerSetDescriptors = 1024;
+    VkPhysicalDeviceMaintenance4Properties *newer = /* than its version of Vulkan */
+        chained(o, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+    if (newer) newer->maxBufferSize = 0;
     VkPhysicalDeviceSubgroupProperties *subgroup =
         chained(o, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
     if (!subgroup) return;
@@ -197,6 +200,7 @@ FUNCTION(VkResult, AllocateMemory)(
 }
 FUNCTION(void, FreeMemory)(VkDevice d, VkDeviceMemory memory, const VkAllocationCallbacks *a)
 {
+    note_command("vkFreeMemory", "");
     NEXT(d, FreeMemory, memory, a);
     drop(MEMORY, KEY(memory));
 }
