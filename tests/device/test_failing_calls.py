@@ -29,7 +29,6 @@ CAN_REPORT_LOSS = {
 }
 
 
-
 def run(adapter, kind, attempts, layers=NAME):
     """The process, and the values that it prints: the numbers of calls, and what is wrong by attempt."""
     command = [sys.executable, "-W", "ignore", every_feature.__file__]

@@ -195,25 +195,24 @@ class VulkanDevice:
             OutOfDeviceMemoryError: it is not.
             DeviceError: the device is lost.
         """
-        available = self._free(use)
-        is_cpu = self.info.type == "CPU"
-        if nbytes <= available:
-            if is_cpu:
-                host_memory.require(nbytes)
-            try:
-                made = self.module.Memory(self.native, nbytes, use)
-            except NATIVE_ERRORS as error:
-                if "DeviceLost" in str(error):
-                    self._refuse(error)
-                available = 0
-            else:
-                heap = self._adapter.memory_types[made.type][0]
-                memory = DeviceMemory(proxy(self), made, nbytes, (self.info.index, heap))
-                if is_cpu and memory.view is not None:
-                    host_memory.touch(memory.view)
-                return memory
-        message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
-        raise OutOfDeviceMemoryError(message)
+        available, is_cpu = self._free(use), self.info.type == "CPU"
+        if nbytes > available:
+            message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
+            raise OutOfDeviceMemoryError(message)
+        if is_cpu:
+            host_memory.require(nbytes)
+        try:
+            made = self.module.Memory(self.native, nbytes, use)
+        except NATIVE_ERRORS as error:
+            if "DeviceLost" in str(error):
+                self._refuse(error)
+            message = f"{nbytes} bytes: the driver has no memory ({error})"
+            raise OutOfDeviceMemoryError(message) from error
+        heap = self._adapter.memory_types[made.type][0]
+        memory = DeviceMemory(proxy(self), made, nbytes, (self.info.index, heap))
+        if is_cpu and memory.view is not None:
+            host_memory.touch(memory.view)
+        return memory
 
     def _free(self, use: str) -> int:
         """Return the bytes that this process can still get from the driver."""
