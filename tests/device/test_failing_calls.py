@@ -10,10 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from adapters import LAYERS
-from imitated import LOST, NAME, NO_DEVICE_MEMORY, environment, every_feature
-
-from vkops.gpu.adapters.adapter import VALIDATION_LAYER
+from imitated import LOST, NO_DEVICE_MEMORY, VALIDATED_BELOW, environment, every_feature
 
 pytestmark = pytest.mark.system("cc")
 
@@ -29,13 +26,11 @@ CAN_REPORT_LOSS = {
 }
 
 
-def run(adapter, kind, attempts, layers=NAME):
+def run(adapter, kind, attempts, **more):
     """The process, and the values that it prints: the numbers of calls, and what is wrong by attempt."""
     command = [sys.executable, "-W", "ignore", every_feature.__file__]
-    variables = environment(PYTHONPATH=":".join(sys.path), **{LAYERS: layers})
-    variables["NODEVICE_SELECT"] = (
-        "1"  # Mesa's layer that sorts devices ignores failures, and crashes
-    )
+    variables = environment(PYTHONPATH=":".join(sys.path), **more)
+    variables["NODEVICE_SELECT"] = "1"  # Mesa's layer of that name ignores failures, and crashes
     done = subprocess.run(
         [*command, str(adapter.index), kind, json.dumps(attempts)],
         env=variables,
@@ -49,11 +44,11 @@ def run(adapter, kind, attempts, layers=NAME):
     return done, [json.loads(line.removeprefix(every_feature.LINE)) for line in own]
 
 
-def failures(adapter, kind, attempts, layers=NAME):
+def failures(adapter, kind, attempts, **more):
     """What is wrong, by attempt. A process that ends in one is started again for those behind it."""
     wrong = []
     while attempts:
-        done, (_, *found) = run(adapter, kind, attempts[:CHUNK], layers)
+        done, (_, *found) = run(adapter, kind, attempts[:CHUNK], **more)
         wrong += [(*attempt, why) for attempt, why in zip(attempts, found, strict=False) if why]
         attempts = attempts[len(found) :]
         if done.returncode:
@@ -93,4 +88,4 @@ def test_each_call_fails(adapter, kind):
 def test_the_validation_layer_finds_nothing_wrong_when_a_call_fails(adapter, kind):
     """It does not know that objects in use may be destroyed when the device is lost."""
     chosen = [a for a in attempts(adapter, kind, 2) if a[2] != LOST]
-    assert failures(adapter, kind, chosen, f"{VALIDATION_LAYER}:{NAME}") == []
+    assert failures(adapter, kind, chosen, **VALIDATED_BELOW) == []

@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from adapters import LAYERS
-from imitated import NAME
-
-from vkops.gpu.adapters.adapter import VALIDATION_LAYER
+from imitated import VALIDATED_BELOW
 
 pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
 
@@ -120,6 +117,5 @@ def test_no_memory_while_commands_are_recorded_submitted_or_waited_for(faulty, a
 @pytest.mark.system("VkLayer_khronos_validation")
 @pytest.mark.parametrize("name", ["vkAllocateDescriptorSets", "vkQueueSubmit"])
 def test_the_validation_layer_finds_nothing_wrong_after_a_lack_of_memory(faulty, adapter, name):
-    layers = f"{VALIDATION_LAYER}:{NAME}"
-    said = faulty(MEMORY, adapter.index, "mapped", name, **{LAYERS: layers})
+    said = faulty(MEMORY, adapter.index, "mapped", name, **VALIDATED_BELOW)
     assert len(said.splitlines()) == 1, said

@@ -285,3 +285,21 @@ def test_extensions_can_be_hidden(program):
     names, _ = program("", OPEN + look)
     fewer, _ = program("", OPEN + look, VKOPS_HIDDEN_EXTENSIONS=" ".join(names[1:3]))
     assert fewer == [names[0], *names[3:]]
+
+
+UNSEEN = "print(said(lambda: vk.vkMapMemory(device, allocate(0), 0, 1024, 0)))"
+
+
+@pytest.mark.system("VkLayer_khronos_validation")
+def test_the_validation_layer_checks_the_use_of_the_imitated_device(adapter, tmp_path):
+    """It must lie above the layer: memory of the driver's type 0 could be mapped."""
+    (tmp_path / "program.py").write_text(START + OPEN + UNSEEN)
+    command = [sys.executable, "-m", "vkops", "debug", "validate", "--", sys.executable]
+    done = subprocess.run(
+        [*command, str(tmp_path / "program.py"), str(adapter.index)],
+        env=environment("discrete"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "VUID-vkMapMemory-memory-00682" in done.stdout

@@ -18,9 +18,18 @@ from pathlib import Path
 import pytest
 from adapters import LAYERS
 
+from vkops.gpu.adapters.adapter import VALIDATION_LAYER
+
 BUILD = Path(__file__).parents[2] / "build" / "imitated"
 LIBRARY = BUILD / "libvkops_imitated.so"
 NAME = "VK_LAYER_VKOPS_imitated"
+SYSTEM = "/usr/share/vulkan/explicit_layer.d"
+
+# Loader 1.3.239 orders layers as it finds them, newer ones as they are named; the first is the nearest to
+# the program. In ``environment`` the validation layer is above, and sees the imitated device. Here it is
+# below, and sees no call that fails: version 1.3.239 takes a submission that fails for one that runs.
+VALIDATED_BELOW = {LAYERS: f"{NAME}:{VALIDATION_LAYER}", "VK_LAYER_PATH": f"{BUILD}:{SYSTEM}"}
+
 KINDS = ("discrete", "small-bar", "integrated", "integrated-coherent", "minimum")
 
 NO_HOST_MEMORY, NO_DEVICE_MEMORY, LOST = -1, -2, -4
@@ -29,7 +38,7 @@ NO_HOST_MEMORY, NO_DEVICE_MEMORY, LOST = -1, -2, -4
 def environment(kind=None, **variables):
     """Variables of a process whose drivers have the layer; a kind is one of KINDS, or "" for none."""
     layers = [name for name in os.environ.get(LAYERS, "").split(":") if name not in ("", NAME)]
-    given = {**os.environ, LAYERS: ":".join([*layers, NAME]), "VK_ADD_LAYER_PATH": str(BUILD)}
+    given = {**os.environ, LAYERS: ":".join([*layers, NAME]), "VK_LAYER_PATH": f"{SYSTEM}:{BUILD}"}
     if kind is not None:
         given["VKOPS_IMITATED"] = kind
     return {**given, **variables}
