@@ -365,11 +365,6 @@ def check_device(name: str, field: str, array: DeviceArray, home: OperatorDevice
         refuse(name, field, message, "B-02")
 
 
-def host_view(buffer: Buffer | HostBuffer) -> npt.NDArray[np.uint8] | None:
-    """The buffer's memory if it is one piece visible to the host; to be used by ``exclusive``."""
-    return buffer.bytes if isinstance(buffer, HostBuffer) else buffer.visible
-
-
 def strided(memory: npt.NDArray[np.uint8], dtype: np.dtype[Any], view: View) -> npt.NDArray[Any]:
     """The elements of a view, in memory that the host sees, as an array."""
     strides = tuple([stride * dtype.itemsize for stride in view.strides])

@@ -18,7 +18,7 @@ from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import assignment, memoized
-from vkops.tensors.device_array import A, DeviceArray, host_view, strided
+from vkops.tensors.device_array import A, DeviceArray, strided
 from vkops.tensors.index_arrays import Indices, Numbers, as_indices, check_range, tuples
 from vkops.tensors.index_plans import gathering
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
@@ -142,7 +142,7 @@ def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
         return
     itemsize = target.dtype.itemsize
     by_host = isinstance(source, np.ndarray) or isinstance(buffer, HostBuffer)
-    memory = host_view(buffer) if by_host else None
+    memory = buffer.visible if by_host else None
     if memory is not None:
         visible = strided(memory, target.dtype, view)
         array = np.asarray(source)
@@ -150,6 +150,7 @@ def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
             array = array.copy()
         buffer.settle()
         np.copyto(visible, array)
+        buffer.flush()
         return
     if isinstance(source, np.ndarray) and view.is_contiguous and source.shape == target.shape:
         buffer.write(packed_bytes(source), view.offset * itemsize)

@@ -129,22 +129,27 @@ def held_bytes(source: tuple[int, int]) -> int:
 
 
 def visible(extent: Extent) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an extent that the host sees, as the device has left them.
+    """Return the bytes of an extent that the host sees.
 
-    The device has ended all that writes them. Call ``flush`` after they are changed.
+    Call ``invalidate`` after the device has written them, and ``flush`` after the host has.
     """
     memory, start, nbytes = extent
-    if not memory.is_coherent:
-        memory.native.invalidate(start, nbytes)
     view: npt.NDArray[np.uint8] = memory.view
     return view[start : start + nbytes]
 
 
-def flush(extent: Extent) -> None:
-    """Make bytes that the host has changed visible to the device."""
-    memory, start, nbytes = extent
-    if not memory.is_coherent:
-        memory.native.flush(start, nbytes)
+def invalidate(*extents: Extent) -> None:
+    """Make bytes that the device has written visible to the host."""
+    for memory, start, nbytes in extents:
+        if not memory.is_coherent:
+            memory.native.invalidate(start, nbytes)
+
+
+def flush(*extents: Extent) -> None:
+    """Make bytes that the host has written visible to the device."""
+    for memory, start, nbytes in extents:
+        if not memory.is_coherent:
+            memory.native.flush(start, nbytes)
 
 
 class Allocation(ref[Any]):

@@ -20,7 +20,7 @@ from vkops.errors import (
 )
 from vkops.extent import slice_extents
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.pools import Allocation, Extents, flush, visible
+from vkops.gpu.memory.pools import Allocation, Extents, flush, invalidate, visible
 from vkops.gpu.run import transfers
 from vkops.gpu.run.open_device import MAX_UNCHECKED_BYTES, OpenDevice
 from vkops.gpu.run.open_devices import with_reclaim
@@ -220,8 +220,8 @@ class Buffer(Resource):
         return visible(self.extents[0]) if is_free and _are_visible(self.extents) else None
 
     def flush(self) -> None:
-        """Make bytes of ``visible`` that the host has changed visible to the device."""
-        flush(self.extents[0])
+        """Make what the host has written visible to the device."""
+        flush(*self.extents)
 
     @property
     def is_ready(self) -> bool:
@@ -230,8 +230,9 @@ class Buffer(Resource):
         return self._device.vulkan.is_done(self.allocation.written)
 
     def settle(self) -> None:
-        """Wait for all that uses it."""
+        """Wait for all that uses it: the host can read and write it then."""
         self._device.wait(self.allocation.used)
+        invalidate(*self.extents)
 
     def is_on(self, device: OpenDevice) -> bool:
         """Whether that device is on the same adapter.
@@ -269,6 +270,7 @@ class Buffer(Resource):
         device = self._device
         device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
         device.wait(self.allocation.written)
+        invalidate(*self.extents)
 
     def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
         """Return a view of bytes of the memory; None if they are not one range."""
@@ -276,7 +278,6 @@ class Buffer(Resource):
         if not _are_visible(source):
             return None
         ((memory, start, _),) = source
-        visible(source[0])
         return MemoryView(self, memory.address + start, nbytes)
 
     def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
@@ -286,7 +287,7 @@ class Buffer(Resource):
             super().fill_with(arrays)
             return
         nbytes = sum([array.nbytes for array in arrays])
-        self._device.wait(self.allocation.used)
+        self.settle()
         join_bytes(arrays, target[:nbytes])
         self.flush()
 
@@ -298,9 +299,9 @@ class Buffer(Resource):
             constant = slice_extents(made.extents, 0, source.size)
             transfers.copy(self._device, constant, target, made.allocation, self.allocation)
         elif _are_visible(target):
-            self._device.wait(self.allocation.used)
+            self.settle()
             visible(target[0])[...] = source
-            flush(target[0])
+            flush(*target)
         else:
             transfers.write(self._device, target, source, self.allocation)
 
@@ -343,6 +344,14 @@ class HostBuffer(Resource):
         """Wait for the stream that reads or writes it; its own ``wait`` raises its errors."""
         if self.pending is not None:
             self.pending.finish()
+
+    @property
+    def visible(self) -> Bytes:
+        """The bytes."""
+        return self.bytes
+
+    def flush(self) -> None:
+        """Do nothing: no device has copies of it."""
 
     def _store(self, offset: int, source: Bytes) -> None:
         self.settle()

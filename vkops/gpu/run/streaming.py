@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from vkops.extent import Extent
-from vkops.gpu.memory.pools import flush, visible
+from vkops.gpu.memory.pools import flush, invalidate, visible
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.open_devices import with_reclaim
@@ -75,8 +75,7 @@ class _Stage:
             piece.packed(source)[...] = piece.of(inputs)
         for piece in chunk.targets if self._keep else ():
             piece.packed(target)[...] = piece.of(outputs)
-        flush(self._source)
-        flush(self._target)
+        flush(self._source, self._target)
         written = [(self._target.part(p.staged, p.nbytes),) for p in chunk.targets]
         device = self._device
         work = EncodedPlan(chunk.plan, device.tuning).bind([(self._source,)], written)
@@ -89,6 +88,7 @@ class _Stage:
         chunk, self._chunk = self._chunk, None
         if chunk is None:
             return 0
+        invalidate(self._target)
         target = visible(self._target)
         for piece in chunk.targets:
             piece.of(outputs)[...] = piece.packed(target)

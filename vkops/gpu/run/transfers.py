@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.copies import RegionCopy
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, visible
+from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
 from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.open_devices import with_reclaim
@@ -41,14 +41,12 @@ def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocatio
             start += extent.nbytes
         device.submit(work, (), [written], name, now=True)
         return
-    stages = _stages(device.vulkan.upload, source.size)
-    for number, (start, nbytes) in enumerate(_pieces(source.size)):
-        stage = stages[number % PIECES]
+    for start, stage in _staged(device.vulkan.upload, source.size):
         device.wait(stage.allocation.used)
-        part = stage.extent.part(0, nbytes)
-        visible(part)[...] = source[start : start + nbytes]
+        part = stage.part
+        visible(part)[...] = source[start : start + part.nbytes]
         flush(part)
-        copies = regions((part,), slice_extents(target, start, nbytes))
+        copies = regions((part,), slice_extents(target, start, part.nbytes))
         device.submit(copies, [stage.allocation], [written], name, now=True)
 
 
@@ -56,22 +54,20 @@ def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
     """Return bytes of memory that the host does not see, that of the allocation ``used``."""
     nbytes = sum(extent.nbytes for extent in source)
     found: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
-    stages = _stages(device.vulkan.readback, nbytes)
     under_way: deque[tuple[int, int, Extent]] = deque()
 
     def finish() -> None:
         number, start, part = under_way.popleft()
         device.wait(number)
+        invalidate(part)
         found[start : start + part.nbytes] = visible(part)
 
-    for count, (start, size) in enumerate(_pieces(nbytes)):
+    for start, stage in _staged(device.vulkan.readback, nbytes):
         if len(under_way) == PIECES:
             finish()
-        stage = stages[count % PIECES]
-        part = stage.extent.part(0, size)
-        copies = regions(slice_extents(source, start, size), (part,))
+        copies = regions(slice_extents(source, start, stage.part.nbytes), (stage.part,))
         number = device.submit(copies, [used], [stage.allocation], "a transfer")
-        under_way.append((number, start, part))
+        under_way.append((number, start, stage.part))
     while under_way:
         finish()
     return found
@@ -108,21 +104,20 @@ def regions(source: Extents, target: Extents) -> list[Work]:
 
 
 class _Stage:
-    """Memory that host and device see, for one piece."""
+    """Memory that host and device see; ``part`` is what a piece takes of it."""
 
     def __init__(self, pool: Pool, nbytes: int) -> None:
         self.allocation: Allocation
         extents, self.allocation = with_reclaim(lambda: pool.allocate(self, nbytes))
-        self.extent: Extent = extents[0]
+        self.part: Extent = extents[0].part(0, nbytes)
 
 
-def _stages(pool: Pool, nbytes: int) -> Sequence[_Stage]:
-    """Take staging memory for the pieces that are on their way at a time."""
-    count = min(PIECES, -(-nbytes // PIECE))
-    return [_Stage(pool, min(PIECE, nbytes)) for _ in range(count)]
-
-
-def _pieces(nbytes: int) -> Iterator[tuple[int, int]]:
-    """The (start, length) of the pieces."""
-    for start in range(0, nbytes, PIECE):
-        yield start, min(PIECE, nbytes - start)
+def _staged(pool: Pool, nbytes: int) -> Iterator[tuple[int, _Stage]]:
+    """The first byte of each piece, and its memory, which is that of the fourth piece before it."""
+    size = min(PIECE, pool.max_range)
+    count = min(PIECES, -(-nbytes // size))
+    stages = [_Stage(pool, min(size, nbytes)) for _ in range(count)]
+    for number, start in enumerate(range(0, nbytes, size)):
+        stage = stages[number % count]
+        stage.part = stage.part.part(0, min(size, nbytes - start))
+        yield start, stage
