@@ -19,6 +19,7 @@ from processes import python
 
 import vkops
 from vkops.gpu import copies
+from vkops.gpu.adapters.kompute import load_kompute
 from vkops.gpu.copies.encoded import Filling, ImageCopy, RegionCopy
 from vkops.gpu.copies.imported import MIN_IMPORTED_BYTES
 from vkops.gpu.copies.rule import COPY, REGIONS
@@ -107,6 +108,15 @@ def test_what_an_image_cannot_do_is_done_otherwise(native, monkeypatch, imported
     ):
         np.testing.assert_array_equal(got.numpy(), part)
     assert asked
+
+
+def test_operations_of_kompute_run_in_order_with_others(device):
+    kp, manager = load_kompute(), device.vulkan.native.manager
+    data = np.arange(4, dtype=np.float32)
+    x, y, z = (manager.tensor_t(data * n, kp.TensorTypes.host) for n in (1, 0, 0))
+    device.vulkan.start([kp.OpTensorCopy([x, y]), kp.OpTensorCopy([y, z])], (), (), "copies")
+    device.synchronize()
+    np.testing.assert_array_equal(z.data(), data)
 
 
 WIDTHS = [(np.uint8, 21), (np.uint8, 64), (np.uint16, 85), (np.float32, 112), (np.complex128, 1)]

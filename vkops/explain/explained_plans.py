@@ -48,12 +48,14 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
 
 
 class _NoMemory:
-    """Stands for a heap: nothing is read or written."""
+    """Stands for memory, and for its device: nothing is read or written."""
 
-    buffer = "a buffer"
-    number = 0
+    @property
+    def device(self) -> _NoMemory:
+        """The device."""
+        return self
 
-    def image(self, *_: int) -> str:
+    def image(self, *_: object) -> str:
         """Stand for an image over it, too."""
         return "an image"
 
