@@ -117,6 +117,28 @@ def test_a_thread_that_reads_does_not_keep_others_from_submitting(
     assert faulty(WAITS, adapter.index, memory, kind=kind) == "True\n"
 
 
+FULL = """
+import threading, time
+x = device.tensor(np.arange(8))
+vkops.roll(x, 1).numpy()
+layer().slow(400_000)
+for _ in range(64):
+    vkops.roll(x, 1)
+waiting = threading.Thread(target=vkops.roll, args=(x, 1))
+waiting.start()
+time.sleep(0.05)
+start = time.perf_counter()
+device.buffer(16), device.memory_report()
+took = time.perf_counter() - start
+print(waiting.is_alive() and took < 0.2)
+layer().slow(0)
+"""
+
+
+def test_a_thread_that_waits_for_room_does_not_keep_others_from_memory(adapter, faulty):  # noqa: F811
+    assert faulty(FULL, adapter.index, "direct") == "True\n"
+
+
 COMMANDS = """
 x, y = (device.tensor(np.arange(1 << 19, dtype=np.float32) + i) for i in range(2))
 def again():

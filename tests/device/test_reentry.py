@@ -115,17 +115,23 @@ def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
 
 
 def test_a_handler_in_the_middle_of_a_submission(device, monkeypatch):
-    start, found = VulkanDevice.start, []
+    native, found = device.vulkan.native, []
 
-    def interrupted(self, *arguments, **options):
-        if not found:
-            with pytest.raises(vkops.DeviceError) as error:
-                vkops.roll(other, 1)
-            found.append(str(error.value))
-        return start(self, *arguments, **options)
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(native, name)
+
+        def submit(self, work):
+            if not found:
+                with pytest.raises(vkops.DeviceError) as error:
+                    vkops.roll(other, 1)
+                found.append(str(error.value))
+            return native.submit(work)
 
     tensor, other = device.tensor(X), device.tensor(X)
-    monkeypatch.setattr(VulkanDevice, "start", interrupted)
+    with monkeypatch.context() as patch:
+        patch.setattr(device.vulkan, "native", Interrupted())
+        vkops.flip(tensor).copy()
     np.testing.assert_array_equal(vkops.flip(tensor).copy().numpy(), X[::-1])
     assert found == [f"the device {device.name!r} is in use {REFUSED}"]
 

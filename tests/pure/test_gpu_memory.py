@@ -6,6 +6,7 @@ import gc
 import sys
 import weakref
 from threading import RLock
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -25,13 +26,14 @@ from vkops.gpu.memory.pools import (
 
 
 def memory(budget=1 << 30, max_buffer=1 << 27):
-    made = Pool(
-        StandIn,
-        max_buffer,
-        lambda: budget - made.reserved,
-        RLock(),
-        lambda: None,
+    device = SimpleNamespace(
+        lock=RLock(),
+        info=SimpleNamespace(max_buffer=max_buffer),
+        check=lambda: None,
+        new_memory=lambda nbytes, _: StandIn(nbytes),
+        available=lambda _: budget - made.reserved,
     )
+    made = Pool(device, "mapped")
     made.owners = []
     return made
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import starmap
 from operator import setitem
@@ -177,29 +176,17 @@ class MemoryReport:
 
 
 class Pool:
-    """Allocates ranges of memory for one use, under the device's lock.
+    """Allocates ranges of memory for one use, under the lock of a VulkanDevice.
 
-    ``available`` returns the bytes that the device can still give to this process, and ``check``
-    raises an error if the device, which has that ``name``, cannot be used. ``freed`` are the
-    allocations whose owners do not exist any more: later submissions may use their memory at once,
-    because the device executes them in order.
+    ``freed`` are the allocations whose owners do not exist any more: later submissions may use
+    their memory at once, because the device executes them in order.
     """
 
-    def __init__(
-        self,
-        create: Callable[[int], DeviceMemory],
-        max_buffer: int,
-        available: Callable[[], int],
-        lock: RLock,
-        check: Callable[[], None],
-        name: str = "",
-    ) -> None:
-        self._create_memory = create
-        self.max_range: int = min(max_buffer, MAX_NBYTES) // ALIGNMENT * ALIGNMENT
-        self.available: Callable[[], int] = available
-        self._lock = lock
-        self._check = check
-        self._name = name
+    def __init__(self, device: Any, use: str) -> None:
+        self._device = device
+        self._use = use
+        self._lock: RLock = device.lock
+        self.max_range: int = min(device.info.max_buffer, MAX_NBYTES) // ALIGNMENT * ALIGNMENT
         self.closed: bool = False
         self.heaps: list[DeviceMemory] = []
         self.freed: deque[Allocation] = deque()
@@ -211,9 +198,14 @@ class Pool:
         Raises:
             DeviceError: the pool is closed, or the device cannot be used.
         """
-        self._check()
+        self._device.check()
         if self.closed:
-            raise DeviceError(f"the device {self._name} is closed")
+            raise DeviceError(f"the device {self._device.info.label} is closed")
+
+    def available(self) -> int:
+        """Return the bytes that the device can still give to this process."""
+        found: int = self._device.available(self._use)
+        return found
 
     def allocate(self, owner: object, nbytes: int) -> tuple[Extents, Allocation]:
         """Reserve memory until its owner is freed.
@@ -292,10 +284,14 @@ class Pool:
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
         self.heaps.append(self._create(wanted, min(wanted, max(FIRST_NBYTES, size))))
 
+    def _new_memory(self, nbytes: int) -> DeviceMemory:
+        made: DeviceMemory = self._device.new_memory(nbytes, self._use)
+        return made
+
     def _create(self, wanted: int, minimum: int) -> DeviceMemory:
         """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
         try:
-            return self._create_memory(wanted)
+            return self._new_memory(wanted)
         except OutOfDeviceMemoryError:
             if wanted == minimum:
                 raise

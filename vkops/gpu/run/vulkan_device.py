@@ -176,15 +176,8 @@ class VulkanDevice:
 
     def new_pool(self, use: str) -> Pool:
         """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
-        this = proxy(self)  # the device is freed with the last reference from outside
-        pool = Pool(
-            lambda nbytes: this.new_memory(nbytes, use),
-            self.info.max_buffer,
-            lambda: this.available(use),
-            self.lock,
-            lambda: this.check(),
-            self.info.label,
-        )
+        # The device is freed with the last reference from outside.
+        pool = Pool(proxy(self), use)
         self._pools.add(pool)
         return pool
 
@@ -244,17 +237,11 @@ class VulkanDevice:
         # Both ends are extended to whole pages.
         if not page or array.nbytes + 2 * page > self.info.limits.max_allocation:
             return None
-        try:
-            return self.module.Memory(self.native, array)
-        except NATIVE_ERRORS:
-            return None
+        return self._made(self.module.Memory, array)
 
     def exact_memory(self, memory: DeviceMemory, start: int, nbytes: int) -> Any:
         """Return a buffer over some bytes of memory alone; None if the driver refuses."""
-        try:
-            return self.module.Memory(self.native, memory.native, start, nbytes)
-        except NATIVE_ERRORS:
-            return None
+        return self._made(self.module.Memory, memory.native, start, nbytes)
 
     def image(self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int) -> Any:
         """Lay a linear image over a part of memory; None if the driver refuses.
@@ -263,9 +250,12 @@ class VulkanDevice:
         """
         if self.images is None or pitch > self.images.side * unit:
             return None
+        return self._made(self.module.LinearImage, memory.native, offset, pitch, height, unit)
+
+    def _made(self, make: Callable[..., Any], *arguments: Any) -> Any:
+        """Make an object of the native module; None if the driver refuses."""
         try:
-            make = self.module.LinearImage
-            return make(self.native, memory.native, offset, pitch, height, unit)
+            return make(self.native, *arguments)
         except NATIVE_ERRORS:
             return None
 
@@ -331,16 +321,17 @@ class VulkanDevice:
             return 0
         with self.lock:
             operations = [each.operation(self) for each in work]
-            recording = None if now else self.recording
-            if recording is not None:
-                recording.add(operations, reads, writes, name)
-                return 0
-            return self.start(operations, reads, writes, name)
+        recording = None if now else self.recording
+        if recording is not None:
+            recording.add(operations, reads, writes, name)
+            return 0
+        return self.start(operations, reads, writes, name)
 
     def start(
         self, work: Any, reads: Iterable[Allocation], writes: Iterable[Allocation], name: str
     ) -> int:
         """Begin to run native operations, or ``commands`` of them; see ``submit``."""
+        self.wait(self.native.submitted + 1 - MAX_SUBMISSIONS)  # not with the lock held
         with self.lock:
             # Before it is submitted: after an interrupt in between, the memory counts as used.
             number: int = self.native.submitted + 1
@@ -476,6 +467,7 @@ class VulkanDevice:
 
     def take_time(self) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
+        self.settle()  # not with the lock held
         try:
             with self.lock:
                 found: float | None = self.native.take_nanoseconds()
