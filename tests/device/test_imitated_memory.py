@@ -69,7 +69,7 @@ for start, count in ((0, 1), (255, 2), (1000, 300), (69_999, 2), (3, 69_990)):
     assert (vkops.flip(tensor).copy().numpy() == x[::-1]).all(), start
     assert (tensor.numpy() == x).all(), start
     assert buffer.read(start, count) == part.tobytes()
-    assert (tensor.mapped() == x).all()
+assert call(tensor.mapped).startswith("DeviceError: ")
 arrays = [rng.integers(0, 9, n, np.int16) for n in (3, 5, 4000)]
 assert (vkops.concat(arrays, device=device).numpy() == np.concatenate(arrays)).all()
 with device.record() as program:

@@ -16,7 +16,6 @@ from compiled_operators import reverse
 from processes import python
 
 import vkops
-from vkops.gpu.run.vulkan_device import VulkanDevice
 
 REFUSED = (
     "by this thread: a signal handler, finalizer or callback that runs in the middle of an "

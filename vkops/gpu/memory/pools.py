@@ -101,7 +101,9 @@ class DeviceMemory:
         self.bound: tuple[Any, int, int] = native, 0, nbytes
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = native.array
-        self.address: int = 0 if self.view is None else self.view.ctypes.data
+        # Not by ``ctypes``, which is imported when it is first used.
+        view = self.view
+        self.address: int = 0 if view is None else view.__array_interface__["data"][0]
         self.is_coherent: bool = native.coherent
         self.ranges: FreeList = FreeList(nbytes)
         _all[id(self)] = self
@@ -138,17 +140,25 @@ def visible(extent: Extent) -> npt.NDArray[np.uint8]:
 
 
 def invalidate(*extents: Extent) -> None:
-    """Make bytes that the device has written visible to the host."""
+    """Make bytes that the device has written visible to the host.
+
+    Raises:
+        OutOfDeviceMemoryError: the driver has no memory for that.
+    """
     for memory, start, nbytes in extents:
         if not memory.is_coherent:
-            memory.native.invalidate(start, nbytes)
+            memory.device.call(memory.native.invalidate, start, nbytes)
 
 
 def flush(*extents: Extent) -> None:
-    """Make bytes that the host has written visible to the device."""
+    """Make bytes that the host has written visible to the device.
+
+    Raises:
+        OutOfDeviceMemoryError: the driver has no memory for that.
+    """
     for memory, start, nbytes in extents:
         if not memory.is_coherent:
-            memory.native.flush(start, nbytes)
+            memory.device.call(memory.native.flush, start, nbytes)
 
 
 class Allocation(ref[Any]):

@@ -45,6 +45,11 @@ class Resource(ABC):
     nbytes: int
     shown: set[ref[MemoryView]]
 
+    @property
+    def is_coherent(self) -> bool:
+        """Whether the host always sees what a device writes, if it sees the memory at all."""
+        return True
+
     def write(self, data: Any, offset: int = 0) -> None:
         """Copy bytes from an object with the buffer protocol to byte ``offset``.
 
@@ -64,7 +69,8 @@ class Resource(ABC):
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
         offset, _ = self._span(offset, source.size)
-        self._store(offset, source)
+        if source.size:
+            self._store(offset, source)
 
     def fill(self, array: npt.NDArray[Any]) -> None:
         """Copy an array's elements, row by row, to the start.
@@ -126,10 +132,10 @@ class Resource(ABC):
 
         Raises:
             BindingError: the buffer ends before (B-04).
-            DeviceError: the host does not see the memory.
+            DeviceError: the host does not see the memory, or not what is written later.
         """
         found = self.peek(offset, nbytes)
-        if found.base is None and found.size:
+        if found.size and (found.base is None or not self.is_coherent):
             raise DeviceError(f"{self!r} is not mapped: the host sees only copies of it")
         return found
 
@@ -208,6 +214,11 @@ class Buffer(Resource):
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._device.info.label}>"
+
+    @property
+    def is_coherent(self) -> bool:
+        """Whether the host always sees what the device writes, if it sees the memory at all."""
+        return all(extent.resource.is_coherent for extent in self.extents)
 
     @property
     def visible(self) -> Bytes | None:

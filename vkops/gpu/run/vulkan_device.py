@@ -11,11 +11,11 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from threading import RLock, local
 from time import monotonic, sleep
 from typing import Any, NoReturn
-from weakref import WeakSet, finalize, proxy, ref
+from weakref import WeakSet, finalize, ref
 
 import numpy.typing as npt
 
@@ -104,8 +104,6 @@ class VulkanDevice:
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
         measures: whether the device measures what is submitted.
-        upload: memory through which the host writes memory that it does not see; it reads that
-            through ``readback``.
 
     Raises:
         DeviceError: the native module cannot be loaded, or the driver cannot open the device.
@@ -157,8 +155,6 @@ class VulkanDevice:
         self._kept: WeakSet[Any] = WeakSet()
         self._waits = os.environ.get(SYNC) == "1"
         self._pools: WeakSet[Pool] = WeakSet()
-        self.upload: Pool = self.new_pool("upload")
-        self.readback: Pool = self.new_pool("readback")
 
     def check(self) -> None:
         """Check that this thread can use the device now.
@@ -176,10 +172,19 @@ class VulkanDevice:
 
     def new_pool(self, use: str) -> Pool:
         """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
-        # The device is freed with the last reference from outside.
-        pool = Pool(proxy(self), use)
+        pool = Pool(self, use)
         self._pools.add(pool)
         return pool
+
+    @cached_property
+    def upload(self) -> Pool:
+        """Memory through which the host writes memory that it does not see."""
+        return self.new_pool("upload")
+
+    @cached_property
+    def readback(self) -> Pool:
+        """Memory through which the host reads memory that it does not see."""
+        return self.new_pool("readback")
 
     def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
         """Take memory from the driver after a check that it is available, with the lock held.
@@ -202,7 +207,7 @@ class VulkanDevice:
             message = f"{nbytes} bytes: the driver has no memory ({error})"
             raise OutOfDeviceMemoryError(message) from error
         heap = self._adapter.memory_types[made.type][0]
-        memory = DeviceMemory(proxy(self), made, nbytes, (self.info.index, heap))
+        memory = DeviceMemory(self, made, nbytes, (self.info.index, heap))
         if is_cpu and memory.view is not None:
             host_memory.touch(memory.view)
         return memory
@@ -331,7 +336,8 @@ class VulkanDevice:
         self, work: Any, reads: Iterable[Allocation], writes: Iterable[Allocation], name: str
     ) -> int:
         """Begin to run native operations, or ``commands`` of them; see ``submit``."""
-        self.wait(self.native.submitted + 1 - MAX_SUBMISSIONS)  # not with the lock held
+        if self.native.submitted >= self._waited + MAX_SUBMISSIONS:  # not with the lock held
+            self.wait(self.native.submitted + 1 - MAX_SUBMISSIONS)
         with self.lock:
             # Before it is submitted: after an interrupt in between, the memory counts as used.
             number: int = self.native.submitted + 1
@@ -339,10 +345,7 @@ class VulkanDevice:
                 each.used = number
             for each in writes:
                 each.used = each.written = number
-            try:
-                self.native.submit(work)
-            except NATIVE_ERRORS as error:
-                self._refuse(error)
+            self.call(self.native.submit, work)
             self._names.append((number, name))
         if self._waits:
             self.wait(number)
@@ -351,11 +354,8 @@ class VulkanDevice:
     def commands(self, operations: Sequence[Any]) -> Any:
         """Return commands that can be submitted again and again."""
         with self.lock:
-            try:
-                self.native.submit([self.module.OpPrepare(operations)])
-                return self.module.Commands(self.native, operations)
-            except NATIVE_ERRORS as error:
-                self._refuse(error)
+            self.call(self.native.submit, [self.module.OpPrepare(operations)])
+            return self.call(self.module.Commands, self.native, operations)
 
     def kept_commands(self, work: Sequence[Work]) -> Any:
         """Return ``commands`` of work; None for no work, or if many are kept."""
@@ -391,20 +391,26 @@ class VulkanDevice:
             return
         # After an interrupt before a submission, memory may have a number that is not yet given.
         number = min(number, self.native.submitted)
-        try:
-            self.native.wait(number)
-        except NATIVE_ERRORS as error:
-            self._refuse(error)
+        self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
-        try:
-            done: int = self.native.completed
-        except NATIVE_ERRORS as error:
-            self._refuse(error)
+        done: int = self.call(lambda: self.native.completed)
         submitted: int = self.native.submitted  # less than the number if that failed
         return min(number, submitted) <= done
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the native module.
+
+        Raises:
+            OutOfDeviceMemoryError: the driver has no memory for it.
+            DeviceError: the device is lost.
+        """
+        try:
+            return function(*arguments)
+        except NATIVE_ERRORS as error:
+            self._refuse(error)
 
     def _refuse(self, error: Exception) -> NoReturn:
         """Raise the error of the driver; the names are those of what it may have been doing."""
@@ -468,9 +474,6 @@ class VulkanDevice:
     def take_time(self) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
         self.settle()  # not with the lock held
-        try:
-            with self.lock:
-                found: float | None = self.native.take_nanoseconds()
-        except NATIVE_ERRORS as error:
-            self._refuse(error)
+        with self.lock:
+            found: float | None = self.call(self.native.take_nanoseconds)
         return found / 1e6 if found else None
