@@ -204,6 +204,7 @@ Groups groups(const py::tuple& given)
 // The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
+    py::array_t<std::uint8_t>(0);  // pybind11 imports NumPy's functions at first use: now, not at exit
     using Made = std::shared_ptr<Device>;
     py::class_<Device, Made>(module, "Device")
       .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t max_submissions,

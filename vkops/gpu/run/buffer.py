@@ -378,7 +378,7 @@ class HostBuffer(Resource):
 
     def memory_view(self, offset: int, nbytes: int) -> MemoryView:
         """Return a view of bytes of the memory."""
-        return MemoryView(self, self.bytes.ctypes.data + offset, nbytes)
+        return MemoryView(self, self.bytes.__array_interface__["data"][0] + offset, nbytes)
 
 
 def _are_visible(extents: Extents) -> bool:
