@@ -20,7 +20,8 @@ class Memory : protected DeviceObject
     std::uint32_t type = 0;
     char* data = nullptr;  // null: the host does not see it
 
-    // `use` is one of memory_uses. If the driver has no memory of one type, the next one is tried.
+    // `use` is one of those of Adapter::memory_types. If the driver has no memory of one type, the
+    // next one is tried.
     Memory(const Device& owner, vk::DeviceSize size_, const std::string& use)
       : DeviceObject(owner.device), size(size_)
     {

@@ -45,7 +45,7 @@ for line in sys.stdin:
 """
 
 
-class Program(NamedTuple):
+class CompiledProgram(NamedTuple):
     """A compiled shader: figures such as registers, and the machine code."""
 
     figures: Mapping[str, float]
@@ -57,7 +57,7 @@ class Compilation(NamedTuple):
 
     gpu: str
     driver: str
-    programs: Sequence[Program]
+    programs: Sequence[CompiledProgram]
 
 
 def compile_for(family: str, shaders: Sequence[Shader]) -> Compilation:
@@ -90,7 +90,7 @@ def compile_for(family: str, shaders: Sequence[Shader]) -> Compilation:
             raise ShaderCompileError(f"{shader.name}: {family}: {found}")
         _, subgroup_size, figures, texts = found[0]
         programs.append(
-            Program(
+            CompiledProgram(
                 {"Subgroup size": subgroup_size, **dict(figures)}, dict(texts).get("Assembly", "")
             )
         )

@@ -10,7 +10,7 @@ from weakref import ref
 from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.vulkan_device import NO_BLOCK, Steps
+from vkops.gpu.run.vulkan_device import NOT_RECORDING, Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -59,7 +59,7 @@ class RecordedProgram:
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
-        self._block = NO_BLOCK
+        self._block = NOT_RECORDING
         self._own_block: object = None  # without a ``with`` statement, as in an ExitStack
         self.recorded: Steps = Steps()
         self._commands: Any = None

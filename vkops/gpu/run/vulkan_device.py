@@ -47,7 +47,7 @@ SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
 
 
-NO_BLOCK: ref[partial[None]] = ref(partial(print))
+NOT_RECORDING: ref[partial[None]] = ref(partial(print))
 """A reference to nothing."""
 
 
@@ -85,7 +85,7 @@ class _Thread(local):
     statement, nothing is recorded, however it ended.
     """
 
-    recording = NO_BLOCK
+    recording = NOT_RECORDING
 
 
 class VulkanDevice:
