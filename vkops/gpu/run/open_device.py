@@ -95,22 +95,14 @@ class OpenDevice(ABC):
         self.prepare()
         return self.vulkan.lock
 
-    def submit(
-        self,
-        work: Sequence[Work],
-        reads: Sequence[Allocation] = (),
-        writes: Sequence[Allocation] = (),
-        name: str = "",
-        *,
-        now: bool = False,
-    ) -> int:
+    def submit(self, work: Sequence[Work], *memory_and_name: Any, now: bool = False) -> int:
         """Begin to run work; see ``VulkanDevice.submit``.
 
         Raises:
             DeviceError: as ``check``.
         """
         self.prepare()
-        return self.vulkan.submit(work, reads, writes, name, now=now)
+        return self.vulkan.submit(work, *memory_and_name, now=now)
 
     def wait(self, number: int) -> None:
         """Wait for a submission; other threads can use the device meanwhile."""

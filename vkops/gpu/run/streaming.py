@@ -80,7 +80,7 @@ class _Stage:
         device = self._device
         work = EncodedPlan(chunk.plan, device.tuning).bind([(self._source,)], written)
         self._chunk = chunk
-        self._submission = device.submit(work, name="a stream")
+        self._submission = device.submit(work, (), (), "a stream")
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
         """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
