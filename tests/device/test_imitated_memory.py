@@ -56,6 +56,16 @@ print(layer().still_failing(), counts()["vkCmdCopyBuffer"] > 0)
     assert faulty(program, adapter.index, "staged", kind="discrete") == "0 True\n"
 
 
+def test_staging_memory_comes_on_top_of_a_limit(adapter, faulty):  # noqa: F811
+    program = """
+x = np.arange(90_000)
+print((device.tensor(x).numpy() == x).all(), call(lambda: device.tensor(np.zeros(1 << 20)).shape))
+"""
+    variables = {"kind": "discrete", "VKOPS_MEMORY_LIMIT": str(1 << 20)}
+    said = faulty(program, adapter.index, "staged", **variables)
+    assert said.startswith("True OutOfDeviceMemoryError: a tensor of shape (1048576,)")
+
+
 WRITES = """
 rng = np.random.default_rng(0)
 x = rng.integers(0, 256, 70_001, np.uint8)

@@ -189,7 +189,10 @@ class RepeatedWork:
         vulkan = self._device.vulkan
         # Kept commands are neither measured nor a part of programs.
         if self._is_second and vulkan.recording is None and not vulkan.measures:
-            self._commands = self._commands or vulkan.kept_commands(self._work)
+            try:  # noqa: SIM105  # which takes longer
+                self._commands = self._commands or vulkan.kept_commands(self._work)
+            except OutOfDeviceMemoryError:  # it can do without
+                pass
             if self._commands is not None:
                 return vulkan.start(self._commands, *self._memory_and_name)
         self._is_second = True

@@ -227,7 +227,8 @@ class VulkanDevice:
         """
         heap = adapter.memory_heap(self.info.index, use)
         allowed = adapter.memory_limit(heap) - held_bytes((self.info.index, heap.index))
-        return min(allowed, self._free(use))
+        free = self._free(use)
+        return min(allowed, free) if use in ("device", "mapped") else free
 
     def release_empty_heaps(self) -> None:
         """Give the memory that nothing uses back to the driver."""
