@@ -101,7 +101,7 @@ class DeviceMemory:
         self.bound: tuple[Any, int, int] = native, 0, nbytes
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = native.array
-        # Not by ``ctypes``, which is imported when it is first used.
+        # NumPy would import its attribute ctypes here, which fails while Python exits.
         view = self.view
         self.address: int = 0 if view is None else view.__array_interface__["data"][0]
         self.is_coherent: bool = native.coherent
