@@ -105,11 +105,18 @@ static struct table *table_of(void *handle)
     unlock();
     return found;
 }
-static struct table *add_table(void *handle, PFN_vkVoidFunction (*function)(void *, const char *))
+/* Whether a function is one of instances, which validation layers do not want to be asked of devices. */
+static int of_instance(const char *name)
+{
+    return strstr(name, "PhysicalDevice") || strstr(name, "Instance") || !strcmp(name, "CreateDevice") ||
+           !strcmp(name, "EnumerateDeviceExtensionProperties");
+}
+static struct table *add_table(void *handle, PFN_vkVoidFunction (*function)(void *, const char *), int is_device)
 {
     struct table *made = calloc(1, sizeof *made);
     made->key = *(void **)handle;
-#define LOAD(name, ...) made->name = (PFN_vk##name)function(handle, "vk" #name);
+#define LOAD(name, ...) \
+    if (!is_device || !of_instance(#name)) made->name = (PFN_vk##name)function(handle, "vk" #name);
 #define LOAD_CREATED(name, ...) made->Create##name = (PFN_vkCreate##name)function(handle, "vkCreate" #name);
     FALLIBLE(LOAD) COMMANDS(LOAD) OTHERS(LOAD) CREATED(LOAD_CREATED)
     lock(), made->next = tables, tables = made, unlock();

@@ -397,7 +397,7 @@ FUNCTION(VkResult, CreateInstance)(const VkInstanceCreateInfo *i, const VkAlloca
     NEXT_LINK(Instance, i, INSTANCE);
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     result = ((PFN_vkCreateInstance)function(0, "vkCreateInstance"))(i, a, o);
-    if (!result) add_table(*o, (void *)function)->instance_function = function;
+    if (!result) add_table(*o, (void *)function, 0)->instance_function = function;
     return result;
 }
 FUNCTION(VkResult, CreateDevice)(
@@ -413,7 +413,7 @@ FUNCTION(VkResult, CreateDevice)(
     instance->GetPhysicalDeviceMemoryProperties(d, &memory);
     result = ((PFN_vkCreateDevice)function(0, "vkCreateDevice"))(d, i, a, o);
     if (result) return result;
-    struct table *made = add_table(*o, (void *)device_function);
+    struct table *made = add_table(*o, (void *)device_function, 1);
     made->device_function = device_function;
     made->GetPhysicalDeviceProperties = instance->GetPhysicalDeviceProperties;
     made->physical = d, made->device = *o;

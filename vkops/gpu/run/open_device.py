@@ -153,6 +153,8 @@ class OpenDevice(ABC):
             return
         if not self.vulkan.lost:
             self.prepare()
+            with suppress(DeviceError):  # it may be found to be lost here
+                self.vulkan.settle()
         with self.vulkan.lock:
             self.pool.close()
         with suppress(DeviceError):  # it is lost
