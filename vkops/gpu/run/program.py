@@ -285,7 +285,7 @@ class Bound:
 
 
 class Submission:
-    """PlanWork that the device executes while the host continues."""
+    """Work that the device executes while the host continues."""
 
     def __init__(self, device: OpenDevice, number: int) -> None:
         self._device = device

@@ -10,7 +10,7 @@ from weakref import ref
 from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.vulkan_device import NOT_RECORDING, Steps
+from vkops.gpu.run.vulkan_device import NOT_RECORDING, RecordedSteps
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -61,7 +61,7 @@ class RecordedProgram:
         self._device = device
         self._block = NOT_RECORDING
         self._own_block: object = None  # without a ``with`` statement, as in an ExitStack
-        self.recorded: Steps = Steps()
+        self.recorded: RecordedSteps = RecordedSteps()
         self._commands: Any = None
         self._closed = False
 
@@ -74,7 +74,7 @@ class RecordedProgram:
                 raise DeviceError("record: the program was recorded already, make another one")
             if vulkan.recording is not None:
                 raise DeviceError(f"record: {vulkan.info.label} is recording already")
-        self.recorded = Steps()  # without what an interrupted block has left
+        self.recorded = RecordedSteps()  # without what an interrupted block has left
         if self._block() is None:
             self._own_block = self.__exit__
         vulkan.thread.recording = self._block
@@ -132,7 +132,7 @@ class RecordedProgram:
 
     def _drop(self) -> None:
         self._commands = None
-        self.recorded = Steps(names=self.recorded.names)
+        self.recorded = RecordedSteps(names=self.recorded.names)
 
     def __repr__(self) -> str:
         parts: list[str] = []

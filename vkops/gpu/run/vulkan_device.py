@@ -52,7 +52,7 @@ NOT_RECORDING: ref[partial[None]] = ref(partial(print))
 
 
 @dataclass(slots=True)
-class Steps:
+class RecordedSteps:
     """The steps of a program that is being recorded, the memory that they use, and its owners."""
 
     operations: list[Any] = field(default_factory=list)
@@ -368,7 +368,7 @@ class VulkanDevice:
             return commands
 
     @property
-    def recording(self) -> Steps | None:
+    def recording(self) -> RecordedSteps | None:
         """The steps of the program that this thread records."""
         block = self.thread.recording()
         return None if block is None else block.args[0].recorded
