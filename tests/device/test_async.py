@@ -227,8 +227,8 @@ class Interrupted:
     def __getattr__(self, name):
         return getattr(self._native, name)
 
-    def submit(self, work):
-        self._native.submit(work)
+    def submit(self, *arguments):
+        self._native.submit(*arguments)
         raise KeyboardInterrupt
 
 
@@ -273,7 +273,7 @@ def test_an_interrupt_right_after_a_submission(device, monkeypatch):
 class NotSubmitted(Interrupted):
     """A native device, before the next submission of which an interrupt comes."""
 
-    def submit(self, work):
+    def submit(self, *arguments):
         raise KeyboardInterrupt
 
 

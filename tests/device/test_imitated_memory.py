@@ -132,7 +132,8 @@ import threading, time
 x = device.tensor(np.arange(8))
 vkops.roll(x, 1).numpy()
 layer().slow(400_000)
-for _ in range(64):
+from vkops.gpu.run.vulkan_device import MAX_OPEN, MAX_SUBMISSIONS
+for _ in range(1 + (MAX_SUBMISSIONS - 1) * MAX_OPEN):  # the first one is submitted alone
     vkops.roll(x, 1)
 waiting = threading.Thread(target=vkops.roll, args=(x, 1))
 waiting.start()

@@ -1,8 +1,7 @@
-"""Bound operators and shaders that are dispatched again and again: their commands are kept."""
+"""Bound operators and shaders that are dispatched again and again."""
 
 from __future__ import annotations
 
-import gc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 import vkops
 from vkops import dml
-from vkops.gpu.run import vulkan_device as queues
 
 pytestmark = pytest.mark.memory
 
@@ -85,35 +83,6 @@ def test_two_that_alternate_without_waiting(device, bind):
         back.dispatch()
         expected = EXPECTED[bind](EXPECTED[bind](expected))
     np.testing.assert_array_equal(one.numpy(), expected)
-
-
-@each_kind
-def test_commands_are_recorded_by_the_second_dispatch_and_dropped_with_it(
-    device, monkeypatch, bind
-):
-    bound, kept = bind(device, *tensors(device)), device.vulkan._kept
-    monkeypatch.setattr(device.vulkan, "measures", False)  # others may have begun to
-    gc.collect()
-    before = len(kept)
-    bound.dispatch()
-    assert len(kept) == before
-    for _ in range(3):
-        bound.dispatch()
-        assert len(kept) == before + 1
-    device.synchronize()
-    del bound
-    gc.collect()
-    assert len(kept) == before
-
-
-@each_kind
-def test_more_than_are_kept(device, monkeypatch, bind):
-    monkeypatch.setattr(queues, "MAX_KEPT_COMMANDS", 0)
-    source, target = tensors(device)
-    bound = bind(device, source, target)
-    for _ in range(3):
-        bound.dispatch()
-    np.testing.assert_array_equal(target.numpy(), EXPECTED[bind](source.numpy()))
 
 
 @each_kind

@@ -1,4 +1,4 @@
-// Operations in command buffers, and their submission in order, without waiting.
+// Operations, and the command buffers that they are recorded in.
 #pragma once
 
 #include "memory.hpp"
@@ -13,13 +13,16 @@ class Commands;
 struct Operation : kp::OpBase
 {
     using Record = std::function<void(Commands&)>;
-    const Record record_in;
+    const Record record_in;  // which cannot fail
+    const bool ordered;      // whether it must see what the operations before it wrote
+    const Record reserve;    // take what it needs of the commands, before it is recorded
     // What must be executed once before it is recorded in commands that run again and again.
     const Record prepare;
-    const bool ordered;  // whether it must see what the operations before it wrote
 
-    explicit Operation(Record record_, bool ordered_ = true, Record prepare_ = [](Commands&) {})
-      : record_in(std::move(record_)), prepare(std::move(prepare_)), ordered(ordered_)
+    explicit Operation(Record record_, bool ordered_ = true, Record reserve_ = [](Commands&) {},
+                       Record prepare_ = [](Commands&) {})
+      : record_in(std::move(record_)), ordered(ordered_), reserve(std::move(reserve_)),
+        prepare(std::move(prepare_))
     {
     }
     void record(const vk::CommandBuffer&) override
@@ -80,38 +83,54 @@ class Commands : DeviceObject
     }
     Commands(const Commands&) = delete;
     Commands& operator=(const Commands&) = delete;
-    ~Commands()
-    {
-        for (const auto flag : noted_) *flag = false;
-    }
+    ~Commands() { forget(); }
 
     vk::CommandBuffer buffer;
     std::size_t running = 0;          // submissions of them that have not ended
     std::shared_ptr<Commands> twins;  // the same, to be submitted while they run
 
-    // Replace the operations. Each sees what those before it wrote, in earlier submissions, too, but
-    // those that are not ordered see as much as the one before them.
-    void record(Operations operations, vk::CommandBufferUsageFlags flags, bool timed = false)
+    // Replace the operations by others.
+    void record(const Operations& operations, vk::CommandBufferUsageFlags flags)
+    {
+        begin(flags);
+        add(operations);
+        end();
+    }
+    // Drop the operations, and begin to record others.
+    void begin(vk::CommandBufferUsageFlags flags, bool timed = false)
     {
         clear();
-        operations_ = std::move(operations);
+        forget();
         timed_ = timed && owner_.timestamp_period > 0;
         if (timed_ && !queries_)
             queries_ = keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 }));
         buffer.begin({ flags });
-        if (timed_) {
-            buffer.resetQueryPool(queries_, 0, 2);
-            buffer.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
+        if (!timed_) return;
+        buffer.resetQueryPool(queries_, 0, 2);
+        buffer.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
+    }
+    // Record more operations: all of them or, if that fails, none. Each sees what those before it
+    // wrote, in earlier submissions, too; those that are not ordered see as much as the one before.
+    void add(const Operations& more)
+    {
+        sets.clear(), data.clear();
+        for (const auto& each : more)
+            if (const auto own = dynamic_cast<Operation*>(each.get())) own->reserve(*this);
+        operations_.reserve(operations_.size() + more.size());
+        for (const auto& each : more) {
+            const auto own = dynamic_cast<Operation*>(each.get());
+            if (!operations_.empty() && !(own && !own->ordered)) barrier({}, {});
+            own ? own->record_in(*this) : each->record(buffer);
+            operations_.push_back(each);
         }
-        for (std::size_t i = 0; i < operations_.size(); ++i) {
-            const auto own = dynamic_cast<Operation*>(operations_[i].get());
-            if (i && !(own && !own->ordered)) barrier({}, {});
-            own ? own->record_in(*this) : operations_[i]->record(buffer);
-        }
+    }
+    void end()
+    {
         barrier(HOST, vk::AccessFlagBits::eHostRead);
         if (timed_) buffer.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, queries_, 1);
         buffer.end();
     }
+    const Operations& operations() const { return operations_; }
     // Drop the operations and what they keep alive. The device is done with them.
     void clear()
     {
@@ -148,6 +167,9 @@ class Commands : DeviceObject
     }
 
     // -- for operations while they are recorded ------------------------------------------------
+
+    std::deque<vk::DescriptorSet> sets;           // that operations have reserved, in their order
+    std::deque<vk::DescriptorBufferInfo> data;
 
     // Set a flag, and return what it was. It is cleared again if they cannot be submitted.
     bool note(bool& flag)
@@ -189,7 +211,7 @@ class Commands : DeviceObject
     }
 
   private:
-    static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 256 << 10;
+    static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 1 << 20;
     static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128;
 
     using Data = std::vector<std::unique_ptr<SmallData>>;
@@ -202,6 +224,11 @@ class Commands : DeviceObject
     std::vector<bool*> noted_;
     bool timed_ = false;
 
+    void forget()
+    {
+        for (const auto flag : noted_) *flag = false;
+        noted_.clear();
+    }
     vk::DescriptorPool make_pool(DescriptorCounts counts)
     {
         using Type = vk::DescriptorType;
@@ -240,159 +267,3 @@ inline std::shared_ptr<Operation> prepare(const Operations& operations)
             if (const auto own = dynamic_cast<Operation*>(each.get())) own->prepare(commands);
     });
 }
-
-// Submissions to a device's queue, in order. They are numbered from 1. One thread at a time submits;
-// any number of threads wait. Python's lock (the GIL) protects what is stored.
-class Queue
-{
-  public:
-    bool timed = false;  // whether the device measures what is submitted from now on
-    // Nanoseconds that the destructor waits. What then still runs is kept for ever, with its device.
-    std::uint64_t patience = 10'000'000'000;
-
-    Queue(const Device& owner, std::size_t limit) : owner_(owner), limit_(limit)
-    {
-        spare_.push_back(std::make_shared<Commands>(owner));
-        fences_.push_back(owned(owner.device->createFence({}), owner.device));
-    }
-    Queue(const Queue&) = delete;
-    Queue& operator=(const Queue&) = delete;
-    ~Queue()
-    {
-        if (process_.forked() || running_.empty()) return;
-        if (lost_.empty() && await(*running_.back().fence, patience) == vk::Result::eTimeout)
-            new std::deque<Running>(std::move(running_));
-    }
-
-    std::uint64_t submitted() const { return submitted_; }
-    // The number of the last submission that is known to be done.
-    std::uint64_t completed()
-    {
-        check(vk::Result::eSuccess, "");
-        while (!running_.empty()) {
-            const auto status = static_cast<vk::Result>(
-              vkGetFenceStatus(*owner_.device, *running_.front().fence));
-            check(status, "vkGetFenceStatus");
-            if (status != vk::Result::eSuccess) break;
-            retire();
-        }
-        return submitted_ - running_.size();
-    }
-
-    // Submit operations once, and return the number of the submission.
-    std::uint64_t submit(Operations operations)
-    {
-        make_room();
-        if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
-        // Commands that cannot be recorded or submitted are destroyed.
-        const auto commands = std::move(spare_.back());
-        spare_.pop_back();
-        commands->record(std::move(operations), vk::CommandBufferUsageFlagBits::eOneTimeSubmit, timed);
-        return start(commands, true);
-    }
-    // Submit commands that may be submitted again, also while they run.
-    std::uint64_t submit(std::shared_ptr<Commands> commands)
-    {
-        make_room();
-        return start(commands->running ? commands->twin() : commands, false);
-    }
-    // Wait for a submission, and all before it. A signal handler of Python may end the wait by an
-    // exception; the work goes on.
-    void wait(std::uint64_t number)
-    {
-        if (number > submitted_) number = submitted_;
-        while (completed() < number) {
-            const auto fence = running_.front().fence;  // which is not reset while it is held here
-            // Not py::gil_scoped_release: while Python exits, taking the lock again ends this thread,
-            // which a destructor does not allow.
-            const auto state = PyEval_SaveThread();
-            const auto result = await(*fence, SLICE);
-            PyEval_RestoreThread(state);
-            check(result, "vkWaitForFences");
-            if (PyErr_CheckSignals()) throw py::error_already_set();
-        }
-    }
-    // The time that the device took for all that was submitted while it measured, since the last
-    // call; nothing if it cannot measure.
-    std::optional<double> take_nanoseconds()
-    {
-        wait(submitted_);
-        const auto found = std::exchange(nanoseconds_, 0.0);
-        return owner_.timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
-    }
-
-  private:
-    static constexpr std::uint64_t SLICE = 50'000'000;  // nanoseconds between looks for signals
-    using Fence = std::shared_ptr<vk::Fence>;
-    struct Running
-    {
-        std::shared_ptr<Commands> commands;
-        Fence fence;
-        bool once;
-    };
-    const Device& owner_;
-    const std::size_t limit_;
-    Process process_;
-    std::deque<Running> running_;
-    std::vector<std::shared_ptr<Commands>> spare_;
-    std::vector<Fence> fences_;  // that have been signalled, or are new
-    std::uint64_t submitted_ = 0;
-    double nanoseconds_ = 0;
-    std::string lost_;  // the first failure after which nothing is known of the work
-
-    // Throw the failure of a command of Vulkan. Lack of memory aside, the device is lost then, and
-    // each call throws that failure again: drivers may report success for fences of a lost device.
-    void check(vk::Result result, const char* command)
-    {
-        if (result == vk::Result::eErrorOutOfHostMemory || result == vk::Result::eErrorOutOfDeviceMemory)
-            fail(result, command);
-        if (lost_.empty() && int(result) < 0)
-            lost_ = std::string(command) + ": " + vk::to_string(result);
-        if (!lost_.empty()) throw std::runtime_error(lost_);
-    }
-    vk::Result await(const vk::Fence& fence, std::uint64_t nanoseconds) const
-    {
-        return owner_.device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
-    }
-    // Wait until the device can have one more submission.
-    void make_room()
-    {
-        const auto running = submitted_ - completed();
-        if (running >= limit_) wait(submitted_ - running + 1);
-    }
-    std::uint64_t start(const std::shared_ptr<Commands>& commands, bool once)
-    {
-        const auto fence = unused_fence();
-        const vk::SubmitInfo info(0, nullptr, nullptr, 1, &commands->buffer);
-        check(owner_.handle.submit(1, &info, *fence), "vkQueueSubmit");
-        commands->confirm();
-        ++commands->running;
-        running_.push_back({ commands, fence, once });
-        return ++submitted_;
-    }
-    // A fence that no thread waits for.
-    Fence unused_fence()
-    {
-        for (auto& each : fences_)
-            if (each.use_count() == 1) {
-                const auto found = std::move(each);
-                each = std::move(fences_.back());
-                fences_.pop_back();
-                owner_.device->resetFences(*found);
-                return found;
-            }
-        return owned(owner_.device->createFence({}), owner_.device);
-    }
-    // The first submission is done.
-    void retire()
-    {
-        const auto done = running_.front();
-        running_.pop_front();
-        fences_.push_back(done.fence);
-        --done.commands->running;
-        nanoseconds_ += done.commands->nanoseconds().value_or(0);
-        if (!done.once) return;
-        done.commands->clear();
-        spare_.push_back(done.commands);
-    }
-};

@@ -125,7 +125,8 @@ inline std::shared_ptr<Operation> copy_rectangles(std::shared_ptr<LinearImage> i
             commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
     };
     return std::make_shared<Operation>(
-      record, ordered, [image](Commands& commands) { image->record_layout(commands); });
+      record, ordered, [](Commands&) {},
+      [image](Commands& commands) { image->record_layout(commands); });
 }
 
 inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)
@@ -163,9 +164,14 @@ inline std::shared_ptr<Operation> fill_regions(std::shared_ptr<Memory> target, s
 inline std::shared_ptr<Operation> copy_bytes(std::shared_ptr<Memory> target, std::uint64_t offset,
                                              std::string bytes)
 {
-    return std::make_shared<Operation>([=](Commands& commands) {
-        const auto placed = commands.place(bytes);
+    const auto nbytes = bytes.size();
+    const auto record = [=](Commands& commands) {
+        const auto placed = commands.data.front();
+        commands.data.pop_front();
         commands.buffer.copyBuffer(placed.buffer, target->buffer,
-                                   vk::BufferCopy(placed.offset, offset, bytes.size()));
+                                   vk::BufferCopy(placed.offset, offset, nbytes));
+    };
+    return std::make_shared<Operation>(record, true, [=](Commands& commands) {
+        commands.data.push_back(commands.place(bytes));
     });
 }

@@ -90,13 +90,11 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
     for (const auto& set : pipeline->bindings) expected += set.size();
     if (all.size() != expected)
         throw py::value_error("bound: must be one for each binding of the pipeline");
-    return std::make_shared<Operation>([=, infos = std::vector<vk::DescriptorBufferInfo>(),
-              writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
-        const auto& buffer = commands.buffer;
-        constexpr auto COMPUTE = vk::PipelineBindPoint::eCompute;
-        buffer.bindPipeline(COMPUTE, pipeline->pipeline);
+    const bool many = groups.are_many();
+    const auto reserve = [=, infos = std::vector<vk::DescriptorBufferInfo>(),
+                          writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
         auto bound = all.begin();
-        for (std::uint32_t number = 0; number < pipeline->sets.size(); ++number) {
+        for (std::size_t number = 0; number < pipeline->sets.size(); ++number) {
             const auto& bindings = pipeline->bindings[number];
             if (bindings.empty()) continue;
             const auto set = commands.descriptors(pipeline->sets[number], pipeline->counts[number]);
@@ -104,13 +102,23 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
             writes.clear();
             for (std::size_t i = 0; i < bindings.size(); ++i, ++bound) {
                 const auto [binding, uniform] = bindings[i];
-                infos[i] = memory_of(*bound, groups.are_many(), commands);
+                infos[i] = memory_of(*bound, many, commands);
                 writes.emplace_back(set, binding, 0, 1,
                   uniform ? vk::DescriptorType::eUniformBuffer : vk::DescriptorType::eStorageBuffer,
                   nullptr, &infos[i]);
             }
             commands.update(writes);
-            buffer.bindDescriptorSets(COMPUTE, pipeline->layout, number, set, {});
+            commands.sets.push_back(set);
+        }
+    };
+    const auto record = [=](Commands& commands) {
+        const auto& buffer = commands.buffer;
+        constexpr auto COMPUTE = vk::PipelineBindPoint::eCompute;
+        buffer.bindPipeline(COMPUTE, pipeline->pipeline);
+        for (std::uint32_t number = 0; number < pipeline->sets.size(); ++number) {
+            if (pipeline->bindings[number].empty()) continue;
+            buffer.bindDescriptorSets(COMPUTE, pipeline->layout, number, commands.sets.front(), {});
+            commands.sets.pop_front();
         }
         if (!push.empty())
             buffer.pushConstants(pipeline->layout, vk::ShaderStageFlagBits::eCompute, 0,
@@ -119,5 +127,6 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
             buffer.dispatchIndirect(groups.memory->buffer, groups.offset);
         else
             buffer.dispatch(groups.counts[0], groups.counts[1], groups.counts[2]);
-    }, ordered);
+    };
+    return std::make_shared<Operation>(record, ordered, reserve);
 }

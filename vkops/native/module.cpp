@@ -3,6 +3,7 @@
 // It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are. Its
 // operations are custom operations of Kompute, and its queue executes Kompute's own ones, too.
 
+#include "queue.hpp"
 #include "statistics.hpp"
 
 py::object kp_trace, kp_debug, kp_info, kp_warning, kp_error;  // Kompute's headers declare them
@@ -201,6 +202,24 @@ Groups groups(const py::tuple& given)
     return made;
 }
 
+// Submit work to a device after its number was noted in the memory that it uses: as `used` and, if the
+// work writes it, as `written`.
+template <class Work>
+std::uint64_t submit(const Device& device, const Work& work, const py::iterable& reads,
+                     const py::iterable& writes, const std::string& name)
+{
+    static const auto used = PyUnicode_InternFromString("used");
+    static const auto written = PyUnicode_InternFromString("written");
+    device.queue->make_room();
+    const py::int_ number(device.queue->submitted() + 1);
+    const auto note = [&](py::handle memory, PyObject* field) {
+        if (PyObject_SetAttr(memory.ptr(), field, number.ptr())) throw py::error_already_set();
+    };
+    for (const auto each : reads) note(each, used);
+    for (const auto each : writes) note(each, used), note(each, written);
+    return device.queue->submit(work, name);
+}
+
 // The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
@@ -208,13 +227,15 @@ void define_operations(py::module_ module)
     using Made = std::shared_ptr<Device>;
     py::class_<Device, Made>(module, "Device")
       .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t max_submissions,
-                       std::uint32_t max_allocations, const std::string& cached) {
+                       std::size_t max_open, std::uint32_t max_allocations,
+                       const std::string& cached) {
                const auto made =
                  std::make_shared<Device>(adapter, robust, max_allocations, cached);
-               made->queue = std::make_shared<Queue>(*made, max_submissions);
+               made->queue = std::make_shared<Queue>(*made, max_submissions, max_open);
                return made;
            }),
-           "adapter"_a, "robust"_a, "max_submissions"_a, "max_allocations"_a, "cached"_a)
+           "adapter"_a, "robust"_a, "max_submissions"_a, "max_open"_a, "max_allocations"_a,
+           "cached"_a)
       .def("pipeline_cache",
            [](const Device& self, const std::string& other) {
                return py::bytes(self.merged_pipelines(other));
@@ -225,19 +246,18 @@ void define_operations(py::module_ module)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property(
-        "timed", [](const Made& self) { return self->queue->timed; },
-        [](const Made& self, bool timed) { self->queue->timed = timed; })
+        "timed", [](const Made& self) { return self->queue->timed(); },
+        [](const Made& self, bool timed) { self->queue->measure(timed); })
       .def_property(
         "patience", [](const Made& self) { return self->queue->patience; },
         [](const Made& self, std::uint64_t patience) { self->queue->patience = patience; })
       .def_property_readonly("submitted", [](const Made& self) { return self->queue->submitted(); })
       .def_property_readonly("completed", [](const Made& self) { return self->queue->completed(); })
-      .def("submit", [](const Made& self, std::shared_ptr<Commands> commands) {
-          return self->queue->submit(commands);
-      })
-      .def("submit", [](const Made& self, Operations operations) {
-          return self->queue->submit(std::move(operations));
-      })
+      .def_property_readonly("pending", [](const Made& self) { return self->queue->pending(); })
+      .def("submit", &submit<std::shared_ptr<Commands>>, "commands"_a, "reads"_a = py::tuple(),
+           "writes"_a = py::tuple(), "name"_a = "")
+      .def("submit", &submit<Operations>, "operations"_a, "reads"_a = py::tuple(),
+           "writes"_a = py::tuple(), "name"_a = "")
       .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
       .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); });
     py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")
@@ -294,7 +314,7 @@ void define_operations(py::module_ module)
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init([](const Made& device, Operations operations) {
                auto made = std::make_shared<Commands>(*device);
-               made->record(std::move(operations), {});
+               made->record(operations, {});
                return made;
            }),
            py::keep_alive<1, 2>());  // they refer to the device
@@ -315,7 +335,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 8;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 9;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
     // by this function, when a device is opened.

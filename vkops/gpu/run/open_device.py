@@ -162,13 +162,13 @@ class OpenDevice(ABC):
 
 
 class RepeatedWork:
-    """Work that is submitted once or many times; the second submission keeps the commands.
+    """Work that is submitted again and again.
 
     ``reads`` and ``writes`` are the memory that it uses and keeps alive, ``name`` says in errors
     what it is.
     """
 
-    __slots__ = ("_commands", "_device", "_is_second", "_kept", "_memory_and_name", "_work")
+    __slots__ = ("_arguments", "_device", "_kept")
 
     def __init__(
         self,
@@ -179,26 +179,12 @@ class RepeatedWork:
         name: str,
     ) -> None:
         self._device = device
-        self._work = work
-        self._memory_and_name = reads, writes, name
+        self._arguments = work, reads, writes, name
         self._kept = [*map(Allocation.__call__, (*reads, *writes))]
-        self._is_second = False
-        self._commands: Any = None
 
     def submit(self) -> int:
         """Begin to run the work; see ``OpenDevice.submit``."""
-        self._device.prepare()
-        vulkan = self._device.vulkan
-        # Kept commands are neither measured nor a part of programs.
-        if self._is_second and vulkan.recording is None and not vulkan.measures:
-            try:  # noqa: SIM105  # which takes longer
-                self._commands = self._commands or vulkan.kept_commands(self._work)
-            except OutOfDeviceMemoryError:  # it can do without
-                pass
-            if self._commands is not None:
-                return vulkan.start(self._commands, *self._memory_and_name)
-        self._is_second = True
-        return vulkan.submit(self._work, *self._memory_and_name)
+        return self._device.submit(*self._arguments)
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,6 @@ allocation has the numbers of the last submissions that use it and that write it
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,8 +36,8 @@ MAX_SUBMISSIONS = 64
 MAX_SHADERS = 64
 """Pipelines of users' shaders that are kept: Mesa 22.3's CPU driver leaks memory with each."""
 
-MAX_KEPT_COMMANDS = 256
-"""Commands of repeated work that are kept: drivers limit how many pieces of memory there are."""
+MAX_OPEN = 16
+"""Operations that are collected for a submission while the device runs others."""
 
 THREAD_BYTES = 72 << 20
 """Bytes of address space that a thread of a CPU driver takes: its stack, and a heap of glibc."""
@@ -64,8 +63,8 @@ class RecordedSteps:
     def add(
         self,
         operations: Sequence[Any],
-        reads: Sequence[Allocation],
-        writes: Sequence[Allocation],
+        reads: Iterable[Allocation],
+        writes: Iterable[Allocation],
         name: str,
     ) -> None:
         """Add what would be submitted."""
@@ -136,7 +135,8 @@ class VulkanDevice:
             cached = self._stored.load()
             count = info.limits.max_memory_allocation_count
             make = self.module.Device
-            self.native: Any = make(self._adapter, robust, MAX_SUBMISSIONS, count, cached)
+            most = MAX_SUBMISSIONS, MAX_OPEN
+            self.native: Any = make(self._adapter, robust, *most, count, cached)
             alignment = self.native.pitch_alignment
         except NATIVE_ERRORS as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}") from error
@@ -150,9 +150,7 @@ class VulkanDevice:
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
-        self._names: deque[tuple[int, str]] = deque(maxlen=MAX_SUBMISSIONS)
         self._waited = 0  # the last submission that was waited for
-        self._kept: WeakSet[Any] = WeakSet()
         self._waits = os.environ.get(SYNC) == "1"
         self._pools: WeakSet[Pool] = WeakSet()
 
@@ -274,8 +272,9 @@ class VulkanDevice:
             name = kernel.wide if kernel.wide and self._wide else kernel.name
             bindings = [(number, False) for number in range(kernel.bindings)]
             code = for_records(spirv(name), aligned=aligned)
-            found = self._new_pipeline(code, [bindings], robust=False)
-            self._pipelines[kernel.name, aligned] = found
+            with self.lock:
+                found = self._new_pipeline(code, [bindings], robust=False)
+                self._pipelines[kernel.name, aligned] = found
         return found
 
     def _new_pipeline(
@@ -306,16 +305,17 @@ class VulkanDevice:
     def submit(
         self,
         work: Sequence[Work],
-        reads: Sequence[Allocation] = (),
-        writes: Sequence[Allocation] = (),
+        reads: Iterable[Allocation] = (),
+        writes: Iterable[Allocation] = (),
         name: str = "",
         *,
         now: bool = False,
     ) -> int:
         """Begin to run work in order, after all that was submitted before; return its number.
 
-        While this thread records a program, the work becomes a part of it, unless it is ``now``;
-        the number is 0.
+        While the device is busy, work is collected, and begins when the device has nothing to do or
+        somebody asks for results. While this thread records a program, the work becomes a part of
+        it, unless it is ``now``; the number is 0.
 
         ``reads`` and ``writes`` are the memory that it uses, ``name`` says in errors what it is.
 
@@ -325,8 +325,7 @@ class VulkanDevice:
         """
         if not work:
             return 0
-        with self.lock:
-            operations = [each.operation(self) for each in work]
+        operations = [each.operation(self) for each in work]
         recording = None if now else self.recording
         if recording is not None:
             recording.add(operations, reads, writes, name)
@@ -337,35 +336,18 @@ class VulkanDevice:
         self, work: Any, reads: Iterable[Allocation], writes: Iterable[Allocation], name: str
     ) -> int:
         """Begin to run native operations, or ``commands`` of them; see ``submit``."""
-        if self.native.submitted >= self._waited + MAX_SUBMISSIONS:  # not with the lock held
-            self.wait(self.native.submitted + 1 - MAX_SUBMISSIONS)
-        with self.lock:
-            # Before it is submitted: after an interrupt in between, the memory counts as used.
-            number: int = self.native.submitted + 1
-            for each in reads:
-                each.used = number
-            for each in writes:
-                each.used = each.written = number
-            self.call(self.native.submit, work)
-            self._names.append((number, name))
+        try:
+            number: int = self.native.submit(work, reads, writes, name)
+        except NATIVE_ERRORS as error:
+            self._refuse(error)
         if self._waits:
             self.wait(number)
         return number
 
     def commands(self, operations: Sequence[Any]) -> Any:
         """Return commands that can be submitted again and again."""
-        with self.lock:
-            self.call(self.native.submit, [self.module.OpPrepare(operations)])
-            return self.call(self.module.Commands, self.native, operations)
-
-    def kept_commands(self, work: Sequence[Work]) -> Any:
-        """Return ``commands`` of work; None for no work, or if many are kept."""
-        with self.lock:
-            if not work or len(self._kept) >= MAX_KEPT_COMMANDS:
-                return None
-            commands = self.commands([each.operation(self) for each in work])
-            self._kept.add(commands)
-            return commands
+        self.call(self.native.submit, [self.module.OpPrepare(operations)])
+        return self.call(self.module.Commands, self.native, operations)
 
     @property
     def recording(self) -> RecordedSteps | None:
@@ -390,10 +372,8 @@ class VulkanDevice:
         """
         if number <= self._waited:
             return
-        # After an interrupt before a submission, memory may have a number that is not yet given.
-        number = min(number, self.native.submitted)
         self.call(self.native.wait, number)
-        self._waited = max(self._waited, number)
+        self._waited = max(self._waited, min(number, self.native.submitted))
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
@@ -427,9 +407,8 @@ class VulkanDevice:
 
     @property
     def pending_names(self) -> list[str]:
-        """The names of work that was submitted and not waited for."""
-        pending = [name for number, name in list(self._names) if number > self._waited]
-        return list(dict.fromkeys(filter(None, pending)))
+        """The names of work that may not have ended."""
+        return list(dict.fromkeys(filter(None, self.native.pending)))
 
     def settle(self) -> None:
         """Wait for all submissions."""
@@ -468,13 +447,10 @@ class VulkanDevice:
     def measure(self, on: bool) -> None:
         """Have the device measure from now on, if it has timestamps; see ``take_time``."""
         self.take_time()
-        on = on and self.info.limits.timestamp_valid_bits > 0
-        with self.lock:
-            self.native.timed = self.measures = on
+        self.measures = on and self.info.limits.timestamp_valid_bits > 0
+        self.native.timed = self.measures
 
     def take_time(self) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
-        self.settle()  # not with the lock held
-        with self.lock:
-            found: float | None = self.call(self.native.take_nanoseconds)
+        found: float | None = self.call(self.native.take_nanoseconds)
         return found / 1e6 if found else None

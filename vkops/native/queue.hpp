@@ -1,0 +1,328 @@
+// Submissions to a device's queue, in order, without waiting.
+#pragma once
+
+#include "dispatch.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+// The queue of a device. Calls of `submit` are numbered from 1. While the device is busy, what they
+// submit is recorded in open commands, which are submitted together when somebody asks for the
+// results, or by a thread when the device has nothing to do.
+//
+// Python's lock (the GIL) is held in all functions but `watch`. `mutex_` protects what the thread
+// uses, too. No object of Python is made or freed while it is held, which can run any code.
+class Queue
+{
+  public:
+    // Nanoseconds that the destructor waits. What then still runs is kept for ever, with its device.
+    std::uint64_t patience = 10'000'000'000;
+
+    Queue(const Device& owner, std::size_t limit, std::size_t max_open)
+      : owner_(owner), limit_(limit), max_open_(max_open)
+    {
+        spare_.push_back(std::make_shared<Commands>(owner));
+        fences_.push_back(owned(owner.device->createFence({}), owner.device));
+    }
+    Queue(const Queue&) = delete;
+    Queue& operator=(const Queue&) = delete;
+    ~Queue()
+    {
+        if (process_.forked()) {  // where the thread does not exist
+            new std::thread(std::move(thread_));
+            return;
+        }
+        {
+            const std::lock_guard lock(mutex_);
+            ends_ = true;
+            if (lost_.empty() && open_) try { flush(); } catch (const std::exception&) {}
+        }
+        wake_.notify_all();
+        if (thread_.joinable()) thread_.join();
+        if (running_.empty() || !lost_.empty()) return;
+        if (await(*running_.back().fence, patience) == vk::Result::eTimeout)
+            new std::deque<Running>(std::move(running_));
+    }
+
+    std::uint64_t submitted() const { return submitted_; }
+    // The number of the last call whose work is known to be done.
+    std::uint64_t completed()
+    {
+        submit_open();
+        retire();
+        return completed_;
+    }
+    // The names of calls whose work is not known to be done.
+    std::vector<std::string> pending() const
+    {
+        std::vector<std::string> found;
+        const std::lock_guard lock(mutex_);
+        for (const auto& each : running_)
+            found.insert(found.end(), each.names.begin(), each.names.end());
+        found.insert(found.end(), names_.begin(), names_.end());
+        return found;
+    }
+    bool timed() const { return timed_; }
+    // Say whether the device measures what is submitted from now on.
+    void measure(bool on)
+    {
+        submit_open();
+        timed_ = on;
+    }
+
+    // Wait until the device can have one more submission.
+    void make_room()
+    {
+        for (;;) {
+            std::unique_lock lock(mutex_);
+            if (running_.size() < limit_) return;
+            const auto first = running_.front().last;
+            lock.unlock();
+            wait(first);
+        }
+    }
+    // Submit operations once, now or with others, and return the number of the call.
+    std::uint64_t submit(const Operations& operations, const std::string& name)
+    {
+        if (!open_) retire();
+        const std::lock_guard lock(mutex_);
+        check();
+        if (open_) {
+            open_->add(operations);
+        } else {
+            if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
+            // Commands that cannot be recorded or submitted are destroyed.
+            const auto commands = std::move(spare_.back());
+            spare_.pop_back();
+            commands->begin(ONCE, timed_);
+            commands->add(operations);
+            open_ = commands;
+        }
+        names_.push_back(name);
+        ++submitted_;
+        if (timed_ || open_->operations().size() >= max_open_ || is_dry() || !watched())
+            flush(operations.size());
+        else
+            wake_.notify_all();
+        return submitted_;
+    }
+    // Submit commands that may be submitted again, also while they run.
+    std::uint64_t submit(const std::shared_ptr<Commands>& commands, const std::string& name)
+    {
+        retire();
+        const std::lock_guard lock(mutex_);
+        check();
+        if (open_) flush();
+        const auto chosen = commands->running ? commands->twin() : commands;
+        start({ chosen, unused_fence(), submitted_ + 1, { name }, false });
+        return ++submitted_;
+    }
+    // Wait for a call, and all before it. A signal handler of Python may end the wait by an exception;
+    // the work goes on.
+    void wait(std::uint64_t number)
+    {
+        number = std::min(number, submitted_);
+        if (number <= completed_) return check();
+        submit_open();
+        for (;;) {
+            retire();
+            if (number <= completed_) return;
+            const auto fence = fence_of(number);  // which is not reset while it is held here
+            // Not py::gil_scoped_release: while Python exits, taking the lock again ends this thread,
+            // which a destructor does not allow.
+            const auto state = PyEval_SaveThread();
+            const auto result = await(*fence, SLICE);
+            PyEval_RestoreThread(state);
+            check(result, "vkWaitForFences");
+            if (PyErr_CheckSignals()) throw py::error_already_set();
+        }
+    }
+    // The time that the device took for all that was submitted while it measured, since the last
+    // call; nothing if it cannot measure.
+    std::optional<double> take_nanoseconds()
+    {
+        wait(submitted_);
+        const auto found = std::exchange(nanoseconds_, 0.0);
+        return owner_.timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
+    }
+
+  private:
+    static constexpr auto ONCE = vk::CommandBufferUsageFlagBits::eOneTimeSubmit;
+    static constexpr std::uint64_t SLICE = 50'000'000;  // nanoseconds between looks for signals
+    using Fence = std::shared_ptr<vk::Fence>;
+    struct Running
+    {
+        std::shared_ptr<Commands> commands;
+        Fence fence;
+        std::uint64_t last;  // number of a call
+        std::vector<std::string> names;
+        bool once;
+    };
+    const Device& owner_;
+    const std::size_t limit_, max_open_;
+    Process process_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::thread thread_;  // which submits what is open, while it runs
+    bool ends_ = false, stuck_ = false, timed_ = false;
+    std::shared_ptr<Commands> open_;   // which have operations, and are not submitted
+    std::vector<std::string> names_;   // of the calls that are recorded in them
+    std::deque<Running> running_;
+    std::vector<std::shared_ptr<Commands>> spare_;
+    std::vector<Fence> fences_;  // that have been signalled, or are new
+    std::uint64_t submitted_ = 0, completed_ = 0;
+    double nanoseconds_ = 0;
+    std::string lost_;  // the first failure after which nothing is known of the work
+    std::vector<std::shared_ptr<Commands>> dropped_;  // commands that could not be submitted
+
+    // Throw the failure of a command of Vulkan. Lack of memory aside, the device is lost then, and
+    // each call throws that failure again: drivers may report success for fences of a lost device.
+    void check(vk::Result result = vk::Result::eSuccess, const char* command = "")
+    {
+        if (result == vk::Result::eErrorOutOfHostMemory || result == vk::Result::eErrorOutOfDeviceMemory)
+            fail(result, command);
+        if (lost_.empty() && int(result) < 0)
+            lost_ = std::string(command) + ": " + vk::to_string(result);
+        if (!lost_.empty()) throw std::runtime_error(lost_);
+    }
+    vk::Result await(const vk::Fence& fence, std::uint64_t nanoseconds) const
+    {
+        return owner_.device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
+    }
+    vk::Result status(const Fence& fence) const
+    {
+        return static_cast<vk::Result>(vkGetFenceStatus(*owner_.device, *fence));
+    }
+    Fence fence_of(std::uint64_t number) const
+    {
+        const std::lock_guard lock(mutex_);
+        for (const auto& each : running_)
+            if (each.last >= number) return each.fence;
+        throw std::logic_error("the submission is not known");
+    }
+    void submit_open()
+    {
+        const std::lock_guard lock(mutex_);
+        check();
+        if (open_) flush();
+    }
+    // Whether the device has nothing to do.
+    bool is_dry()
+    {
+        if (running_.empty()) return true;
+        const auto found = status(running_.back().fence);
+        check(found, "vkGetFenceStatus");
+        return found == vk::Result::eSuccess;
+    }
+    // Submit what is open. If that fails, the operations stay open, but for the last call with so many.
+    void flush(std::size_t last = 0)
+    {
+        try {
+            const auto fence = unused_fence();
+            open_->end();
+            start({ open_, fence, submitted_, names_, true });
+        } catch (const std::exception&) {
+            reopen(last);
+            throw;
+        }
+        open_.reset();
+        names_.clear();
+        stuck_ = false;
+    }
+    void reopen(std::size_t last)
+    {
+        stuck_ = true;
+        const auto commands = std::exchange(open_, nullptr);
+        dropped_.push_back(commands);
+        if (last) {
+            names_.pop_back();
+            --submitted_;
+        }
+        if (!lost_.empty()) return;
+        const auto& all = commands->operations();
+        const Operations kept(all.begin(), all.end() - last);
+        if (kept.empty()) return;
+        try {
+            const auto made = std::make_shared<Commands>(owner_);
+            made->begin(ONCE, timed_);
+            made->add(kept);
+            open_ = made;
+        } catch (const std::exception& error) {
+            lost_ = error.what();
+        }
+    }
+    void start(Running made)
+    {
+        const vk::SubmitInfo info(0, nullptr, nullptr, 1, &made.commands->buffer);
+        check(owner_.handle.submit(1, &info, *made.fence), "vkQueueSubmit");
+        made.commands->confirm();
+        ++made.commands->running;
+        running_.push_back(std::move(made));
+    }
+    // A fence that no thread waits for.
+    Fence unused_fence()
+    {
+        for (auto& each : fences_)
+            if (each.use_count() == 1) {
+                owner_.device->resetFences(*each);
+                return each;  // which is in use until the submission is done
+            }
+        fences_.push_back(owned(owner_.device->createFence({}), owner_.device));
+        return fences_.back();
+    }
+    // Drop what the device has done.
+    void retire()
+    {
+        std::vector<Running> done;
+        std::unique_lock lock(mutex_);
+        check();
+        while (!running_.empty()) {
+            const auto found = status(running_.front().fence);
+            check(found, "vkGetFenceStatus");
+            if (found != vk::Result::eSuccess) break;
+            done.push_back(std::move(running_.front()));
+            running_.pop_front();
+        }
+        const auto dropped = std::exchange(dropped_, {});
+        lock.unlock();
+        for (const auto& each : done) {
+            completed_ = each.last;
+            --each.commands->running;
+            nanoseconds_ += each.commands->nanoseconds().value_or(0);
+            if (!each.once) continue;
+            each.commands->clear();
+            spare_.push_back(each.commands);
+        }
+    }
+    // Whether there is a thread that submits what is open.
+    bool watched()
+    {
+        try {
+            if (!thread_.joinable()) thread_ = std::thread(&Queue::watch, this);
+        } catch (const std::system_error&) {  // the system has no more threads
+        }
+        return thread_.joinable();
+    }
+    void watch()
+    {
+        std::unique_lock lock(mutex_);
+        for (;;) {
+            wake_.wait(lock, [&] { return ends_ || (open_ && !stuck_ && lost_.empty()); });
+            if (ends_) return;
+            try {
+                if (is_dry()) {
+                    flush();
+                    continue;
+                }
+                const auto fence = running_.back().fence;
+                lock.unlock();
+                const auto result = await(*fence, SLICE);
+                lock.lock();
+                check(result, "vkWaitForFences");
+            } catch (const std::exception&) {
+                stuck_ = true;  // the next call finds what happened
+            }
+        }
+    }
+};
