@@ -87,4 +87,4 @@ def test_rows_of_words_are_scattered_by_one_dispatch(device):
     (work,) = EncodedPlan(plan, device.tuning).bind(
         [buffer.extents for buffer in buffers[:2]], [buffers[2].extents]
     )
-    assert work.kernel.name == "scatter_16"
+    assert work.table.kernel.name == "scatter_16"

@@ -502,7 +502,7 @@ def mixed(side):
 def kernels_of(device, plan, tuning=TUNINGS["cpu"]):
     inputs = [np.zeros(n, np.uint8) for n in plan.inputs]
     bound, _, _ = guarded(device, plan, inputs, tuning)
-    return [dispatch.kernel.name for dispatch in bound]
+    return [dispatch.table.kernel.name for dispatch in bound]
 
 
 def test_much_data_does_not_wait_for_a_few_bytes(device):

@@ -128,7 +128,7 @@ def check(plan, tuning, inputs):
                 assert kind.active == len(own)
                 assert kind.requested == sum(a.nbytes for a in own)
                 assert kind.count == len({(a.invocation // 64, a.moment) for a in own})
-            used.add(dispatch.kernel.name)
+            used.add(dispatch.table.kernel.name)
             run.run()
     return used
 

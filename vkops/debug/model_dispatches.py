@@ -106,10 +106,12 @@ class ShaderRun:
 
 def kernel_run(dispatch: Dispatch) -> ShaderRun:
     """Return the run of a kernel that is bound to ``HostHeap`` objects."""
-    shader = _kernel(dispatch.kernel.name, dispatch.aligned, shaders.source_dir())
-    heaps: list[Any] = [HostHeap(dispatch.words.view(np.uint8)), *dispatch.heaps]
+    table = dispatch.table
+    shader = _kernel(table.kernel.name, table.aligned, shaders.source_dir())
+    words = table.words(dispatch.starts).view(np.uint8)
+    heaps: list[Any] = [HostHeap(words), *dispatch.heaps]
     arrays = {block.point: heaps[block.binding].data for block in shader.blocks}
-    return ShaderRun(shader, arrays, dispatch.groups)
+    return ShaderRun(shader, arrays, table.groups)
 
 
 @functools.cache

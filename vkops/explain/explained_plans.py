@@ -70,8 +70,8 @@ def _dispatches(plan: CopyPlan, driver: str) -> Dispatches:
     kernels, workgroups = [], 0
     for work in EncodedPlan(plan, TUNINGS[driver]).bind(inputs, outputs):
         if isinstance(work, Dispatch):
-            kernels.append(work.kernel.name)
-            workgroups += prod(work.groups)
+            kernels.append(work.table.kernel.name)
+            workgroups += prod(work.table.groups)
         else:
             regions[work.command] += len(work.regions)
     return Dispatches(driver, tuple(kernels), workgroups, tuple(regions.items()))

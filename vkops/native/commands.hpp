@@ -177,18 +177,19 @@ class Commands : DeviceObject
         if (!flag) noted_.push_back(&flag);
         return std::exchange(flag, true);
     }
-    // Copy bytes to memory that is theirs until the commands are cleared. Those that many read are
-    // copied to the device's own memory first, if they are elsewhere.
-    vk::DescriptorBufferInfo place(const std::string& bytes, bool many = false)
+    // Take memory that is theirs until the commands are cleared, and have `write` fill it. What many
+    // read is copied to the device's own memory first, if it is elsewhere.
+    template <class Write>
+    vk::DescriptorBufferInfo place(vk::DeviceSize nbytes, const Write& write, bool many = false)
     {
-        const auto placed = take(seen_, bytes.size(), "table");
+        const auto placed = take(seen_, nbytes, "table");
         const Memory& memory = seen_.back()->memory;
-        std::memcpy(memory.data + placed.offset, bytes.data(), bytes.size());
+        write(memory.data + placed.offset);
         const auto flags = owner_.adapter->memory.memoryTypes[memory.type].propertyFlags;
         if (!many || flags & vk::MemoryPropertyFlagBits::eDeviceLocal) return placed;
-        const auto copy = take(copied_, bytes.size(), "device");
+        const auto copy = take(copied_, nbytes, "device");
         buffer.copyBuffer(placed.buffer, copy.buffer,
-                          vk::BufferCopy(placed.offset, copy.offset, bytes.size()));
+                          vk::BufferCopy(placed.offset, copy.offset, nbytes));
         barrier({}, {});
         return copy;
     }

@@ -172,6 +172,7 @@ inline std::shared_ptr<Operation> copy_bytes(std::shared_ptr<Memory> target, std
                                    vk::BufferCopy(placed.offset, offset, nbytes));
     };
     return std::make_shared<Operation>(record, true, [=](Commands& commands) {
-        commands.data.push_back(commands.place(bytes));
+        commands.data.push_back(
+          commands.place(nbytes, [&](char* to) { std::memcpy(to, bytes.data(), nbytes); }));
     });
 }

@@ -52,12 +52,37 @@ class Pipeline : DeviceObject
     }
 };
 
-// What a shader is bound to: a part of memory, or bytes of its own, which it only reads.
+// A region table without addresses. `starts` has the first byte of each tensor in its memory, and 0
+// last; the place `places[i]` counts vectors of `unit` bytes from `starts[bases[i]]`, from the end if
+// negative.
+struct Table
+{
+    using Words = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
+    using Numbers = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
+    const Words words;
+    const Numbers places, bases;
+    const std::uint32_t unit;
+
+    void write(char* to, const std::vector<std::uint32_t>& starts) const
+    {
+        std::memcpy(to, words.data(), words.nbytes());
+        const auto written = reinterpret_cast<std::uint32_t*>(to);
+        for (py::ssize_t i = 0; i < places.size(); ++i) {
+            const auto base = bases.data()[i];
+            written[places.data()[i]] += starts[base < 0 ? starts.size() + base : base] / unit;
+        }
+    }
+};
+
+// What a shader is bound to: a part of memory, or bytes of its own, which it only reads: some that are
+// given, or a table at addresses.
 struct BoundBytes
 {
     std::shared_ptr<Memory> memory;
     std::uint64_t offset = 0, nbytes = 0;
     std::string bytes;
+    std::shared_ptr<Table> table;
+    std::vector<std::uint32_t> starts;
 };
 
 // The counts of workgroups: three numbers, or the offset of three words in memory.
@@ -77,7 +102,10 @@ struct Groups
 inline vk::DescriptorBufferInfo memory_of(const BoundBytes& bound, bool many, Commands& commands)
 {
     if (bound.memory) return { bound.memory->buffer, bound.offset, bound.nbytes };
-    return commands.place(bound.bytes, many);
+    const auto& [bytes, table] = std::tie(bound.bytes, bound.table);
+    return commands.place(table ? table->words.nbytes() : bytes.size(), [&](char* to) {
+        table ? table->write(to, bound.starts) : void(bytes.copy(to, bytes.size()));
+    }, many);
 }
 
 // A dispatch of a pipeline; `all` are in the order of its bindings.

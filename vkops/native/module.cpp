@@ -301,6 +301,24 @@ void define_operations(py::module_ module)
                                                  *device->pipelines);
            }),
            "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a);
+    py::class_<Table, std::shared_ptr<Table>>(module, "Table")
+      .def(py::init([](Table::Words words, Table::Numbers places, Table::Numbers bases,
+                       std::uint32_t unit) {
+               return std::shared_ptr<Table>(new Table{ words, places, bases, unit });
+           }),
+           "words"_a, "places"_a, "bases"_a, "unit"_a);
+    module.def(
+      "OpTable",
+      [](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
+         const std::vector<std::shared_ptr<Memory>>& heaps, const Table::Words& starts,
+         const py::tuple& counts, bool ordered) {
+          std::vector<BoundBytes> all(1);
+          all[0].table = table;
+          all[0].starts.assign(starts.data(), starts.data() + starts.size());
+          for (const auto& each : heaps) all.push_back({ each, 0, each->size, {}, {}, {} });
+          return dispatch(pipeline, std::move(all), groups(counts), {}, ordered);
+      },
+      "pipeline"_a, "table"_a, "heaps"_a, "starts"_a, "groups"_a, "ordered"_a);
     module.def(
       "OpDispatch",
       [](std::shared_ptr<Pipeline> pipeline, const py::list& bound, const py::tuple& counts,

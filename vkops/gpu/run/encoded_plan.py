@@ -54,37 +54,34 @@ _heap, _start = itemgetter(0), itemgetter(1)
 
 @dataclass(slots=True, eq=False)
 class Dispatch:
-    """A dispatch of a kernel: the memory that it reads and writes, and the region table.
+    """A dispatch of a kernel: its table, and the memory that it reads and writes.
 
-    ``groups`` are the workgroups in each dimension: as many as needed, or a few more. ``aligned``
-    says that each has one record, ``ordered`` that the dispatch must see what comes before it.
+    ``starts`` are the bytes at which outputs and inputs begin. ``ordered`` says that the dispatch
+    must see what comes before it.
     """
 
-    kernel: Kernel
+    table: DispatchTable
     sources: tuple[DeviceMemory, ...]
     target: DeviceMemory
-    words: Words
-    groups: tuple[int, int, int]
-    aligned: bool = False
+    starts: Words
     ordered: bool = True
-    _operation: Any = None
 
     @property
     def heaps(self) -> list[DeviceMemory]:
         """The memory of each binding after the table, in order."""
         first, *others = self.sources
-        others += [first] * (self.kernel.sources - len(self.sources))
+        kernel = self.table.kernel
+        others += [first] * (kernel.sources - len(self.sources))
         # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
-        return [first, *[self.target] * (1 if self.kernel.indexed else 2), *others]
+        return [first, *[self.target] * (1 if kernel.indexed else 2), *others]
 
     def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
-        if self._operation is None:
-            bound = [self.words.tobytes(), *[memory.bound for memory in self.heaps]]
-            pipeline = device.pipeline(self.kernel, aligned=self.aligned)
-            make = device.module.OpDispatch
-            self._operation = make(pipeline, bound, self.groups, b"", self.ordered)
-        return self._operation
+        table, heaps = self.table, [memory.native for memory in self.heaps]
+        pipeline = device.pipeline(table.kernel, aligned=table.aligned)
+        native = table.native(device.module)
+        make = device.module.OpTable
+        return make(pipeline, native, heaps, self.starts, table.groups, self.ordered)
 
 
 PlanWork = Dispatch | copies.Copy
@@ -138,15 +135,14 @@ class EncodedPlan:
             starts = np.array([*map(_start, extents), 0], np.uint32)
             heap = extents[0].resource
             if len({*map(_heap, extents)}) == 1:  # the usual case
-                for unbound in table.in_one_heap:
-                    work.append(unbound.bind((heap,), heap, starts))
+                work += [Dispatch(own, (heap,), heap, starts) for own in table.in_one_heap]
             else:
                 work += self._bind_heaps(table, read, written, starts)
         # All are disjoint, but a shader and a copy may write bytes of one word, and what scatters
         # comes after all the others.
         for before, each in pairwise(work):
             if type(each) is Dispatch:
-                each.ordered = type(before) is not Dispatch or each.kernel.scatters
+                each.ordered = type(before) is not Dispatch or each.table.kernel.scatters
             else:
                 each.ordered = False
         return work
@@ -160,7 +156,7 @@ class EncodedPlan:
         """
         starts = np.array([*outputs, *inputs[::-1], 0], np.uint32)
         for table in self._tables:
-            yield table.plan, [each.bind((heap,), heap, starts) for each in table.in_one_heap]
+            yield table.plan, [Dispatch(own, (heap,), heap, starts) for own in table.in_one_heap]
 
     def _bind_heaps(
         self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
@@ -174,8 +170,8 @@ class EncodedPlan:
             encoded = table.without_streams
             groups = list(_by_heaps(encoded, read, written))
         for group in groups:
-            for unbound in _unbound(encoded, group.kernel, group.records, group.source):
-                yield unbound.bind(group.sources, group.target, starts)
+            for own in _tables(encoded, group.kernel, group.records, group.source):
+                yield Dispatch(own, group.sources, group.target, starts)
 
     def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Bind buffers of several extents each, with the plan cut at their bounds."""
@@ -327,16 +323,20 @@ class _Table:
         return self._encode(streams=False)
 
     @cached_property
-    def in_one_heap(self) -> list[_UnboundDispatch]:
+    def in_one_heap(self) -> list[DispatchTable]:
         """The dispatches where all memory is in one heap."""
         records = np.arange(len(self.encoded.records))
-        return list(_unbound(self.encoded, self.encoded.kernel, records))
+        return list(_tables(self.encoded, self.encoded.kernel, records))
 
 
-class _UnboundDispatch:
-    """Records of a region table for one dispatch, without the addresses."""
+class DispatchTable:
+    """Records of a region table for one dispatch, without the addresses.
 
-    __slots__ = ("_aligned", "_bases", "_groups", "_kernel", "_places", "_words")
+    ``groups`` are the workgroups in each dimension: as many as needed, or a few more. ``aligned``
+    says that each has one record.
+    """
+
+    __slots__ = ("_bases", "_native", "_places", "_words", "aligned", "groups", "kernel")
 
     def __init__(
         self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
@@ -344,12 +344,12 @@ class _UnboundDispatch:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
         full = -(-items // kernel.workgroup) * kernel.workgroup
-        self._aligned = (
+        self.aligned = (
             table.may_align
             and not table.turns
             and (len(records) == 1 or int(full.sum()) <= MAX_EMPTY * int(items.sum()))
         )
-        if self._aligned and len(records) > 1:
+        if self.aligned and len(records) > 1:
             items = full
         ends = np.cumsum(items)
         total = int(ends[-1])
@@ -358,8 +358,8 @@ class _UnboundDispatch:
             records[:, _SEGMENT_SOURCE] = source
         turns = factor(len(records)) if table.turns else 0
         header = np.array(Header(len(records), total, turns), np.uint32)
-        self._kernel = kernel
-        self._groups = group_counts(ceil_div(total, kernel.workgroup))
+        self.kernel = kernel
+        self.groups = group_counts(ceil_div(total, kernel.workgroup))
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and which base each counts from: those of all outputs, of
         # all inputs in reverse, and 0 for constants, whose input is -1.
@@ -367,18 +367,24 @@ class _UnboundDispatch:
         self._places = np.concatenate([starts + _DST, starts + _SRC])
         self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
 
-    def bind(
-        self, sources: tuple[DeviceMemory, ...], target: DeviceMemory, starts: Words
-    ) -> Dispatch:
-        """Add the addresses; ``starts`` are the bytes at which outputs and inputs begin."""
+        self._native: Any = None
+
+    def native(self, module: Any) -> Any:
+        """Return the table of the native module."""
+        if self._native is None:
+            self._native = module.Table(self._words, self._places, self._bases, self.kernel.unit)
+        return self._native
+
+    def words(self, starts: Words) -> Words:
+        """Return the words with the addresses, as ``Table::write`` of the native module does."""
         words = self._words.copy()
-        words[self._places] += (starts // self._kernel.unit)[self._bases]
-        return Dispatch(self._kernel, sources, target, words, self._groups, self._aligned)
+        words[self._places] += (starts // self.kernel.unit)[self._bases]
+        return words
 
 
-def _unbound(
+def _tables(
     table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | None = None
-) -> Iterator[_UnboundDispatch]:
+) -> Iterator[DispatchTable]:
     """Split records into as many dispatches as they need."""
     start = 0
     while start < len(chosen):
@@ -386,7 +392,7 @@ def _unbound(
         # A record without items stays with those before it.
         while end < len(chosen) and not table.items[chosen[end]]:
             end -= 1
-        yield _UnboundDispatch(
+        yield DispatchTable(
             table, kernel, chosen[start:end], 0 if source is None else source[start:end]
         )
         start = end

@@ -74,16 +74,17 @@ def count(dispatches: Iterable[Dispatch], read_index: ReadIndex, cache: int) -> 
     """
     traffic = Traffic()
     for dispatch in dispatches:
-        vectors = dispatch.words.reshape(-1, HEADER_WORDS)
-        groups = ceil_div(int(vectors[0, 1]), dispatch.kernel.workgroup)
-        at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // dispatch.kernel.workgroup
+        table = dispatch.table
+        vectors = table.words(dispatch.starts).reshape(-1, HEADER_WORDS)
+        groups = ceil_div(int(vectors[0, 1]), table.kernel.workgroup)
+        at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // table.kernel.workgroup
         chunks = ceil_div(groups, at_once)
         counted = min(chunks, MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
         counter = _Counter(traffic, cache, chunks / counted)
         for chunk in (np.arange(counted) * chunks // counted).tolist():
             end = min((chunk + 1) * at_once, groups)
             groups_now = np.arange(chunk * at_once, end)
-            items = Items(dispatch.kernel, vectors, groups_now, aligned=dispatch.aligned)
+            items = Items(table.kernel, vectors, groups_now, aligned=table.aligned)
             counter.add(accesses(items, read_index))
     return traffic
 
