@@ -138,14 +138,13 @@ inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)
     return { first, first + rows.shape(0) };
 }
 
-// vkCmdCopyBuffer: the rows of `regions` are (source offset, target offset, bytes).
+// vkCmdCopyBuffer.
 inline std::shared_ptr<Operation> copy_regions(std::shared_ptr<Memory> source,
-                                               std::shared_ptr<Memory> target, const Rows& rows,
-                                               bool ordered)
+                                               std::shared_ptr<Memory> target,
+                                               std::vector<vk::BufferCopy> regions, bool ordered)
 {
-    auto regions = rows_of(rows);
     for (auto& region : regions) region.srcOffset += source->offset;
-    return std::make_shared<Operation>([=](Commands& commands) {
+    return std::make_shared<Operation>([=, regions = std::move(regions)](Commands& commands) {
         commands.buffer.copyBuffer(source->buffer, target->buffer, regions);
     }, ordered);
 }

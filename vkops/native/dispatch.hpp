@@ -52,27 +52,30 @@ class Pipeline : DeviceObject
     }
 };
 
-// A region table without addresses. `starts` has the first byte of each tensor in its memory, and 0
-// last; the place `places[i]` counts vectors of `unit` bytes from `starts[bases[i]]`, from the end if
-// negative.
-struct Table
+// Words in which addresses are missing. `starts` has the first byte of each tensor in its memory, and 0
+// last; the place `places[i]` counts pieces of `unit` bytes from `starts[bases[i]]`, from the end of
+// `starts` if that is negative.
+template <class Word>
+struct Addressed
 {
-    using Words = py::array_t<std::uint32_t, py::array::c_style | py::array::forcecast>;
-    using Numbers = py::array_t<std::int64_t, py::array::c_style | py::array::forcecast>;
-    const Words words;
-    const Numbers places, bases;
-    const std::uint32_t unit;
+    template <class Number>
+    using Array = py::array_t<Number, py::array::c_style | py::array::forcecast>;
+    const Array<Word> words;
+    const Array<std::int64_t> places, bases;
+    const Word unit;
 
-    void write(char* to, const std::vector<std::uint32_t>& starts) const
+    void write(void* to, const std::vector<std::uint32_t>& starts) const
     {
         std::memcpy(to, words.data(), words.nbytes());
-        const auto written = reinterpret_cast<std::uint32_t*>(to);
+        const auto written = static_cast<Word*>(to);
         for (py::ssize_t i = 0; i < places.size(); ++i) {
             const auto base = bases.data()[i];
             written[places.data()[i]] += starts[base < 0 ? starts.size() + base : base] / unit;
         }
     }
 };
+using Table = Addressed<std::uint32_t>;  // a region table
+using Runs = Addressed<std::uint64_t>;   // of each run: the place in the source and the target, bytes
 
 // What a shader is bound to: a part of memory, or bytes of its own, which it only reads: some that are
 // given, or a table at addresses.
@@ -158,3 +161,28 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
     };
     return std::make_shared<Operation>(record, ordered, reserve);
 }
+
+// A step of a plan where all tensors are in one piece of memory: a dispatch of a kernel with a table
+// and so many other bindings, or copies.
+struct Step
+{
+    std::shared_ptr<Pipeline> pipeline;
+    std::shared_ptr<Table> table;
+    std::size_t bindings = 0;
+    Groups groups;
+    bool ordered = true;
+    std::shared_ptr<Runs> runs;
+
+    std::shared_ptr<Operation> bind(std::shared_ptr<Memory> memory,
+                                    const std::vector<std::uint32_t>& starts) const
+    {
+        if (runs) {
+            std::vector<vk::BufferCopy> regions(runs->words.size() / 3);
+            runs->write(regions.data(), starts);
+            return copy_regions(memory, memory, regions, ordered);
+        }
+        std::vector<BoundBytes> all(1 + bindings, { memory, 0, memory->size, {}, {}, {} });
+        all[0] = { {}, 0, 0, {}, table, starts };
+        return dispatch(pipeline, std::move(all), groups, {}, ordered);
+    }
+};

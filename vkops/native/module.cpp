@@ -220,6 +220,45 @@ std::uint64_t submit(const Device& device, const Work& work, const py::iterable&
     return device.queue->submit(work, name);
 }
 
+// Submit a plan on allocations, if each is one range of the same memory, and none is read and written;
+// return the number of the call, or 0.
+std::uint64_t run(const Device& device, const std::vector<const Step*>& steps, const py::list& reads,
+                  const py::list& writes, const std::string& name)
+{
+    const auto first = Allocation::of(writes[0]).place();
+    std::vector<std::uint32_t> starts;
+    const auto add = [&](py::handle each) {
+        const auto place = Allocation::of(each).place();
+        starts.push_back(std::uint32_t(place.second));
+        return place.first && place.first == first.first;
+    };
+    for (const auto each : writes)
+        if (!add(each)) return 0;
+    for (auto i = reads.size(); i-- > 0;) {
+        const auto end = starts.begin() + writes.size();
+        if (!add(reads[i]) || std::find(starts.begin(), end, starts.back()) != end) return 0;
+    }
+    starts.push_back(0);
+    const auto memory = Allocation::of(writes[0]).memory().attr("native").cast<std::shared_ptr<Memory>>();
+    Operations operations;
+    for (const auto step : steps) operations.push_back(step->bind(memory, starts));
+    return submit(device, operations, reads, writes, name);
+}
+
+// The class of `Addressed`.
+template <class Made>
+void define_addressed(py::module_& module, const char* name)
+{
+    using Word = std::decay_t<decltype(Made::unit)>;
+    using Words = typename Made::template Array<Word>;
+    using Numbers = typename Made::template Array<std::int64_t>;
+    py::class_<Made, std::shared_ptr<Made>>(module, name)
+      .def(py::init([](Words words, Numbers places, Numbers bases, Word unit) {
+               return std::shared_ptr<Made>(new Made{ words, places, bases, unit });
+           }),
+           "words"_a, "places"_a, "bases"_a, "unit"_a);
+}
+
 // The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
@@ -258,6 +297,10 @@ void define_operations(py::module_ module)
            "writes"_a = py::tuple(), "name"_a = "")
       .def("submit", &submit<Operations>, "operations"_a, "reads"_a = py::tuple(),
            "writes"_a = py::tuple(), "name"_a = "")
+      .def("run", [](const Made& self, const std::vector<const Step*>& steps, const py::list& reads,
+                     const py::list& writes, const std::string& name) {
+          return run(*self, steps, reads, writes, name);
+      })
       .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
       .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); });
     py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")
@@ -283,7 +326,10 @@ void define_operations(py::module_ module)
     py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation")
       .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);
-    module.def("OpCopyRegions", &copy_regions);
+    module.def("OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
+                                   const Rows& rows, bool ordered) {
+        return copy_regions(source, target, rows_of(rows), ordered);
+    });
     module.def("OpCopyBytes", [](std::shared_ptr<Memory> target, std::uint64_t offset,
                                  const py::bytes& bytes) {
         return copy_bytes(target, offset, std::string(bytes));
@@ -301,16 +347,20 @@ void define_operations(py::module_ module)
                                                  *device->pipelines);
            }),
            "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a);
-    py::class_<Table, std::shared_ptr<Table>>(module, "Table")
-      .def(py::init([](Table::Words words, Table::Numbers places, Table::Numbers bases,
-                       std::uint32_t unit) {
-               return std::shared_ptr<Table>(new Table{ words, places, bases, unit });
+    define_addressed<Table>(module, "Table");
+    define_addressed<Runs>(module, "Runs");
+    py::class_<Step>(module, "Step")
+      .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
+                       std::size_t bindings, const py::tuple& counts, bool ordered) {
+               return Step{ pipeline, table, bindings, groups(counts), ordered, {} };
            }),
-           "words"_a, "places"_a, "bases"_a, "unit"_a);
+           "pipeline"_a, "table"_a, "bindings"_a, "groups"_a, "ordered"_a)
+      .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, runs }; }),
+           "runs"_a);
     module.def(
       "OpTable",
       [](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
-         const std::vector<std::shared_ptr<Memory>>& heaps, const Table::Words& starts,
+         const std::vector<std::shared_ptr<Memory>>& heaps, const Table::Array<std::uint32_t>& starts,
          const py::tuple& counts, bool ordered) {
           std::vector<BoundBytes> all(1);
           all[0].table = table;

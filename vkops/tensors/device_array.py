@@ -17,6 +17,7 @@ import numpy.typing as npt
 from vkops.arguments.values import refuse
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
+from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run import open_device
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.program import Bound, Program, TensorMemory
@@ -325,12 +326,22 @@ def run_program(
 
     ``made`` has the shape and the data type of each result, and the tensor to write to.
     """
+    small, results = nbytes <= open_device.MAX_UNCHECKED_BYTES, []
+    reads = _allocations(inputs) if small and device.vulkan.recording is None else None
+    if reads is not None and (steps := program.native_steps(device)):
+        results = [
+            kind(device, shape, dtype) if target is None else target
+            for shape, dtype, target in made
+        ]
+        writes = _allocations(results, written=True)
+        if writes is not None and (not writes or device.run(steps, reads, writes, program.name)):
+            return results
     read = [*filter(_is_some, map(_memory, inputs, repeat(device.vulkan)))]
-    on_host = nbytes > open_device.MAX_UNCHECKED_BYTES and not (
+    on_host = not small and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.fits(nbytes)
     )
-    results = [
+    results = results or [
         kind(device, shape, dtype, on_host=on_host) if target is None else target
         for shape, dtype, target in made
     ]
@@ -338,6 +349,22 @@ def run_program(
     if written:
         Bound(program, device, read, written).run(progress)
     return results
+
+
+def _allocations(
+    arrays: Sequence[DeviceArray | npt.NDArray[Any]], *, written: bool = False
+) -> list[Allocation] | None:
+    """The memory of tensors with elements; None if some is elsewhere, or has to move first."""
+    found = []
+    for each in arrays:
+        if not isinstance(each, DeviceArray):
+            return None
+        buffer = each._buffer
+        if type(buffer) is Buffer and not (written and buffer.shown):
+            found.append(buffer.allocation)
+        elif each._size:
+            return None
+    return found
 
 
 _is_some = partial(is_not, None)

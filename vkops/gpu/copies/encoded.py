@@ -157,6 +157,17 @@ class EncodedCopies:
         # No image can be laid over an imported array.
         self.can_import: bool = imports and all(grid.over_target for grid, _ in groups)
 
+    @property
+    def are_runs(self) -> bool:
+        """Whether there are only copies of runs: neither fills nor images."""
+        return not self._words and not self._images
+
+    def runs(self, module: Any) -> Any:
+        """Return the runs of the native module, by the numbers of tensors as region tables have."""
+        places = np.arange(len(self._rows)) * 3
+        bases = np.concatenate([-2 - self._sources, self._targets])
+        return module.Runs(self._rows, np.concatenate([places, places + 1]), bases, 1)
+
     def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
         """Return the copies between these allocations, or None if they are not possible.
 

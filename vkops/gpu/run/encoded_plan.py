@@ -147,6 +147,23 @@ class EncodedPlan:
                 each.ordered = False
         return work
 
+    def steps(self, device: Any) -> list[Any]:
+        """Return the steps of the native module for tensors that are all in one piece of memory.
+
+        It is empty if that takes more than copies of runs and dispatches.
+        """
+        made, copied = [], self._copies
+        if copied is not None:
+            if not copied.are_runs:
+                return []
+            made.append(device.module.Step(copied.runs(device.module)))
+        for own in chain.from_iterable(table.in_one_heap for table in self._tables):
+            ordered = len(made) == (copied is not None) or own.kernel.scatters
+            pipeline = device.pipeline(own.kernel, aligned=own.aligned)
+            table, bindings = own.native(device.module), own.kernel.bindings - 1
+            made.append(device.module.Step(pipeline, table, bindings, own.groups, ordered))
+        return made
+
     def in_one_heap(
         self, heap: DeviceMemory, inputs: Sequence[int], outputs: Sequence[int]
     ) -> Iterator[tuple[CopyPlan, list[Dispatch]]]:

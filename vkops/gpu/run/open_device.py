@@ -104,6 +104,15 @@ class OpenDevice(ABC):
         self.prepare()
         return self.vulkan.submit(work, *memory_and_name, now=now)
 
+    def run(self, *arguments: Any) -> int:
+        """Begin to run steps of the native module on allocations; 0 if they are not possible there.
+
+        Raises:
+            DeviceError: as ``check``.
+        """
+        self.prepare()
+        return self.vulkan.start(self.vulkan.native.run, *arguments)
+
     def wait(self, number: int) -> None:
         """Wait for a submission; other threads can use the device meanwhile."""
         self.prepare()

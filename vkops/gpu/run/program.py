@@ -65,6 +65,18 @@ class Program:
             self._encoded[device.tuning] = found
         return found
 
+    def native_steps(self, device: OpenDevice) -> list[Any]:
+        """The steps of the native module for tensors in one piece of memory, if that is possible."""
+        prepared = device.vulkan.prepared
+        found: list[Any] | None = prepared.get(self)
+        if found is None:
+            found, (first, *others) = [], self.steps
+            if not others and (*first.reads, *first.makes) == (*self.reads, *self.writes):
+                (plan,) = self.encoded(device)
+                found = plan.steps(device.vulkan)
+            prepared[self] = found
+        return found
+
     @cached_property
     def scratch(self) -> tuple[Mapping[int, int], Sequence[int]]:
         """The buffer of each intermediate tensor, by number, and the bytes of each buffer.

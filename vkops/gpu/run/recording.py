@@ -123,7 +123,7 @@ class RecordedProgram:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             # Commands that are kept are not measured.
             work = recorded.operations if vulkan.measures else commands
-            vulkan.start(work, used, written, "a recording")
+            vulkan.start(vulkan.native.submit, work, used, written, "a recording")
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache, partial
 from threading import RLock, local
 from time import monotonic, sleep
 from typing import Any, NoReturn
-from weakref import WeakSet, finalize, ref
+from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 
 import numpy.typing as npt
 
@@ -103,6 +103,7 @@ class VulkanDevice:
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
         measures: whether the device measures what is submitted.
+        prepared: the steps of the native module that each program has become.
 
     Raises:
         DeviceError: the native module cannot be loaded, or the driver cannot open the device.
@@ -149,6 +150,7 @@ class VulkanDevice:
         # When this is dropped or Python exits, unless the device is lost.
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
+        self.prepared: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
         self._waits = os.environ.get(SYNC) == "1"
@@ -330,14 +332,12 @@ class VulkanDevice:
         if recording is not None:
             recording.add(operations, reads, writes, name)
             return 0
-        return self.start(operations, reads, writes, name)
+        return self.start(self.native.submit, operations, reads, writes, name)
 
-    def start(
-        self, work: Any, reads: Iterable[Allocation], writes: Iterable[Allocation], name: str
-    ) -> int:
-        """Begin to run native operations, or ``commands`` of them; see ``submit``."""
+    def start(self, function: Callable[..., int], *arguments: Any) -> int:
+        """Begin to run work by a function of the native device; return what it returns."""
         try:
-            number: int = self.native.submit(work, reads, writes, name)
+            number = function(*arguments)
         except NATIVE_ERRORS as error:
             self._refuse(error)
         if self._waits:
