@@ -11,6 +11,7 @@ from instructions import calls
 
 import vkops
 from vkops import dml
+from vkops.gpu.run.buffer import Buffer
 
 pytestmark = pytest.mark.memory
 
@@ -61,3 +62,10 @@ def test_a_binding(fresh):
     inputs, outputs = [fresh.buffer(96)], [fresh.buffer(24), fresh.buffer(72)]
     operator.bind(inputs, outputs)
     assert work_of(lambda: operator.bind(inputs, outputs))[0] <= 35
+
+
+def test_a_buffer_where_a_heap_has_room(fresh):
+    kept = [Buffer(fresh, 1000) for _ in range(100)]
+    assert work_of(lambda: kept.append(Buffer(fresh, 1000)))[0] <= 3
+    assert work_of(lambda: kept.clear())[0] == 0
+    assert fresh.memory_report().used == 0

@@ -3,6 +3,7 @@
 // It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are. Its
 // operations are custom operations of Kompute, and its queue executes Kompute's own ones, too.
 
+#include "pool.hpp"
 #include "queue.hpp"
 #include "statistics.hpp"
 
@@ -178,6 +179,17 @@ void define_adapters(py::module_& module)
         "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
 }
 
+void define_pools(py::module_& module)
+{
+    Allocation::define();
+    module.def("allocate", &Allocation::allocate);
+    py::class_<FreeList, std::shared_ptr<FreeList>>(module, "FreeList")
+      .def(py::init<std::uint64_t>(), "size"_a)
+      .def_readonly("size", &FreeList::size)
+      .def_readonly("free", &FreeList::free)
+      .def_property_readonly("is_empty", [](const FreeList& self) { return self.free == self.size; });
+}
+
 // (memory, offset, bytes), or bytes of the dispatch's own.
 BoundBytes bound_bytes(py::handle given)
 {
@@ -208,15 +220,10 @@ template <class Work>
 std::uint64_t submit(const Device& device, const Work& work, const py::iterable& reads,
                      const py::iterable& writes, const std::string& name)
 {
-    static const auto used = PyUnicode_InternFromString("used");
-    static const auto written = PyUnicode_InternFromString("written");
     device.queue->make_room();
-    const py::int_ number(device.queue->submitted() + 1);
-    const auto note = [&](py::handle memory, PyObject* field) {
-        if (PyObject_SetAttr(memory.ptr(), field, number.ptr())) throw py::error_already_set();
-    };
-    for (const auto each : reads) note(each, used);
-    for (const auto each : writes) note(each, used), note(each, written);
+    const auto number = device.queue->submitted() + 1;
+    for (const auto each : reads) Allocation::of(each).used = number;
+    for (const auto each : writes) Allocation::of(each).used = Allocation::of(each).written = number;
     return device.queue->submit(work, name);
 }
 
@@ -225,12 +232,12 @@ std::uint64_t submit(const Device& device, const Work& work, const py::iterable&
 std::uint64_t run(const Device& device, const std::vector<const Step*>& steps, const py::list& reads,
                   const py::list& writes, const std::string& name)
 {
-    const auto first = Allocation::of(writes[0]).place();
+    const auto& target = Allocation::of(writes[0]);
     std::vector<std::uint32_t> starts;
     const auto add = [&](py::handle each) {
-        const auto place = Allocation::of(each).place();
-        starts.push_back(std::uint32_t(place.second));
-        return place.first && place.first == first.first;
+        const auto& own = Allocation::of(each);
+        starts.push_back(std::uint32_t(own.start()));
+        return own.ranges.size() == 1 && own.list() == target.list();
     };
     for (const auto each : writes)
         if (!add(each)) return 0;
@@ -239,7 +246,7 @@ std::uint64_t run(const Device& device, const std::vector<const Step*>& steps, c
         if (!add(reads[i]) || std::find(starts.begin(), end, starts.back()) != end) return 0;
     }
     starts.push_back(0);
-    const auto memory = Allocation::of(writes[0]).memory().attr("native").cast<std::shared_ptr<Memory>>();
+    const auto memory = target.memory().attr("native").cast<std::shared_ptr<Memory>>();
     Operations operations;
     for (const auto step : steps) operations.push_back(step->bind(memory, starts));
     return submit(device, operations, reads, writes, name);
@@ -405,6 +412,7 @@ PYBIND11_MODULE(vkops_native, module)
     });
     module.attr("interface") = 9;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
+    define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
     // by this function, when a device is opened.
     module.def("load_kompute", [] {

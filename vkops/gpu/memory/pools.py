@@ -5,14 +5,14 @@ Kernels are bound to these, not to tensors, so that a new tensor needs no new de
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import starmap
-from operator import setitem
+from functools import partial
+from itertools import filterfalse
+from operator import attrgetter
 from threading import RLock
-from typing import Any, TypeVar
-from weakref import WeakValueDictionary, ref
+from typing import Any, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -31,60 +31,20 @@ MAX_NBYTES = (1 << 31) - (64 << 10)
 """Bytes. Below this limit, the numbers of items and the addresses of all vectors that a tensor
 reaches fit in 31 bits."""
 
-Change = tuple[Any, Any, Any]
-"""A container, a key and the value to assign: ``container[key] = value``."""
-
 Extents = tuple[Extent, ...]
 """The memory of a buffer: one extent, or several where no allocation of the driver is as large."""
 
 
-def assign(*changes: Change) -> None:
-    """Make changes by one call of C code: an interrupt comes before all of them or after them."""
-    deque(starmap(setitem, changes), 0)
+class Allocation(Protocol):
+    """Memory of one owner: an object of the native module. Its ranges are free as soon as it is.
 
-
-class FreeList:
-    """The free ranges of memory, in order of offset; neighbours are always joined.
-
-    With each goes the number of the last submission that uses it. The methods return changes, for
-    ``assign``: a range is always either free or in somebody's books.
+    ``used`` and ``written`` are the numbers of the last submissions that use and write it. Later
+    submissions may use memory that was freed at once, because the device executes them in order.
     """
 
-    def __init__(self, size: int) -> None:
-        self.size = size
-        self._ranges = [(0, size, 0)]
-
-    def take(self, size: int) -> tuple[int, int, Change] | None:
-        """Find the first range that fits; return its offset and number, and how to take it."""
-        for i, (offset, available, used) in enumerate(self._ranges):
-            if available >= size:
-                rest = [(offset + size, available - size, used)] if available > size else []
-                return offset, used, (self._ranges, slice(i, i + 1), rest)
-        return None
-
-    def give(self, offset: int, size: int, used: int = 0) -> Change:
-        """Return how to give a range back."""
-        first = last = bisect_left(self._ranges, (offset,))
-        end = offset + size
-        if last < len(self._ranges) and self._ranges[last][0] == end:
-            _, more, other = self._ranges[last]
-            end, used = end + more, max(used, other)
-            last += 1
-        if first > 0 and sum(self._ranges[first - 1][:2]) == offset:
-            first -= 1
-            offset, _, other = self._ranges[first]
-            used = max(used, other)
-        return self._ranges, slice(first, last), [(offset, end - offset, used)]
-
-    @property
-    def free(self) -> int:
-        """Free bytes in all."""
-        return sum(size for _, size, _ in self._ranges)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is taken."""
-        return self.free == self.size
+    used: int
+    written: int
+    extents: Extents
 
 
 class DeviceMemory:
@@ -105,7 +65,7 @@ class DeviceMemory:
         view = self.view
         self.address: int = 0 if view is None else view.__array_interface__["data"][0]
         self.is_coherent: bool = native.coherent
-        self.ranges: FreeList = FreeList(nbytes)
+        self.ranges: Any = device.module.FreeList(nbytes)
         _all[id(self)] = self
 
     @property
@@ -115,6 +75,7 @@ class DeviceMemory:
 
 
 _all: WeakValueDictionary[int, DeviceMemory] = WeakValueDictionary()
+_is_empty = attrgetter("ranges.is_empty")
 
 
 def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
@@ -139,41 +100,22 @@ def visible(extent: Extent) -> npt.NDArray[np.uint8]:
     return view[start : start + nbytes]
 
 
-def invalidate(*extents: Extent) -> None:
-    """Make bytes that the device has written visible to the host.
+def _synchronize(name: str, *extents: Extent) -> None:
+    """Call ``flush`` or ``invalidate`` of memory that is not coherent.
 
     Raises:
         OutOfDeviceMemoryError: the driver has no memory for that.
     """
     for memory, start, nbytes in extents:
         if not memory.is_coherent:
-            memory.device.call(memory.native.invalidate, start, nbytes)
+            memory.device.call(getattr(memory.native, name), start, nbytes)
 
 
-def flush(*extents: Extent) -> None:
-    """Make bytes that the host has written visible to the device.
+invalidate: Callable[..., None] = partial(_synchronize, "invalidate")
+"""Make bytes that the device has written visible to the host."""
 
-    Raises:
-        OutOfDeviceMemoryError: the driver has no memory for that.
-    """
-    for memory, start, nbytes in extents:
-        if not memory.is_coherent:
-            memory.device.call(memory.native.flush, start, nbytes)
-
-
-class Allocation(ref[Any]):
-    """Stands for memory of an object: the numbers of the last submissions that use and write it.
-
-    It refers to its owner weakly. When the owner is freed, on any thread, C code appends it to
-    ``Pool.freed``: a finalizer in Python would lose an interrupt that comes while it runs.
-    """
-
-    __slots__ = ("used", "written")
-    __eq__: Any = object.__eq__
-    __hash__: Any = object.__hash__  # that of a reference needs its owner
-
-    used: int
-    written: int
+flush: Callable[..., None] = partial(_synchronize, "flush")
+"""Make bytes that the host has written visible to the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,11 +128,7 @@ class MemoryReport:
 
 
 class Pool:
-    """Allocates ranges of memory for one use, under the lock of a VulkanDevice.
-
-    ``freed`` are the allocations whose owners do not exist any more: later submissions may use
-    their memory at once, because the device executes them in order.
-    """
+    """Allocates ranges of memory for one use; it grows under the lock of a VulkanDevice."""
 
     def __init__(self, device: Any, use: str) -> None:
         self._device = device
@@ -199,8 +137,7 @@ class Pool:
         self.max_range: int = min(device.info.max_buffer, MAX_NBYTES) // ALIGNMENT * ALIGNMENT
         self.closed: bool = False
         self.heaps: list[DeviceMemory] = []
-        self.freed: deque[Allocation] = deque()
-        self._extents: dict[Allocation, Extents] = {}
+        self._allocate: Callable[..., Allocation | int] = partial(device.module.allocate, Extent)
 
     def check(self) -> None:
         """Check that memory can be used now.
@@ -209,6 +146,9 @@ class Pool:
             DeviceError: the pool is closed, or the device cannot be used.
         """
         self._device.check()
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self.closed:
             raise DeviceError(f"the device {self._device.info.label} is closed")
 
@@ -217,8 +157,8 @@ class Pool:
         found: int = self._device.available(self._use)
         return found
 
-    def allocate(self, owner: object, nbytes: int) -> tuple[Extents, Allocation]:
-        """Reserve memory until its owner is freed.
+    def allocate(self, nbytes: int) -> Allocation:
+        """Reserve memory until the result is freed.
 
         Raises:
             OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
@@ -227,16 +167,17 @@ class Pool:
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self.check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
-        allocation = Allocation(owner, self.freed.append)
-        allocation.used = allocation.written = 0
+        made = self._allocate(self.heaps, size, self.max_range)
+        return self._grow_and_allocate(size) if isinstance(made, int) else made
+
+    def _grow_and_allocate(self, size: int) -> Allocation:
         with self._lock:
-            if self.freed:
-                self.collect()
             if size > self.max_range:
-                self._take_several(allocation, size)
-            else:
-                self._take(allocation, size)
-            return self._extents[allocation], allocation
+                self._room(size)
+            while isinstance(made := self._allocate(self.heaps, size, self.max_range), int):
+                self._check_open()  # another thread may have closed it
+                self._grow(made)
+            return made
 
     def require(self, nbytes: int) -> None:
         """Check that new heaps could hold so many bytes.
@@ -244,33 +185,9 @@ class Pool:
         Raises:
             OutOfDeviceMemoryError: they could not.
         """
-        self.collect()
         empty = self._empty()
         if nbytes > max(empty, self.available() + empty):
             raise self._refusal(nbytes)
-
-    def _take_several(self, allocation: Allocation, size: int) -> None:
-        self._room(size)
-        sizes = [self.max_range] * (size // self.max_range)
-        try:
-            for n in filter(None, [*sizes, size % self.max_range]):
-                self._take(allocation, n)
-        except OutOfDeviceMemoryError:
-            self._give(allocation)
-            raise
-
-    def _take(self, allocation: Allocation, size: int) -> None:
-        """Add a range to those of an allocation, of a new heap if no other has room."""
-        for heap in self.heaps:
-            found = heap.ranges.take(size)
-            if found is not None:
-                offset, used, change = found
-                allocation.used = allocation.written = max(used, allocation.used)
-                extents = *self._extents.get(allocation, ()), Extent(heap, offset, size)
-                assign(change, (self._extents, allocation, extents))
-                return
-        self._grow(size)
-        self._take(allocation, size)
 
     def _room(self, size: int) -> int:
         """Check that new heaps can hold so many bytes; return the bytes available for them."""
@@ -317,26 +234,11 @@ class Pool:
 
     def release_empty_heaps(self) -> None:
         """Give back the heaps that nothing uses."""
-        self.collect()
-        self.heaps[:] = [heap for heap in self.heaps if not heap.ranges.is_empty]
-
-    def collect(self) -> None:
-        """Take back the memory of owners that were freed."""
-        while self.freed:
-            self._give(self.freed[0])
-            self.freed.popleft()
-
-    def _give(self, allocation: Allocation) -> None:
-        """Take back the memory of an allocation; it has none if this was interrupted before."""
-        extents = self._extents.get(allocation, ())  # none after ``close``
-        for number, (heap, start, nbytes) in enumerate(extents, 1):
-            change = heap.ranges.give(start, nbytes, allocation.used)
-            assign(change, (self._extents, allocation, extents[number:]))
-        self._extents.pop(allocation, None)
+        # By C code alone: no other thread allocates a range of them meanwhile.
+        self.heaps[:] = filterfalse(_is_empty, self.heaps)
 
     def report(self) -> MemoryReport:
         """Return what is held and used now."""
-        self.collect()
         reserved = self.reserved
         free = sum(heap.ranges.free for heap in self.heaps)
         return MemoryReport(reserved, reserved - free, len(self.heaps))
@@ -345,5 +247,3 @@ class Pool:
         """Give up all memory; that whose ranges are in use exists until these are freed."""
         self.closed = True
         self.heaps.clear()
-        self._extents.clear()
-        self.freed.clear()

@@ -203,14 +203,13 @@ class Buffer(Resource):
         self.shown: set[ref[MemoryView]] = set()
         made = None
         try:  # noqa: SIM105  # which takes longer
-            made = device.pool.allocate(self, nbytes)
+            made = device.pool.allocate(nbytes)
         except OutOfDeviceMemoryError:
             pass
         if made is None:  # not in the handler: the error's traceback keeps memory alive
-            made = with_reclaim(lambda: device.pool.allocate(self, nbytes))
-        self.extents: Extents
-        self.allocation: Allocation
-        self.extents, self.allocation = made
+            made = with_reclaim(lambda: device.pool.allocate(nbytes))
+        self.allocation: Allocation = made
+        self.extents: Extents = made.extents
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._device.info.label}>"

@@ -177,7 +177,7 @@ class RepeatedWork:
     what it is.
     """
 
-    __slots__ = ("_arguments", "_device", "_kept")
+    __slots__ = ("_arguments", "_device")
 
     def __init__(
         self,
@@ -189,7 +189,6 @@ class RepeatedWork:
     ) -> None:
         self._device = device
         self._arguments = work, reads, writes, name
-        self._kept = [*map(Allocation.__call__, (*reads, *writes))]
 
     def submit(self) -> int:
         """Begin to run the work; see ``OpenDevice.submit``."""

@@ -115,7 +115,6 @@ class RecordedProgram:
         if commands is None:  # last: another thread may close the program meanwhile
             state = "closed" if self._closed else "not recorded yet"
             raise DeviceError(f"run: the recorded program is {state}")
-        used, written = recorded.used.values(), recorded.written.values()
         vulkan = self._device.vulkan
         for _ in range(count):
             self._device.prepare()
@@ -123,7 +122,8 @@ class RecordedProgram:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             # Commands that are kept are not measured.
             work = recorded.operations if vulkan.measures else commands
-            vulkan.start(vulkan.native.submit, work, used, written, "a recording")
+            memory = recorded.used, recorded.written
+            vulkan.start(vulkan.native.submit, work, *memory, "a recording")
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""

@@ -107,9 +107,8 @@ class _Stage:
     """Memory that host and device see; ``part`` is what a piece takes of it."""
 
     def __init__(self, pool: Pool, nbytes: int) -> None:
-        self.allocation: Allocation
-        extents, self.allocation = with_reclaim(lambda: pool.allocate(self, nbytes))
-        self.part: Extent = extents[0].part(0, nbytes)
+        self.allocation: Allocation = with_reclaim(lambda: pool.allocate(nbytes))
+        self.part: Extent = self.allocation.extents[0].part(0, nbytes)
 
 
 def _staged(pool: Pool, nbytes: int) -> Iterator[tuple[int, _Stage]]:

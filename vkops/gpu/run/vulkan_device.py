@@ -52,13 +52,12 @@ NOT_RECORDING: ref[partial[None]] = ref(partial(print))
 
 @dataclass(slots=True)
 class RecordedSteps:
-    """The steps of a program that is being recorded, the memory that they use, and its owners."""
+    """The steps of a program that is being recorded, and the memory that they use."""
 
     operations: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    used: dict[int, Allocation] = field(default_factory=dict)
-    written: dict[int, Allocation] = field(default_factory=dict)
-    kept: dict[int, object] = field(default_factory=dict)
+    used: set[Allocation] = field(default_factory=set)
+    written: set[Allocation] = field(default_factory=set)
 
     def add(
         self,
@@ -70,10 +69,8 @@ class RecordedSteps:
         """Add what would be submitted."""
         self.operations += operations
         self.names.append(name)
-        self.written.update((id(each), each) for each in writes)
-        for each in (*reads, *writes):
-            self.used[id(each)] = each
-            self.kept[id(each)] = each()
+        self.written.update(writes)
+        self.used.update(reads, writes)
 
 
 class _Thread(local):
