@@ -234,6 +234,7 @@ std::uint64_t run(const Device& device, const std::vector<const Step*>& steps, c
 {
     const auto& target = Allocation::of(writes[0]);
     std::vector<std::uint32_t> starts;
+    starts.reserve(reads.size() + writes.size() + 1);
     const auto add = [&](py::handle each) {
         const auto& own = Allocation::of(each);
         starts.push_back(std::uint32_t(own.start()));
