@@ -1,0 +1,137 @@
+"""Calls that are collected while the device is busy: when they are submitted, and what fails."""
+
+from __future__ import annotations
+
+import pytest
+from imitated import faulty  # noqa: F401
+
+pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
+
+# The first of three calls is submitted at once, the others while it runs.
+CALLS = """
+import os, time
+from vkops.gpu.run.vulkan_device import MAX_OPEN
+values = np.arange(64, dtype=np.float32)
+x, right = device.tensor(values), np.roll(values, 3)
+vkops.roll(vkops.roll(x, 1), 1).numpy()
+def submissions():
+    return counts()["vkQueueSubmit"]
+def three_calls(milliseconds=80):
+    device.synchronize()
+    layer().slow(milliseconds * 1000)
+    layer().record(1)
+    y = x
+    for _ in range(3):
+        y = vkops.roll(y, 1)
+    assert submissions() == 1
+    layer().slow(0)
+    return y
+def check(y):
+    assert np.array_equal(y.numpy(), right)
+"""
+each_kind = pytest.mark.parametrize("kind", [None, "discrete"])
+
+ASKS = """
+with device.record() as program:
+    vkops.roll(x, 1)
+def measure():
+    device.measure_dispatches()
+    device.vulkan.measure(False)
+def write(y):
+    y[0] = y[0].item()
+asks = {
+    "an array": lambda y: y.numpy(),
+    "a question": lambda y: y.is_ready,
+    "a wait": lambda y: device.synchronize(),
+    "a measurement": lambda y: measure(),
+    "a write by the host": write,
+    "a recorded program": lambda y: program.run(),
+    "many calls": lambda y: [vkops.roll(x, 1) for _ in range(MAX_OPEN - 2)],
+    "a closed device": lambda y: vkops.Device(index).close(),
+}
+for name, ask in asks.items():
+    y = three_calls()
+    ask(y)
+    assert submissions() >= 2, name
+    check(y)
+print("right")
+"""
+
+
+@each_kind
+def test_what_asks_for_results_submits_what_is_collected(adapter, faulty, kind):  # noqa: F811
+    assert faulty(CALLS + ASKS, adapter.index, "direct", kind=kind) == "right\n"
+
+
+IDLE = """
+y = three_calls(50)
+time.sleep(0.5)  # no call of Vulkan is made here
+assert submissions() == 2
+layer().record(1)
+check(y)
+print(submissions())
+"""
+
+
+def test_collected_calls_are_submitted_when_the_device_has_nothing_to_do(adapter, faulty):  # noqa: F811
+    assert faulty(CALLS + IDLE, adapter.index, "direct") == "0\n"
+
+
+FAILURES = """
+for function in ("vkBeginCommandBuffer", "vkEndCommandBuffer", "vkQueueSubmit"):
+    for result in (NO_HOST_MEMORY, NO_DEVICE_MEMORY):
+        y = three_calls()
+        layer().fail(function.encode(), 0, 1, result)
+        first = call(y.numpy) if function != "vkBeginCommandBuffer" else None
+        assert first is None or first.startswith("OutOfDeviceMemoryError"), first
+        layer().fail(b"", 0, 0, 0)
+        check(y)
+y = three_calls()
+layer().fail(b"vkAllocateDescriptorSets", 0, 2, NO_DEVICE_MEMORY)
+refused = call(lambda: vkops.roll(x, 1))
+assert refused.startswith("OutOfDeviceMemoryError"), refused
+check(y)
+print("right")
+"""
+
+
+def test_a_lack_of_memory_loses_no_collected_call(adapter, faulty):  # noqa: F811
+    assert faulty(CALLS + FAILURES, adapter.index, "direct") == "right\n"
+
+
+LOST = """
+y = three_calls()
+z = vkops.flip(x).copy()
+layer().lose(b"vkWaitForFences")
+print(call(y.numpy))
+print(call(z.numpy) == call(y.numpy))
+"""
+
+
+def test_the_error_of_a_lost_device_names_what_was_collected(adapter, faulty):  # noqa: F811
+    found, same = faulty(CALLS + LOST, adapter.index, "direct").splitlines()
+    assert found == (
+        f"DeviceError: {adapter.label} failed while it ran roll, window: vkWaitForFences: "
+        "ErrorDeviceLost; it must be opened again"
+    )
+    assert same == "True"
+
+
+ENDS = {
+    "a fork": "pid = os.fork()\nif pid == 0:\n    os._exit(7)\nassert os.waitpid(pid, 0)[1] == 7 << 8\ncheck(y)",
+    "a close": "device.close()\nassert submissions() >= 2",
+    "an exit": "",
+    "a device that is dropped": "import gc\ndel device, x, y\ngc.collect()\nassert submissions() >= 2",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_process_ends_with_collected_calls(adapter, faulty, end):  # noqa: F811
+    program = f"{CALLS}\ny = three_calls()\n{ENDS[end]}\nprint('right', flush=True)"
+    assert faulty(program, adapter.index, "direct") == "right\n"
+
+
+def test_with_vkops_sync_each_call_is_submitted_and_waited_for(adapter, faulty):  # noqa: F811
+    program = CALLS + "layer().record(1)\nfor _ in range(3):\n    y = vkops.roll(x, 1)\n"
+    program += "print(submissions(), device.vulkan.native.pending)"
+    assert faulty(program, adapter.index, "direct", VKOPS_SYNC="1") == "3 []\n"
