@@ -394,7 +394,7 @@ class DispatchTable:
 
     def words(self, starts: Words) -> Words:
         """Return the words with the addresses, as ``Table::write`` of the native module does."""
-        words = self._words.copy()
+        words: Words = self._words.copy()
         words[self._places] += (starts // self.kernel.unit)[self._bases]
         return words
 

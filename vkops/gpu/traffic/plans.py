@@ -55,7 +55,7 @@ def plan_traffic(
     heap: Any = None  # nothing is read or written
     return [
         PartTraffic(
-            dispatches[0].kernel.name,
+            dispatches[0].table.kernel.name,
             len(dispatches),
             part.bytes_read,
             part.bytes_written,
