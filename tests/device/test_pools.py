@@ -43,7 +43,7 @@ class StandIn:
 
 def take(heap, size):
     """Allocate a range of one heap; None if it has no room."""
-    made = load_native().allocate(Extent, [heap], size, size)
+    made = load_native().allocate(Extent._make, [heap], size, size)
     return None if isinstance(made, int) else made
 
 
@@ -174,6 +174,15 @@ def test_closed_memory_forgets_its_heaps():
     assert heap() is None  # although the memory object exists
     made.release_empty_heaps()
     assert made.reserved == 0
+
+
+def test_memory_that_is_closed_while_it_grows():
+    made = memory()
+    allocate = made._allocate
+    made._allocate = lambda *values: made.close() or allocate(*values)
+    with pytest.raises(DeviceError, match="the device stand-in is closed"):
+        made.allocate(100)
+    assert made.heaps == []
 
 
 def test_a_heap_in_a_cycle_is_freed_too():

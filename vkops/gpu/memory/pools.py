@@ -137,7 +137,9 @@ class Pool:
         self.max_range: int = min(device.info.max_buffer, MAX_NBYTES) // ALIGNMENT * ALIGNMENT
         self.closed: bool = False
         self.heaps: list[DeviceMemory] = []
-        self._allocate: Callable[..., Allocation | int] = partial(device.module.allocate, Extent)
+        self._allocate: Callable[..., Allocation | int] = partial(
+            device.module.allocate, partial(tuple.__new__, Extent)
+        )
 
     def check(self) -> None:
         """Check that memory can be used now.
@@ -211,14 +213,11 @@ class Pool:
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
         self.heaps.append(self._create(wanted, min(wanted, max(FIRST_NBYTES, size))))
 
-    def _new_memory(self, nbytes: int) -> DeviceMemory:
-        made: DeviceMemory = self._device.new_memory(nbytes, self._use)
-        return made
-
     def _create(self, wanted: int, minimum: int) -> DeviceMemory:
         """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
         try:
-            return self._new_memory(wanted)
+            made: DeviceMemory = self._device.new_memory(wanted, self._use)
+            return made
         except OutOfDeviceMemoryError:
             if wanted == minimum:
                 raise
@@ -230,7 +229,7 @@ class Pool:
         return sum(heap.ranges.size for heap in self.heaps)
 
     def _empty(self) -> int:
-        return sum(heap.ranges.size for heap in self.heaps if heap.ranges.is_empty)
+        return sum(heap.ranges.size for heap in filter(_is_empty, self.heaps))
 
     def release_empty_heaps(self) -> None:
         """Give back the heaps that nothing uses."""
