@@ -73,7 +73,7 @@ struct Allocation
 
     static Allocation& of(py::handle object)
     {
-        if (!Py_IS_TYPE(object.ptr(), type)) throw py::type_error("must be an Allocation");
+        if (!Py_IS_TYPE(object.ptr(), &type)) throw py::type_error("must be an Allocation");
         return *reinterpret_cast<Allocation*>(object.ptr());
     }
     // The first range.

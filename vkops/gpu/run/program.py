@@ -66,7 +66,7 @@ class Program:
         return found
 
     def native_steps(self, device: OpenDevice) -> list[Any]:
-        """The steps of the native module for tensors in one piece of memory, if that is possible."""
+        """The steps of the native module for tensors in one piece of memory."""
         prepared = device.vulkan.prepared
         found: list[Any] | None = prepared.get(self)
         if found is None:
