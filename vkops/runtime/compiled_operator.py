@@ -154,7 +154,8 @@ class CompiledOperator:
             number: resource.clone(start, nbytes)
             for number, (resource, start, nbytes) in sources.items()
         }
-        with self._device.exclusive():
+        self._device.prepare()
+        with self._device.vulkan.lock:
             if self._persistent:
                 raise BindingError(
                     self.name, "", "was initialised already, can be initialised once only", "B-18"

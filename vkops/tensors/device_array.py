@@ -213,7 +213,8 @@ class DeviceArray:
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            with self.device.exclusive():
+            self.device.prepare()
+            with self.device.vulkan.lock:
                 if self._lazy is not None:  # else another thread was faster
                     self._buffer = buffer
                     self._lazy = None

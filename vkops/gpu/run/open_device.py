@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from threading import RLock
 from typing import Any
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
@@ -86,15 +85,6 @@ class OpenDevice(ABC):
         if vulkan.streams:
             vulkan.finish_streams()
 
-    def exclusive(self) -> RLock:
-        """Return the lock to hold while the device is used; streams have ended.
-
-        Raises:
-            DeviceError: as ``check``.
-        """
-        self.prepare()
-        return self.vulkan.lock
-
     def submit(self, work: Sequence[Work], *memory_and_name: Any, now: bool = False) -> int:
         """Begin to run work; see ``VulkanDevice.submit``.
 
@@ -150,7 +140,8 @@ class OpenDevice(ABC):
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
-        with self.exclusive():
+        self.prepare()
+        with self.vulkan.lock:
             return self.pool.report()
 
     def close(self) -> None:

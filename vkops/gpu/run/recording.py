@@ -68,12 +68,12 @@ class RecordedProgram:
     # -- recording --------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
+        self._device.prepare()
         vulkan = self._device.vulkan
-        with self._device.exclusive():
-            if self._commands is not None or self._closed:
-                raise DeviceError("record: the program was recorded already, make another one")
-            if vulkan.recording is not None:
-                raise DeviceError(f"record: {vulkan.info.label} is recording already")
+        if self._commands is not None or self._closed:
+            raise DeviceError("record: the program was recorded already, make another one")
+        if vulkan.recording is not None:
+            raise DeviceError(f"record: {vulkan.info.label} is recording already")
         self.recorded = RecordedSteps()  # without what an interrupted block has left
         if self._block() is None:
             self._own_block = self.__exit__
