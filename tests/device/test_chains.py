@@ -1,7 +1,8 @@
 """Random chains of everything that uses a device, each compared with the same on NumPy.
 
 They run in processes of their own, so that one that hangs says where. Run as a program, this file
-is such a process: ADAPTER KIND THREADS STEPS SEED.
+is such a process: ADAPTER KIND THREADS STEPS SEED MICROSECONDS. Each submission takes at least so
+many microseconds, while which further calls are collected.
 """
 
 from __future__ import annotations
@@ -23,8 +24,13 @@ DEVICES = {"mapped": [False], "staged": [True], "two": [False, True, False]}
 """By kind of chain: for each device, whether it moves data through staging memory."""
 
 
-def main(index, kind, threads, steps, seed):
+def main(index, kind, threads, steps, seed, microseconds=0):
     from chains import Chain, Place
+
+    if microseconds:
+        from imitated import layer
+
+        layer().slow(microseconds)
 
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     devices = [vkops.Device(index, staged=staged) for staged in DEVICES[kind]]
@@ -50,6 +56,22 @@ def test_chains(adapter, kind, threads, steps):
     from processes import python  # not there where this file is the program
 
     assert python(__file__, adapter.index, kind, threads, steps, 0) == "right\n"
+
+
+@pytest.mark.memory
+@pytest.mark.system("cc")
+@pytest.mark.parametrize(
+    ("threads", "steps"),
+    [(1, 120), (4, 60), *[pytest.param(n, 7_200 // n, marks=pytest.mark.slow) for n in (1, 8)]],
+)
+def test_chains_of_collected_calls(adapter, monkeypatch, threads, steps):
+    from imitated import environment
+    from processes import python
+
+    for name, value in environment().items():
+        monkeypatch.setenv(name, value)
+    arguments = adapter.index, "two", threads, steps, 5, 1_000
+    assert python(__file__, *arguments) == "right\n"
 
 
 @pytest.mark.memory
