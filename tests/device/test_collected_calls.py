@@ -7,26 +7,31 @@ from imitated import faulty  # noqa: F401
 
 pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
 
-# The first of three calls is submitted at once, the others while it runs.
+# The first of three calls is submitted at once. It runs until the layer's ``release``.
 CALLS = """
-import os, time
+import os, threading, time
 from vkops.gpu.run.vulkan_device import MAX_OPEN
 values = np.arange(64, dtype=np.float32)
 x, right = device.tensor(values), np.roll(values, 3)
 vkops.roll(vkops.roll(x, 1), 1).numpy()
 def submissions():
     return counts()["vkQueueSubmit"]
-def three_calls(milliseconds=80):
+def three_calls():
     device.synchronize()
-    layer().slow(milliseconds * 1000)
     layer().record(1)
+    layer().hang()
     y = x
     for _ in range(3):
         y = vkops.roll(y, 1)
     assert submissions() == 1
-    layer().slow(0)
     return y
+def is_submitted():
+    until = time.monotonic() + 10
+    while submissions() < 2 and time.monotonic() < until:
+        time.sleep(0.001)
+    return submissions() >= 2
 def check(y):
+    layer().release()
     assert np.array_equal(y.numpy(), right)
 """
 each_kind = pytest.mark.parametrize("kind", [None, "discrete"])
@@ -51,8 +56,11 @@ asks = {
 }
 for name, ask in asks.items():
     y = three_calls()
-    ask(y)
-    assert submissions() >= 2, name
+    asking = threading.Thread(target=ask, args=[y])
+    asking.start()
+    assert is_submitted(), name
+    layer().release()
+    asking.join()
     check(y)
 print("right")
 """
@@ -64,9 +72,10 @@ def test_what_asks_for_results_submits_what_is_collected(adapter, faulty, kind):
 
 
 IDLE = """
-y = three_calls(50)
-time.sleep(0.5)  # no call of Vulkan is made here
-assert submissions() == 2
+y = three_calls()
+layer().release()
+assert is_submitted()  # no call of vkops is made here
+device.vulkan.native.wait(3)
 layer().record(1)
 check(y)
 print(submissions())
@@ -102,6 +111,7 @@ def test_a_lack_of_memory_loses_no_collected_call(adapter, faulty):  # noqa: F81
 LOST = """
 y = three_calls()
 z = vkops.flip(x).copy()
+layer().release()
 layer().lose(b"vkWaitForFences")
 print(call(y.numpy))
 print(call(z.numpy) == call(y.numpy))
@@ -117,11 +127,41 @@ def test_the_error_of_a_lost_device_names_what_was_collected(adapter, faulty):  
     assert same == "True"
 
 
+INTERRUPTED = """
+from interrupts import interrupted_at
+axpy = vkops.ElementwiseKernel("T x", "T y", "y = x + 1")
+uses = {
+    "assign": (lambda z: z.__setitem__(slice(None), vkops.flip(z)), values[::-1]),
+    "compute": (lambda z: axpy(z, out=z), values + 1),
+    "make": (lambda z: vkops.split(vkops.roll(z, 1), 2), values),
+    "send": (lambda z: z.__setitem__(slice(None), values * 2), values * 2),
+}
+for name, (use, after) in uses.items():
+    use(device.tensor(values))
+    number, goes_on = 1, True
+    while goes_on:
+        z, y = device.tensor(values), three_calls()
+        layer().release()
+        goes_on = interrupted_at(number, lambda: use(z))
+        check(y)
+        found = z.numpy().tolist()
+        assert found == after.tolist() or (goes_on and found == values.tolist()), (name, number)
+        number += 1
+    assert number > 10
+print("right")
+"""
+
+
+@each_kind
+def test_an_interrupt_at_each_point_loses_no_collected_call(adapter, faulty, kind):  # noqa: F811
+    assert faulty(CALLS + INTERRUPTED, adapter.index, "direct", kind=kind) == "right\n"
+
+
 ENDS = {
     "a fork": "pid = os.fork()\nif pid == 0:\n    os._exit(7)\nassert os.waitpid(pid, 0)[1] == 7 << 8\ncheck(y)",
-    "a close": "device.close()\nassert submissions() >= 2",
-    "an exit": "",
-    "a device that is dropped": "import gc\ndel device, x, y\ngc.collect()\nassert submissions() >= 2",
+    "a close": "layer().release()\ndevice.close()\nassert is_submitted()",
+    "an exit": "layer().release()",
+    "a device that is dropped": "layer().release()\ndel device, x, y\nassert is_submitted()",
 }
 
 
