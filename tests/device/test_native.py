@@ -18,12 +18,11 @@ from onnx_models import node_model
 from processes import python
 
 import vkops
-from vkops.gpu import copies
 from vkops.gpu.adapters.kompute import load_kompute
 from vkops.gpu.copies.encoded import Filling, ImageCopy, RegionCopy
-from vkops.gpu.copies.imported import MIN_IMPORTED_BYTES
 from vkops.gpu.copies.rule import COPY, REGIONS
 from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.vulkan_device import MIN_IMPORTED_BYTES
 from vkops.onnx import Session
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
@@ -224,7 +223,7 @@ def test_arrays_are_read_where_they_are(native, start, more):
     x = memory_of(MIN_IMPORTED_BYTES + more, start)
     x.flags.writeable = False
     if native.info.type == "CPU":
-        assert copies.import_array(native.vulkan, x) is not None
+        assert native.vulkan.import_array(x) is not None
     result = vkops.concat([x, x[::-1], x], device=native)
     np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x[::-1], x]))
 

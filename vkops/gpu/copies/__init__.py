@@ -1,7 +1,6 @@
 """Vulkan's own copies and fills: ``choose`` says which regions of a plan they copy, and how."""
 
 from vkops.gpu.copies.encoded import Copy, EncodedCopies, ImageCopy, RegionCopy, choose
-from vkops.gpu.copies.imported import import_array
 from vkops.gpu.copies.rectangles import ImageLimits
 from vkops.gpu.copies.rule import SHADERS, CopyRule, rule_for
 
@@ -14,6 +13,5 @@ __all__ = [
     "ImageLimits",
     "RegionCopy",
     "choose",
-    "import_array",
     "rule_for",
 ]

@@ -11,11 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.extent import Extent
-from vkops.gpu.copies.imported import ImportedMemory
 from vkops.gpu.copies.rectangles import MAX_ROWS, Grid, Rectangles, in_order
 from vkops.gpu.copies.rule import COMMAND, CopyRule
 from vkops.gpu.copies.runs import Numbers, filled_word, run_rows
-from vkops.gpu.memory.pools import DeviceMemory
+from vkops.gpu.memory.pools import DeviceMemory, ImportedMemory
 from vkops.plan.region import CopyPlan, Fill, Region
 
 Rows = npt.NDArray[np.uint64]
@@ -122,7 +121,7 @@ def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPl
 class EncodedCopies:
     """Regions that are copied, to be bound again and again.
 
-    ``can_import`` says whether the inputs may be arrays from ``import_array``.
+    ``can_import`` says whether the inputs may be imported arrays.
     """
 
     def __init__(

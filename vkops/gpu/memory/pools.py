@@ -50,15 +50,14 @@ class Allocation(Protocol):
 class DeviceMemory:
     """An allocation of the driver with a buffer over it; ``native`` is that of the native module.
 
-    ``device`` is the VulkanDevice. ``bound`` is all of it, as dispatches are bound to it. ``view``
-    are its bytes and ``address`` is that of the first one, if the host sees them; else None and 0.
+    ``device`` is the VulkanDevice. ``view`` are the bytes and ``address`` is that of the first one,
+    if the host sees them; else None and 0.
     ``source`` is the Vulkan heap that it was taken from: (adapter, heap).
     """
 
     def __init__(self, device: Any, native: Any, nbytes: int, source: tuple[int, int]) -> None:
         self.device: Any = device
         self.native: Any = native
-        self.bound: tuple[Any, int, int] = native, 0, nbytes
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = native.array
         # NumPy would import its attribute ctypes here, which fails while Python exits.
@@ -72,6 +71,13 @@ class DeviceMemory:
     def whole(self) -> Extent:
         """All bytes."""
         return Extent(self, 0, self.ranges.size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImportedMemory:
+    """The memory of an array, which copies read; ``native`` is that of the native module."""
+
+    native: Any
 
 
 _all: WeakValueDictionary[int, DeviceMemory] = WeakValueDictionary()

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError, VkopsError
 from vkops.extent import Extent, slice_extents
-from vkops.gpu.copies import import_array
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.memory.pools import Extents
@@ -168,7 +167,7 @@ class Bound:
             self._kept += made
         may_import = arrays and all(plan.can_import for plan in plans)
         if may_import and device.vulkan.recording is None:
-            found = {n: import_array(device.vulkan, a) for n, a in arrays.items()}
+            found = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
             sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
             imported = {n: (extent,) for n, extent in found.items() if extent is not None}
             work = self._work(plans, {**places, **sent, **imported})

@@ -19,13 +19,21 @@ from weakref import WeakKeyDictionary, WeakSet, finalize, ref
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
+from vkops.extent import Extent
 from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_kompute, load_native
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.pools import FIRST_NBYTES, Allocation, DeviceMemory, Pool, held_bytes
+from vkops.gpu.memory.pools import (
+    FIRST_NBYTES,
+    Allocation,
+    DeviceMemory,
+    ImportedMemory,
+    Pool,
+    held_bytes,
+)
 from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.shaders import for_records, spirv
@@ -41,6 +49,9 @@ MAX_OPEN = 16
 
 THREAD_BYTES = 72 << 20
 """Bytes of address space that a thread of a CPU driver takes: its stack, and a heap of glibc."""
+
+MIN_IMPORTED_BYTES = 32 << 10
+"""Bytes of the smallest arrays that are imported: smaller ones are uploaded faster."""
 
 SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
@@ -234,13 +245,18 @@ class VulkanDevice:
             for pool in [*self._pools]:
                 pool.release_empty_heaps()
 
-    def import_array(self, array: npt.NDArray[Any]) -> Any:
-        """Return memory that copies read an array from; None if the driver refuses."""
+    def import_array(self, array: npt.NDArray[Any]) -> Extent | None:
+        """Return the memory of an array, for copies to read; None if it must be sent.
+
+        The array must not change until the copies have ended.
+        """
         page = self.native.import_alignment
         # Both ends are extended to whole pages.
-        if not page or array.nbytes + 2 * page > self.info.limits.max_allocation:
+        fits = page and array.nbytes + 2 * page <= self.info.limits.max_allocation
+        if not fits or array.nbytes < MIN_IMPORTED_BYTES or not array.flags.c_contiguous:
             return None
-        return self._made(self.module.Memory, array)
+        native = self._made(self.module.Memory, array)
+        return None if native is None else Extent(ImportedMemory(native), 0, array.nbytes)
 
     def exact_memory(self, memory: DeviceMemory, start: int, nbytes: int) -> Any:
         """Return a buffer over some bytes of memory alone; None if the driver refuses."""
