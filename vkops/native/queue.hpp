@@ -281,13 +281,13 @@ class Queue
             const auto found = status(running_.front().fence);
             check(found, "vkGetFenceStatus");
             if (found != vk::Result::eSuccess) break;
+            completed_ = running_.front().last;
             done.push_back(std::move(running_.front()));
             running_.pop_front();
         }
         const auto dropped = std::exchange(dropped_, {});
         lock.unlock();
         for (const auto& each : done) {
-            completed_ = each.last;
             --each.commands->running;
             nanoseconds_ += each.commands->nanoseconds().value_or(0);
             if (!each.once) continue;
