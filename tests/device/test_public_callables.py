@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 
 import numpy as np
@@ -49,6 +50,8 @@ def require_clear_errors(call, names):
             given = [value if place in (-1, i) else np.arange(4) for i in range(names)]
             try:
                 result = call(*given)
+                if inspect.iscoroutine(result):
+                    result = asyncio.run(result)
             except vkops.VkopsError as error:
                 text = str(error)
                 assert text.isprintable(), text

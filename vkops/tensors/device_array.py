@@ -19,7 +19,8 @@ from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run import open_device
-from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.asynchronous import ended
+from vkops.gpu.run.buffer import Buffer, HostBuffer, MemoryView
 from vkops.gpu.run.program import Bound, Program, TensorMemory
 from vkops.gpu.run.streaming import Progress
 from vkops.gpu.run.vulkan_device import VulkanDevice
@@ -255,6 +256,37 @@ class DeviceArray:
         """
         return self._elements()[0]
 
+    async def numpy_async(self) -> npt.NDArray[Any]:
+        """The same as ``numpy`` at this moment, while the event loop goes on as the device works.
+
+        What is submitted after the call, by other tasks too, does not change the result. To cancel
+        it ends the wait; the work goes on.
+
+        Raises:
+            DeviceError: as ``numpy``; or the device is closed or lost meanwhile.
+            OutOfDeviceMemoryError: the host has no memory for a copy.
+
+        >>> import asyncio, vkops
+        >>> asyncio.run(vkops.asarray([1, 2, 3]).numpy_async()).tolist()
+        [1, 2, 3]
+        """
+        device = self.device
+        await ended(device, 0)  # streams
+        base, view = self.placed()
+        if not isinstance(base._buffer, Buffer):  # the host has the elements
+            return self.numpy()
+        written, shown = base._buffer.allocation.written, base._snapshot()
+        if shown is not None:
+            await ended(device, written)
+            shown.owner.finish_writes()
+            return strided(np.asarray(shown), self.dtype, view)
+        if not view.is_contiguous:
+            return await self.copy().numpy_async()
+        start = view.offset * self.dtype.itemsize
+        made = base._buffer.clone(start, self.nbytes, device.vulkan.readback)
+        await ended(device, made.allocation.written)
+        return made.peek().view(self.dtype).reshape(self.shape)
+
     def mapped(self) -> npt.NDArray[Any]:
         """The elements as a read-only array of the memory itself, which shows later writes, too.
 
@@ -269,9 +301,12 @@ class DeviceArray:
     def _elements(self) -> tuple[npt.NDArray[Any], bool]:
         """The array that ``numpy`` returns, and whether it is a copy."""
         base, view = self.placed()
-        memory = base._snapshot() if self.size else _NOTHING
-        if memory is not None:
-            return strided(memory, self.dtype, view), False
+        shown = base._snapshot()
+        if shown is not None:
+            shown.owner.finish_writes()
+            return strided(np.asarray(shown), self.dtype, view), False
+        if not self.size:
+            return strided(_NOTHING, self.dtype, view), False
         buffer = base._buffer
         if buffer is None:  # released meanwhile
             raise DeviceError(f"the tensor {self.shape} {self.dtype} was released")
@@ -280,8 +315,8 @@ class DeviceArray:
         start = view.offset * self.dtype.itemsize
         return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape), True
 
-    def _snapshot(self) -> npt.NDArray[np.uint8] | None:
-        """The memory as an array that never changes; None if that takes a copy.
+    def _snapshot(self) -> MemoryView | None:
+        """The memory, whose content never changes after ``finish_writes``; None to take a copy.
 
         All that writes the memory, and all that keeps its address, first refers to it, and then
         looks at whether it is shown: one of the two sides sees the other.
@@ -301,8 +336,7 @@ class DeviceArray:
             # Work that can run again refers to the allocation alone.
             if isinstance(buffer, Buffer) and getrefcount(buffer.allocation) > 2:
                 return None
-        buffer.finish_writes()
-        return np.asarray(view)
+        return view
 
 
 # Read-only: with another shape or dtype, memory of other tensors would be read and written.

@@ -22,6 +22,7 @@ from vkops.errors import (
     show,
 )
 from vkops.gpu.adapters import adapter
+from vkops.gpu.run.asynchronous import ended
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.recording import RecordedProgram
 from vkops.plan.execute import packed_bytes
@@ -888,6 +889,27 @@ class Device(OperatorDevice):
             DeviceError: the device is closed, or was lost.
         """
         self.settle()
+
+    async def synchronize_async(self) -> None:
+        """Wait as ``synchronize`` does, while the event loop goes on as the device works.
+
+        It waits for what was submitted before the call. To cancel it ends the wait; the work goes
+        on.
+
+        Raises:
+            DeviceError: the device is closed, or is lost meanwhile.
+
+        >>> import asyncio, vkops
+        >>> async def main():
+        ...     x = vkops.zeros(1_000_000)
+        ...     y = vkops.roll(x, 1)
+        ...     await x.device.synchronize_async()
+        ...     return y.is_ready
+        >>> asyncio.run(main())
+        True
+        """
+        await ended(self, 0)  # streams, which submit work
+        await ended(self, self.vulkan.native.submitted)
 
 
 DeviceLike: TypeAlias = Device | str | int | None

@@ -20,7 +20,7 @@ from vkops.errors import (
 )
 from vkops.extent import slice_extents
 from vkops.gpu.memory import host_memory
-from vkops.gpu.memory.pools import Allocation, Extents, flush, invalidate, visible
+from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
 from vkops.gpu.run import transfers
 from vkops.gpu.run.open_device import MAX_UNCHECKED_BYTES, OpenDevice
 from vkops.gpu.run.open_devices import with_reclaim
@@ -196,18 +196,21 @@ class Buffer(Resource):
 
     __slots__ = ("_constant", "_device", "allocation", "extents")
 
-    def __init__(self, device: OpenDevice, nbytes: int, *, constant: bool = False) -> None:
+    def __init__(
+        self, device: OpenDevice, nbytes: int, pool: Pool | None = None, *, constant: bool = False
+    ) -> None:
+        pool = pool or device.pool
         self._device = device
         self._constant = constant
         self.nbytes = nbytes
         self.shown: set[ref[MemoryView]] = set()
         made = None
         try:  # noqa: SIM105  # which takes longer
-            made = device.pool.allocate(nbytes)
+            made = pool.allocate(nbytes)
         except OutOfDeviceMemoryError:
             pass
         if made is None:  # not in the handler: the error's traceback keeps memory alive
-            made = with_reclaim(lambda: device.pool.allocate(nbytes))
+            made = with_reclaim(lambda: pool.allocate(nbytes))
         self.allocation: Allocation = made
         self.extents: Extents = made.extents
 
@@ -255,9 +258,9 @@ class Buffer(Resource):
             own.check()
         return own.vulkan is device.vulkan
 
-    def clone(self, start: int, nbytes: int) -> Buffer:
-        """Return a copy on the device."""
-        made = Buffer(self._device, nbytes)
+    def clone(self, start: int, nbytes: int, pool: Pool | None = None) -> Buffer:
+        """Return a copy in memory of the device, or of another pool."""
+        made = Buffer(self._device, nbytes, pool)
         source = slice_extents(self.extents, start, nbytes)
         target = slice_extents(made.extents, 0, nbytes)
         transfers.copy(self._device, source, target, self.allocation, made.allocation, now=True)
