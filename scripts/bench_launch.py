@@ -1,0 +1,199 @@
+"""Measure what a call costs. Usage: scripts/bench --launch [--json] [--rounds N] [--adapter NAME].
+
+numba-vulkan and slangpy take part if they are installed: .venv/bin/pip install numba-vulkan slangpy
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import partial
+from importlib import metadata
+from time import perf_counter, thread_time
+from typing import Any
+
+import kp
+import numpy as np
+from bench_peers import is_installed
+
+import vkops
+from vkops import console, shaders
+
+N, STEPS, FACTOR = 1024, 100, 0.5
+X = np.arange(N, dtype=np.float32)
+NOTHING = np.zeros_like(X)
+
+GLSL = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+layout(push_constant) uniform Push { float a; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] = a * x[i] + y[i]; }"""
+SLANG = "float axpy(float a, float x, float y) { return a * x + y; }"
+
+
+@dataclass(frozen=True)
+class Row:
+    """``run`` makes so many launches; after the first time, ``read`` is FACTOR * X for each."""
+
+    name: str
+    run: Callable[[], Any]
+    wait: Callable[[], Any]
+    read: Callable[[], Any]
+    launches: int = 1
+
+
+def numba_rows(device: vkops.Device) -> Iterator[Row]:
+    """A kernel, whose arrays are on the device."""
+    import numba_vulkan as nv
+
+    nv.select_device(device.name)
+
+    @nv.jit  # type: ignore[untyped-decorator, unused-ignore]
+    def axpy(a, x, y):  # type: ignore[no-untyped-def]
+        i = nv.global_id(0)
+        if i < x.shape[0]:
+            y[i] = a * x[i] + y[i]
+
+    x, y, a = nv.to_device(X), nv.to_device(NOTHING), np.float32(FACTOR)
+    yield Row("numba-vulkan", lambda: axpy.forall(N)(a, x, y), nv.synchronize, y.copy_to_host)
+
+
+def slang_rows(device: vkops.Device) -> Iterator[Row]:
+    """The functional interface, whose tensors are on the device."""
+    import slangpy as spy
+
+    opened = spy.create_device(type=spy.DeviceType.vulkan)
+    if opened.info.adapter_name != device.name:
+        raise vkops.DeviceError(f"it chose {opened.info.adapter_name}")
+    axpy = spy.Module(opened.load_module_from_source("launch", SLANG)).axpy
+    x, y = (spy.Tensor.from_numpy(opened, each) for each in (X, NOTHING))
+    yield Row("slangpy", lambda: axpy(FACTOR, x, y, _result=y), opened.wait, y.to_numpy)
+
+
+def vkops_rows(device: vkops.Device) -> Iterator[Row]:
+    """Shaders, elementwise kernels, functions, and a program of STEPS launches."""
+    wait, shader, x = device.synchronize, device.compile_shader(GLSL), device.tensor(X)
+    kernel = vkops.ElementwiseKernel("float32 a, T x, T y", "T z", "z = a * x + y")
+
+    def row(name: str, make: Callable[[vkops.Tensor], Callable[[], Any]], launches: int = 1) -> Row:
+        y = device.tensor(NOTHING)
+        return Row(f"vkops: {name}", make(y), wait, lambda: y, launches)
+
+    def program(y: vkops.Tensor) -> Callable[[], Any]:
+        with device.record() as recorded:
+            for _ in range(STEPS):
+                shader(x, y, a=FACTOR, threads=N)
+        return recorded.run
+
+    yield row("call", lambda y: partial(shader, x, y, a=FACTOR, threads=N))
+    yield row("bound", lambda y: shader.bound({"X": x, "Y": y}, N // 64, {"a": FACTOR}).dispatch)
+    yield row("ElementwiseKernel, out=", lambda y: partial(kernel, FACTOR, x, y, out=y))
+    half = device.tensor(FACTOR * X)
+    roll, split = partial(vkops.roll, half, 1), partial(vkops.split, half, 2)
+    concat = partial(vkops.concat, [half, half])
+    yield Row("vkops: roll(x, 1)", roll, wait, lambda: vkops.roll(roll(), -1))
+    yield Row("vkops: split(x, 2)", split, wait, lambda: vkops.concat(split()))
+    yield Row("vkops: concat of two", concat, wait, lambda: concat()[N:])
+    yield row("recorded, a step", program, STEPS)
+
+
+def kompute_rows(device: vkops.Device) -> Iterator[Row]:
+    """One sequence of STEPS dependent dispatches."""
+    manager = kp.Manager(device.info.index)
+    x, y = (manager.tensor_t(each, kp.TensorTypes.host) for each in (X, NOTHING))
+    groups, constants = (N // 64, 1, 1), np.array([FACTOR], np.float32)
+    algorithm = manager.algorithm([x, y], shaders.compile(GLSL), groups, NOTHING[:0], constants)
+    sequence = manager.sequence()
+    for _ in range(STEPS):
+        sequence.record(kp.OpAlgoDispatch(algorithm))
+
+    def read(_: Any = (manager, algorithm)) -> Any:  # which have to exist
+        return np.array(y.data())
+
+    yield Row("Kompute: a step", sequence.eval_async, sequence.eval_await, read, STEPS)
+
+
+def measure(device: vkops.Device, rounds: int) -> dict[str, dict[str, float]]:
+    """Return the least microseconds for each launch, by the names of rows, which take turns.
+
+    ``chain`` is that of STEPS launches before a wait, ``one`` a launch and a wait, and ``cpu`` the
+    time of the calling thread in the chain without the wait.
+
+    Raises:
+        DeviceError: a result differs from NumPy's.
+    """
+    rows: list[Row] = []
+    for package, make in {"numba_vulkan": numba_rows, "slangpy": slang_rows}.items():
+        try:
+            rows += make(device) if is_installed(package) else ()
+        except Exception as error:  # of the other library
+            console.complain(f"{package} is left out: {error}")
+    rows += [*vkops_rows(device), *kompute_rows(device)]
+    for row in rows:
+        row.run()
+        row.wait()
+        if not np.allclose(row.read(), row.launches * FACTOR * X):
+            raise vkops.DeviceError(f"{row.name}: the result differs from NumPy's")
+    costs: dict[str, dict[str, float]] = {row.name: {} for row in rows}
+    for _ in range(rounds):
+        for row in rows:
+            for key, seconds in _seconds(row):
+                costs[row.name][key] = min(1e6 * seconds, costs[row.name].get(key, np.inf))
+    return costs
+
+
+def _seconds(row: Row) -> Iterator[tuple[str, float]]:
+    row.run()  # the rows before may have used the processor's caches
+    row.wait()
+    start, busy = perf_counter(), thread_time()
+    for _ in range(STEPS // row.launches):
+        row.run()
+    busy = thread_time() - busy
+    row.wait()
+    yield "chain", (perf_counter() - start) / STEPS
+    if row.launches == 1:
+        start = perf_counter()
+        row.run()
+        row.wait()
+        yield "one", perf_counter() - start
+    yield "cpu", busy / STEPS
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(prog="scripts/bench --launch", description=__doc__)
+    parser.add_argument("-a", "--adapter", help="index or part of the name of the adapter")
+    parser.add_argument("--rounds", type=int, default=30, help="rounds (default: 30)")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs")
+    options = parser.parse_args()
+    device = vkops.Device(options.adapter)
+    costs = measure(device, options.rounds)
+    if options.json:
+        names = [n for n in ("kp", "numba_vulkan", "numpy", "slangpy") if is_installed(n)]
+        made = {
+            "device": asdict(device.info),
+            "date": date.today().isoformat(),
+            "processors": os.cpu_count(),
+            "versions": {"vkops": vkops.__version__, **{n: metadata.version(n) for n in names}},
+            "rounds": options.rounds,
+            "microseconds": costs,
+        }
+        print(json.dumps(made, indent=2))
+        return
+    console.info(f"{device.name} ({device.info.driver}), {os.cpu_count()} processors")
+    console.info(f"Microseconds for {N} elements, the best of {options.rounds} rounds")
+    table = console.table(None, "", f"chain of {STEPS}", "one, and a wait", "CPU time")
+    for name, cost in costs.items():
+        table.add_row(
+            name, *(f"{cost[k]:.1f}" if k in cost else "" for k in ("chain", "one", "cpu"))
+        )
+    console.show(table)
+
+
+if __name__ == "__main__":
+    main()

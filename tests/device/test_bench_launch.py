@@ -1,0 +1,45 @@
+"""The benchmark of calls measures all rows, and compares their results with NumPy's."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import bench_launch as bench
+import pytest
+
+import vkops
+
+ROWS = {
+    "vkops: call", "vkops: bound", "vkops: ElementwiseKernel, out=", "vkops: roll(x, 1)",
+    "vkops: split(x, 2)", "vkops: concat of two", "vkops: recorded, a step", "Kompute: a step",
+}  # fmt: skip
+
+
+def run(monkeypatch, capsys, *options):
+    monkeypatch.setattr(sys, "argv", ["bench_launch", "--rounds", "1", *options])
+    bench.main()
+    return capsys.readouterr()
+
+
+def test_all_rows_as_json(monkeypatch, capsys, adapter):
+    made = json.loads(run(monkeypatch, capsys, "--json", "--adapter", adapter.name).out)
+    assert made["microseconds"].keys() >= ROWS
+    for name, cost in made["microseconds"].items():
+        assert cost.keys() == {"chain", "cpu"} | ({"one"} if "a step" not in name else set())
+        assert min(cost.values()) > 0
+
+
+def test_a_table_without_a_library_that_does_not_work(monkeypatch, capsys, adapter):
+    monkeypatch.setattr(bench, "is_installed", lambda package: package == "slangpy")
+    monkeypatch.setitem(sys.modules, "slangpy", None)
+    printed = run(monkeypatch, capsys, "--adapter", adapter.name)
+    assert "chain of 100" in printed.out
+    assert printed.err.startswith("slangpy is left out: import of slangpy halted")
+
+
+def test_a_wrong_result_is_refused(monkeypatch, device):
+    monkeypatch.setattr(bench, "is_installed", lambda package: False)
+    monkeypatch.setattr(bench, "GLSL", bench.GLSL.replace("a * x[i]", "x[i]"))
+    with pytest.raises(vkops.DeviceError, match="vkops: call: the result differs from NumPy's"):
+        bench.measure(device, 1)
