@@ -16,9 +16,9 @@ from importlib import metadata
 from time import perf_counter, thread_time
 from typing import Any
 
-import kp
 import numpy as np
 from bench_peers import is_installed
+from bench_shaders import with_kompute
 
 import vkops
 from vkops import console, shaders
@@ -104,17 +104,11 @@ def vkops_rows(device: vkops.Device) -> Iterator[Row]:
 
 def kompute_rows(device: vkops.Device) -> Iterator[Row]:
     """One sequence of STEPS dependent dispatches."""
-    manager = kp.Manager(device.info.index)
-    x, y = (manager.tensor_t(each, kp.TensorTypes.host) for each in (X, NOTHING))
-    groups, constants = (N // 64, 1, 1), np.array([FACTOR], np.float32)
-    algorithm = manager.algorithm([x, y], shaders.compile(GLSL), groups, NOTHING[:0], constants)
-    sequence = manager.sequence()
-    for _ in range(STEPS):
-        sequence.record(kp.OpAlgoDispatch(algorithm))
-
-    def read(_: Any = (manager, algorithm)) -> Any:  # which have to exist
-        return np.array(y.data())
-
+    alone = with_kompute.Contender(device.info)
+    x, y, constants = alone._tensor(X), alone._tensor(NOTHING), np.array([FACTOR], np.float32)
+    make, spirv = alone._manager.algorithm, shaders.compile(GLSL)
+    algorithm = make([x, y], spirv, (N // 64, 1, 1), NOTHING[:0], constants)
+    sequence, read = alone._sequence([algorithm] * STEPS), partial(alone._fetched, y)
     yield Row("Kompute: a step", sequence.eval_async, sequence.eval_await, read, STEPS)
 
 
