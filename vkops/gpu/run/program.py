@@ -69,10 +69,9 @@ class Program:
         prepared = device.vulkan.prepared
         found: list[Any] | None = prepared.get(self)
         if found is None:
-            found, (first, *others) = [], self.steps
-            if not others and (*first.reads, *first.makes) == (*self.reads, *self.writes):
-                (plan,) = self.encoded(device)
-                found = plan.steps(device.vulkan)
+            tensors = [(*step.reads, *step.makes) for step in self.steps]
+            is_one = tensors == [(*self.reads, *self.writes)]
+            found = self.encoded(device)[0].steps(device.vulkan) if is_one else []
             prepared[self] = found
         return found
 
