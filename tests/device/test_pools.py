@@ -155,10 +155,11 @@ def test_an_interrupt_at_each_point_loses_nothing(nbytes):
     assert all(take(heap, heap.ranges.size) for heap in made.heaps)
 
 
-def test_too_large_for_the_device():
+@pytest.mark.parametrize("nbytes", [4 << 20, 1 << 60, 1 << 80])
+def test_too_large_for_the_device(nbytes):
     made = memory(budget=1 << 20)
-    with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 4194304 bytes: the device has"):
-        made.allocate(4 << 20)
+    with pytest.raises(OutOfDeviceMemoryError, match=f"a buffer of {nbytes} bytes: the device has"):
+        made.allocate(nbytes)
     assert made.report() == MemoryReport(0, 0, 0)
 
 

@@ -81,9 +81,9 @@ struct Allocation
     std::uint64_t start() const { return std::get<1>(ranges[0]); }
     py::handle memory() const { return PyTuple_GET_ITEM(PyTuple_GET_ITEM(extents, 0), 0); }
 
-    // Allocate bytes, in ranges of `most` bytes and a rest. Memories have the attribute `ranges`, a
-    // FreeList; `extent` makes an extent of a tuple. If no memory has room for one of the ranges,
-    // return its size.
+    // Allocate bytes, in ranges of `most` bytes and a rest, of the first memories that have room: their
+    // attribute `ranges` is a FreeList. `extent` makes an extent of a tuple. If none has room for one
+    // of the ranges, return its size.
     static py::object allocate(const py::object& extent, const py::list& memories,
                                std::uint64_t nbytes, std::uint64_t most)
     {
@@ -95,22 +95,19 @@ struct Allocation
         self.ranges.reserve(extents.size());  // a range that was taken cannot be lost
         for (std::size_t i = 0; i < extents.size(); ++i) {
             const auto size = std::min(nbytes - i * most, most);
-            const auto memory = std::find_if(
-              memories.begin(), memories.end(), [&](auto each) { return self.take(each, size); });
+            const auto has_room = [&](py::handle memory) {
+                const auto list = memory.attr("ranges").cast<std::shared_ptr<FreeList>>();
+                const auto start = list->take(size, self.used);
+                if (start != list->size) self.ranges.emplace_back(list, start, size);
+                return start != list->size;
+            };
+            const auto memory = std::find_if(memories.begin(), memories.end(), has_room);
             if (memory == memories.end()) return py::int_(size);
             extents[i] = extent(py::make_tuple(*memory, std::get<1>(self.ranges[i]), size));
         }
         self.written = self.used;
         self.extents = extents.release().ptr();
         return made;
-    }
-    // Take a range of a memory; return whether it has room.
-    bool take(py::handle memory, std::uint64_t nbytes)
-    {
-        const auto list = memory.attr("ranges").cast<std::shared_ptr<FreeList>>();
-        const auto start = list->take(nbytes, used);
-        if (start != list->size) ranges.emplace_back(list, start, nbytes);
-        return start != list->size;
     }
     static void define()
     {

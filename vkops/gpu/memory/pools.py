@@ -175,8 +175,11 @@ class Pool:
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self.check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
-        made = self._allocate(self.heaps, size, self.max_range)
-        return self._grow_and_allocate(size) if isinstance(made, int) else made
+        if size <= self.max_range:
+            made = self._allocate(self.heaps, size, size)
+            if not isinstance(made, int):
+                return made
+        return self._grow_and_allocate(size)
 
     def _grow_and_allocate(self, size: int) -> Allocation:
         with self._lock:
@@ -217,17 +220,15 @@ class Pool:
         # Doubling keeps heaps, and with them pipelines, few.
         wanted = max(FIRST_NBYTES, self.reserved, size)
         wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
-        self.heaps.append(self._create(wanted, min(wanted, max(FIRST_NBYTES, size))))
-
-    def _create(self, wanted: int, minimum: int) -> DeviceMemory:
-        """Create a heap of as many bytes as are wanted, or of fewer, but not below ``minimum``."""
-        try:
-            made: DeviceMemory = self._device.new_memory(wanted, self._use)
-            return made
-        except OutOfDeviceMemoryError:
-            if wanted == minimum:
-                raise
-        return self._create(max(minimum, wanted // 2 // ALIGNMENT * ALIGNMENT), minimum)
+        minimum = min(wanted, max(FIRST_NBYTES, size))
+        while True:
+            try:
+                self.heaps.append(self._device.new_memory(wanted, self._use))
+                return
+            except OutOfDeviceMemoryError:
+                if wanted == minimum:
+                    raise
+            wanted = max(minimum, wanted // 2 // ALIGNMENT * ALIGNMENT)
 
     @property
     def reserved(self) -> int:
