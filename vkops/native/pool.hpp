@@ -39,9 +39,9 @@ class FreeList
         const auto before = next == ranges_.begin() ? ranges_.end() : std::prev(next);
         if (next != ranges_.end() && next->first == start + nbytes) join(next);
         if (before != ranges_.end() && before->first + before->second.first == start) join(before);
+        free += nbytes;
         ranges_.emplace(start, Pair(nbytes, used));
         by_size_.emplace(nbytes, start);
-        free += nbytes;
     }
 
   private:
@@ -69,7 +69,7 @@ struct Allocation
     PyObject* extents;            // a tuple of (memory, start, bytes)
     std::vector<std::tuple<std::shared_ptr<FreeList>, std::uint64_t, std::uint64_t>> ranges;
 
-    inline static PyTypeObject type = { PyVarObject_HEAD_INIT(nullptr, 0) };
+    inline static PyTypeObject type{};
 
     static Allocation& of(py::handle object)
     {
@@ -117,6 +117,7 @@ struct Allocation
             { "extents", T_OBJECT, offsetof(Allocation, extents), READONLY, nullptr },
             {},
         };
+        Py_SET_REFCNT(&type, 1);
         type.tp_name = "vkops_native.Allocation";
         type.tp_basicsize = sizeof(Allocation);
         type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
@@ -128,7 +129,10 @@ struct Allocation
         type.tp_dealloc = [](PyObject* object) {
             PyObject_GC_UnTrack(object);
             auto& self = *reinterpret_cast<Allocation*>(object);
-            for (const auto& [list, start, nbytes] : self.ranges) list->give(start, nbytes, self.used);
+            try {
+                for (const auto& [list, start, size] : self.ranges) list->give(start, size, self.used);
+            } catch (const std::bad_alloc&) {  // nobody can allocate the range again
+            }
             self.ranges.~vector();
             Py_XDECREF(self.extents);
             type.tp_free(object);
