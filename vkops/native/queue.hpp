@@ -85,7 +85,7 @@ class Queue
     // Submit operations once, now or with others, and return the number of the call.
     std::uint64_t submit(const Operations& operations, const std::string& name)
     {
-        if (!open_) retire();
+        retire();
         const std::lock_guard lock(mutex_);
         check();
         if (open_) {
@@ -123,8 +123,7 @@ class Queue
     void wait(std::uint64_t number)
     {
         number = std::min(number, submitted_);
-        if (number <= completed_) return check();
-        submit_open();
+        if (number > completed_) submit_open();
         for (;;) {
             retire();
             if (number <= completed_) return;
@@ -134,7 +133,9 @@ class Queue
             const auto state = PyEval_SaveThread();
             const auto result = await(*fence, SLICE);
             PyEval_RestoreThread(state);
+            std::unique_lock lock(mutex_);
             check(result, "vkWaitForFences");
+            lock.unlock();
             if (PyErr_CheckSignals()) throw py::error_already_set();
         }
     }
