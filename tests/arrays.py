@@ -101,18 +101,18 @@ class Counter:
         self.count = 0
 
     def __enter__(self):
-        submit = type(self.vulkan).submit
+        start = type(self.vulkan).start
 
-        def counting(work, reads=(), writes=(), name="", **more):
+        def counting(function, work, reads, writes, name):
             if name != "a transfer":
                 self.count += len(work)
-            return submit(self.vulkan, work, reads, writes, name, **more)
+            return start(self.vulkan, function, work, reads, writes, name)
 
-        self.vulkan.submit = counting
+        self.vulkan.start = counting
         return self
 
     def __exit__(self, *_):
-        del self.vulkan.submit
+        del self.vulkan.start
 
 
 def small_memory(device, nbytes=None):

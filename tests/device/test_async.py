@@ -231,6 +231,10 @@ class Interrupted:
         self._native.submit(*arguments)
         raise KeyboardInterrupt
 
+    def run(self, *arguments):
+        self._native.run(*arguments)
+        raise KeyboardInterrupt
+
 
 @pytest.mark.parametrize("before", [0, 10])
 @pytest.mark.parametrize("staged", [False, True])

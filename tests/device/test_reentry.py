@@ -120,11 +120,11 @@ def test_a_handler_right_before_a_submission(device, monkeypatch):
         def __getattr__(self, name):
             return getattr(native, name)
 
-        def submit(self, *arguments):
+        def run(self, *arguments):
             if not found:
                 found.append(None)
                 found[0] = vkops.roll(other, 1).numpy()
-            return native.submit(*arguments)
+            return native.run(*arguments)
 
     tensor, other = device.tensor(X), device.tensor(X)
     with monkeypatch.context() as patch:
