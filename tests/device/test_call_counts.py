@@ -54,6 +54,44 @@ def test_a_split_of_a_new_shape(fresh):
     assert work_of(lambda: vkops.split(tensor, 2))[0] <= limit
 
 
+AXPY = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+layout(push_constant) uniform Push { float a; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] += a * x[i]; }"""
+
+
+def test_a_call_of_a_shader(fresh):
+    shader = fresh.compile_shader(AXPY)
+    x, y = (fresh.tensor(np.arange(24, dtype=np.float32)) for _ in range(2))
+    views = x.reshape(4, 6), y.reshape(6, 4).T.T
+    for run, limit in (
+        (lambda: shader(x, y, a=2, threads=24), 25),
+        (lambda: shader(*views, threads=24, a=1.5), 25),
+        (lambda: shader(x, a=2, threads=24, out=y), 26),
+        (lambda: shader.dispatch({"X": x, "Y": y}, 1, [2]), 31),
+    ):
+        for _ in range(2):
+            run()
+        assert work_of(run)[0] <= limit
+    assert y.tolist() == [23.5 * n for n in range(24)]
+
+
+def test_a_call_of_an_elementwise_kernel(fresh):
+    kernel = vkops.ElementwiseKernel("float32 a, T x, T y", "T z", "z = a * x + y")
+    x, y, z = (fresh.tensor(np.arange(24, dtype=np.float32)) for _ in range(3))
+    for run, limit in (
+        (lambda: kernel(2, x, y, out=z), 35),
+        (lambda: kernel(2, x, y, z), 35),
+        (lambda: kernel(2, x, y), 45),
+    ):
+        for _ in range(2):
+            run()
+        assert work_of(run)[0] <= limit
+    assert z.tolist() == [3.0 * n for n in range(24)]
+
+
 def test_a_binding(fresh):
     whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [4, 6])
     parts = [dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [n, 6]) for n in (1, 3)]

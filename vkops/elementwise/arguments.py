@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
-from math import inf, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from vkops.arguments.values import Place, refuse
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.parameters import FORMATS, GLSL_TYPES, Operand, Parameter
 from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
 from vkops.plan.view import Ints
 from vkops.tensors.shape_arguments import broadcast_shapes, one_or_more
@@ -25,17 +26,15 @@ _KINDS = {
 
 
 def operands_of(
-    name: str, parameters: Sequence[Parameter], given: Sequence[Any], out: Any
+    name: str, parameters: Sequence[Parameter], values: Sequence[Any], positional: int
 ) -> list[Operand]:
     """Return an operand for each parameter (EW-02 to EW-04)."""
     outputs = sum([parameter.is_output for parameter in parameters])
     inputs = len(parameters) - outputs
-    targets = [] if out is None else out if isinstance(out, (tuple, list)) else [out]
-    values = [*given, *targets]
-    if len(given) < inputs or len(values) not in (inputs, inputs + outputs):
+    if positional < inputs or len(values) not in (inputs, inputs + outputs):
         message = f"got {len(values)}, must be {inputs} inputs, and {outputs} outputs or none"
         raise InvalidDescTypeError(name, "arguments", message, "EW-02")
-    values += [None] * (len(parameters) - len(values))
+    values = [*values, *[None] * (len(parameters) - len(values))]
     return [*map(_operand, [name] * len(values), parameters, values)]
 
 
@@ -90,25 +89,21 @@ def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
         each.dtype = known[each.parameter.type][0]
 
 
-def converted(name: str, operand: Operand) -> Any:
-    """Return a number as NumPy's scalar of a data type that can hold it (EW-05)."""
+def number_of(name: str, operand: Operand) -> Any:
+    """Return the value of an operand as a number of Python that its data type can hold (EW-05)."""
     field, value, dtype = operand.parameter.name, operand.value, operand.dtype
-    number = value.item() if isinstance(value, np.generic) else value
+    found = value.item() if isinstance(value, np.generic) else value
     rank, kind = _KINDS[dtype.kind]
-    if (0 if isinstance(number, bool) else 1 if isinstance(number, int) else 2) > rank:
+    if (0 if isinstance(found, bool) else 1 if isinstance(found, int) else 2) > rank:
         message = f"got {show(value)}, must be {kind}, as its type is {dtype}"
         raise InvalidDescTypeError(name, field, message, "EW-05")
     try:
-        with np.errstate(over="ignore"):
-            made = np.asarray(number).astype(dtype)[()]
-        fits = made == number if rank == 1 else abs(made) != inf or abs(number) == inf
-    except OverflowError:
-        fits = False
-    if not fits:
+        struct.pack(f"<{FORMATS[dtype.name]}", found)
+    except (struct.error, OverflowError):
         limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
         message = f"got {show(value)}, must be {dtype}, from {limits.min} to {limits.max}"
-        raise InvalidDescOverflowError(name, field, message, "EW-05")
-    return made
+        raise InvalidDescOverflowError(name, field, message, "EW-05") from None
+    return found
 
 
 def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:

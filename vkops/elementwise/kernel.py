@@ -8,24 +8,27 @@ from collections.abc import Sequence
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import ref
 
 import numpy as np
 
 from vkops.arguments.values import refuse
-from vkops.elementwise.arguments import choose_dtypes, converted, operands_of, shape_of
+from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
-from vkops.elementwise.parameters import Operand, Parameter, check_texts, parse
+from vkops.elementwise.parameters import FORMATS, Operand, Parameter, check_texts, parse
 from vkops.elementwise.source import MAX_PUSH_BYTES, generate, scalars_of
-from vkops.extent import Extent, slice_extents
+from vkops.errors import VkopsError
+from vkops.extent import slice_extents
 from vkops.gpu.kernels.layout import group_counts
 from vkops.gpu.memory.pools import ALIGNMENT
+from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import BoundBytes, ShaderDispatch
-from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.gpu.run.shader_dispatch import PreparedCall
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
-from vkops.runtime.bindings import Elements
+from vkops.runtime.bindings import are_integers, elements
+from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS, CompiledShader
+from vkops.shaders import Shader
 from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
@@ -33,19 +36,44 @@ from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 _MAX_LOCAL_SIZE = 256
 """Invocations of a workgroup, if the device allows so many."""
 
-_MAX_PIPELINES = 64
-"""Pipelines that a kernel keeps for each device."""
+_MAX_SHADERS = 64
+"""Shaders that a kernel keeps."""
 
 _INDEX = re.compile(r"\bi\b")
 
 
-class _Pipeline(NamedTuple):
-    """A compiled kernel: its GLSL, the native pipeline, its workgroups' size, and its bindings."""
+class _Call(NamedTuple):
+    """A call of a kernel without its addresses and scalars; see ``PreparedCall``.
+
+    ``order`` has the number of each binding's buffer: those of tensors in the order of parameters,
+    and then the bytes of the numbers that the kernel reads: of the ``scalars`` with these numbers,
+    which ``narrow`` converts to their data types, and the ``words`` of the indexing. ``made`` are
+    the shapes and data types of the outputs that are made.
+    """
 
     source: str
-    native: Any
-    local_size: int
-    bindings: Sequence[int]
+    shader: PreparedCall
+    groups: tuple[int, int, int]
+    order: Sequence[int]
+    scalars: Sequence[int]
+    narrow: struct.Struct
+    packer: struct.Struct
+    words: Ints
+    made: Sequence[tuple[Ints, Any]]
+
+    def numbers(self, scalars: Sequence[Any]) -> bytes | None:
+        """The bytes of the numbers that the kernel reads; None if a scalar does not fit."""
+        try:
+            own = self.narrow.pack(*map(scalars.__getitem__, self.scalars))
+            return self.packer.pack(*self.narrow.unpack(own), *self.words)
+        except PACKING_ERRORS:
+            return None
+
+    def run(self, home: Device, memory: Sequence[Any], numbers: bytes | None) -> None:
+        """Submit the kernel."""
+        push = numbers if self.packer.size <= MAX_PUSH_BYTES else b""
+        bound = [*map([*memory, numbers].__getitem__, self.order)]
+        self.shader.run(home, bound, self.groups, push or b"")
 
 
 class ElementwiseKernel:
@@ -106,7 +134,8 @@ class ElementwiseKernel:
         self.preamble: str = preamble
         is_numbered = _INDEX.search(f"{operation} {preamble}") is not None
         self._in_order = is_numbered or any(parameter.raw for parameter in self._params)
-        self._pipelines: WeakKeyDictionary[VulkanDevice, dict[Any, _Pipeline]] = WeakKeyDictionary()
+        self._shaders: dict[Any, tuple[str, Shader]] = {}
+        self._calls: dict[Any, _Call] = {}
         self._source = ""
 
     @property
@@ -139,59 +168,116 @@ class ElementwiseKernel:
             ShaderCompileError: the operation is wrong.
             OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
         """
-        operands = operands_of(self.name, self._params, args, out)
+        targets = [] if out is None else out if isinstance(out, (tuple, list)) else [out]
+        values = [*args, *targets]
+        found = self._signature(values, len(args), size, device)
+        if found is not None:
+            key, home, memory, scalars = found
+            call = self._calls.get(key)
+            if call is not None and (numbers := call.numbers(scalars)) is not None:
+                results = values[len(self.in_params) :]
+                for shape, dtype in call.made:
+                    results.append(Tensor(home, shape, dtype))
+                    memory.append(results[-1].buffer)
+                call.run(home, memory, numbers)
+                self._source = call.source
+                return results[0] if len(results) == 1 else tuple(results)
+        operands = operands_of(self.name, self._params, values, len(args))
         choose_dtypes(self.name, operands)
         shape = shape_of(self.name, operands, size)
-        home = chosen_device(self.name, device)
+        chosen = chosen_device(self.name, device)
         for each in operands:
             if isinstance(each.value, Tensor):
-                home = home or each.value.device
-                check_device(self.name, each.parameter.name, each.value, home)
-        home = home or default_device()
-        is_empty = 0 in shape
+                chosen = chosen or each.value.device
+                check_device(self.name, each.parameter.name, each.value, chosen)
+        home = chosen or default_device()
         for each in operands:
             if each.value is None:
-                each.value = Tensor(home, shape, each.dtype)
+                each.value, each.is_made = Tensor(home, shape, each.dtype), True
             elif not each.is_array:
-                each.value = converted(self.name, each)
-            elif isinstance(each.value, np.ndarray) and not is_empty:
+                each.value = number_of(self.name, each)
+            elif isinstance(each.value, np.ndarray) and 0 not in shape:
                 each.value = Tensor.from_array(home, each.value)
-        if not is_empty:
-            self._run(home, shape, operands)
-        results = tuple([each.value for each in operands if each.parameter.is_output])
-        return results[0] if len(results) == 1 else results
+        if 0 not in shape:
+            self._run(home, shape, operands, found)
+        results = [each.value for each in operands if each.parameter.is_output]
+        return results[0] if len(results) == 1 else tuple(results)
 
-    def _run(self, home: Device, shape: Ints, operands: Sequence[Operand]) -> None:
-        """Submit the kernel for operands with tensors and scalars; there are elements."""
-        arrays = [each for each in operands if isinstance(each.value, Tensor)]
-        arrays.sort(key=lambda each: each.parameter.raw)
+    def _signature(
+        self, values: Sequence[Any], positional: int, size: Any, device: Any
+    ) -> tuple[Any, Device, list[Any], list[Any]] | None:
+        """What a prepared call depends on, the device, the buffers and the scalars of a call.
+
+        None if the call cannot be prepared.
+        """
+        if not (size is None or are_integers(size)) or not isinstance(device, (Device, type(None))):
+            return None
+        kinds: list[Any] = [positional, size]
+        memory: list[Any] = []
+        scalars: list[Any] = []
+        try:
+            for value in values:
+                if isinstance(value, Tensor):
+                    device = device or value.device
+                    own = elements(device, self.name, "", value, written=False)
+                    kinds += own.kind, value.is_read_only
+                    memory.append(own.buffer)
+                else:
+                    kinds.append(type(value))
+                    scalars.append(value)
+        except VkopsError:  # the parameter is named where it is refused
+            return None
+        if device is None:
+            return None
+        kinds += map(memory.index, memory)  # the arguments that have the same memory
+        return (ref(device.vulkan), *kinds), device, memory, scalars
+
+    def _run(self, home: Device, shape: Ints, operands: Sequence[Operand], found: Any) -> None:
+        """Run the kernel for operands with tensors and scalars; there are elements.
+
+        The call is kept for the signature that was found, if it uses all memory where it is.
+        """
+        tensors = [each for each in operands if isinstance(each.value, Tensor)]
+        scalars = [each for each in operands if not isinstance(each.value, Tensor)]
+        arrays = sorted(tensors, key=lambda each: each.parameter.raw)
         for number, each in enumerate(arrays):
             each.array = number
             each.elements = self._elements(each.parameter, each.value, shape)
         self._separate(arrays, shape)
-        memory = [each.elements for each in arrays]
         plain = [each.elements for each in arrays if not each.parameter.raw]
         views, itemsizes = zip(*[(own.view, own.itemsize) for own in plain], strict=True)
-        found = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
-        scalars = [each.value.astype(each.passed_dtype) for each in scalars_of(operands)]
-        numbers = b"".join([scalar.tobytes() for scalar in scalars])
-        numbers += struct.pack(f"<{len(found.words)}I", *found.words)
-        pushed = len(numbers) <= MAX_PUSH_BYTES
-        pipeline = self._pipeline(home, operands, found, pushed=pushed)
-        spans = [*found.spans]
-        spans += [(own.view.offset * own.itemsize, own.nbytes) for own in memory[len(plain) :]]
-        native: list[BoundBytes] = [
-            numbers if n == len(arrays) else self._part(arrays[n], spans[n], home)
-            for n in pipeline.bindings
-        ]
-        groups = group_counts(ceil_div(prod(shape), pipeline.local_size))
-        push = numbers if pushed else b""
-        work = ShaderDispatch(pipeline.native, native, groups, push)
-        reads, writes = (
-            [each.elements.buffer.allocation for each in own]  # type: ignore[union-attr]
-            for own in (arrays, [each for each in arrays if each.parameter.is_output])
+        place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
+        passed = scalars_of(operands)
+        formats = "".join([each.passed_format for each in passed])
+        packer = struct.Struct(f"<{formats}{len(place.words)}I")
+        source, shader = self._compiled(home, operands, place, packer.size <= MAX_PUSH_BYTES)
+        raw = [each.elements for each in arrays[len(plain) :]]
+        spans = [*place.spans, *[(own.view.offset * own.itemsize, own.nbytes) for own in raw]]
+        used = sorted({block.binding for block in shader.shader.blocks})
+        buffers = {
+            str(n): bytes(packer.size) if n == len(spans) else self._part(arrays[n], spans[n], home)
+            for n in used
+        }
+        order = [*map(tensors.index, arrays), len(tensors)]
+        local_size = shader.shader.module.local_size[0]
+        call = _Call(
+            source,
+            shader._prepared(buffers),
+            group_counts(ceil_div(prod(shape), local_size)),
+            [order[n] for n in used],
+            [scalars.index(each) for each in passed],
+            struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed])),
+            packer,
+            place.words,
+            [(shape, each.dtype) for each in operands if each.is_made],
         )
-        home.submit([work], reads, writes, self.name)
+        memory = [each.elements.buffer for each in tensors]
+        call.run(home, memory, call.numbers([each.value for each in scalars]))
+        self._source = source
+        if found and [*map(id, found[2])] == [*map(id, memory[: len(memory) - len(call.made)])]:
+            if len(self._calls) >= MAX_CALLS:
+                self._calls.clear()
+            self._calls[found[0]] = call
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -222,36 +308,32 @@ class ElementwiseKernel:
             return self._elements(parameter, tensor.copy(), shape)
         return Elements(buffer, view, itemsize, tensor.dtype)
 
-    def _part(self, operand: Operand, span: tuple[int, int], device: OpenDevice) -> Extent:
-        """The bytes of a heap that a span of a buffer has (EW-07)."""
-        extents = getattr(operand.elements.buffer, "extents", ())  # those of the host have none
-        found = slice_extents(extents, *span)
+    def _part(self, operand: Operand, span: tuple[int, int], device: OpenDevice) -> Any:
+        """The binding of a span of a buffer (EW-07)."""
+        buffer = operand.elements.buffer
+        found = slice_extents(getattr(buffer, "extents", ()), *span)  # those of the host have none
         most = device.pool.max_range
         if len(found) != 1 or span[1] > most:
             message = f"covers {span[1]} bytes, must be at most {most} in one piece on the device"
             refuse(self.name, operand.parameter.name, message, "EW-07")
-        return found[0]
+        return buffer, *span
 
     # -- compilation ------------------------------------------------------------------------------
 
-    def _pipeline(
-        self, home: Device, operands: Sequence[Operand], found: Indexing, *, pushed: bool
-    ) -> _Pipeline:
-        """The kernel for data types and forms, compiled when it is first needed."""
-        pipelines = self._pipelines.setdefault(home.vulkan, {})
+    def _compiled(
+        self, home: Device, operands: Sequence[Operand], place: Indexing, pushed: bool
+    ) -> tuple[str, CompiledShader]:
+        """The GLSL and the shader for data types and forms, compiled when it is first needed."""
         local_size = min(_MAX_LOCAL_SIZE, home.tuning.invocations)
-        rank = found.rank if "strided" in found.forms else 0
-        key = (local_size, rank, found.forms, *[(each.dtype.char, each.array) for each in operands])
-        made = pipelines.get(key)
-        if made is None:
-            texts = self.name, self.operation, self.preamble
-            text = generate(
-                *texts, operands, rank, found.forms, local_size=local_size, pushed=pushed
-            )
-            compiled = home.compile_shader(text, name=self.name)
-            numbers = sorted({block.binding for block in compiled.shader.blocks})
-            if len(pipelines) >= _MAX_PIPELINES:
-                pipelines.clear()
-            made = pipelines[key] = _Pipeline(text, compiled.pipeline, local_size, numbers)
-        self._source = made.source
-        return made
+        rank = place.rank if "strided" in place.forms else 0
+        key = (local_size, rank, place.forms, *[(each.dtype.char, each.array) for each in operands])
+        if key in self._shaders:
+            source, shader = self._shaders[key]
+            return source, CompiledShader(home, shader)
+        texts = self.name, self.operation, self.preamble
+        source = generate(*texts, operands, rank, place.forms, local_size=local_size, pushed=pushed)
+        compiled: CompiledShader = home.compile_shader(source, name=self.name)
+        if len(self._shaders) >= _MAX_SHADERS:
+            self._shaders.clear()
+        self._shaders[key] = source, compiled.shader
+        return source, compiled

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.errors import InvalidDescError, show
-from vkops.runtime.bindings import Elements
+from vkops.gpu.run.elements import Elements
 from vkops.tensors.tensor import Tensor
 
 GLSL_TYPES = {
@@ -19,6 +19,9 @@ GLSL_TYPES = {
     "float16": "float16_t", "float32": "float", "float64": "double",
 }  # fmt: skip
 """The GLSL type of each data type that elements can have."""
+
+FORMATS = dict(zip(GLSL_TYPES, "?bhiqBHIQefd", strict=True))
+"""The format by which the module struct packs each."""
 
 _NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
 _DECLARATION = re.compile(r"(?:(raw)\s+)?(\S+)\s+(\S+)")
@@ -42,7 +45,7 @@ class Parameter(NamedTuple):
         return self.type not in GLSL_TYPES
 
 
-@dataclass
+@dataclass(eq=False)
 class Operand:
     """A parameter in a call.
 
@@ -51,6 +54,7 @@ class Operand:
         dtype: the data type of its elements; first that of the value, if it has one.
         array: the number of its array, or None for a scalar.
         value: a tensor, an array, a number, or None for an output that is to be made.
+        is_made: whether it is an output that the call makes.
         elements: where the elements of an array are.
     """
 
@@ -58,6 +62,7 @@ class Operand:
     dtype: np.dtype[Any]
     array: int | None = None
     value: Any = None
+    is_made: bool = False
     elements: Elements = dataclasses.field(init=False)
 
     @property
@@ -75,6 +80,11 @@ class Operand:
         """The data type in which a scalar is passed to the device: one of 4 or 8 bytes."""
         wide = {"b": "u4", "u": "u4", "i": "i4", "f": "f4"}
         return np.dtype(wide[self.dtype.kind]) if self.dtype.itemsize < 4 else self.dtype
+
+    @property
+    def passed_format(self) -> str:
+        """The format by which the module struct packs it."""
+        return FORMATS[self.passed_dtype.name]
 
     @property
     def expression(self) -> str:

@@ -43,15 +43,13 @@ def generate(
 
     Workgroups have ``local_size`` invocations, each of which computes one element.
     Scalars, sorted by falling size, and the numbers of ``indexing`` are push constants if they are
-    ``pushed``. Otherwise, they have a storage block after those of arrays.
+    ``pushed``. Otherwise, they have a uniform block after the blocks of arrays.
     """
     types = {each.parameter.type: each.type for each in operands if each.parameter.is_variable}
     blocks = [each.block for each in operands if each.array is not None]
     scalars = scalars_of(operands)
     elements = [each for each in operands if not each.parameter.raw]
-    kind = (
-        "push_constant) uniform" if pushed else f"std430, binding = {len(blocks)}) readonly buffer"
-    )
+    kind = "push_constant) uniform" if pushed else f"std140, binding = {len(blocks)}) uniform"
     declared = ["const int i", "const int n"]
     for each in elements:
         access = "inout" if each.parameter.is_output else "const"

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from math import prod
 from operator import index
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from vkops.errors import BindingError, show
 from vkops.extent import Extent
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
+from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.plan.view import View
-
-_SOME_ADDRESS = 1 << 40
-_MAX_WORK = 1 << 20
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
@@ -56,44 +51,6 @@ def resolve(
     return Extent(buffer, start, max(0, buffer.nbytes - start) if count is None else count)
 
 
-class Elements(NamedTuple):
-    """Elements of a buffer on the device, as a view; ``dtype`` is None if they are bytes."""
-
-    buffer: Buffer | HostBuffer
-    view: View
-    itemsize: int
-    dtype: np.dtype[Any] | None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return prod(self.view.sizes) * self.itemsize
-
-    def overlaps(self, other: Elements) -> bool:
-        """Whether both share bytes, or it would take too long to know."""
-        if self.buffer is not other.buffer:
-            return False
-        shares_memory: Any = np.shares_memory  # NumPy's types of it differ between versions
-        try:
-            return bool(shares_memory(_Layout(self), _Layout(other), max_work=_MAX_WORK))
-        except np.exceptions.TooHardError:
-            return True
-
-
-class _Layout:
-    """Elements as an array of addresses, which are not read."""
-
-    def __init__(self, elements: Elements) -> None:
-        view, size = elements.view, elements.itemsize
-        self.__array_interface__ = {
-            "data": (_SOME_ADDRESS + view.offset * size, True),
-            "shape": view.sizes,
-            "strides": tuple(stride * size for stride in view.strides),
-            "typestr": f"|V{size}",
-            "version": 3,
-        }
-
-
 def elements(
     device: OpenDevice, shader: str, path: str, binding: Binding, *, written: bool
 ) -> Elements:
@@ -106,30 +63,34 @@ def elements(
             is not contiguous (SH-12).
         DeviceError: its device is closed.
     """
-    part = binding if type(binding) is tuple and len(binding) == 3 else None
-    tensor = binding if part is None else part[0]
+    part = binding[1:] if type(binding) is tuple and len(binding) == 3 else None
+    tensor = binding if part is None else binding[0]
     if not hasattr(tensor, "placed"):
         buffer, start, nbytes = resolve(device, shader, path, binding, written=False)
         found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
     else:
         base, view = tensor.placed()
-        buffer, size = base.buffer, tensor.dtype.itemsize
-        found = Elements(buffer, view, size, tensor.dtype)
+        buffer, dtype = base.buffer, tensor.dtype
         if written and tensor.is_read_only:
             raise BindingError(shader, path, "is read-only, must be writable", "B-21")
+        # As ``Elements(...)``, without a call of Python.
+        found = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
+        if type(buffer) is Buffer and part is None and buffer.is_on(device):
+            return found  # the usual case
         if buffer is not None:
             resolve(device, shader, path, buffer, written=False)
         if part is not None and buffer is not None:
             if not view.is_contiguous:
                 message = "is a view that is not contiguous, must be: slice the tensor instead"
                 raise BindingError(shader, path, message, "B-21")
-            _, start, nbytes = resolve(device, shader, path, (buffer, *part[1:]), written=False)
-            if part[2] is None:
+            _, start, nbytes = resolve(device, shader, path, (buffer, *part), written=False)
+            if part[1] is None:
                 nbytes = max(0, tensor.nbytes - start)
             if start + nbytes > tensor.nbytes:
                 message = f"got offset {start} and {nbytes} bytes, must end at {tensor.nbytes}"
                 raise BindingError(shader, path, f"{message} or before", "SH-05")
-            found = Elements(buffer, View((nbytes,), (1,), view.offset * size + start), 1, None)
+            start += view.offset * dtype.itemsize
+            found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
     if buffer is None or not found.nbytes:
         raise BindingError(shader, path, "has no elements, must have some", "SH-12")
     if type(buffer) is HostBuffer and not found.view.is_contiguous:
@@ -145,3 +106,8 @@ def _count(value: Any) -> int | None:
     except TypeError:
         return None
     return None if isinstance(value, bool) or number >> 63 else number
+
+
+def are_integers(value: Any) -> bool:
+    """Whether a value is an int, or a tuple of these: the same each time that it is equal."""
+    return type(value) is int or (type(value) is tuple and {*map(type, value)} == {int})

@@ -2,50 +2,48 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import BindingError, InvalidDescError, show
-from vkops.extent import Extent
-from vkops.gpu.adapters.adapter_limits import Limits
+from vkops.extent import Extent, slice_extents
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
+from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.open_device import OpenDevice, RepeatedWork
-from vkops.gpu.run.shader_copies import HostCopy, PackedCopy
-from vkops.gpu.run.shader_dispatch import BoundBytes, Groups, ShaderDispatch
-from vkops.plan.view import View
-from vkops.runtime.bindings import Binding, Elements, elements
-from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
+from vkops.gpu.run.shader_copies import ShaderCopy
+from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
+from vkops.runtime.bindings import Binding, are_integers, elements
+from vkops.runtime.shader_checks import check_features, check_limits, group_counts, within_bounds
 from vkops.shaders.module import Block
-from vkops.shaders.shader import Shader
+from vkops.shaders.shader import Arguments, Shader, Slot
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 _GROUPS_NBYTES = 12
 
-_MAX_LAYOUTS = 256
+MAX_CALLS = 256
+"""Calls of different signatures that a shader or a kernel keeps prepared."""
+
+PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
+"""What ``struct`` raises for values that it cannot pack."""
 
 Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
 
-
-class _Layout(NamedTuple):
-    """How bindings of some views are bound; it is the same for all buffers.
-
-    In the order of sets and bindings, ``places`` are
-    the first byte in the buffer and the number of bytes; None for values. ``written`` and
-    ``copied`` are the numbers of those that the shader writes and that are bound as copies.
-    """
-
-    places: Sequence[tuple[int, int] | None]
-    written: Sequence[int]
-    copied: Sequence[int]
+Launch = tuple[
+    Sequence[Work], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy], Sequence[Any]
+]
+"""Work, the memory that it reads and writes, the copies in it, and what must exist until then."""
 
 
 class BoundShader:
@@ -55,19 +53,11 @@ class BoundShader:
     there for all that comes after it.
     """
 
-    def __init__(
-        self,
-        device: OpenDevice,
-        name: str,
-        work: Sequence[Work],
-        reads: Sequence[Allocation],
-        writes: Sequence[Allocation],
-        on_host: Sequence[HostCopy] = (),
-    ) -> None:
+    def __init__(self, device: OpenDevice, name: str, launch: Launch) -> None:
+        work, reads, writes, self._copies, _ = launch
         self._device = device
         self._name = name
         self._work = RepeatedWork(device, work, reads, writes, name) if work else None
-        self._on_host = on_host
 
     def dispatch(self) -> None:
         """Run the shader; wait for it only if it writes memory of the host.
@@ -78,10 +68,10 @@ class BoundShader:
         if self._work is None:  # it was bound for no threads
             self._device.check()
             return
-        for copy in self._on_host:
+        for copy in self._copies:
             copy.send()
         self._work.submit()
-        for copy in self._on_host:
+        for copy in self._copies:
             copy.fetch()
 
     def __repr__(self) -> str:
@@ -127,18 +117,15 @@ class CompiledShader:
         self.name: str = shader.name
         self.shader: Shader = shader
         self._device = device
-        self._limits: Limits = device.info.limits
-        self._readonly = {
-            place: all(block.readonly for block in blocks)
-            for place, blocks in shader.places.items()
-        }
-        self._layouts: dict[Any, _Layout] = {}
+        self._arguments = lru_cache(MAX_CALLS)(shader.arguments)
+        self._slots = lru_cache(MAX_CALLS)(shader.slots)
+        self._group_counts = lru_cache(MAX_CALLS)(partial(group_counts, shader, device.info.limits))
+        self._calls: dict[tuple[Any, ...], PreparedCall] = {}
         check_features(device, shader)
         check_limits(device, shader)
         spirv, pushed = within_bounds(device, shader), shader.module.push_nbytes
         make = device.vulkan.shader_pipeline
-        # That of the native module, for a ``ShaderDispatch``.
-        self.pipeline: Any = make(spirv, shader.bindings, shader.entry_point, pushed)
+        self._pipeline = make(spirv, shader.bindings, shader.entry_point, pushed)
 
     def __repr__(self) -> str:
         blocks = ", ".join(block.point for block in self.shader.blocks) or "none"
@@ -181,24 +168,39 @@ class CompiledShader:
             InvalidDescError: wrong numbers of workgroups (SH-07) or values (SH-09).
             OutOfDeviceMemoryError: the device has no room for outputs, or for copies of views.
         """
-        bound, pushed = self.shader.keywords(named)
-        named_outputs = out if isinstance(out, Mapping) else ()
-        bound |= self.shader.by_position(buffers, [*bound, *named_outputs])
-        specs = {} if out is None else self._specs(out, self.shader.free(bound))
-        blocks = self.shader.named([*bound, *specs])
+        outputs: Any = 1
+        specs: Sequence[Any] = [out]
+        if out is None or isinstance(out, list):
+            outputs, specs = (None, ()) if out is None else (len(out), out)
+        elif not hasattr(out, "placed") and isinstance(out, Mapping):
+            outputs, specs = tuple(out), [*out.values()]
+        arguments = self._arguments(len(buffers), (*named,), outputs)
+        given = [*buffers, *named.values()]
         counts = self._counts(groups, threads)
-        made = {point: self._made(point, blocks, spec, bound) for point, spec in specs.items()}
-        if counts is not None:
-            bound |= {
-                point: self._sent(point, blocks[point], value)
-                for point, value in bound.items()
-                if isinstance(value, np.ndarray) and point in blocks
-            }
-            self._bind(blocks, {**bound, **made}, counts, pushed).dispatch()
-        else:
+        made: Any = ()
+        if specs:
+            made = [
+                spec if hasattr(spec, "placed") else self._made(point, spec, arguments, given)
+                for point, spec in zip(arguments.outputs, specs, strict=True)
+            ]
+            given += made
+        if counts is None:
             self._device.check()
-        results = tuple(made.values())
-        return None if out is None else results[0] if len(results) == 1 else results
+        else:
+            values = [*map(given.__getitem__, arguments.sources)]
+            for number, value in enumerate(values):
+                if isinstance(value, np.ndarray):
+                    values[number] = self._sent(arguments.slots[number], value)
+            pushed, packed = {}, None
+            try:
+                if arguments.packer is not None:
+                    packed = arguments.packer.pack(*map(given.__getitem__, arguments.order))
+            except PACKING_ERRORS:  # ``pack`` says what is wrong
+                pass
+            if packed is None:
+                pushed = {name: given[n] for name, n in arguments.pushed.items()}
+            self._run(self._launch(arguments.slots, values, counts, pushed, packed))
+        return None if out is None else made[0] if len(made) == 1 else tuple(made)
 
     def dispatch(
         self,
@@ -223,7 +225,7 @@ class CompiledShader:
             InvalidDescError: wrong numbers of workgroups (SH-07) or values (SH-09).
             OutOfDeviceMemoryError: the device has no room for copies of views.
         """
-        self.bound(buffers, groups, push_constants, threads=threads).dispatch()
+        self._run(self._mapped(buffers, groups, push_constants, threads))
 
     def bound(
         self,
@@ -237,6 +239,22 @@ class CompiledShader:
 
         Arguments and errors are those of ``dispatch``.
         """
+        launch = self._mapped(buffers, groups, push_constants, threads)
+        return BoundShader(self._device, self.name, launch)
+
+    def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
+        """Check bindings, and return the call for all bindings of these kinds."""
+        slots = self._slots((*buffers,))
+        return self._located(slots, [buffers[slot.point] for slot in slots])[0]
+
+    def _mapped(
+        self,
+        buffers: Mapping[str, Binding],
+        groups: Counts | None,
+        push_constants: Any,
+        threads: int | Sequence[int] | None,
+    ) -> Launch:
+        """Check the arguments of ``bound``, and bind them."""
         if not isinstance(buffers, Mapping):
             message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
             raise BindingError(self.name, "buffers", message, "SH-04")
@@ -245,142 +263,144 @@ class CompiledShader:
             groups = 1
         counts = self._counts(groups, threads)
         if counts is None:
-            return BoundShader(self._device, self.name, (), (), ())
-        return self._bind(self.shader.named(bound), bound, counts, push_constants)
+            return (), (), (), (), ()
+        slots = self._slots((*bound,))
+        values = [bound[slot.point] for slot in slots]
+        return self._launch(slots, values, counts, push_constants)
 
-    def _bind(
+    def _run(self, launch: Launch) -> None:
+        """Run once what is bound."""
+        work, reads, writes, copies, _ = launch
+        if copies or not work:
+            BoundShader(self._device, self.name, launch).dispatch()
+        else:
+            self._device.submit(work, reads, writes, self.name)
+
+    def _launch(
         self,
-        blocks: Mapping[str, Block],
-        bound: Mapping[str, Any],
-        counts: Groups | Elements,
+        slots: Sequence[Slot],
+        values: Sequence[Any],
+        counts: Groups,
         push_constants: Any,
-    ) -> BoundShader:
-        """Check all bindings, and bind them."""
-        memory = [self._memory(point, block, bound[point]) for point, block in blocks.items()]
-        views = (*blocks, *map(_kind, memory))
-        layout = self._layouts.get(views)
-        if layout is None:
-            if len(self._layouts) >= _MAX_LAYOUTS:
-                self._layouts.clear()
-            layout = self._layouts[views] = self._layout(blocks, memory)
-        push = self.shader.pack(push_constants)
-        copies = self._copies([*blocks], memory, layout) if layout.copied else {}
-        native: list[BoundBytes] = []
-        for number, (own, place) in enumerate(zip(memory, layout.places, strict=True)):
-            if isinstance(own, bytes) or place is None:
-                native.append(own)  # type: ignore[arg-type]
-            elif number in copies:
-                native.append(copies[number].extent)
-            else:
-                assert isinstance(own.buffer, Buffer)
-                native.append(own.buffer.extents[0].part(*place))
-        on_host: list[HostCopy] = []
-        before: list[Work] = []
-        after: list[Work] = []
-        for copy in dict.fromkeys(copies.values()):
-            is_written = any(copies.get(number) is copy for number in layout.written)
-            if isinstance(copy, HostCopy):
-                copy.written = is_written
-                on_host.append(copy)
-            else:
-                before += copy.before
-                after += copy.after if is_written else ()
-        buffers = [own.buffer if type(own) is Elements else None for own in memory]
-        reads = [buffer.allocation for buffer in buffers if isinstance(buffer, Buffer)]
-        writes = [each.allocation for n in layout.written if isinstance(each := buffers[n], Buffer)]
-        writes += [copy.buffer.allocation for copy in dict.fromkeys(copies.values())]
-        if isinstance(counts, Elements):
-            assert isinstance(counts.buffer, Buffer)
-            reads.append(counts.buffer.allocation)
-            counts = counts.buffer.extents[0].part(counts.view.offset, _GROUPS_NBYTES)
-        dispatch = ShaderDispatch(self.pipeline, native, counts, push)
-        work = [*before, dispatch, *after]
-        return BoundShader(self._device, self.name, work, reads, writes, on_host)
+        packed: bytes | None = None,
+    ) -> Launch:
+        """Check all bindings, and the push constants unless they are ``packed``; bind them."""
+        call, found, memory = self._located(slots, values)
+        push = self.shader.pack(push_constants) if packed is None else packed
+        copies = self._copies(slots, found, call) if call.copied else {}
+        if copies:
+            memory = [copies[n].buffer if n in copies else own for n, own in enumerate(memory)]
+            places = [
+                (0, p[1], True) if p and n in copies else p for n, p in enumerate(call.places)
+            ]
+            call = call._replace(places=places)
+        dispatch, reads, writes = call.bind(memory, counts, push)
+        work: list[Work] = [dispatch]
+        made = [*dict.fromkeys(copies.values())]
+        for copy in made:
+            work = [*copy.before, *work, *copy.after]
+            if isinstance(copy.source, Buffer):
+                (writes if copy.is_written else reads).append(copy.source.allocation)
+        return work, reads, writes, made, (found, memory)
 
-    def _layout(self, blocks: Mapping[str, Block], memory: Sequence[Elements | bytes]) -> _Layout:
-        """Check types and sizes, and decide what is bound where it is."""
+    def _located(
+        self, slots: Sequence[Slot], values: Sequence[Any]
+    ) -> tuple[PreparedCall, list[Elements | bytes], list[Any]]:
+        """Return the call for bindings, the elements or bytes of each, and their buffers."""
+        kinds: list[Any] = []
+        found: list[Elements | bytes] = []
+        memory: list[Any] = []
+        for (point, block, is_written), value in zip(slots, values, strict=True):
+            own: Elements | bytes
+            if block.kind == "uniform" and not _is_memory(value):
+                memory.append(own := self.shader.pack_uniform(block, value))
+                kinds.append(len(own))
+            else:
+                own = elements(self._device, self.name, point, value, written=is_written)
+                memory.append(own.buffer)
+                kinds.append(own.kind)
+            found.append(own)
+        call = self._calls.get(key := tuple(kinds))
+        if call is None:
+            if len(self._calls) >= MAX_CALLS:
+                self._calls.clear()
+            call = self._calls[key] = self._checked(slots, found)
+        return call, found, memory
+
+    def _checked(self, slots: Sequence[Slot], found: Sequence[Elements | bytes]) -> PreparedCall:
+        """Check types and sizes (SH-11, SH-12), and decide what is bound where it is."""
+        limits = self._device.info.limits
+        storage = self._device.pool.max_range, limits.min_storage_buffer_offset_alignment
+        uniform = limits.max_uniform_buffer_range, limits.min_uniform_buffer_offset_alignment
         sizes: dict[str, tuple[Extent, int]] = {}
-        for (point, block), own in zip(blocks.items(), memory, strict=True):
-            alike = self.shader.places[block.place]
-            if isinstance(own, Elements):
-                self._check_type(point, alike, own)
-            sizes[point] = _sized(own)
-            self._check_size(point, alike[0].kind, sizes[point][0].nbytes)
-        chosen = [block for block, _ in self.shader.bind(sizes)]
-        places: list[tuple[int, int] | None] = [None] * len(memory)
+        places: list[tuple[int, int, bool] | None] = []
         copied: list[int] = []
-        for number, (block, own) in enumerate(zip(chosen, memory, strict=True)):
+        for number, ((point, block, is_written), own) in enumerate(zip(slots, found, strict=True)):
+            most, alignment = uniform if block.kind == "uniform" else storage
             if isinstance(own, bytes):
-                continue
-            start = own.view.offset * own.itemsize
-            places[number] = start, own.nbytes
-            alignment = self._limits.min_storage_buffer_offset_alignment
-            if block.kind == "uniform":
-                alignment = self._limits.min_uniform_buffer_offset_alignment
-            where_it_is = own.view.is_contiguous and start % alignment == 0
-            if isinstance(own.buffer, HostBuffer) or not where_it_is or len(own.buffer.extents) > 1:
-                copied.append(number)
-        written = [n for n, block in enumerate(chosen) if not block.readonly]
-        return _Layout(places, written, copied)
+                nbytes = len(own)
+                sizes[point] = Extent(None, 0, nbytes), nbytes
+                places.append(None)
+            else:
+                self._check_type(point, self.shader.places[block.place], own)
+                start, nbytes = own.view.offset * own.itemsize, own.nbytes
+                sizes[point] = Extent(own.buffer, 0, nbytes), nbytes
+                if own.dtype is None:
+                    sizes[point] = Extent(own.buffer, start, nbytes), own.buffer.nbytes
+                places.append((start, nbytes, is_written))
+                extents = getattr(own.buffer, "extents", ())  # memory of the host has none
+                in_one_piece = len(slice_extents(extents, start, nbytes)) == 1
+                if not in_one_piece or not own.view.is_contiguous or start % alignment:
+                    copied.append(number)
+            if nbytes > most:
+                message = f"got {nbytes} bytes, must be {most} at most: {block.kind} blocks have"
+                raise BindingError(self.name, point, f"{message} no more on this device", "SH-12")
+        self.shader.bind(sizes)
+        return PreparedCall(self.name, self._pipeline, places, copied)
+
+    def _check_type(self, point: str, alike: Sequence[Block], own: Elements) -> None:
+        """Check elements that are bound to the blocks of one binding (SH-11)."""
+        dtypes = [each.dtype for each in alike]
+        if own.dtype is not None and not any(_fits(own.dtype, dtype) for dtype in dtypes):
+            message = f"got {own.dtype}, must be {dtypes[0]}; tensor.astype() converts it"
+            if dtypes[0] is not None and own.itemsize == dtypes[0].itemsize:
+                message += ", tensor.view() reads the same bytes"
+            raise BindingError(self.name, point, message, "SH-11")
 
     def _copies(
-        self, names: Sequence[str], memory: Sequence[Any], layout: _Layout
-    ) -> dict[int, HostCopy | PackedCopy]:
+        self, slots: Sequence[Slot], found: Sequence[Elements | bytes], call: PreparedCall
+    ) -> dict[int, ShaderCopy]:
         """Make copies to be bound instead; bindings of the same elements share one.
 
         Raises:
             BindingError: it shares bytes with another binding, and one of them is written (SH-06).
         """
-        used = [n for n, own in enumerate(memory) if isinstance(own, Elements)]
-        for one, other in combinations(used, 2):
-            first, second = memory[one], memory[other]
-            copied = one in layout.copied or other in layout.copied
-            written = one in layout.written or other in layout.written
+        used = [(n, own) for n, own in enumerate(found) if isinstance(own, Elements)]
+        for (one, first), (other, second) in combinations(used, 2):
+            copied = one in call.copied or other in call.copied
+            written = slots[one].is_written or slots[other].is_written
             if copied and written and first != second and first.overlaps(second):
                 what = "a view" if isinstance(first.buffer, Buffer) else "host memory"
                 message = (
-                    f"shares bytes with {names[one]}, must not: one of them is {what} that is "
-                    "copied while the shader runs, and one is written"
+                    f"shares bytes with {slots[one].point}, must not: one of them is {what} that "
+                    "is copied while the shader runs, and one is written"
                 )
-                raise BindingError(self.name, names[other], message, "SH-06")
-        made: dict[Elements, HostCopy | PackedCopy] = {}
-        for number in layout.copied:
-            own, place = memory[number], layout.places[number]
-            if own in made or place is None:
-                continue
-            if isinstance(own.buffer, HostBuffer):
-                made[own] = HostCopy(self._device, own.buffer, *place)
-            else:
-                made[own] = PackedCopy(self._device, own.buffer, own.view, own.itemsize)
-        return {n: made[memory[n]] for n in used if memory[n] in made}
+                raise BindingError(self.name, slots[other].point, message, "SH-06")
+        changed = {own for n, own in used if slots[n].is_written}
+        made = {
+            own: ShaderCopy(self._device, own, is_written=own in changed)
+            for own in dict.fromkeys([own for n, own in used if n in call.copied])
+        }
+        return {n: made[own] for n, own in used if own in made}
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _specs(self, out: Any, free: Sequence[Block]) -> dict[str, Any]:
-        """The outputs to be made, by the names of their blocks, which have no buffer."""
-        names = ", ".join(block.point for block in free) or "none"
-        if isinstance(out, Mapping):
-            places = [block.place for block in free]
-            for name in out:
-                block = self.shader.block(name)
-                if block is None or block.place not in places:
-                    message = f"got {show(name)}, must be a block without a buffer: {names}"
-                    raise BindingError(self.name, "out", message, "SH-04")
-            return dict(out)
-        given = out if isinstance(out, list) else [out]
-        if len(given) != len(free) or not free:
-            message = f"got {len(given)}, must be one for each block without a buffer: {names}"
-            raise BindingError(self.name, "out", message, "SH-04")
-        return dict(zip([block.point for block in free], given, strict=True))
-
-    def _made(
-        self, point: str, blocks: Mapping[str, Block], spec: Any, bound: Mapping[str, Any]
-    ) -> Any:
+    def _made(self, point: str, spec: Any, arguments: Arguments, given: Sequence[Any]) -> Any:
         """Make an output, unless it is given."""
         if _is_memory(spec):
             return spec
         if isinstance(spec, np.ndarray):
-            raise self._written_array(point)
+            raise self._writablearray(point)
         shape, dtype = spec, None
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             try:
@@ -390,15 +410,17 @@ class CompiledShader:
         if isinstance(shape, str):
             source = self.shader.block(shape)
             place = source and source.place
-            like = [bound[p] for p, each in blocks.items() if p in bound and each.place == place]
-            if not like or not hasattr(like[0], "shape"):
+            inputs = zip(arguments.slots, arguments.sources, strict=True)
+            like = [n for slot, n in inputs if n < len(given) and slot.block.place == place]
+            if not like or not hasattr(given[like[0]], "shape"):
                 message = (
                     f"got {show(shape)}, must be the name of a block with a tensor or an array"
                 )
                 raise BindingError(self.name, "out", message, "SH-04")
-            shape = like[0].shape
+            shape = given[like[0]].shape
         if dtype is None:
-            dtype = blocks[point].dtype
+            block = self.shader.block(point)
+            dtype = block and block.dtype
             if dtype is None:
                 message = "has no single type of numbers: give (shape, data type)"
                 raise BindingError(self.name, point, message, "SH-11")
@@ -408,46 +430,33 @@ class CompiledShader:
             field = f"{point}.{error.field}"
             raise type(error)(self.name, field, error.message, error.rule) from None
 
-    def _sent(self, point: str, block: Block, value: np.ndarray[Any, Any]) -> Any:
+    def _sent(self, slot: Slot, array: npt.NDArray[Any]) -> Any:
         """Send an array to the device, unless it has the values of a uniform block."""
-        if block.kind == "uniform":
-            return value
-        if not self._readonly[block.place]:
-            raise self._written_array(point)
-        return self._device.tensor(value)
+        if slot.block.kind == "uniform":
+            return array
+        if slot.is_written:
+            raise self._writablearray(slot.point)
+        return self._device.tensor(array)
 
-    def _written_array(self, point: str) -> BindingError:
+    def _writablearray(self, point: str) -> BindingError:
         message = "is an array of the host, which the shader would write: must be a tensor"
         return BindingError(self.name, point, f"{message}; a shape as `out` makes one", "SH-12")
 
-    def _counts(
-        self, groups: Counts | None, threads: int | Sequence[int] | None
-    ) -> Groups | Elements | None:
+    def _counts(self, groups: Counts | None, threads: int | Sequence[int] | None) -> Groups | None:
         """The numbers of workgroups, or the bytes that hold them; None if there are no threads."""
+        given = threads if groups is None else groups
+        is_one = groups is None or threads is None
+        if is_one and (type(given) is int or are_integers(given)):
+            return self._group_counts(groups, threads)
         if threads is None and groups is not None:
             if type(groups) is tuple and len(groups) == 2 and _is_memory(groups[0]):
                 place = Place(self.name, "groups", "SH-07")
                 return self._indirect(groups[0], integer(groups[1], place))
-            if type(groups) not in (int, list, tuple) and _is_memory(groups):
+            if not isinstance(groups, (list, tuple)) and _is_memory(groups):
                 return self._indirect(groups, 0)
-        counts = self.shader.group_counts(groups, threads)
-        if counts is None:
-            return None
-        limit = self._limits.max_compute_work_group_count
-        for axis, count in enumerate(counts):
-            if not 1 <= count <= limit[axis]:
-                field, got, most = "groups", count, limit[axis]
-                hint = "; use several dimensions, or a loop in the shader" if count > most else ""
-                if threads is not None:
-                    size = self.shader.module.local_size[axis]
-                    field, got, most = "threads", np.atleast_1d(threads)[axis], limit[axis] * size
-                    hint = f", {limit[axis]} workgroups of {size}; give fewer, and loop over the "
-                    hint += "grid in the shader"
-                message = f"got {got}, must be 1 to {most} on this device{hint}"
-                raise InvalidDescError(self.name, f"{field}[{axis}]", message, "SH-07")
-        return counts
+        return self._group_counts.__wrapped__(groups, threads)
 
-    def _indirect(self, target: Any, offset: int) -> Elements:
+    def _indirect(self, target: Any, offset: int) -> Extent:
         found = elements(self._device, self.name, "groups", target, written=False)
         buffer, view, itemsize, dtype = found
         start = view.offset * itemsize + offset
@@ -460,56 +469,13 @@ class CompiledShader:
                 "and a multiple of 4 with 12 bytes behind it"
             )
             raise InvalidDescError(self.name, "groups", message, "SH-07")
-        return Elements(buffer, View((_GROUPS_NBYTES,), (1,), start), 1, None)
-
-    # -- memory -----------------------------------------------------------------------------------
-
-    def _memory(self, point: str, block: Block, binding: Any) -> Elements | bytes:
-        """The elements that are bound to a block, or the values of a uniform block."""
-        if block.kind == "uniform" and not _is_memory(binding):
-            return self.shader.pack_uniform(block, binding)
-        written = not self._readonly[block.place]
-        return elements(self._device, self.name, point, binding, written=written)
-
-    def _check_type(self, point: str, alike: Sequence[Block], own: Elements) -> None:
-        """Check elements that are bound to the blocks of one binding (SH-11)."""
-        dtypes = [each.dtype for each in alike]
-        if own.dtype is not None and not any(_fits(own.dtype, dtype) for dtype in dtypes):
-            message = f"got {own.dtype}, must be {dtypes[0]}; tensor.astype() converts it"
-            if dtypes[0] is not None and own.itemsize == dtypes[0].itemsize:
-                message += ", tensor.view() reads the same bytes"
-            raise BindingError(self.name, point, message, "SH-11")
-
-    def _check_size(self, point: str, kind: str, nbytes: int) -> None:
-        """Check the bytes that are bound to a block (SH-12)."""
-        most = self._device.pool.max_range
-        if kind == "uniform":
-            most = self._limits.max_uniform_buffer_range
-        if nbytes > most:
-            message = f"got {nbytes} bytes, must be {most} at most: {kind} blocks have no more"
-            raise BindingError(self.name, point, f"{message} on this device", "SH-12")
+        return Extent(buffer, start, _GROUPS_NBYTES)
 
 
 def _is_memory(binding: Any) -> bool:
     """Whether a binding is memory of a device, or a part of it."""
     target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
     return hasattr(target, "placed") or isinstance(target, Resource)
-
-
-def _kind(own: Elements | bytes) -> Any:
-    """The properties of a binding that ``_Layout`` depends on: all but the address."""
-    if isinstance(own, bytes):
-        return len(own)
-    return (*own[1:], own.buffer.nbytes, type(own.buffer))
-
-
-def _sized(own: Elements | bytes) -> tuple[Extent, int]:
-    """The bytes that ``Shader.bind`` checks, and the size of their resource."""
-    if isinstance(own, bytes):
-        return Extent(None, 0, len(own)), len(own)
-    if own.dtype is None:
-        return Extent(own.buffer, own.view.offset, own.nbytes), own.buffer.nbytes
-    return Extent(own.buffer, 0, own.nbytes), own.nbytes
 
 
 def _fits(given: np.dtype[Any], declared: np.dtype[Any] | None) -> bool:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import struct
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkops.arguments.values import Place, integer, integers
 from vkops.errors import (
@@ -26,7 +27,7 @@ from vkops.shaders.module import Block, Module
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.validation import validated
 
-__all__ = ["MAX_BINDING", "SUBGROUP", "Number", "Shader", "load", "read"]
+__all__ = ["MAX_BINDING", "SUBGROUP", "Arguments", "Number", "Shader", "Slot", "load", "read"]
 
 MAX_SETS = 4
 """Descriptor sets that every Vulkan device can bind."""
@@ -52,6 +53,33 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "debug": (bool, "True or False"),
     "allow_paths": (bool, "True or False"),
 }
+
+
+class Slot(NamedTuple):
+    """A binding of a call: its name there, one of its blocks, and whether the shader writes it."""
+
+    point: str
+    block: Block
+    is_written: bool
+
+
+class Arguments(NamedTuple):
+    """Where the arguments of a call go: those by position, then those by name, then outputs.
+
+    Attributes:
+        slots: the bindings that have an argument, by set and number.
+        sources: the number of the argument of each.
+        outputs: the names of the outputs.
+        pushed: the numbers of the arguments that are push constants.
+        packer: packs the arguments of the numbers in ``order``, if each push constant has one.
+    """
+
+    slots: tuple[Slot, ...]
+    sources: tuple[int, ...]
+    outputs: tuple[str, ...]
+    pushed: Mapping[str, int]
+    packer: struct.Struct | None
+    order: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -167,17 +195,28 @@ class Shader:
         ordered = [names[place] for place in self.places if place in names]
         return {name: self._by_point[name] for name in ordered}
 
-    def keywords(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the arguments of a call for blocks, and those for push constants, by their names.
+    def slots(self, points: Iterable[str]) -> tuple[Slot, ...]:
+        """Return the binding that each name stands for; see ``named``."""
+        return tuple(
+            Slot(point, block, not all(each.readonly for each in self.places[block.place]))
+            for point, block in self.named(points).items()
+        )
 
-        A name can have an underscore at its end, if it is one of Python or of the call.
+    def arguments(
+        self, positional: int, keywords: Sequence[str], outputs: Sequence[str] | int | None
+    ) -> Arguments:
+        """Return where the arguments of a call go.
+
+        A name can have an underscore at its end, if it is one of Python or of the call. ``outputs``
+        are their names, or the number of them.
 
         Raises:
-            BindingError: a name does not exist, or is given twice (SH-04).
+            BindingError: a name does not exist, or is given twice, there are more arguments by
+                position than blocks, or the outputs are not the blocks without an argument (SH-04).
         """
-        bound: dict[str, Any] = {}
-        pushed: dict[str, Any] = {}
-        for keyword, value in values.items():
+        bound: dict[str, int] = {}
+        pushed: dict[str, int] = {}
+        for number, keyword in enumerate(keywords, positional):
             name = keyword if keyword in self._keywords else keyword.removesuffix("_")
             if name not in self._keywords:
                 push = ", ".join(self.module.push_names) or "none"
@@ -187,8 +226,29 @@ class Shader:
             target = pushed if self._keywords[name] else bound
             if name in target:
                 raise BindingError(self.name, keyword, f"{name} is given twice", "SH-04")
-            target[name] = value
-        return bound, pushed
+            target[name] = number
+        named = outputs if isinstance(outputs, tuple) else ()
+        bound |= self.by_position(range(positional), [*bound, *named])
+        free = self.free(bound)
+        points, listed = [block.point for block in free], _listed(free)
+        if isinstance(outputs, int) and (outputs != len(free) or not free):
+            message = f"got {outputs}, must be one for each block without a buffer: {listed}"
+            raise BindingError(self.name, "out", message, "SH-04")
+        for name in named:
+            block = self.block(name)
+            if block is None or block.place not in [each.place for each in free]:
+                message = f"got {show(name)}, must be a block without a buffer: {listed}"
+                raise BindingError(self.name, "out", message, "SH-04")
+        made = tuple(points) if isinstance(outputs, int) else named
+        bound |= {name: n for n, name in enumerate(made, positional + len(keywords))}
+        slots = self.slots(bound)
+        sources = tuple([bound[slot.point] for slot in slots])
+        layout = self.module.push
+        packer, order = None, tuple(pushed.values())
+        if layout is None or pushed.keys() == layout.numbered.keys():
+            packer = struct.Struct("") if layout is None else layout.packer
+            order = tuple([pushed[name] for name in (layout.numbered if layout else ())])
+        return Arguments(slots, sources, made, pushed, packer, order)
 
     def bind(self, extents: Mapping[str, tuple[Extent, int]]) -> list[tuple[Block, Extent]]:
         """Return a block for each binding, with the bytes that are bound to it.

@@ -59,6 +59,7 @@ class DeviceArray:
     dtype: np.dtype[Any]
     size: int
     nbytes: int
+    is_read_only: bool
     _buffer: Buffer | HostBuffer | None
     # Of a view: the tensor that owns the memory, and the view of it. One attribute, so that other
     # threads never see half of a change.
@@ -347,8 +348,9 @@ for _name, _doc in {
     "dtype": "NumPy's type of the elements.",
     "size": "Number of elements.",
     "nbytes": "Bytes of the elements.",
+    "is_read_only": "Whether elements cannot be assigned to; see ``flags``.",
 }.items():
-    setattr(DeviceArray, _name, property(attrgetter(f"_{_name}"), doc=_doc))
+    setattr(DeviceArray, _name, property(attrgetter(f"_{_name.removeprefix('is_')}"), doc=_doc))
 
 
 def run_program(

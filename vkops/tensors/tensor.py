@@ -145,11 +145,6 @@ class Tensor(DeviceArray):
         return Flags(by_rows, by_columns, lazy is None, not self._read_only)
 
     @property
-    def is_read_only(self) -> bool:
-        """Whether elements cannot be assigned to; see ``flags``."""
-        return self._read_only
-
-    @property
     def is_ready(self) -> bool:
         """Whether all that was submitted to write the elements has ended.
 

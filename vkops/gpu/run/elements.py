@@ -1,0 +1,59 @@
+"""Elements of buffers, which shaders are bound to."""
+
+from __future__ import annotations
+
+from math import prod
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.plan.view import View
+
+_SOME_ADDRESS = 1 << 40
+_MAX_WORK = 1 << 20
+
+
+class Elements(NamedTuple):
+    """Elements of a buffer, as a view; ``dtype`` is None if they are bytes."""
+
+    buffer: Buffer | HostBuffer
+    view: View
+    itemsize: int
+    dtype: np.dtype[Any] | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.view.sizes) * self.itemsize
+
+    @property
+    def kind(self) -> tuple[Any, ...]:
+        """All that a prepared call depends on, in any memory."""
+        buffer = self[0]
+        if type(buffer) is Buffer and len(buffer.extents) == 1:
+            return *self[1:], buffer.nbytes
+        return *self[1:], type(buffer), *[each.nbytes for each in getattr(buffer, "extents", ())]
+
+    def overlaps(self, other: Elements) -> bool:
+        """Whether both share bytes, or it would take too long to know."""
+        if self.buffer is not other.buffer:
+            return False
+        shares_memory: Any = np.shares_memory  # NumPy's types of it differ between versions
+        try:
+            return bool(shares_memory(self._addresses(), other._addresses(), max_work=_MAX_WORK))
+        except np.exceptions.TooHardError:
+            return True
+
+    def _addresses(self) -> Any:
+        """An array at addresses as far from one another, which are not read."""
+        (sizes, strides, offset), size = self.view, self.itemsize
+        interface = {
+            "data": (_SOME_ADDRESS + offset * size, True),
+            "shape": sizes,
+            "strides": tuple([stride * size for stride in strides]),
+            "typestr": f"|V{size}",
+            "version": 3,
+        }
+        return SimpleNamespace(__array_interface__=interface)
