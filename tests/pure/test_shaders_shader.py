@@ -398,7 +398,8 @@ X, Y, Z = (span(name, 0, 64) for name in "XYZ")
 
 
 def bind(spans):
-    return load(BLOCKS + USE).bind(spans)
+    load(BLOCKS + USE).check(spans)
+    return load(BLOCKS + USE).slots(spans)
 
 
 @pytest.mark.parametrize(
@@ -406,14 +407,18 @@ def bind(spans):
 )
 def test_names_of_blocks(names):
     bound = bind(dict(zip(names, (X, Y, Z), strict=True)))
-    assert [(block.binding, extent) for block, extent in bound] == [(0, X[0]), (1, Y[0]), (3, Z[0])]
+    assert [(slot.point, slot.block.binding) for slot in bound] == [
+        *zip(names, (0, 1, 3), strict=True)
+    ]
 
 
 def test_blocks_of_one_binding_are_one():
     """As large as the largest, and read only if all are, whichever is named."""
     for name in "CD":
-        block, _ = bind({"A": X, "B": Y, name: Z})[2]
-        assert (block.nbytes, block.readonly) == (32, False)
+        *read, written = bind({"A": X, "B": Y, name: span("Z", 0, 32)})
+        assert [slot.is_written for slot in (*read, written)] == [False, False, True]
+        with pytest.raises(BindingError, match="at least 32"):
+            bind({"A": X, "B": Y, name: span("Z", 0, 16)})
 
 
 @pytest.mark.parametrize(
@@ -458,3 +463,23 @@ def test_values_by_position_for_a_block_that_is_not_used(message):
     assert shader.by_position([1]) == {"Other": 1}
     wrong = fault(lambda: shader.by_position([1, 2]), BindingError)
     message(wrong, "x", "buffers", "[SH-04]")
+
+
+CALL = """layout(std430, binding = 0) readonly buffer A { uint a[]; };
+layout(std430, binding = 1) buffer B { uint b[]; };
+layout(push_constant) uniform Push { uint m, n; };
+void main() { b[0] = a[0] + m + n; }"""
+
+
+def test_where_the_arguments_of_a_call_go():
+    shader = load(CALL)
+    found = shader.arguments(1, ("n", "B", "m_"), None)
+    assert [(slot.point, slot.is_written) for slot in found.slots] == [("A", False), ("B", True)]
+    assert (found.sources, found.outputs, found.pushed) == ((0, 2), (), {"n": 1, "m": 3})
+    assert found.packer.pack(*[(7, 8, 9, 10)[n] for n in found.order]) == bytes(
+        [10, 0, 0, 0, 8, 0, 0, 0]
+    )
+    made = shader.arguments(1, ("m",), 1)
+    assert (made.sources, made.outputs, made.packer) == ((0, 2), ("B",), None)
+    assert shader.arguments(1, (), ("B",)).sources == (0, 1)
+    assert shader.arguments(2, (), ()).outputs == ()

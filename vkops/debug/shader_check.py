@@ -361,7 +361,7 @@ def _given(
             step = max(block.scalar_nbytes for block in blocks)
             nbytes = round_up(max(block.nbytes + block.stride for block in blocks), step)
             sizes[blocks[0].point] = Extent(blocks[0].point, 0, nbytes), nbytes
-    shader.bind(sizes)
+    shader.check(sizes)
     return found
 
 

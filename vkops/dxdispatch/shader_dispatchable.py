@@ -174,7 +174,7 @@ def bind(command: DispatchCommand, dispatchable: ShaderDispatchable) -> BoundSha
         for point, source in sources.items()
     }
     try:
-        dispatchable.shader.bind(extents)
+        dispatchable.shader.check(extents)
     except BindingError as error:
         place = sources[error.field].node if error.field in sources else bindings
         raise place.error(str(error)) from error

@@ -193,13 +193,13 @@ class ElementwiseKernel:
         home = chosen or default_device()
         for each in operands:
             if each.value is None:
-                each.value, each.is_made = Tensor(home, shape, each.dtype), True
+                each.value = Tensor(home, shape, each.dtype)
             elif not each.is_array:
                 each.value = number_of(self.name, each)
             elif isinstance(each.value, np.ndarray) and 0 not in shape:
                 each.value = Tensor.from_array(home, each.value)
         if 0 not in shape:
-            self._run(home, shape, operands, found)
+            self._run(home, shape, operands, operands[len(values) :], found)
         results = [each.value for each in operands if each.parameter.is_output]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -232,7 +232,14 @@ class ElementwiseKernel:
         kinds += map(memory.index, memory)  # the arguments that have the same memory
         return (ref(device.vulkan), *kinds), device, memory, scalars
 
-    def _run(self, home: Device, shape: Ints, operands: Sequence[Operand], found: Any) -> None:
+    def _run(
+        self,
+        home: Device,
+        shape: Ints,
+        operands: Sequence[Operand],
+        made: Sequence[Operand],
+        found: Any,
+    ) -> None:
         """Run the kernel for operands with tensors and scalars; there are elements.
 
         The call is kept for the signature that was found, if it uses all memory where it is.
@@ -248,7 +255,7 @@ class ElementwiseKernel:
         views, itemsizes = zip(*[(own.view, own.itemsize) for own in plain], strict=True)
         place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
         passed = scalars_of(operands)
-        formats = "".join([each.passed_format for each in passed])
+        formats = "".join([FORMATS[each.passed_dtype.name] for each in passed])
         packer = struct.Struct(f"<{formats}{len(place.words)}I")
         source, shader = self._compiled(home, operands, place, packer.size <= MAX_PUSH_BYTES)
         raw = [each.elements for each in arrays[len(plain) :]]
@@ -269,12 +276,12 @@ class ElementwiseKernel:
             struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed])),
             packer,
             place.words,
-            [(shape, each.dtype) for each in operands if each.is_made],
+            [(shape, each.dtype) for each in made],
         )
         memory = [each.elements.buffer for each in tensors]
         call.run(home, memory, call.numbers([each.value for each in scalars]))
         self._source = source
-        if found and [*map(id, found[2])] == [*map(id, memory[: len(memory) - len(call.made)])]:
+        if found and [*map(id, found[2])] == [*map(id, memory[: len(memory) - len(made)])]:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
             self._calls[found[0]] = call

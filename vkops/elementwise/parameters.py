@@ -54,7 +54,6 @@ class Operand:
         dtype: the data type of its elements; first that of the value, if it has one.
         array: the number of its array, or None for a scalar.
         value: a tensor, an array, a number, or None for an output that is to be made.
-        is_made: whether it is an output that the call makes.
         elements: where the elements of an array are.
     """
 
@@ -62,7 +61,6 @@ class Operand:
     dtype: np.dtype[Any]
     array: int | None = None
     value: Any = None
-    is_made: bool = False
     elements: Elements = dataclasses.field(init=False)
 
     @property
@@ -80,11 +78,6 @@ class Operand:
         """The data type in which a scalar is passed to the device: one of 4 or 8 bytes."""
         wide = {"b": "u4", "u": "u4", "i": "i4", "f": "f4"}
         return np.dtype(wide[self.dtype.kind]) if self.dtype.itemsize < 4 else self.dtype
-
-    @property
-    def passed_format(self) -> str:
-        """The format by which the module struct packs it."""
-        return FORMATS[self.passed_dtype.name]
 
     @property
     def expression(self) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
-from itertools import combinations
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +18,10 @@ from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.open_device import OpenDevice, RepeatedWork
-from vkops.gpu.run.shader_copies import ShaderCopy
+from vkops.gpu.run.shader_copies import ShaderCopy, make_copies
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
 from vkops.runtime.bindings import Binding, are_integers, elements
-from vkops.runtime.shader_checks import check_features, check_limits, group_counts, within_bounds
-from vkops.shaders.module import Block
+from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.shaders.shader import Arguments, Shader, Slot
 
 if TYPE_CHECKING:
@@ -117,9 +115,10 @@ class CompiledShader:
         self.name: str = shader.name
         self.shader: Shader = shader
         self._device = device
+        self._most_groups: Sequence[int] = device.info.limits.max_compute_work_group_count
         self._arguments = lru_cache(MAX_CALLS)(shader.arguments)
         self._slots = lru_cache(MAX_CALLS)(shader.slots)
-        self._group_counts = lru_cache(MAX_CALLS)(partial(group_counts, shader, device.info.limits))
+        self._group_counts = lru_cache(MAX_CALLS)(shader.group_counts)
         self._calls: dict[tuple[Any, ...], PreparedCall] = {}
         check_features(device, shader)
         check_limits(device, shader)
@@ -248,11 +247,7 @@ class CompiledShader:
         return self._located(slots, [buffers[slot.point] for slot in slots])[0]
 
     def _mapped(
-        self,
-        buffers: Mapping[str, Binding],
-        groups: Counts | None,
-        push_constants: Any,
-        threads: int | Sequence[int] | None,
+        self, buffers: Mapping[str, Binding], groups: Counts, push_constants: Any, threads: Any
     ) -> Launch:
         """Check the arguments of ``bound``, and bind them."""
         if not isinstance(buffers, Mapping):
@@ -287,7 +282,7 @@ class CompiledShader:
         """Check all bindings, and the push constants unless they are ``packed``; bind them."""
         call, found, memory = self._located(slots, values)
         push = self.shader.pack(push_constants) if packed is None else packed
-        copies = self._copies(slots, found, call) if call.copied else {}
+        copies = make_copies(self._device, call, slots, found) if call.copied else {}
         if copies:
             memory = [copies[n].buffer if n in copies else own for n, own in enumerate(memory)]
             places = [
@@ -342,7 +337,7 @@ class CompiledShader:
                 sizes[point] = Extent(None, 0, nbytes), nbytes
                 places.append(None)
             else:
-                self._check_type(point, self.shader.places[block.place], own)
+                self.shader.check_type(point, block, own.dtype)
                 start, nbytes = own.view.offset * own.itemsize, own.nbytes
                 sizes[point] = Extent(own.buffer, 0, nbytes), nbytes
                 if own.dtype is None:
@@ -355,43 +350,8 @@ class CompiledShader:
             if nbytes > most:
                 message = f"got {nbytes} bytes, must be {most} at most: {block.kind} blocks have"
                 raise BindingError(self.name, point, f"{message} no more on this device", "SH-12")
-        self.shader.bind(sizes)
+        self.shader.check(sizes)
         return PreparedCall(self.name, self._pipeline, places, copied)
-
-    def _check_type(self, point: str, alike: Sequence[Block], own: Elements) -> None:
-        """Check elements that are bound to the blocks of one binding (SH-11)."""
-        dtypes = [each.dtype for each in alike]
-        if own.dtype is not None and not any(_fits(own.dtype, dtype) for dtype in dtypes):
-            message = f"got {own.dtype}, must be {dtypes[0]}; tensor.astype() converts it"
-            if dtypes[0] is not None and own.itemsize == dtypes[0].itemsize:
-                message += ", tensor.view() reads the same bytes"
-            raise BindingError(self.name, point, message, "SH-11")
-
-    def _copies(
-        self, slots: Sequence[Slot], found: Sequence[Elements | bytes], call: PreparedCall
-    ) -> dict[int, ShaderCopy]:
-        """Make copies to be bound instead; bindings of the same elements share one.
-
-        Raises:
-            BindingError: it shares bytes with another binding, and one of them is written (SH-06).
-        """
-        used = [(n, own) for n, own in enumerate(found) if isinstance(own, Elements)]
-        for (one, first), (other, second) in combinations(used, 2):
-            copied = one in call.copied or other in call.copied
-            written = slots[one].is_written or slots[other].is_written
-            if copied and written and first != second and first.overlaps(second):
-                what = "a view" if isinstance(first.buffer, Buffer) else "host memory"
-                message = (
-                    f"shares bytes with {slots[one].point}, must not: one of them is {what} that "
-                    "is copied while the shader runs, and one is written"
-                )
-                raise BindingError(self.name, slots[other].point, message, "SH-06")
-        changed = {own for n, own in used if slots[n].is_written}
-        made = {
-            own: ShaderCopy(self._device, own, is_written=own in changed)
-            for own in dict.fromkeys([own for n, own in used if n in call.copied])
-        }
-        return {n: made[own] for n, own in used if own in made}
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -447,14 +407,14 @@ class CompiledShader:
         given = threads if groups is None else groups
         is_one = groups is None or threads is None
         if is_one and (type(given) is int or are_integers(given)):
-            return self._group_counts(groups, threads)
+            return self._group_counts(groups, threads, self._most_groups)
         if threads is None and groups is not None:
             if type(groups) is tuple and len(groups) == 2 and _is_memory(groups[0]):
                 place = Place(self.name, "groups", "SH-07")
                 return self._indirect(groups[0], integer(groups[1], place))
             if not isinstance(groups, (list, tuple)) and _is_memory(groups):
                 return self._indirect(groups, 0)
-        return self._group_counts.__wrapped__(groups, threads)
+        return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:
         found = elements(self._device, self.name, "groups", target, written=False)
@@ -476,11 +436,3 @@ def _is_memory(binding: Any) -> bool:
     """Whether a binding is memory of a device, or a part of it."""
     target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
     return hasattr(target, "placed") or isinstance(target, Resource)
-
-
-def _fits(given: np.dtype[Any], declared: np.dtype[Any] | None) -> bool:
-    """Whether elements of a tensor are what a block declares; signs of integers do not matter."""
-    if declared is None or given == declared or given.fields:
-        return True
-    integers_ = given.kind in "iub" and declared.kind in "iu"
-    return integers_ and given.itemsize == declared.itemsize

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from vkops.errors import InvalidDescError
-from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.shaders.limited_indices import with_limited_indices
 from vkops.shaders.shader import Shader
@@ -70,25 +65,3 @@ def within_bounds(device: OpenDevice, shader: Shader) -> bytes:
     if "robustBufferAccess2" in device.features:
         return with_limited_indices(shader.spirv)
     return shader.with_limited_indices()
-
-
-def group_counts(
-    shader: Shader, limits: Limits, groups: Any, threads: Any
-) -> tuple[int, int, int] | None:
-    """Return the numbers of workgroups, which the device can run (SH-07); None for no threads."""
-    counts = shader.group_counts(groups, threads)
-    if counts is None:
-        return None
-    limit = limits.max_compute_work_group_count
-    for axis, count in enumerate(counts):
-        if not 1 <= count <= limit[axis]:
-            field, got, most = "groups", count, limit[axis]
-            hint = "; use several dimensions, or a loop in the shader" if count > most else ""
-            if threads is not None:
-                size = shader.module.local_size[axis]
-                field, got, most = "threads", np.atleast_1d(threads)[axis], limit[axis] * size
-                hint = f", {limit[axis]} workgroups of {size}; give fewer, and loop over the "
-                hint += "grid in the shader"
-            message = f"got {got}, must be 1 to {most} on this device{hint}"
-            raise InvalidDescError(shader.name, f"{field}[{axis}]", message, "SH-07")
-    return counts

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vkops.arguments.values import Place, integer, integers
 from vkops.errors import (
@@ -26,6 +26,9 @@ from vkops.shaders.features import SUBGROUP
 from vkops.shaders.module import Block, Module
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.validation import validated
+
+if TYPE_CHECKING:
+    import numpy
 
 __all__ = ["MAX_BINDING", "SUBGROUP", "Arguments", "Number", "Shader", "Slot", "load", "read"]
 
@@ -250,28 +253,25 @@ class Shader:
             order = tuple([pushed[name] for name in (layout.numbered if layout else ())])
         return Arguments(slots, sources, made, pushed, packer, order)
 
-    def bind(self, extents: Mapping[str, tuple[Extent, int]]) -> list[tuple[Block, Extent]]:
-        """Return a block for each binding, with the bytes that are bound to it.
+    def check(self, extents: Mapping[str, tuple[Extent, int]]) -> None:
+        """Check the bytes that are bound to blocks.
 
         ``extents`` has them by the names of blocks, each with the bytes of its resource. Blocks
-        that share a binding are one: as large as the largest, and read only if all are. Blocks that
-        the shader declares and does not use are ignored.
+        that share a binding are one, as large as the largest. Blocks that the shader declares and
+        does not use are ignored.
 
         Raises:
             BindingError: a name does not exist, or a binding has no bytes or twice (SH-04), or
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
-        bound: dict[tuple[int, int], tuple[Block, Extent]] = {}
-        for point, block in self.named(extents).items():
-            extent, capacity = extents[point]
+        bound = self.named(extents)
+        for point, block in bound.items():
+            (_, start, nbytes), capacity = extents[point]
             alike = self.places[block.place]
-            readonly, nbytes = all(b.readonly for b in alike), max(b.nbytes for b in alike)
-            bound[block.place] = block._replace(readonly=readonly, nbytes=nbytes), extent
             step = max(b.scalar_nbytes for b in alike)
             minimum = max(step, *(b.nbytes + b.stride for b in alike))
-            _, start, nbytes = extent
             message = ""
-            if start % step or extent.end > capacity:
+            if start % step or start + nbytes > capacity:
                 message = (
                     f"got offset {start} and {nbytes} bytes, must begin at a multiple of {step} "
                     f"and end at {capacity} or before"
@@ -280,10 +280,17 @@ class Shader:
                 message = f"got {nbytes} bytes, must be a multiple of {step} and at least {minimum}"
             if message:
                 raise BindingError(self.name, point, message, "SH-05")
-        for block in self.blocks:
-            if block.place not in bound:
-                raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
-        return [*bound.values()]
+        for block in self.free(bound):
+            raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
+
+    def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:
+        """Check elements that are bound to the blocks of one binding; None are bytes (SH-11)."""
+        dtypes = [each.dtype for each in self.places[block.place]]
+        if dtype is not None and not any(_fits(dtype, declared) for declared in dtypes):
+            message = f"got {dtype}, must be {dtypes[0]}; tensor.astype() converts it"
+            if dtypes[0] is not None and dtype.itemsize == dtypes[0].itemsize:
+                message += ", tensor.view() reads the same bytes"
+            raise BindingError(self.name, point, message, "SH-11")
 
     def free(self, points: Iterable[str] = ()) -> list[Block]:
         """Return the first block of each binding that none of these names is bound to."""
@@ -305,11 +312,16 @@ class Shader:
             raise BindingError(self.name, "buffers", message, "SH-04")
         return dict(zip(free, values, strict=False))
 
-    def group_counts(self, groups: Any, threads: Any) -> tuple[int, int, int] | None:
+    def group_counts(
+        self, groups: Any, threads: Any, limit: Sequence[int] = ()
+    ) -> tuple[int, int, int] | None:
         """Return three numbers of workgroups; None if a number of threads is 0.
 
+        ``limit`` is the largest number in each dimension, on a device.
+
         Raises:
-            InvalidDescError: these are not one to three integers, or both or none is given (SH-07).
+            InvalidDescError: these are not one to three integers, both or none is given, or a
+                number is 0 or above the limit (SH-07).
         """
         if (groups is None) == (threads is None):
             message = "got groups and threads, must be one of them"
@@ -324,13 +336,26 @@ class Shader:
             message = f"got {len(counts)} numbers, must be one to three"
             raise InvalidDescError(self.name, place.field, message, "SH-07")
         x, y, z = (*counts, 1, 1)[:3]
-        if threads is None:
-            return x, y, z
-        if min(x, y, z) < 0:
-            message = f"got {show(threads)}, must be numbers from 0"
-            raise InvalidDescError(self.name, "threads", message, "SH-07")
-        i, j, k = self.module.local_size
-        return None if 0 in (x, y, z) else (-(-x // i), -(-y // j), -(-z // k))
+        if threads is not None:
+            if min(x, y, z) < 0:
+                message = f"got {show(threads)}, must be numbers from 0"
+                raise InvalidDescError(self.name, "threads", message, "SH-07")
+            if 0 in (x, y, z):
+                return None
+            i, j, k = self.module.local_size
+            x, y, z = -(-x // i), -(-y // j), -(-z // k)
+        for axis, (count, most) in enumerate(zip((x, y, z), limit, strict=False)):
+            if not 1 <= count <= most:
+                got, size = counts[axis], 1
+                hint = "; use several dimensions, or a loop in the shader" if count > most else ""
+                if threads is not None:
+                    size = self.module.local_size[axis]
+                    hint = f", {most} workgroups of {size}; give fewer, and loop over the grid in "
+                    hint += "the shader"
+                message = f"got {got}, must be 1 to {most * size} on this device{hint}"
+                field = f"{place.field}[{axis}]"
+                raise InvalidDescError(self.name, field, message, "SH-07")
+        return x, y, z
 
     def pack(self, values: packing.Values) -> bytes:
         """Return push constants as bytes, each number at its offset in the shader.
@@ -402,6 +427,14 @@ def load(
             message = f"got {size}, must be at least 1"
             raise InvalidDescError(name, f"local_size_{axis}", message, "SH-08")
     return Shader(name, module)
+
+
+def _fits(given: numpy.dtype[Any], declared: numpy.dtype[Any] | None) -> bool:
+    """Whether elements of a tensor are what a block declares; signs of integers do not matter."""
+    if declared is None or given == declared or given.fields:
+        return True
+    integers_ = given.kind in "iub" and declared.kind in "iu"
+    return integers_ and given.itemsize == declared.itemsize
 
 
 def _listed(blocks: Sequence[Block]) -> str:

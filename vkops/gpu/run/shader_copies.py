@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
+from vkops.errors import BindingError
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.open_device import OpenDevice, movement
+from vkops.gpu.run.shader_dispatch import PreparedCall
 from vkops.plan.view import View
+from vkops.shaders.shader import Slot
 
 
 class ShaderCopy:
@@ -51,3 +55,32 @@ class ShaderCopy:
         """Copy elements of the host back, if the shader writes them, when they are complete."""
         if self.is_written and isinstance(self.source, HostBuffer):
             self.source.write(self.buffer.peek(), self._start)
+
+
+def make_copies(
+    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Elements | bytes]
+) -> dict[int, ShaderCopy]:
+    """Make copies, by the numbers of the bindings that are bound to them.
+
+    Bindings of the same elements share one.
+
+    Raises:
+        BindingError: it shares bytes with another binding, and one of them is written (SH-06).
+    """
+    used = [(n, own) for n, own in enumerate(found) if isinstance(own, Elements)]
+    for (one, first), (other, second) in combinations(used, 2):
+        copied = one in call.copied or other in call.copied
+        written = slots[one].is_written or slots[other].is_written
+        if copied and written and first != second and first.overlaps(second):
+            what = "a view" if isinstance(first.buffer, Buffer) else "host memory"
+            message = (
+                f"shares bytes with {slots[one].point}, must not: one of them is {what} that is "
+                "copied while the shader runs, and one is written"
+            )
+            raise BindingError(call.name, slots[other].point, message, "SH-06")
+    changed = {own for n, own in used if slots[n].is_written}
+    made = {
+        own: ShaderCopy(device, own, is_written=own in changed)
+        for own in dict.fromkeys([own for n, own in used if n in call.copied])
+    }
+    return {n: made[own] for n, own in used if own in made}

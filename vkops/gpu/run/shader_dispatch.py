@@ -16,33 +16,29 @@ Groups = tuple[int, int, int] | Extent
 """Numbers of workgroups, or the bytes of a buffer that hold three of 32 bits."""
 
 
+@dataclass(slots=True, eq=False)
 class ShaderDispatch:
     """A dispatch of a pipeline; ``bound`` is in the order of its bindings."""
 
-    __slots__ = ("_bound", "_groups", "_operation", "_pipeline", "_push_constants")
-
-    def __init__(
-        self, pipeline: Any, bound: Sequence[BoundBytes], groups: Any, push_constants: bytes
-    ) -> None:
-        self._pipeline = pipeline
-        self._bound = bound
-        self._groups = groups
-        self._push_constants = push_constants
-        self._operation: Any = None
+    pipeline: Any
+    bound: Sequence[BoundBytes]
+    groups: Any
+    push_constants: bytes
+    made: Any = None
 
     def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
-        if self._operation is None:
-            bound: list[Any] = [*self._bound]
-            for number, each in enumerate(self._bound):
+        if self.made is None:
+            bound: list[Any] = [*self.bound]
+            for number, each in enumerate(self.bound):
                 if not isinstance(each, bytes):
                     memory, start, nbytes = each
                     exact = memory.device.exact_memory(*each) if device.validated else None
                     # A buffer of its own: the layer looks for accesses beyond it.
                     bound[number] = (exact, 0, nbytes) if exact else (memory.native, start, nbytes)
             make = device.module.OpDispatch
-            self._operation = make(self._pipeline, bound, self._groups, self._push_constants)
-        return self._operation
+            self.made = make(self.pipeline, bound, self.groups, self.push_constants)
+        return self.made
 
 
 class PreparedCall(NamedTuple):
