@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
@@ -23,7 +23,6 @@ from vkops.gpu.kernels.layout import group_counts
 from vkops.gpu.memory.pools import ALIGNMENT
 from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import PreparedCall
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.runtime.bindings import are_integers, elements
@@ -43,37 +42,15 @@ _INDEX = re.compile(r"\bi\b")
 
 
 class _Call(NamedTuple):
-    """A call of a kernel without its addresses and scalars; see ``PreparedCall``.
+    """A call without its addresses and scalars: the GLSL, the outputs that are made, and the rest.
 
-    ``order`` has the number of each binding's buffer: those of tensors in the order of parameters,
-    and then the bytes of the numbers that the kernel reads: of the ``scalars`` with these numbers,
-    which ``narrow`` converts to their data types, and the ``words`` of the indexing. ``made`` are
-    the shapes and data types of the outputs that are made.
+    ``run`` takes the device, the buffers of tensors in the order of parameters, and the scalars. It
+    returns whether these fit.
     """
 
     source: str
-    shader: PreparedCall
-    groups: tuple[int, int, int]
-    order: Sequence[int]
-    scalars: Sequence[int]
-    narrow: struct.Struct
-    packer: struct.Struct
-    words: Ints
     made: Sequence[tuple[Ints, Any]]
-
-    def numbers(self, scalars: Sequence[Any]) -> bytes | None:
-        """The bytes of the numbers that the kernel reads; None if a scalar does not fit."""
-        try:
-            own = self.narrow.pack(*map(scalars.__getitem__, self.scalars))
-            return self.packer.pack(*self.narrow.unpack(own), *self.words)
-        except PACKING_ERRORS:
-            return None
-
-    def run(self, home: Device, memory: Sequence[Any], numbers: bytes | None) -> None:
-        """Submit the kernel."""
-        push = numbers if self.packer.size <= MAX_PUSH_BYTES else b""
-        bound = [*map([*memory, numbers].__getitem__, self.order)]
-        self.shader.run(home, bound, self.groups, push or b"")
+    run: Callable[[Device, Sequence[Any], Sequence[Any]], bool]
 
 
 class ElementwiseKernel:
@@ -171,17 +148,16 @@ class ElementwiseKernel:
         targets = [] if out is None else out if isinstance(out, (tuple, list)) else [out]
         values = [*args, *targets]
         found = self._signature(values, len(args), size, device)
-        if found is not None:
-            key, home, memory, scalars = found
-            call = self._calls.get(key)
-            if call is not None and (numbers := call.numbers(scalars)) is not None:
-                results = values[len(self.in_params) :]
-                for shape, dtype in call.made:
-                    results.append(Tensor(home, shape, dtype))
-                    memory.append(results[-1].buffer)
-                call.run(home, memory, numbers)
+        if found is not None and (call := self._calls.get(found[0])) is not None:
+            _, home, memory, scalars = found
+            results = values[len(self.in_params) :]
+            for shape, dtype in call.made:
+                results.append(Tensor(home, shape, dtype))
+                memory.append(results[-1].buffer)
+            if call.run(home, memory, scalars):
                 self._source = call.source
                 return results[0] if len(results) == 1 else tuple(results)
+            del memory[len(memory) - len(call.made) :]
         operands = operands_of(self.name, self._params, values, len(args))
         choose_dtypes(self.name, operands)
         shape = shape_of(self.name, operands, size)
@@ -265,26 +241,30 @@ class ElementwiseKernel:
             str(n): bytes(packer.size) if n == len(spans) else self._part(arrays[n], spans[n], home)
             for n in used
         }
-        order = [*map(tensors.index, arrays), len(tensors)]
-        local_size = shader.shader.module.local_size[0]
-        call = _Call(
-            source,
-            shader._prepared(buffers),
-            group_counts(ceil_div(prod(shape), local_size)),
-            [order[n] for n in used],
-            [scalars.index(each) for each in passed],
-            struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed])),
-            packer,
-            place.words,
-            [(shape, each.dtype) for each in made],
-        )
+        places = [*map(tensors.index, arrays), len(tensors)]
+        order = [places[n] for n in used]
+        numbers = [scalars.index(each) for each in passed]
+        own = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
+        call, words = shader._prepared(buffers), place.words
+        groups = group_counts(ceil_div(prod(shape), shader.shader.module.local_size[0]))
+
+        def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
+            try:
+                narrow = own.unpack(own.pack(*map(values.__getitem__, numbers)))
+                packed = packer.pack(*narrow, *words)
+            except PACKING_ERRORS:
+                return False
+            bound = [*map([*memory, packed].__getitem__, order)]
+            call.run(home, bound, groups, packed if packer.size <= MAX_PUSH_BYTES else b"")
+            return True
+
         memory = [each.elements.buffer for each in tensors]
-        call.run(home, memory, call.numbers([each.value for each in scalars]))
+        run(home, memory, [each.value for each in scalars])
         self._source = source
         if found and [*map(id, found[2])] == [*map(id, memory[: len(memory) - len(made)])]:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
-            self._calls[found[0]] = call
+            self._calls[found[0]] = _Call(source, [(shape, each.dtype) for each in made], run)
 
     # -- memory -----------------------------------------------------------------------------------
 

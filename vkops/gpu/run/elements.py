@@ -50,10 +50,7 @@ class Elements(NamedTuple):
         """An array at addresses as far from one another, which are not read."""
         (sizes, strides, offset), size = self.view, self.itemsize
         interface = {
-            "data": (_SOME_ADDRESS + offset * size, True),
-            "shape": sizes,
-            "strides": tuple([stride * size for stride in strides]),
-            "typestr": f"|V{size}",
-            "version": 3,
-        }
+            "data": (_SOME_ADDRESS + offset * size, True), "shape": sizes, "typestr": f"|V{size}",
+            "strides": tuple([stride * size for stride in strides]), "version": 3,
+        }  # fmt: skip
         return SimpleNamespace(__array_interface__=interface)
