@@ -33,6 +33,12 @@ layout(local_size_x = 16) in;
 layout(std140, binding = 0) uniform U { uint u; };
 layout(std430, binding = 1) buffer Y { uint y[]; };
 void main() { y[gl_GlobalInvocationID.x] += u; }"""
+TWO = """#version 450
+layout(local_size_x = 16) in;
+layout(std140, binding = 0) uniform U { uint u; };
+layout(std140, binding = 1) uniform V { uint v; };
+layout(std430, binding = 2) buffer Y { uint y[]; };
+void main() { y[gl_GlobalInvocationID.x] += 1000 * u + v; }"""
 AB = {"a": 2, "b": 1}
 
 
@@ -190,6 +196,27 @@ def test_a_uniform_block_that_differs(any_device, call):
     compare(lambda device: shader(device, UNIFORM), any_device, before, call)
 
 
+def test_the_uniform_block_that_has_values(any_device):
+    compare(
+        lambda device: shader(device, TWO),
+        any_device,
+        lambda s, x, y, z: s(x[0, :1], [3], y, threads=16),
+        lambda s, x, y, z: s([3], x[0, :1], y, threads=16),
+    )
+
+
+def test_a_part_of_a_smaller_buffer(any_device):
+    buffers = {"before": any_device.buffer(1024), "call": any_device.buffer(700)}
+    for buffer in buffers.values():
+        buffer.fill(np.zeros(buffer.nbytes, np.uint8))
+    compare(
+        shader,
+        any_device,
+        lambda s, x, y, z: s((buffers["before"], 512, 256), y, threads=16, **AB),
+        lambda s, x, y, z: s((buffers["call"], 512, 256), y, threads=16, **AB),
+    )
+
+
 ELEMENTWISE = {
     "the view of an input": lambda k, x, y, z: k(x[1], y[0], 3, out=z[0]),
     "the view of an output": lambda k, x, y, z: k(x[0], y[0], 3, out=z[1]),
@@ -227,6 +254,28 @@ ELEMENTWISE = {
 @pytest.mark.parametrize("call", ELEMENTWISE.values(), ids=ELEMENTWISE)
 def test_an_elementwise_call_that_differs(any_device, call):
     compare(kernel, any_device, lambda k, x, y, z: k(x[0], y[0], 3, out=z[0]), call)
+
+
+SCALARS = {
+    "another data type": lambda k, x, y, z: k(x[0], np.int32(7), 3, out=z[0]),
+    "a Boolean": lambda k, x, y, z: k(x[0], True, 3, out=z[0]),
+    "a tensor": lambda k, x, y, z: k(x[0], y[0], 3, out=z[0]),
+    "a scalar for both": lambda k, x, y, z: k(7, x[0], 3, out=z[0]),
+}
+
+
+@pytest.mark.parametrize("call", SCALARS.values(), ids=SCALARS)
+def test_a_scalar_that_differs(any_device, call):
+    compare(kernel, any_device, lambda k, x, y, z: k(x[0], 7, 3, out=z[0]), call)
+
+
+def test_an_output_instead_of_an_input(any_device):
+    compare(
+        lambda _: vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y"),
+        any_device,
+        lambda k, x, y, z: k(x, y),
+        lambda k, x, y, z: k(x, out=y),
+    )
 
 
 OVERLAPPING = {
@@ -381,6 +430,7 @@ def test_devices_that_share_no_memory(apart):
         for _ in range(2):
             assert sums(x, y, 3).device is home
         assert outcome(sums, home, lambda k, x, y, z: k(x, y, 3, out=z).tolist()) == wanted
+    assert len(sums._calls) == 4  # with an output, and without, on each device
     (x, y, _), theirs = tensors(apart[0]), tensors(apart[1])
     for _ in range(2):
         axpy(x, y, threads=256, **AB)
