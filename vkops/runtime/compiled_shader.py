@@ -217,12 +217,7 @@ class CompiledShader:
             groups: see ``__call__``; one workgroup if there are no ``threads`` either.
             push_constants: numbers, in the order in which the shader declares them, a mapping of
                 names to values, a structured NumPy scalar, or bytes.
-            threads: see ``__call__``.
-
-        Raises:
-            BindingError: a block has no buffer or a wrong one (SH-04 to SH-06, SH-11, SH-12).
-            InvalidDescError: wrong numbers of workgroups (SH-07) or values (SH-09).
-            OutOfDeviceMemoryError: the device has no room for copies of views.
+            threads: see ``__call__``, which has the same errors.
         """
         self._run(self._mapped(buffers, groups, push_constants, threads))
 
