@@ -24,7 +24,7 @@ class BufferCopy:
         self._device = device
         self._buffers = [Buffer(device, nbytes) for _ in range(2)]
         source, target = (buffer.extents[0].part(0, nbytes) for buffer in self._buffers)
-        self._copy = transfers.regions((source,), (target,))
+        self._copy = transfers.regions(device, (source,), (target,))
 
     def run(self) -> None:
         """Copy once and wait."""

@@ -196,7 +196,7 @@ class ElementwiseKernel:
                 if isinstance(value, Tensor):
                     device = device or value.device
                     own = elements(device, self.name, "", value, written=False)
-                    kinds += own.kind, value.is_read_only
+                    kinds += own[1:], own[0].layout, value.is_read_only
                     memory.append(own.buffer)
                 else:
                     kinds.append(type(value))

@@ -190,41 +190,24 @@ void define_pools(py::module_& module)
       .def_property_readonly("is_empty", [](const FreeList& self) { return self.free == self.size; });
 }
 
-// (memory, offset, bytes), or bytes of the dispatch's own.
-BoundBytes bound_bytes(py::handle given)
-{
-    BoundBytes made;
-    if (py::isinstance<py::bytes>(given))
-        made.bytes = given.cast<std::string>();
-    else
-        std::tie(made.memory, made.offset, made.nbytes) =
-          given.cast<std::tuple<std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>>();
-    return made;
-}
-
-// Three counts, or (memory, offset) of the three words that hold them.
-Groups groups(const py::tuple& given)
-{
-    Groups made;
-    if (given.size() == 3)
-        made.counts = given.cast<std::array<std::uint32_t, 3>>();
-    else
-        std::tie(made.memory, made.offset) =
-          given.cast<std::pair<std::shared_ptr<Memory>, std::uint64_t>>();
-    return made;
-}
-
-// Submit work to a device after its number was noted in the memory that it uses: as `used` and, if the
-// work writes it, as `written`.
-template <class Work>
-std::uint64_t submit(const Device& device, const Work& work, const py::iterable& reads,
-                     const py::iterable& writes, const std::string& name)
+// Submit work to a device after its number was noted in the memory that it uses.
+template <class Work, class Note>
+std::uint64_t submit(const Device& device, const Work& work, const std::string& name, const Note& note)
 {
     device.queue->make_room();
-    const auto number = device.queue->submitted() + 1;
-    for (const auto each : reads) Allocation::of(each).used = number;
-    for (const auto each : writes) Allocation::of(each).used = Allocation::of(each).written = number;
+    note(device.queue->submitted() + 1);
     return device.queue->submit(work, name);
+}
+
+// The same for two lists of allocations.
+template <class Work>
+std::uint64_t submit_all(const Device& device, const Work& work, const py::iterable& reads,
+                         const py::iterable& writes, const std::string& name)
+{
+    return submit(device, work, name, [&](std::uint64_t number) {
+        for (const auto each : reads) Allocation::of(each).note(number, false);
+        for (const auto each : writes) Allocation::of(each).note(number, true);
+    });
 }
 
 // Submit a plan on allocations, if each is one range of the same memory, and none is read and written;
@@ -247,11 +230,77 @@ std::uint64_t run(const Device& device, const std::vector<const Step*>& steps, c
         if (!add(reads[i]) || std::find(starts.begin(), end, starts.back()) != end) return 0;
     }
     starts.push_back(0);
-    const auto memory = target.memory().attr("native").cast<std::shared_ptr<Memory>>();
+    const auto memory = target.memory(0).attr("native").cast<std::shared_ptr<Memory>>();
     Operations operations;
     for (const auto step : steps) operations.push_back(step->bind(memory, starts));
-    return submit(device, operations, reads, writes, name);
+    return submit_all(device, operations, reads, writes, name);
 }
+
+// A dispatch of a user's shader without addresses and values. A binding has bytes of the dispatch's own,
+// or some of a buffer: the first one, how many, and whether the shader writes them.
+struct Launch
+{
+    using Place = std::tuple<std::uint64_t, std::uint64_t, bool>;
+    const std::shared_ptr<Pipeline> pipeline;
+    const std::vector<std::optional<Place>> places;
+
+    // `given` are bytes and buffers; `counts` are three numbers, or (buffer, first byte, 12). If `exact`,
+    // a buffer of the device covers each binding alone: the validation layer finds accesses beyond it.
+    std::shared_ptr<Operation> bind(const Device& device, const py::sequence& given,
+                                    const py::tuple& counts, const py::bytes& push, bool exact) const
+    {
+        if (given.size() != places.size()) throw py::value_error("given: must be one for each binding");
+        std::vector<BoundBytes> all(places.size());
+        for (std::size_t i = 0; i < places.size(); ++i) {
+            auto& own = all[i];
+            if (!places[i]) {
+                own.bytes = given[i].cast<std::string>();
+                continue;
+            }
+            std::tie(own.memory, own.offset) = find(given[i], std::get<0>(*places[i]));
+            own.nbytes = std::get<1>(*places[i]);
+            if (exact) try {
+                own.memory = std::make_shared<Memory>(device, own.memory, own.offset, own.nbytes);
+                own.offset = 0;
+            } catch (const std::exception&) {  // the driver allows none there
+            }
+        }
+        Groups groups;
+        if (py::isinstance<py::int_>(counts[0]))
+            groups.counts = counts.cast<std::array<std::uint32_t, 3>>();
+        else
+            std::tie(groups.memory, groups.offset) = find(counts[0], counts[1].cast<std::uint64_t>());
+        return dispatch(pipeline, std::move(all), groups, std::string(push), true);
+    }
+    std::uint64_t run(const Device& device, const py::sequence& given, const py::tuple& counts,
+                      const py::bytes& push, bool exact, const std::string& name) const
+    {
+        const Operations work{ bind(device, given, counts, push, exact) };
+        return submit(device, work, name, [&](std::uint64_t number) {
+            if (!py::isinstance<py::int_>(counts[0])) allocation(counts[0]).note(number, false);
+            for (std::size_t i = 0; i < places.size(); ++i)
+                if (places[i]) allocation(given[i]).note(number, std::get<2>(*places[i]));
+        });
+    }
+
+  private:
+    static Allocation& allocation(py::handle buffer)
+    {
+        static const auto name = PyUnicode_InternFromString("allocation");
+        const auto found = py::reinterpret_steal<py::object>(PyObject_GetAttr(buffer.ptr(), name));
+        if (!found) throw py::error_already_set();
+        return Allocation::of(found);  // which the buffer keeps
+    }
+    // The memory in which the bytes of a buffer from `start` on are, and the first one there.
+    static std::pair<std::shared_ptr<Memory>, std::uint64_t> find(py::handle buffer, std::uint64_t start)
+    {
+        const auto& own = allocation(buffer);
+        std::size_t range = 0;
+        for (; start >= std::get<2>(own.ranges.at(range)); ++range) start -= std::get<2>(own.ranges[range]);
+        const auto memory = own.memory(range).attr("native").cast<std::shared_ptr<Memory>>();
+        return { memory, std::get<1>(own.ranges[range]) + start };
+    }
+};
 
 // The class of `Addressed`.
 template <class Made>
@@ -301,9 +350,9 @@ void define_operations(py::module_ module)
       .def_property_readonly("submitted", [](const Made& self) { return self->queue->submitted(); })
       .def_property_readonly("completed", [](const Made& self) { return self->queue->completed(); })
       .def_property_readonly("pending", [](const Made& self) { return self->queue->pending(); })
-      .def("submit", &submit<std::shared_ptr<Commands>>, "commands"_a, "reads"_a = py::tuple(),
+      .def("submit", &submit_all<std::shared_ptr<Commands>>, "commands"_a, "reads"_a = py::tuple(),
            "writes"_a = py::tuple(), "name"_a = "")
-      .def("submit", &submit<Operations>, "operations"_a, "reads"_a = py::tuple(),
+      .def("submit", &submit_all<Operations>, "operations"_a, "reads"_a = py::tuple(),
            "writes"_a = py::tuple(), "name"_a = "")
       .def("run", [](const Made& self, const std::vector<const Step*>& steps, const py::list& reads,
                      const py::list& writes, const std::string& name) {
@@ -359,8 +408,8 @@ void define_operations(py::module_ module)
     define_addressed<Runs>(module, "Runs");
     py::class_<Step>(module, "Step")
       .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
-                       std::size_t bindings, const py::tuple& counts, bool ordered) {
-               return Step{ pipeline, table, bindings, groups(counts), ordered, {} };
+                       std::size_t bindings, const std::array<std::uint32_t, 3>& counts, bool ordered) {
+               return Step{ pipeline, table, bindings, { counts, {}, 0 }, ordered, {} };
            }),
            "pipeline"_a, "table"_a, "bindings"_a, "groups"_a, "ordered"_a)
       .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, runs }; }),
@@ -369,24 +418,21 @@ void define_operations(py::module_ module)
       "OpTable",
       [](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
          const std::vector<std::shared_ptr<Memory>>& heaps, const Table::Array<std::uint32_t>& starts,
-         const py::tuple& counts, bool ordered) {
+         const std::array<std::uint32_t, 3>& counts, bool ordered) {
           std::vector<BoundBytes> all(1);
           all[0].table = table;
           all[0].starts.assign(starts.data(), starts.data() + starts.size());
           for (const auto& each : heaps) all.push_back({ each, 0, each->size, {}, {}, {} });
-          return dispatch(pipeline, std::move(all), groups(counts), {}, ordered);
+          return dispatch(pipeline, std::move(all), { counts, {}, 0 }, {}, ordered);
       },
       "pipeline"_a, "table"_a, "heaps"_a, "starts"_a, "groups"_a, "ordered"_a);
-    module.def(
-      "OpDispatch",
-      [](std::shared_ptr<Pipeline> pipeline, const py::list& bound, const py::tuple& counts,
-         const py::bytes& push, bool ordered) {
-          std::vector<BoundBytes> all;
-          for (const auto& each : bound) all.push_back(bound_bytes(each));
-          return dispatch(pipeline, std::move(all), groups(counts), std::string(push), ordered);
-      },
-      "pipeline"_a, "bound"_a, "groups"_a, "push"_a = py::bytes(),
-      "ordered"_a = true);
+    py::class_<Launch>(module, "Launch")
+      .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::vector<std::optional<Launch::Place>> places) {
+               return Launch{ pipeline, std::move(places) };
+           }),
+           "pipeline"_a, "places"_a)
+      .def("bind", &Launch::bind)
+      .def("run", &Launch::run);
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init([](const Made& device, Operations operations) {
                auto made = std::make_shared<Commands>(*device);

@@ -76,10 +76,18 @@ struct Allocation
         if (!Py_IS_TYPE(object.ptr(), &type)) throw py::type_error("must be an Allocation");
         return *reinterpret_cast<Allocation*>(object.ptr());
     }
-    // The first range.
+    // The number of a call that uses it, or writes it as well.
+    void note(std::uint64_t number, bool is_written)
+    {
+        used = number;
+        if (is_written) written = number;
+    }
     const FreeList* list() const { return std::get<0>(ranges[0]).get(); }
     std::uint64_t start() const { return std::get<1>(ranges[0]); }
-    py::handle memory() const { return PyTuple_GET_ITEM(PyTuple_GET_ITEM(extents, 0), 0); }
+    py::handle memory(std::size_t range) const
+    {
+        return PyTuple_GET_ITEM(PyTuple_GET_ITEM(extents, range), 0);
+    }
 
     // Allocate bytes, in ranges of `most` bytes and a rest, of the first memories that have room: their
     // attribute `ranges` is a FreeList. `extent` makes an extent of a tuple. If none has room for one

@@ -75,7 +75,8 @@ def elements(
             raise BindingError(shader, path, "is read-only, must be writable", "B-21")
         # As ``Elements(...)``, without a call of Python.
         found = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
-        if type(buffer) is Buffer and part is None and buffer.is_on(device):
+        is_whole = type(buffer) is Buffer and part is None
+        if is_whole and (buffer._device is device or buffer.is_on(device)):
             return found  # the usual case
         if buffer is not None:
             resolve(device, shader, path, buffer, written=False)

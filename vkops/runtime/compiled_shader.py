@@ -16,8 +16,7 @@ from vkops.extent import Extent, slice_extents
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
 from vkops.gpu.run.elements import Elements
-from vkops.gpu.run.encoded_plan import Work
-from vkops.gpu.run.open_device import OpenDevice, RepeatedWork
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_copies import ShaderCopy, make_copies
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
 from vkops.runtime.bindings import Binding, are_integers, elements
@@ -39,9 +38,9 @@ Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
 
 Launch = tuple[
-    Sequence[Work], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy], Sequence[Any]
+    Sequence[Any], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy], Sequence[Any]
 ]
-"""Work, the memory that it reads and writes, the copies in it, and what must exist until then."""
+"""Operations, the memory that they read and write, the copies in them, and what must exist then."""
 
 
 class BoundShader:
@@ -55,7 +54,7 @@ class BoundShader:
         work, reads, writes, self._copies, _ = launch
         self._device = device
         self._name = name
-        self._work = RepeatedWork(device, work, reads, writes, name) if work else None
+        self._work = (work, reads, writes, name) if work else None
 
     def dispatch(self) -> None:
         """Run the shader; wait for it only if it writes memory of the host.
@@ -68,7 +67,7 @@ class BoundShader:
             return
         for copy in self._copies:
             copy.send()
-        self._work.submit()
+        self._device.submit(*self._work)
         for copy in self._copies:
             copy.fetch()
 
@@ -198,7 +197,7 @@ class CompiledShader:
                 pass
             if packed is None:
                 pushed = {name: given[n] for name, n in arguments.pushed.items()}
-            self._run(self._launch(arguments.slots, values, counts, pushed, packed))
+            self._run(arguments.slots, values, counts, pushed, packed)
         return None if out is None else made[0] if len(made) == 1 else tuple(made)
 
     def dispatch(
@@ -219,7 +218,11 @@ class CompiledShader:
                 names to values, a structured NumPy scalar, or bytes.
             threads: see ``__call__``, which has the same errors.
         """
-        self._run(self._mapped(buffers, groups, push_constants, threads))
+        slots, values, counts = self._mapped(buffers, groups, threads)
+        if counts is None:
+            self._device.check()
+        else:
+            self._run(slots, values, counts, push_constants)
 
     def bound(
         self,
@@ -233,7 +236,12 @@ class CompiledShader:
 
         Arguments and errors are those of ``dispatch``.
         """
-        launch = self._mapped(buffers, groups, push_constants, threads)
+        slots, values, counts = self._mapped(buffers, groups, threads)
+        launch: Launch = (), (), (), (), ()
+        if counts is not None:
+            call, found, memory = self._located(slots, values)
+            push = self.shader.pack(push_constants)
+            launch = self._launch(slots, call, found, memory, counts, push)
         return BoundShader(self._device, self.name, launch)
 
     def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
@@ -242,9 +250,9 @@ class CompiledShader:
         return self._located(slots, [buffers[slot.point] for slot in slots])[0]
 
     def _mapped(
-        self, buffers: Mapping[str, Binding], groups: Counts, push_constants: Any, threads: Any
-    ) -> Launch:
-        """Check the arguments of ``bound``, and bind them."""
+        self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
+    ) -> tuple[Sequence[Slot], Sequence[Any], Groups | None]:
+        """Check the names and the numbers of ``bound``; without threads, the last is None."""
         if not isinstance(buffers, Mapping):
             message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
             raise BindingError(self.name, "buffers", message, "SH-04")
@@ -252,40 +260,45 @@ class CompiledShader:
         if groups is None and threads is None:
             groups = 1
         counts = self._counts(groups, threads)
-        if counts is None:
-            return (), (), (), (), ()
-        slots = self._slots((*bound,))
-        values = [bound[slot.point] for slot in slots]
-        return self._launch(slots, values, counts, push_constants)
+        slots = () if counts is None else self._slots((*bound,))
+        return slots, [bound[slot.point] for slot in slots], counts
 
-    def _run(self, launch: Launch) -> None:
-        """Run once what is bound."""
-        work, reads, writes, copies, _ = launch
-        if copies or not work:
-            BoundShader(self._device, self.name, launch).dispatch()
-        else:
-            self._device.submit(work, reads, writes, self.name)
-
-    def _launch(
+    def _run(
         self,
         slots: Sequence[Slot],
         values: Sequence[Any],
         counts: Groups,
         push_constants: Any,
         packed: bytes | None = None,
-    ) -> Launch:
-        """Check all bindings, and the push constants unless they are ``packed``; bind them."""
+    ) -> None:
+        """Check all bindings, and the push constants unless they are ``packed``; run the shader."""
         call, found, memory = self._located(slots, values)
         push = self.shader.pack(push_constants) if packed is None else packed
+        if not call.copied:
+            call.run(self._device, memory, counts, push)
+            return
+        launch = self._launch(slots, call, found, memory, counts, push)
+        BoundShader(self._device, self.name, launch).dispatch()
+
+    def _launch(
+        self,
+        slots: Sequence[Slot],
+        call: PreparedCall,
+        found: Sequence[Elements | bytes],
+        memory: Sequence[Any],
+        counts: Groups,
+        push: bytes,
+    ) -> Launch:
+        """Bind a call, with copies of what cannot be bound where it is."""
         copies = make_copies(self._device, call, slots, found) if call.copied else {}
         if copies:
             memory = [copies[n].buffer if n in copies else own for n, own in enumerate(memory)]
             places = [
                 (0, p[1], True) if p and n in copies else p for n, p in enumerate(call.places)
             ]
-            call = call._replace(places=places)
-        dispatch, reads, writes = call.bind(memory, counts, push)
-        work: list[Work] = [dispatch]
+            call = PreparedCall(self._device, self.name, self._pipeline, places)
+        dispatch, reads, writes = call.bind(self._device, memory, counts, push)
+        work = [dispatch]
         made = [*dict.fromkeys(copies.values())]
         for copy in made:
             work = [*copy.before, *work, *copy.after]
@@ -308,7 +321,7 @@ class CompiledShader:
             else:
                 own = elements(self._device, self.name, point, value, written=is_written)
                 memory.append(own.buffer)
-                kinds.append(own.kind)
+                kinds.append((own[1:], own.buffer.layout))
             found.append(own)
         call = self._calls.get(key := tuple(kinds))
         if call is None:
@@ -346,7 +359,7 @@ class CompiledShader:
                 message = f"got {nbytes} bytes, must be {most} at most: {block.kind} blocks have"
                 raise BindingError(self.name, point, f"{message} no more on this device", "SH-12")
         self.shader.check(sizes)
-        return PreparedCall(self.name, self._pipeline, places, copied)
+        return PreparedCall(self._device, self.name, self._pipeline, places, copied)
 
     # -- arguments --------------------------------------------------------------------------------
 

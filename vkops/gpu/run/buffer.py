@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from operator import index
 from typing import Any
 from weakref import ref
@@ -36,12 +36,15 @@ _NOTHING = np.empty(0, np.uint8)
 class Resource(ABC):
     """Bytes that operators can be bound to.
 
+    ``layout`` is all that a prepared call of a shader depends on, but for its address.
+
     ``shown`` refers to the views of it that tensors have made for arrays, which must not change:
     while there are some, a tensor moves to other memory before it is written (``DeviceArray``).
     """
 
     __slots__ = ("__weakref__", "nbytes", "shown")
 
+    layout: Hashable
     nbytes: int
     shown: set[ref[MemoryView]]
 
@@ -194,7 +197,7 @@ class Buffer(Resource):
     written once, when it is made, even while this thread records a program.
     """
 
-    __slots__ = ("_constant", "_device", "allocation", "extents")
+    __slots__ = ("_constant", "_device", "allocation", "extents", "layout")
 
     def __init__(
         self, device: OpenDevice, nbytes: int, pool: Pool | None = None, *, constant: bool = False
@@ -213,6 +216,8 @@ class Buffer(Resource):
             made = with_reclaim(lambda: pool.allocate(nbytes))
         self.allocation: Allocation = made
         self.extents: Extents = made.extents
+        several = len(made.extents) > 1
+        self.layout: Hashable = tuple(n for _, _, n in made.extents) if several else nbytes
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._device.info.label}>"
@@ -342,6 +347,11 @@ class HostBuffer(Resource):
 
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"
+
+    @property
+    def layout(self) -> Hashable:  # type: ignore[override]
+        """What a prepared call depends on; see ``Resource``."""
+        return HostBuffer, self.nbytes
 
     def is_on(self, device: OpenDevice) -> bool:
         """True: every device can use it."""

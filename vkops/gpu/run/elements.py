@@ -28,14 +28,6 @@ class Elements(NamedTuple):
         """Bytes of all elements."""
         return prod(self.view.sizes) * self.itemsize
 
-    @property
-    def kind(self) -> tuple[Any, ...]:
-        """All that a prepared call depends on, in any memory."""
-        buffer = self[0]
-        if type(buffer) is Buffer and len(buffer.extents) == 1:
-            return *self[1:], buffer.nbytes
-        return *self[1:], type(buffer), *[each.nbytes for each in getattr(buffer, "extents", ())]
-
     def overlaps(self, other: Elements) -> bool:
         """Whether both share bytes, or it would take too long to know."""
         if self.buffer is not other.buffer:

@@ -30,7 +30,6 @@ from vkops.gpu.kernels.layout import (
     word,
 )
 from vkops.gpu.memory.pools import DeviceMemory, Extents
-from vkops.gpu.run.shader_dispatch import ByteCopy, ShaderDispatch
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
@@ -86,9 +85,6 @@ class Dispatch:
 
 PlanWork = Dispatch | copies.Copy
 """What a plan becomes."""
-
-Work = PlanWork | ShaderDispatch | ByteCopy
-"""What a device executes."""
 
 
 class EncodedPlan:
@@ -146,6 +142,12 @@ class EncodedPlan:
             else:
                 each.ordered = False
         return work
+
+    def operations(
+        self, device: Any, inputs: Sequence[Extents], outputs: Sequence[Extents]
+    ) -> list[Any]:
+        """Return what to run on this memory as operations of the native module."""
+        return [each.operation(device) for each in self.bind(inputs, outputs)]
 
     def steps(self, device: Any) -> list[Any]:
         """Return the steps of the native module for tensors that are all in one piece of memory.

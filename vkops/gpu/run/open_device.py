@@ -1,4 +1,4 @@
-"""The base of ``vkops.Device``, and work that runs on one again and again."""
+"""The base of ``vkops.Device``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vkops.gpu.adapters import forks
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
-from vkops.gpu.memory.pools import Allocation, MemoryReport, Pool
-from vkops.gpu.run.encoded_plan import EncodedPlan, Work
+from vkops.gpu.memory.pools import MemoryReport, Pool
+from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.open_devices import with_reclaim
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
@@ -85,7 +85,7 @@ class OpenDevice(ABC):
         if vulkan.streams:
             vulkan.finish_streams()
 
-    def submit(self, work: Sequence[Work], *memory_and_name: Any, now: bool = False) -> int:
+    def submit(self, work: Sequence[Any], *memory_and_name: Any, now: bool = False) -> int:
         """Begin to run work; see ``VulkanDevice.submit``.
 
         Raises:
@@ -159,31 +159,6 @@ class OpenDevice(ABC):
             self.pool.close()
         with suppress(DeviceError):  # it is lost
             self.vulkan.release_empty_heaps()
-
-
-class RepeatedWork:
-    """Work that is submitted again and again.
-
-    ``reads`` and ``writes`` are the memory that it uses and keeps alive, ``name`` says in errors
-    what it is.
-    """
-
-    __slots__ = ("_arguments", "_device")
-
-    def __init__(
-        self,
-        device: OpenDevice,
-        work: Sequence[Work],
-        reads: Sequence[Allocation],
-        writes: Sequence[Allocation],
-        name: str,
-    ) -> None:
-        self._device = device
-        self._arguments = work, reads, writes, name
-
-    def submit(self) -> int:
-        """Begin to run the work; see ``OpenDevice.submit``."""
-        return self._device.submit(*self._arguments)
 
 
 @lru_cache(maxsize=256)

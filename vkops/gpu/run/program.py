@@ -17,10 +17,10 @@ from vkops.errors import OutOfDeviceMemoryError, VkopsError
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
-from vkops.gpu.memory.pools import Extents
+from vkops.gpu.memory.pools import Allocation, Extents
 from vkops.gpu.run.buffer import MAX_PACKED_BYTES, Buffer, HostBuffer
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan, PlanWork
-from vkops.gpu.run.open_device import OpenDevice, RepeatedWork
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.pending import BackgroundTask, Pending
 from vkops.gpu.run.streaming import Progress, stream
 from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
@@ -126,8 +126,8 @@ class Bound:
         self.tensors.update(zip(program.writes, writes, strict=True))
         self._kept: list[Buffer] = []
         self._imports = False
-        # What the device runs; None if memory on the host is read or written.
-        self._repeated: RepeatedWork | None = None
+        # What the device runs, and its memory; None if memory on the host is read or written.
+        self._work: tuple[list[Any], list[Allocation], list[Allocation], str] | None = None
         kinds: set[type] = set()
         used: list[Any] = []
         for memory in self.tensors.values():
@@ -139,10 +139,10 @@ class Bound:
         if HostBuffer in kinds:
             device.vulkan.refuse_recording("host memory cannot be streamed")
         else:
-            work = self._bind()
+            work = [each.operation(device.vulkan) for each in self._bind()]
             made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
             read, written = [*map(_allocation, used)], [*map(_allocation, made)]
-            self._repeated = RepeatedWork(device, work, read, written, program.name)
+            self._work = work, read, written, program.name
 
     def _bind(self) -> list[PlanWork]:
         """Return what the device runs."""
@@ -169,13 +169,15 @@ class Bound:
             found = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
             sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
             imported = {n: (extent,) for n, extent in found.items() if extent is not None}
-            work = self._work(plans, {**places, **sent, **imported})
+            work = self._planned(plans, {**places, **sent, **imported})
             if not any(isinstance(each, Dispatch) for each in work):  # shaders read no arrays
                 self._imports = bool(imported)
                 return work
-        return self._work(plans, {**places, **self._send(arrays)} if arrays else places)
+        return self._planned(plans, {**places, **self._send(arrays)} if arrays else places)
 
-    def _work(self, plans: Sequence[EncodedPlan], places: Mapping[int, Extents]) -> list[PlanWork]:
+    def _planned(
+        self, plans: Sequence[EncodedPlan], places: Mapping[int, Extents]
+    ) -> list[PlanWork]:
         work: list[PlanWork] = []
         place = places.__getitem__
         for plan, step in zip(plans, self.program.steps, strict=True):
@@ -230,8 +232,8 @@ class Bound:
             DeviceError: the device is closed.
             OutOfDeviceMemoryError: not even a part of the data fits on the device.
         """
-        if self._repeated is not None:
-            self._submit(self._repeated)
+        if self._work is not None:
+            self._submit(*self._work)
             return
         for buffer in self._host_buffers():
             buffer.settle()
@@ -255,9 +257,9 @@ class Bound:
             if isinstance(memory.resource, Buffer):
                 memory.resource.write(bytes_of[number], memory.start)
 
-    def _submit(self, work: RepeatedWork) -> int:
+    def _submit(self, *work: Any) -> int:
         """Submit what the device runs; wait for it if it reads arrays, which may change then."""
-        number = work.submit()
+        number = self.device.submit(*work)
         if self._imports:
             self.device.wait(number)
         return number
@@ -268,8 +270,8 @@ class Bound:
         Raises:
             DeviceError: the device is closed.
         """
-        if self._repeated is not None:
-            return Submission(self.device, self._submit(self._repeated))
+        if self._work is not None:
+            return Submission(self.device, self._submit(*self._work))
         task = BackgroundTask(self.run)
         self.device.vulkan.check()
         self.device.vulkan.finish_streams()

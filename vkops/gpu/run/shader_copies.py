@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 from vkops.errors import BindingError
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.elements import Elements
-from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.gpu.run.shader_dispatch import PreparedCall
 from vkops.plan.view import View
@@ -24,8 +24,8 @@ class ShaderCopy:
     Attributes:
         source: the memory of the elements.
         buffer: the memory of the copy.
-        before: the work that makes the copy.
-        after: the work that copies it back.
+        before: the operations that make the copy.
+        after: those that copy it back.
         is_written: whether the shader writes the elements.
     """
 
@@ -37,14 +37,16 @@ class ShaderCopy:
         if isinstance(source, HostBuffer):
             device.vulkan.refuse_recording("host memory cannot be bound to a shader")
         self.buffer: Buffer = Buffer(device, elements.nbytes)
-        self.before: Sequence[Work] = ()
-        self.after: Sequence[Work] = ()
+        self.before: Sequence[Any] = ()
+        self.after: Sequence[Any] = ()
         if isinstance(source, Buffer):
             packed = View.packed(view.sizes)
             there, here = [source.extents], [self.buffer.extents]
-            self.before = movement(device.tuning, itemsize, view, packed).bind(there, here)
+            plan = movement(device.tuning, itemsize, view, packed)
+            self.before = plan.operations(device.vulkan, there, here)
             if is_written:
-                self.after = movement(device.tuning, itemsize, packed, view).bind(here, there)
+                plan = movement(device.tuning, itemsize, packed, view)
+                self.after = plan.operations(device.vulkan, here, there)
 
     def send(self) -> None:
         """Copy elements of the host to the device."""

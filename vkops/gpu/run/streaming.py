@@ -78,7 +78,8 @@ class _Stage:
         flush(self._source, self._target)
         written = [(self._target.part(p.staged, p.nbytes),) for p in chunk.targets]
         device = self._device
-        work = EncodedPlan(chunk.plan, device.tuning).bind([(self._source,)], written)
+        plan = EncodedPlan(chunk.plan, device.tuning)
+        work = plan.operations(device.vulkan, [(self._source,)], written)
         self._chunk = chunk
         self._submission = device.submit(work, (), (), "a stream")
 

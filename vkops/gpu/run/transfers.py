@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,8 @@ from vkops.extent import Extent, slice_extents
 from vkops.gpu.copies import RegionCopy
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
-from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.open_devices import with_reclaim
-from vkops.gpu.run.shader_dispatch import ByteCopy
 from vkops.plan.execute import Bytes
 
 PIECE = 4 << 20
@@ -34,11 +33,11 @@ def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocatio
     """
     name = "a transfer"
     if source.size <= MAX_RECORDED:
-        work: list[Work] = []
-        start = 0
-        for extent in target:
-            work.append(ByteCopy(extent, source[start : start + extent.nbytes].tobytes()))
-            start += extent.nbytes
+        work: list[Any] = []
+        start, copy_bytes = 0, device.vulkan.module.OpCopyBytes
+        for memory, first, nbytes in target:
+            work.append(copy_bytes(memory.native, first, source[start : start + nbytes].tobytes()))
+            start += nbytes
         device.submit(work, (), [written], name, now=True)
         return
     for start, stage in _staged(device.vulkan.upload, source.size):
@@ -46,7 +45,7 @@ def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocatio
         part = stage.part
         visible(part)[...] = source[start : start + part.nbytes]
         flush(part)
-        copies = regions((part,), slice_extents(target, start, part.nbytes))
+        copies = regions(device, (part,), slice_extents(target, start, part.nbytes))
         device.submit(copies, [stage.allocation], [written], name, now=True)
 
 
@@ -65,7 +64,7 @@ def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
     for start, stage in _staged(device.vulkan.readback, nbytes):
         if len(under_way) == PIECES:
             finish()
-        copies = regions(slice_extents(source, start, stage.part.nbytes), (stage.part,))
+        copies = regions(device, slice_extents(source, start, stage.part.nbytes), (stage.part,))
         number = device.submit(copies, [used], [stage.allocation], "a transfer")
         under_way.append((number, start, stage.part))
     while under_way:
@@ -86,18 +85,19 @@ def copy(
 
     While this thread records a program, the copy becomes a part of it, unless it is ``now``.
     """
-    device.submit(regions(source, target), [used], [written], "a transfer", now=now)
+    device.submit(regions(device, source, target), [used], [written], "a transfer", now=now)
 
 
-def regions(source: Extents, target: Extents) -> list[Work]:
-    """Return the copies of bytes to as many others, one after the other."""
-    work: list[Work] = []
+def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Any]:
+    """Return the operations that copy bytes to as many others, one after the other."""
+    work: list[Any] = []
     done = 0
     for extent in target:
         start = extent.start
         for part in slice_extents(source, done, extent.nbytes):
             rows = np.array([[part.start, start, part.nbytes]], np.uint64)
-            work.append(RegionCopy(part.resource, extent.resource, rows, ordered=not work))
+            copied = RegionCopy(part.resource, extent.resource, rows, ordered=not work)
+            work.append(copied.operation(device.vulkan))
             start += part.nbytes
         done += extent.nbytes
     return work

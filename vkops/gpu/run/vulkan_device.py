@@ -34,7 +34,6 @@ from vkops.gpu.memory.pools import (
     Pool,
     held_bytes,
 )
-from vkops.gpu.run.encoded_plan import Work
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.shaders import for_records, spirv
 
@@ -258,10 +257,6 @@ class VulkanDevice:
         native = self._made(self.module.Memory, array)
         return None if native is None else Extent(ImportedMemory(native), 0, array.nbytes)
 
-    def exact_memory(self, memory: DeviceMemory, start: int, nbytes: int) -> Any:
-        """Return a buffer over some bytes of memory alone; None if the driver refuses."""
-        return self._made(self.module.Memory, memory.native, start, nbytes)
-
     def image(self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int) -> Any:
         """Lay a linear image over a part of memory; None if the driver refuses.
 
@@ -319,14 +314,14 @@ class VulkanDevice:
 
     def submit(
         self,
-        work: Sequence[Work],
+        work: Sequence[Any],
         reads: Iterable[Allocation] = (),
         writes: Iterable[Allocation] = (),
         name: str = "",
         *,
         now: bool = False,
     ) -> int:
-        """Begin to run work in order, after all that was submitted before; return its number.
+        """Begin to run native operations, after all that was submitted before; return a number.
 
         While the device is busy, work is collected, and begins when the device has nothing to do or
         somebody asks for results. While this thread records a program, the work becomes a part of
@@ -340,12 +335,11 @@ class VulkanDevice:
         """
         if not work:
             return 0
-        operations = [each.operation(self) for each in work]
         recording = None if now else self.recording
         if recording is not None:
-            recording.add(operations, reads, writes, name)
+            recording.add(work, reads, writes, name)
             return 0
-        return self.start(self.native.submit, operations, reads, writes, name)
+        return self.start(self.native.submit, work, reads, writes, name)
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
