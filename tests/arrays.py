@@ -115,6 +115,11 @@ class Counter:
         del self.vulkan.start
 
 
+def run_work(device, work):
+    """Run dispatches and copies, and wait."""
+    device.wait(device.submit([each.operation(device.vulkan) for each in work]))
+
+
 def small_memory(device, nbytes=None):
     """Give a device memory of its own, of whose allocations none has more bytes; return the pool."""
     device.pool = device.vulkan.new_pool("mapped" if device.mapped else "device")

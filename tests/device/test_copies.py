@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from arrays import small_memory
+from arrays import run_work, small_memory
 
 import vkops
 from vkops.gpu.copies.encoded import Filling, RegionCopy
@@ -39,7 +39,7 @@ def kinds(device, plan, x):
     work = EncodedPlan(plan, device.tuning).bind(
         [source.extents], [target.extents for target in targets]
     )
-    device.wait(device.submit(work))
+    run_work(device, work)
     return [type(each) for each in work], [target.array() for target in targets]
 
 

@@ -92,7 +92,7 @@ def test_no_room_for_the_commands(adapter, monkeypatch):
         class Full:
             submitted = 0
 
-            def submit(self, _operations):
+            def run(self, *_):
                 raise MemoryError("ErrorOutOfHostMemory")
 
         with monkeypatch.context() as patch:

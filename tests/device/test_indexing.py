@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arrays import run_work
 from byte_arrays import elements
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
@@ -22,7 +23,7 @@ on_device = settings(max_examples=150, suppress_health_check=[HealthCheck.functi
 
 def check(device, case, tuning=None):
     bound, sources, targets = guarded(device, case.plan, case.inputs, tuning)
-    device.wait(device.submit(bound))
+    run_work(device, bound)
     (output,) = targets.arrays
     elements(output, case.target, case.plan.element_size)[...] = case.expected
     sources.check()
@@ -69,7 +70,7 @@ def test_of_several_values_for_an_element_one_remains_whole(
     )
     assert len(bound) == dispatches
     for _ in range(20):
-        device.wait(device.submit(bound))
+        run_work(device, bound)
         made = buffers[2].array().reshape(16, element_size)
         for place in range(7):
             (value,) = set(made[place].tolist())

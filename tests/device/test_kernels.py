@@ -8,7 +8,7 @@ from operator import attrgetter
 import kernel_plans
 import numpy as np
 import pytest
-from arrays import small_memory
+from arrays import run_work, small_memory
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -48,7 +48,7 @@ def check(device, plan, tuning=None, seed=0):
     """Run on the device and with NumPy; all bytes must agree, guards and gaps included."""
     inputs = input_bytes(plan, seed)
     bound, sources, targets = guarded(device, plan, inputs, tuning)
-    device.wait(device.submit(bound))
+    run_work(device, bound)
     before = [array.copy() for array in targets.arrays]
     for array, result in zip(targets.arrays, execute(plan, inputs, before), strict=True):
         array[...] = result
@@ -450,7 +450,7 @@ def test_inputs_and_outputs_in_several_heaps(adapter, element_size):
     )
     plan = CopyPlan(element_size, (4096, 4096), outputs)
     bound = [slice_extents(b.extents, big - 4096, 4096) for b in buffers]
-    device.wait(device.submit(EncodedPlan(plan, device.tuning).bind(bound[:2], bound[2:])))
+    run_work(device, EncodedPlan(plan, device.tuning).bind(bound[:2], bound[2:]))
     for buffer, expected in zip(buffers[2:], execute(plan, data), strict=True):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from arrays import small_memory
+from arrays import run_work, small_memory
 from compiled_operators import identity
 from onnx_models import node_model
 from processes import python
@@ -60,7 +60,7 @@ def test_each_dispatch_of_a_submission_sees_what_those_before_it_wrote(device, b
     data = np.random.default_rng(1).integers(0, 1 << 32, 1 << 10, np.uint32)
     for number in range(3):
         buffers[0].write(data + np.uint32(number))
-        device.wait(device.submit(work))
+        run_work(device, work)
         np.testing.assert_array_equal(buffers[-1].array().view(np.uint32), data + np.uint32(number))
 
 
@@ -84,7 +84,7 @@ def test_few_runs_are_regions_and_many_rows_are_copied_by_images(native, shape, 
     assert isinstance(work, kind)
     buffers[0].write(x)
     for _ in range(2):  # the image gets its layout only once
-        native.wait(native.submit([work]))
+        run_work(native, [work])
     np.testing.assert_array_equal(buffers[1].array().reshape(shape[0], 128), x[:, 64:192])
 
 
@@ -113,7 +113,7 @@ def test_operations_of_kompute_run_in_order_with_others(device):
     kp, manager = load_kompute(), device.vulkan.native.manager
     data = np.arange(4, dtype=np.float32)
     x, y, z = (manager.tensor_t(data * n, kp.TensorTypes.host) for n in (1, 0, 0))
-    device.vulkan.start([kp.OpTensorCopy([x, y]), kp.OpTensorCopy([y, z])], (), (), "copies")
+    device.submit([kp.OpTensorCopy([x, y]), kp.OpTensorCopy([y, z])])
     device.synchronize()
     np.testing.assert_array_equal(z.data(), data)
 
@@ -168,7 +168,7 @@ def test_runs_of_a_constant_that_is_a_word_again_and_again_are_filled(
     work = program.bind([], [target.extents])
     aligned = start * size % 4 == 0
     assert all(isinstance(w, Filling) for w in work) == (filled and aligned)
-    native.wait(native.submit(work))
+    run_work(native, work)
     np.testing.assert_array_equal(target.array(), expected.ravel())
 
 
@@ -307,7 +307,7 @@ def switches_while(run):
 def test_other_threads_run_while_the_device_works(device):
     work, _buffers = chain(device, 1)
     # Once is enough: a busy machine may run the other thread rarely.
-    assert any(switches_while(lambda: device.wait(device.submit(work))) for _ in range(1000))
+    assert any(switches_while(lambda: run_work(device, work)) for _ in range(1000))
 
 
 @pytest.mark.usefixtures("timestamps")
@@ -315,10 +315,10 @@ def test_the_device_measures_what_it_does(native):
     take = native.measure_dispatches()
     work, _buffers = chain(native, 1)
     started = time.perf_counter_ns()
-    native.wait(native.submit(work))
+    run_work(native, work)
     assert 0 < take() <= (time.perf_counter_ns() - started) / 1e6
     native.vulkan.measure(False)
-    native.wait(native.submit(work))
+    run_work(native, work)
     assert take() is None
 
 
@@ -327,10 +327,10 @@ def test_times_are_those_of_all_dispatches_since_they_were_taken(native):
     take = native.measure_dispatches()
     assert take() is None
     work, buffers = chain(native, 19)
-    native.wait(native.submit(work))
+    run_work(native, work)
     assert take() > 0
     assert take() is None
-    native.wait(native.submit(work))
+    run_work(native, work)
     target = native.host_buffer(1 << 12)
     identity(native, 1 << 10).dispatch([buffers[0]], [target])
     assert take() > 0

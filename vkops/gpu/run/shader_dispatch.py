@@ -13,8 +13,9 @@ Groups = tuple[int, int, int] | Extent
 """Numbers of workgroups, or the bytes of a buffer that hold three of 32 bits."""
 
 Place = tuple[int, int, bool] | None
-"""The first byte of a binding in its buffer, the number of bytes, and whether it is written; None for
-bytes of the dispatch's own."""
+"""The first byte of a binding in its buffer, the number of bytes, and whether it is written.
+
+None stands for bytes of the dispatch's own."""
 
 
 class PreparedCall:
@@ -37,7 +38,8 @@ class PreparedCall:
         self.name: str = name
         self.places: Sequence[Place] = places
         self.copied: Sequence[int] = copied
-        self._native = device.vulkan.module.Launch(pipeline, places)
+        # With copies, another one is bound, to these.
+        self._native: Any = None if copied else device.vulkan.module.Launch(pipeline, places)
 
     def bind(
         self, device: OpenDevice, memory: Sequence[Any], groups: Groups, push_constants: bytes
