@@ -160,6 +160,7 @@ again()
 device.synchronize()
 layer().record(1)
 kept = again()
+device.synchronize()  # what comes next is not collected
 with device.record() as program:
     a = vkops.flip(x).copy()
     b = vkops.flip(a).copy()

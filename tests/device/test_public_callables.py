@@ -79,7 +79,7 @@ MODEL = onnx.parser.parse_model(
 )
 INTERNAL = {
     "from_array", "from_arrays", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
-    "allocate", "submit", "wait", "prepare", "exclusive", "fits", "flush",
+    "allocate", "submit", "wait", "prepare", "run_steps", "fits", "flush",
     "close", "lower", "specialize", "with_sizes", "call", "complete", "release", "take_time",
     "measure_dispatches", "memory_view", "peek", "finish_writes",
 }  # fmt: skip

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -28,6 +29,7 @@ def test_a_driver_passes_and_all_kernels_ran(adapter, monkeypatch, tuning):
         queue = device.vulkan
         monkeypatch.setattr(device, "tuning", tuning or device.tuning)
         monkeypatch.setattr(queue, "_pipelines", {})
+        monkeypatch.setattr(queue, "prepared", WeakKeyDictionary())
         before = device.tuning
         checks = [check(device, name) for name in names(device)]
         ran, features = {name for name, _ in queue._pipelines}, queue.features

@@ -58,7 +58,7 @@ def test_the_reference_lists_every_public_name(built):
     assert sorted(public - anchors) == []
 
 
-INTERNAL = "check exclusive fits prepare settle submit wait"
+INTERNAL = "check fits prepare run_steps settle submit wait"
 
 
 def test_the_reference_lists_every_method(built):

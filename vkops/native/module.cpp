@@ -190,18 +190,20 @@ void define_pools(py::module_& module)
       .def_property_readonly("is_empty", [](const FreeList& self) { return self.free == self.size; });
 }
 
-// Submit work to a device after its number was noted in the memory that it uses.
+// Submit work to a device after its number was noted in the memory that it uses; return the number, or
+// -1 if the device has no room for more. Waiting here would end a thread in the middle of C++, with
+// objects of Python, if Python exits meanwhile.
 template <class Work, class Note>
-std::uint64_t submit(const Device& device, const Work& work, const std::string& name, const Note& note)
+std::int64_t submit(const Device& device, const Work& work, const std::string& name, const Note& note)
 {
-    device.queue->make_room();
+    if (device.queue->is_full()) return -1;
     note(device.queue->submitted() + 1);
-    return device.queue->submit(work, name);
+    return std::int64_t(device.queue->submit(work, name));
 }
 
 // The same for two lists of allocations.
 template <class Work>
-std::uint64_t submit_all(const Device& device, const Work& work, const py::iterable& reads,
+std::int64_t submit_all(const Device& device, const Work& work, const py::iterable& reads,
                          const py::iterable& writes, const std::string& name)
 {
     return submit(device, work, name, [&](std::uint64_t number) {
@@ -212,7 +214,7 @@ std::uint64_t submit_all(const Device& device, const Work& work, const py::itera
 
 // Submit a plan on allocations, if each is one range of the same memory, and none is read and written;
 // return the number of the call, or 0.
-std::uint64_t run(const Device& device, const std::vector<const Step*>& steps, const py::list& reads,
+std::int64_t run(const Device& device, const std::vector<const Step*>& steps, const py::list& reads,
                   const py::list& writes, const std::string& name)
 {
     const auto& target = Allocation::of(writes[0]);
@@ -272,7 +274,7 @@ struct Launch
             std::tie(groups.memory, groups.offset) = find(counts[0], counts[1].cast<std::uint64_t>());
         return dispatch(pipeline, std::move(all), groups, std::string(push), true);
     }
-    std::uint64_t run(const Device& device, const py::sequence& given, const py::tuple& counts,
+    std::int64_t run(const Device& device, const py::sequence& given, const py::tuple& counts,
                       const py::bytes& push, bool exact, const std::string& name) const
     {
         const Operations work{ bind(device, given, counts, push, exact) };
@@ -358,6 +360,7 @@ void define_operations(py::module_ module)
                      const py::list& writes, const std::string& name) {
           return run(*self, steps, reads, writes, name);
       })
+      .def("make_room", [](const Made& self) { self->queue->make_room(); })
       .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
       .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); });
     py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")

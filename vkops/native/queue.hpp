@@ -71,16 +71,21 @@ class Queue
         timed_ = on;
     }
 
-    // Wait until the device can have one more submission.
+    // Whether the device has all the submissions that it can have at a time.
+    bool is_full() const
+    {
+        const std::lock_guard lock(mutex_);
+        return running_.size() >= limit_;
+    }
+    // Wait until it can have one more.
     void make_room()
     {
-        for (;;) {
-            std::unique_lock lock(mutex_);
-            if (running_.size() < limit_) return;
-            const auto first = running_.front().last;
-            lock.unlock();
-            wait(first);
-        }
+        retire();
+        std::unique_lock lock(mutex_);
+        if (running_.size() < limit_) return;
+        const auto first = running_.front().last;
+        lock.unlock();
+        wait(first);
     }
     // Submit operations once, now or with others, and return the number of the call.
     std::uint64_t submit(const Operations& operations, const std::string& name)

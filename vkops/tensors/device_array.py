@@ -374,7 +374,7 @@ def run_program(
             for shape, dtype, target in made
         ]
         writes = _allocations(results, written=True)
-        if writes is not None and (not writes or device.run(steps, reads, writes, program.name)):
+        if writes == [] or (writes and device.run_steps(steps, reads, writes, program.name)):
             return results
     read = [*filter(_is_some, map(_memory, inputs, repeat(device.vulkan)))]
     on_host = not small and not (

@@ -94,7 +94,7 @@ class OpenDevice(ABC):
         self.prepare()
         return self.vulkan.submit(work, *memory_and_name, now=now)
 
-    def run(self, *arguments: Any) -> int:
+    def run_steps(self, *arguments: Any) -> int:
         """Begin to run steps of the native module on allocations; 0 if they are not possible there.
 
         Raises:

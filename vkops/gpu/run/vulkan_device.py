@@ -344,7 +344,8 @@ class VulkanDevice:
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
         try:
-            number = function(*arguments)
+            while (number := function(*arguments)) < 0:  # no room
+                self.native.make_room()
         except NATIVE_ERRORS as error:
             self._refuse(error)
         if self._waits:
@@ -353,7 +354,7 @@ class VulkanDevice:
 
     def commands(self, operations: Sequence[Any]) -> Any:
         """Return commands that can be submitted again and again."""
-        self.call(self.native.submit, [self.module.OpPrepare(operations)])
+        self.start(self.native.submit, [self.module.OpPrepare(operations)], (), (), "")
         return self.call(self.module.Commands, self.native, operations)
 
     @property
