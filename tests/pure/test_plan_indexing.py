@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from math import prod
 
 import numpy as np
+import pytest
 from byte_arrays import elements, poisoned
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,11 +15,13 @@ from indexed_plans import indexed_case
 
 from vkops.gpu.kernels.encoding import CPU, encode
 from vkops.gpu.kernels.layout import Within, word
+from vkops.gpu.run import encoded_plan
+from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import View, execute
 from vkops.plan.algebra import coalesce, narrow, optimize
 from vkops.plan.cut import cut
 from vkops.plan.graph import Graph
-from vkops.plan.indexing import IndexTensor, gather
+from vkops.plan.indexing import IndexTensor, gather, one_hot
 from vkops.plan.movements import pack
 from vkops.plan.region import CopyPlan, Output, Read
 
@@ -125,3 +129,18 @@ def test_nothing_is_written_within_an_empty_range(seed):
     assert not made.any()
     records = encode(optimize(plan), CPU).records
     assert not records[1::3, word(Within, "number")].any()
+
+
+@pytest.mark.parametrize(("axis", "sizes"), [(0, (40, 6)), (1, (6, 40)), (1, (40, 6))])
+def test_elements_below_a_word_that_are_written_at_most_once_need_one_dispatch(
+    monkeypatch, axis, sizes
+):
+    """Of those that a one-hot marks, only as many compete for a word as it has elements."""
+    monkeypatch.setattr(encoded_plan, "MAX_EXCHANGES", 4)
+    values = [Read(number, View((), (), 0)) for number in (0, 1)]
+    for rows, parts in ((1, 1), (2, 4)):  # two marks of a row may be at one place
+        one_each = tuple(rows if i == axis else n for i, n in enumerate(sizes))
+        indices = IndexTensor(2, "i4", View.packed(one_each))
+        _, marks = one_hot(*values, indices, View.packed(sizes), axis)
+        plan = CopyPlan(1, (1, 1, 4 * prod(one_each)), (Output(prod(sizes), (marks,)),))
+        assert len(EncodedPlan(plan, CPU)._tables) == parts

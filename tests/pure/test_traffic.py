@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import figures
+import numpy as np
 import pytest
 from kernel_plans import window
 
 from vkops.bench import WORKLOADS, traffic
 from vkops.cli.main import main
+from vkops.debug import traffic as counts
+from vkops.debug.traffic import MAX_BYTES, IndexValues, plan_traffic
 from vkops.explain.traffic import ratio_text, wasteful
 from vkops.gpu.kernels.encoding import GPU
-from vkops.gpu.traffic import count
-from vkops.gpu.traffic.plans import MAX_BYTES, plan_traffic
 from vkops.plan import CopyPlan, Output, View
+from vkops.plan.indexing import IndexTensor, gather_nd
 from vkops.plan.movements import copy
+from vkops.plan.region import Read
 
 MIB = 1 << 20
 
@@ -59,10 +63,33 @@ def test_a_cache_keeps_what_neighbours_read():
 def test_large_plans_are_estimated(monkeypatch):
     plan = window(4, [8 * MIB], [1])
     exact = one(plan).traffic
-    monkeypatch.setattr(count, "MAX_GROUPS_COUNTED", 1024)
+    monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 1024)
     estimate = one(plan).traffic
     assert (exact.is_estimate, estimate.is_estimate) == (False, True)
     assert estimate.loads.segments == exact.loads.segments
+
+
+def test_tensors_of_two_gibibytes_need_no_memory():
+    tracemalloc.start()
+    (part,) = plan_traffic(window(4, [1 << 28], [1]), GPU)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert part.traffic.is_estimate
+    assert part.traffic.loads.segments[64, 128] == part.must_load == 1 << 30
+    assert peak < 200 << 20
+
+
+@pytest.mark.parametrize("dtype", ["i4", "u8"])
+def test_unknown_indices_are_random_ones_inside_their_terms(dtype):
+    words, sizes = int(dtype[1]) // 4, (5, 300)
+    indices = IndexTensor(1, dtype, View.packed((1000, 2)))
+    region = gather_nd(Read(0, View.packed(sizes)), indices, View.packed((1000,)), 0)
+    plan = CopyPlan(4, (6000, 8000 * words), (Output(4000, (region,)),))
+    found = IndexValues(plan, [0, 6144], {}).at(6144 // 4 + np.arange(2000 * words))
+    numbers = found.reshape(1000, 2, words)
+    assert not numbers[..., 1:].any()
+    assert len({*numbers[:, 1, 0].tolist()}) > 250
+    assert numbers[..., 0].max(0).tolist() == [4, 299]
 
 
 def test_tensors_that_no_device_has_in_one_buffer():
@@ -100,7 +127,7 @@ def test_the_traffic_of_workloads(capsys):
 
 def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):
     """Of the first workgroups of each; bytes moved for each byte that must move."""
-    monkeypatch.setattr(count, "MAX_GROUPS_COUNTED", 1024)
+    monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 1024)
     found = {}
     for workload, parts in traffic.count(WORKLOADS, scale=1, cache=1 << 20):
         for number, part in enumerate(parts):

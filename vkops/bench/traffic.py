@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from vkops.bench.workloads import Workload
+from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
 from vkops.gpu.kernels.encoding import GPU
-from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Totals
-from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
 
 Counted = tuple[Workload, list[PartTraffic]]
 

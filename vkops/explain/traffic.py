@@ -9,12 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from vkops import console
+from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
 from vkops.explain.explained_plans import TUNINGS
 from vkops.explain.explanation import Movement
 from vkops.explain.tables import size_text
 from vkops.gpu.kernels.layout import LINE
-from vkops.gpu.traffic.count import SEGMENTS, SUBGROUPS, Totals
-from vkops.gpu.traffic.plans import PartTraffic, plan_traffic
 from vkops.plan.rounding import ceil_div
 
 TOLERATED = 1.15

@@ -226,12 +226,31 @@ class Memory(Variable):
             base = base + (active.slots if self.kind == "invocation" else active.groups) * self._row
         return base.reshape(-1, *(1,) * steps.ndim) + steps
 
+    def _own_parts(
+        self, type_: Type, offset: int | Array, active: Active
+    ) -> tuple[Any, Array, Array | None] | None:
+        """Return the rows of invocations, and the bytes and the marks of a part in all rows.
+
+        None, unless it is a scalar or a vector at one offset in what each has for itself.
+        """
+        is_short = isinstance(getattr(type_, "element", type_), Number)
+        if self.kind != "invocation" or not isinstance(offset, int) or not is_short:
+            return None
+
+        def part(data: Array, unit: int) -> Array:
+            row, form = self._row // unit, f"V{type_.nbytes // unit}"
+            return np.ndarray((len(data) // row,), form, data, offset // unit, (row,))
+
+        rows = slice(None) if active.at is None else active.slots
+        marks = None if self._written is None else part(self._written, self.unit)
+        return rows, part(self._data, 1), marks
+
     def offset(self, address: int) -> int:
         """Return the place of an address in the row of its workgroup or invocation."""
         return address % self._row if self.kind else address
 
     def _view(self, number: Number) -> Array:
-        dtype = "u4" if number.kind == "bool" else dtype_of(number).str
+        dtype = _stored(number)
         if dtype not in self._views:
             self._views[dtype] = self._data.view(dtype)
         return self._views[dtype]
@@ -248,8 +267,14 @@ class Memory(Variable):
         number = scalar_of(type_)
         if number is None:
             offsets = offsets_of(type_)
-            parts = zip(members_of(type_), offsets, strict=True)
-            return [self.load(part, offset + at, active, place) for part, at in parts]
+            members = zip(members_of(type_), offsets, strict=True)
+            return [self.load(part, offset + at, active, place) for part, at in members]
+        if (parts := self._own_parts(type_, offset, active)) is not None:
+            rows, data, marks = parts
+            if marks is None or marks[rows].copy().view(bool).all():
+                found = data[rows].copy()
+                found = found.view(_stored(number)).reshape(len(found), *shape_of(type_))
+                return found != 0 if number.kind == "bool" else found
         addresses = self.addresses(type_, offset, active)
         found = self._view(number)[addresses // number.nbytes]
         if number.kind == "bool":
@@ -268,13 +293,20 @@ class Memory(Variable):
         """Store a value."""
         number = scalar_of(type_)
         if number is None:
-            parts = zip(members_of(type_), offsets_of(type_), value, strict=True)
-            for part, at, each in parts:
+            members = zip(members_of(type_), offsets_of(type_), value, strict=True)
+            for part, at, each in members:
                 self.store(part, offset + at, each, active)
             return
-        addresses = self.addresses(type_, offset, active)
         (numbers,), masks, known = separated([value])
         self.origin = known if known is not None and known.is_computed else self.origin
+        parts = self._own_parts(type_, offset, active)
+        if parts is not None and masks is None:
+            rows, data, own_marks = parts
+            data[rows] = np.ascontiguousarray(numbers, _stored(number)).reshape(-1).view(data.dtype)
+            if own_marks is not None:
+                own_marks[rows] = np.ones(own_marks.itemsize, bool).view(own_marks.dtype)
+            return
+        addresses = self.addresses(type_, offset, active)
         if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
             numbers, masks = numbers[-1:], None if masks is None else [masks[0][-1:]]
         self._view(number)[addresses // number.nbytes] = numbers
@@ -331,6 +363,10 @@ class Memory(Variable):
         if self._written is not None:
             self._written[self.units_of(number, index * number.nbytes)] = True
         return before
+
+
+def _stored(number: Number) -> str:
+    return "u4" if number.kind == "bool" else dtype_of(number).str
 
 
 def offsets_of(type_: Type) -> list[int]:

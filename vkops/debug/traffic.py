@@ -1,0 +1,340 @@
+"""The memory traffic of plans on a GPU, counted without a device: the interpreter runs the kernels.
+
+A GPU executes an access for all invocations of a subgroup at once, and its memory moves whole
+segments. So an access moves each segment once that any of its invocations touches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache as cached
+from math import gcd
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops import shaders
+from vkops.debug.interpreter.memory import Active, Memory, Variable
+from vkops.debug.interpreter.operations import Array
+from vkops.debug.interpreter.program import zeros
+from vkops.debug.interpreter.races import Order
+from vkops.debug.interpreter.scheduler import Run
+from vkops.debug.interpreter.state import Frame, Settings
+from vkops.debug.interpreter.values import Place, Pointer, Value
+from vkops.gpu.kernels.encoding import Tuning
+from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
+from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
+from vkops.plan.region import CopyPlan, Indices
+from vkops.plan.rounding import ceil_div, round_up
+from vkops.shaders.layout import Number, Type
+from vkops.shaders.shader import Shader
+
+SUBGROUPS = (32, 64)
+"""The numbers of invocations of a subgroup: 32 on NVIDIA's GPUs and AMD's since RDNA, else 64."""
+
+SEGMENTS = (32, 64, LINE)
+"""Bytes that a GPU's memory or one of its caches moves at a time; a cache keeps LINE."""
+
+MAX_DISTANCES = 1024
+"""Distances between neighbouring invocations that are distinguished."""
+
+GROUPS_AT_ONCE = 256
+"""Workgroups of 64 invocations that run together."""
+
+MAX_GROUPS_COUNTED = 1 << 12
+"""Workgroups of 64 invocations up to which all are counted; else, parts that are evenly apart."""
+
+ALIGNMENT = 256
+"""Tensors begin at multiples of so many bytes."""
+
+CACHE = 1 << 20
+"""Bytes that a GPU's cache keeps, by default."""
+
+MAX_BYTES = 1 << 31
+"""Bytes of all tensors of a plan whose traffic can be counted."""
+
+Arrays = Mapping[int, npt.NDArray[Any]]
+
+
+@dataclass
+class Totals:
+    """The totals of the loads of some dispatches, or of their stores.
+
+    Attributes:
+        segments: bytes of touched segments, by the size of subgroups and the bytes of a segment.
+        memory: bytes of segments that are not in the cache, for the last of these sizes.
+        count: the number of accesses by subgroups of 64.
+        active: the invocations that take part in these.
+        requested: the bytes that these invocations access.
+        distances: bytes between the addresses of neighbouring invocations, and how often they
+            occur in the first workgroups.
+    """
+
+    segments: defaultdict[tuple[int, int], float] = field(
+        default_factory=lambda: defaultdict(float)
+    )
+    memory: float = 0
+    count: float = 0
+    active: float = 0
+    requested: float = 0
+    distances: Counter[int] = field(default_factory=Counter)
+
+
+@dataclass
+class Traffic:
+    """The traffic of some dispatches."""
+
+    loads: Totals = field(default_factory=Totals)
+    stores: Totals = field(default_factory=Totals)
+    is_estimate: bool = False
+
+
+class PartTraffic(NamedTuple):
+    """The traffic of the regions that one kernel executes, and the bytes that they must move."""
+
+    kernel: str
+    dispatches: int
+    must_load: int
+    must_store: int
+    traffic: Traffic
+
+
+def plan_traffic(
+    plan: CopyPlan, tuning: Tuning, indices: Arrays = MappingProxyType({}), cache: int = CACHE
+) -> list[PartTraffic]:
+    """Count the traffic of all parts of a plan that shaders execute, with tensors side by side.
+
+    ``indices`` are the values of inputs that hold some, by number; others are taken as random.
+    Empty if the tensors have more than MAX_BYTES.
+    """
+    sizes = [*plan.inputs, *[c.nbytes for c in plan.constants], *[o.nbytes for o in plan.outputs]]
+    ends = np.cumsum([0, *[round_up(size, ALIGNMENT) for size in sizes]]).tolist()
+    if ends[-1] > MAX_BYTES:
+        return []
+    first_output = len(sizes) - len(plan.outputs)
+    values = IndexValues(plan, ends, indices)
+    heap: Any = None  # no byte of it exists
+    parts = EncodedPlan(plan, tuning).in_one_heap(heap, ends[:first_output], ends[first_output:-1])
+    return [
+        PartTraffic(
+            dispatches[0].table.kernel.name,
+            len(dispatches),
+            part.bytes_read,
+            part.bytes_written,
+            count(dispatches, values, ends[-1], cache),
+        )
+        for part, dispatches in parts
+    ]
+
+
+class IndexValues:
+    """The words of index tensors by their addresses, given or random; all other words are 0.
+
+    ``starts`` are the first bytes of the inputs of a plan.
+    """
+
+    def __init__(self, plan: CopyPlan, starts: Sequence[int], given: Arrays) -> None:
+        self._given: list[tuple[int, int, Array]] = []
+        self._random: list[tuple[int, int, Indices]] = []
+        for number, array in given.items():
+            words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
+            self._given.append((starts[number] // 4, words.size, words))
+        for _, region in plan.regions:
+            if region.indices is not None and (number := region.indices.input) not in given:
+                size = plan.inputs[number] // 4
+                self._random.append((starts[number] // 4, size, region.indices))
+
+    def at(self, words: Array) -> Array | None:
+        """Return the words at addresses, or None if all of these are 0."""
+        found = None
+        low, high = words.min(), words.max()
+        for start, size, known in (*self._given, *self._random):
+            if low < start + size and high >= start:
+                found = np.zeros(words.shape, np.uint32) if found is None else found
+                inside = (words >= start) & (words < start + size)
+                place = words[inside] - start
+                found[inside] = (
+                    _random(place, start, known) if isinstance(known, Indices) else known[place]
+                )
+        return found
+
+
+def _random(place: Array, start: int, indices: Indices) -> Array:
+    """Return random numbers inside their terms, for words of an index tensor."""
+    number, word = np.divmod(place, indices.words)
+    view, bound = indices.view, np.ones_like(number)
+    steps = [step for step, size in zip(view.strides, view.sizes, strict=True) if size > 1]
+    between = gcd(*steps) or MAX_BYTES  # the first numbers of tuples are so many indices apart
+    for term in indices.terms:
+        bound[(number - view.offset - term.offset) % between == 0] = term.size
+    mixed = (place + start).astype(np.uint32) * np.uint32(2654435761) >> 8
+    return np.where(word == 0, mixed % bound, 0)
+
+
+# -- runs of kernels -------------------------------------------------------------------------------
+
+
+def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cache: int) -> Traffic:
+    """Count the traffic of dispatches on tensors of ``nbytes`` in all.
+
+    Consecutive workgroups whose accesses touch ``cache`` bytes in all move each segment once.
+    """
+    traffic = Traffic()
+    for dispatch in dispatches:
+        run = _Run(dispatch, values, nbytes)
+        at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // run.group_size
+        groups = run.busy_groups
+        chunks = min(ceil_div(groups, at_once), MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
+        counted = min(groups, chunks * at_once)
+        run.counter = counter = _Counter(traffic, cache, groups / counted)
+        step = groups // chunks if counted < groups else at_once
+        for first in range(0, chunks * step, step):
+            run.run_some(np.arange(first, min(first + at_once, groups)))
+            counter.move()
+    return traffic
+
+
+class _Tensors(Memory):
+    """All tensors side by side: loads give indices or zeros, and stores do nothing."""
+
+    def __init__(self, type_: Type, nbytes: int, values: IndexValues) -> None:
+        super().__init__("", type_, "", 1, 0, is_written=True)
+        self.nbytes, self._values = nbytes, values
+
+    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+        """Return indices or zeros."""
+        found = self._values.at(self.addresses(type_, offset, active) // 4)
+        return zeros(type_) if found is None else found
+
+    def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
+        """Store nothing."""
+
+    def change(self, number: Number, *given: Any, **options: Any) -> Array:
+        """Return what a load does: so an exchange for another value succeeds at once."""
+        found: Array = zeros(number)
+        return found
+
+
+class _Unordered(Order):
+    """No order: races are not looked for."""
+
+    def barrier(self, who: Array) -> None:
+        """Do nothing."""
+
+    def fence(self, who: Array, *, is_global: bool) -> None:
+        """Do nothing."""
+
+
+class _Run(Run):
+    """A run of a kernel, whose accesses to tensors ``counter`` counts.
+
+    ``busy_groups`` is the number of workgroups that have items; a dispatch may have a few more.
+    """
+
+    counter: _Counter
+
+    def __init__(self, dispatch: Dispatch, values: IndexValues, nbytes: int) -> None:
+        table = dispatch.table
+        shader = _kernel(table.kernel.name, table.aligned)
+        words = table.words(dispatch.starts)
+        memory: dict[tuple[int, int], Memory] = {}
+        for block in shader.blocks:
+            assert block.type is not None
+            memory[block.place] = _Tensors(block.type, nbytes, values)
+            if block.binding == 0:
+                region_table = Memory("", block.type, "", 1, words.nbytes, is_written=True)
+                region_table.fill(words.tobytes())
+                memory[block.place] = region_table
+        super().__init__(shader, memory, table.groups, b"", Settings())
+        self.order = _Unordered(0, self.group_size, 1)
+        self.busy_groups: int = ceil_div(int(words[1]), self.group_size)
+
+    def run_some(self, groups: Array) -> None:
+        """Run these workgroups."""
+        with np.errstate(all="ignore"):
+            self._run_groups(groups)
+
+    def variable(
+        self, name: str, type_: Type, active: Active, call: Frame | None = None
+    ) -> Variable:
+        """Make a variable that each invocation has for itself, as if it were written."""
+        made = super().variable(name, type_, active, call)
+        if not isinstance(made, Memory):
+            return made
+        return Memory(name, type_, made.kind, active.together, made.nbytes, is_written=True)
+
+    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Count an access to tensors."""
+        memory = pointer.variable
+        if isinstance(memory, _Tensors):
+            first = memory.addresses(pointer.type, pointer.offset, active)
+            address = np.full(active.together, -1)
+            address[active.slots] = first.reshape(len(first), -1)[:, 0]
+            self.counter.add(kind != "read", address, pointer.type.nbytes)
+
+
+@cached
+def _kernel(name: str, aligned: bool) -> Shader:
+    return shaders.load(shaders.for_records(shaders.spirv(name), aligned=aligned), name=name)
+
+
+class _Counter:
+    """Adds the accesses of workgroups to ``traffic``, each ``factor`` times."""
+
+    def __init__(self, traffic: Traffic, cache: int, factor: float) -> None:
+        self._traffic, self._cache, self._factor = traffic, cache, factor
+        traffic.is_estimate |= factor > 1
+        self._touched = 0
+        self._kept = np.empty(0, np.int64)
+        self._lines: list[tuple[Array, Array]] = []
+
+    def add(self, is_store: bool, addresses: Array, nbytes: int) -> None:
+        """Count an access of all invocations that run together; -1 if one takes no part."""
+        totals = self._traffic.stores if is_store else self._traffic.loads
+        for size in SUBGROUPS:
+            address = addresses.reshape(-1, size)
+            if size == WORKGROUP_SIZE:
+                self._describe(totals, address, nbytes)
+            address = np.sort(address, axis=1)
+            for segment in SEGMENTS:
+                number = address // segment
+                is_new = number >= 0
+                is_new[:, 1:] &= number[:, 1:] != number[:, :-1]
+                found = int(np.count_nonzero(is_new))
+                totals.segments[size, segment] += self._factor * segment * found
+        # The last ones: lines of workgroups.
+        self._lines.append((np.nonzero(is_new)[0], number[is_new] * 2 + is_store))
+
+    def move(self) -> None:
+        """Count the lines that differ, in each window of workgroups, and go on to later ones."""
+        if not self._lines:
+            return
+        groups, lines = map(np.concatenate, zip(*self._lines, strict=True))
+        self._lines = []
+        touched = np.bincount(groups) * LINE
+        windows = (self._touched + np.cumsum(touched) - touched) // self._cache
+        self._touched += int(touched.sum())
+        keys = np.sort(np.concatenate([self._kept, windows[groups] << 40 | lines]))
+        keys = keys[np.diff(keys, prepend=-1) != 0]
+        stores = np.count_nonzero(keys & 1) - np.count_nonzero(self._kept & 1)
+        loads = keys.size - self._kept.size - stores
+        self._traffic.loads.memory += self._factor * LINE * loads
+        self._traffic.stores.memory += self._factor * LINE * stores
+        self._kept = keys[keys >> 40 == windows[-1]]
+
+    def _describe(self, totals: Totals, address: Array, nbytes: int) -> None:
+        """Add how many invocations take part, and how far apart their addresses are."""
+        active = address >= 0
+        taking_part = self._factor * np.count_nonzero(active)
+        totals.count += self._factor * np.count_nonzero(active.any(axis=1))
+        totals.active += taking_part
+        totals.requested += nbytes * taking_part
+        if len(totals.distances) < MAX_DISTANCES:
+            both = active[:, 1:] & active[:, :-1]
+            distances = (address[:, 1:] - address[:, :-1])[both]
+            values, numbers = np.unique(distances, return_counts=True)
+            totals.distances.update(dict(zip(values.tolist(), numbers.tolist(), strict=True)))

@@ -1,1 +1,0 @@
-"""The memory traffic of plans on a GPU, counted without a device."""
