@@ -276,6 +276,8 @@ def test_the_sentences_of_findings():
     for body, wanted in (
         ("result[i] += 1;", "reads 'result', which was never written"),
         ("struct S { uint a, b; } s; s.a = i; result[i] = s.b;", "reads 's.b', which was never written"),
+        ("struct S { uint a; uvec2 b; } s; if (i > 0) s.b = uvec2(i); result[i] = s.b.y;",
+         "reads 's.b.y', which was never written; invocation (0, 0, 0)"),
         ("atomicAdd(part[0], 1u); result[i] = part[0];", "changed it atomically in the same line, and there is no barrier"),
         ("result[i] = (uvec2(i) * 2)[data[i] + 1];", "index 2 of a vector is out of bounds: it has 2 components"),
         ("result[i] = 1u << (data[i] + 1);", "shifts a number of 32 bits by 32"),

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
-from vkops.debug.interpreter.memory import Active, Memory, Variable
+from vkops.debug.interpreter.memory import Active, Memory
 from vkops.debug.interpreter.operations import Array
 from vkops.debug.interpreter.program import zeros
 from vkops.debug.interpreter.races import Order
 from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.interpreter.state import Frame, Settings
+from vkops.debug.interpreter.state import Settings
 from vkops.debug.interpreter.values import Place, Pointer, Value
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
@@ -198,11 +198,14 @@ def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cach
     return traffic
 
 
+_WORD = Number("uint", 4)
+
+
 class _Tensors(Memory):
     """All tensors side by side: loads give indices or zeros, and stores do nothing."""
 
-    def __init__(self, type_: Type, nbytes: int, values: IndexValues) -> None:
-        super().__init__("", type_, "", 1, 0, is_written=True)
+    def __init__(self, nbytes: int, values: IndexValues) -> None:
+        super().__init__("", _WORD, "", 1, 0, is_written=True)
         self.nbytes, self._values = nbytes, values
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
@@ -241,14 +244,12 @@ class _Run(Run):
         table = dispatch.table
         shader = _kernel(table.kernel.name, table.aligned)
         words = table.words(dispatch.starts)
-        memory: dict[tuple[int, int], Memory] = {}
-        for block in shader.blocks:
-            assert block.type is not None
-            memory[block.place] = _Tensors(block.type, nbytes, values)
-            if block.binding == 0:
-                region_table = Memory("", block.type, "", 1, words.nbytes, is_written=True)
-                region_table.fill(words.tobytes())
-                memory[block.place] = region_table
+        memory: dict[tuple[int, int], Memory] = {
+            block.place: _Tensors(nbytes, values) for block in shader.blocks
+        }
+        region_table = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
+        region_table.fill(words.tobytes())
+        memory[0, 0] = region_table
         super().__init__(shader, memory, table.groups, b"", Settings())
         self.order = _Unordered(0, self.group_size, 1)
         self.busy_groups: int = ceil_div(int(words[1]), self.group_size)
@@ -257,15 +258,6 @@ class _Run(Run):
         """Run these workgroups."""
         with np.errstate(all="ignore"):
             self._run_groups(groups)
-
-    def variable(
-        self, name: str, type_: Type, active: Active, call: Frame | None = None
-    ) -> Variable:
-        """Make a variable that each invocation has for itself, as if it were written."""
-        made = super().variable(name, type_, active, call)
-        if not isinstance(made, Memory):
-            return made
-        return Memory(name, type_, made.kind, active.together, made.nbytes, is_written=True)
 
     def record(self, kind: str, pointer: Pointer, active: Active) -> None:
         """Count an access to tensors."""
