@@ -13,6 +13,7 @@ import pytest
 
 import vkops
 
+pytestmark = pytest.mark.features
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import figures
 import pytest
+from imitated import environment
 
 from vkops import shaders
 from vkops.cli.main import main
@@ -65,8 +66,10 @@ def test_shaders_of_one_name_in_two_folders(stats):
 
 
 @needs_driver
-def test_drivers_that_other_programs_use_do_not_matter(stats, monkeypatch):
-    monkeypatch.setenv("VK_DRIVER_FILES", "none.json")
+@pytest.mark.system("cc")
+def test_drivers_and_layers_that_other_programs_use_do_not_matter(stats, monkeypatch):
+    for variable, value in environment("minimum", VK_DRIVER_FILES="none.json").items():
+        monkeypatch.setenv(variable, value)
     assert stats("a.comp", "--gpu", "navi21")[0] == 0
 
 

@@ -43,13 +43,9 @@ def run_both(device, text, seed, count, **options):
 @pytest.mark.parametrize("first", firsts(300))
 def test_structured_programs(device, limits, first, also):
     """All words are the same, except for the sign of zero."""
-    # The interpreter has subgroups of 4 and more.
-    size, operations = limits.subgroup_size, limits.subgroup_operations
-    if size < 4:
-        size, operations = None, ()
     for seed in range(first, first + EACH):
-        text = Generator(seed, also, operations).program()
-        results = run_both(device, text, seed, COUNT, subgroup_size=size)
+        text = Generator(seed, also, limits.subgroup_operations).program()
+        results = run_both(device, text, seed, COUNT, subgroup_size=limits.subgroup_size)
         for each in results:
             each[:, FLOAT][each[:, FLOAT] == 1 << 31] = 0
         np.testing.assert_array_equal(*results, err_msg=f"seed {seed}")

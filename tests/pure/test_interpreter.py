@@ -120,16 +120,16 @@ def test_vectors_and_matrices():
     np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], wanted, rtol=2e-4)
 
 
-@pytest.mark.parametrize("size", [4, 8, 16, 32])
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32])
 def test_subgroups(size):
     x = np.random.default_rng(0).integers(0, 1000, 64, np.uint32)
-    rows = x.reshape(-1, size)
+    rows, most = x.reshape(-1, size), min(size, 4)
     for expression, wanted in {
         "subgroupAdd(x[i])": rows.sum(1, keepdims=True), "subgroupMax(x[i])": rows.max(1, keepdims=True),
         "subgroupInclusiveAdd(x[i])": rows.cumsum(1), "subgroupExclusiveAdd(x[i])": rows.cumsum(1) - rows,
-        "subgroupShuffle(x[i], gl_SubgroupInvocationID ^ 3)": rows[:, np.arange(size) ^ 3],
-        "subgroupBroadcast(x[i], 2)": rows[:, 2:3],
-        "subgroupClusteredMin(x[i], 4)": np.repeat(rows.reshape(-1, size // 4, 4).min(2), 4, 1),
+        f"subgroupShuffle(x[i], gl_SubgroupInvocationID ^ {size - 1})": rows[:, ::-1],
+        f"subgroupBroadcast(x[i], {size // 2})": rows[:, size // 2, None],
+        f"subgroupClusteredMin(x[i], {most})": np.repeat(rows.reshape(-1, size // most, most).min(2), most, 1),
         "if (x[i] < 500) y[i] = subgroupAdd(x[i]); else y[i] = subgroupAdd(1u);":
             np.where(rows < 500, np.where(rows < 500, rows, 0).sum(1, keepdims=True), (rows >= 500).sum(1, keepdims=True)),
         "uvec4 b = subgroupBallot(x[i] > 500); y[i] = subgroupBallotBitCount(b) + 100 * subgroupBallotExclusiveBitCount(b);":

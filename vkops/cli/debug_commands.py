@@ -59,7 +59,7 @@ _shader = options.all_of(  # arguments of ``_case``
         "--subgroup-size",
         type=int,
         metavar="N",
-        help="Invocations of a subgroup, 4 to 64; by default, 32, and 8 and 64 to compare.",
+        help="Invocations of a subgroup, 1 to 64; by default, 32, and 8 and 64 to compare.",
     ),
     options.number(
         "--max-iterations",

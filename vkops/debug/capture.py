@@ -65,7 +65,7 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
 
     Raises:
         DeviceError: RenderDoc is missing or too old, Vulkan was in use before, no device or
-            several were opened, or nothing was dispatched.
+            several were opened, the device has no queue for graphics, or nothing was dispatched.
         OSError: ``output`` cannot be written.
     """
     if output.is_dir():
@@ -86,6 +86,11 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
             capture = _Capture(api)
             try:
                 yield capture.hook
+            except DeviceError as error:
+                if "ErrorInitializationFailed" not in str(error):
+                    raise
+                reason = "RenderDoc captures only devices with a queue for graphics"
+                raise DeviceError(f"capture: {error}: {reason}") from error
             finally:
                 capture.end()
         if not capture.operators:

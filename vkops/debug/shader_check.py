@@ -95,7 +95,7 @@ def check(
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them.
-        subgroup_size: a power of two from 4 to 64. By default it is 32, and a shader with
+        subgroup_size: a power of two from 1 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
         floats: also report instructions that make NaN or infinity of finite numbers.
         max_iterations: a loop does not end if no invocation leaves it in so many iterations; the
@@ -177,8 +177,8 @@ class Case:
             message = f"got {invocations} invocations, must be {MAX_INVOCATIONS} at most"
             raise InvalidDescError(loaded.name, name, message, "SH-07")
         size = DEFAULT_SUBGROUP_SIZE if subgroup_size is None else subgroup_size
-        if size not in (4, 8, 16, 32, 64):
-            message = f"got {show(subgroup_size)}, must be 4, 8, 16, 32 or 64"
+        if size not in (1, 2, 4, 8, 16, 32, 64):
+            message = f"got {show(subgroup_size)}, must be 1, 2, 4, 8, 16, 32 or 64"
             raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
         if not isinstance(max_iterations, int) or max_iterations < 1:
             message = f"got {show(max_iterations)}, must be an integer from 1"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from vkops.errors import DeviceError, ShaderCompileError
 from vkops.gpu.adapters import loader_files
+from vkops.gpu.adapters.adapter import LAYERS
 from vkops.shaders.shader import Shader
 from vkops.system import vulkan
 from vkops.system.processes import describe, run_limited
@@ -103,6 +104,7 @@ def _child(manifest: Path, family: str, shaders: Sequence[Shader]) -> tuple[int,
         "RADV_FORCE_FAMILY": family,
         "VK_DRIVER_FILES": str(manifest),
         "VK_ICD_FILENAMES": str(manifest),
+        LAYERS: "",
         "MESA_SHADER_CACHE_DISABLE": "true",
     }
     given = []
