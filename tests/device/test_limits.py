@@ -6,6 +6,7 @@ A test has a device with one such limit and the others of the driver.
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 from contextlib import contextmanager
 from dataclasses import asdict, fields, replace
@@ -25,6 +26,7 @@ from vkops.gpu.copies.rule import COPY
 from vkops.plan.algebra import optimize
 
 LEAST = Limits()
+UNLIKE_OTHERS = itertools.count(3, 2)
 
 HEAD = "#version 450\n"
 COPIED = """layout(std430, binding = 0) readonly buffer Source { uint source[]; };
@@ -38,11 +40,15 @@ void main() { target[0] = u[N - 1].w; }"""
 
 @pytest.fixture
 def limited(adapter, monkeypatch):
-    """Opens devices with the least limits of these names, or with values that are given."""
+    """Opens devices with the least limits of these names, or with values that are given.
+
+    A limit that is like that of no other device has the device opened anew.
+    """
 
     @contextmanager
     def opened(*names, **values):
-        limits = {name: getattr(LEAST, name) for name in names} | values
+        limits = {name: getattr(LEAST, name) for name in names}
+        limits |= dict(values, buffer_image_granularity=next(UNLIKE_OTHERS))
         monkeypatch.setattr(
             adapters, "limits_of", lambda found: replace(limits_of(found), **limits)
         )
@@ -405,8 +411,7 @@ def test_a_queue_without_timestamps(limited, monkeypatch, capsys):
 def test_kernels_of_64_bits_are_not_used_without_the_feature(limited, monkeypatch):
     monkeypatch.setattr(adapters, "prefers_int64", lambda _: True)
     for names in ((), ("features",)):
-        # Another limit has the device opened anew.
-        with limited(*names, buffer_image_granularity=1) as device:
+        with limited(*names) as device:
             assert device.vulkan._wide == ("shaderInt64" in device.features)
             assert not (names and device.vulkan._wide)
 

@@ -90,6 +90,7 @@ static struct table {
     VkPhysicalDevice physical;
     VkDevice device;
     uint32_t real_type; /* the memory type of the driver that all memory has */
+    uint32_t allocations;
     PFN_vkGetInstanceProcAddr instance_function;
     PFN_vkGetDeviceProcAddr device_function;
 #define MEMBER(name, ...) PFN_vk##name name;

@@ -181,19 +181,20 @@ FUNCTION(VkResult, AllocateMemory)(
     END_IF_IT_FAILS(d, "AllocateMemory", 0, " type=%u flags=0x%x bytes=%llu imported=%d", type,
                     own.propertyFlags, (LL)i->allocationSize, imported);
     VkMemoryAllocateInfo info = *i;
+    struct table *table = table_of(d);
     if (kind) {
         const VkDeviceSize size = kind->heaps[own.heapIndex].size;
-        if (minimum && allocations >= 4096) return VK_ERROR_TOO_MANY_OBJECTS;
+        if (minimum && table->allocations >= 4096) return VK_ERROR_TOO_MANY_OBJECTS;
         if (minimum && i->allocationSize > 1 << 30) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
         if (size && used[own.heapIndex] + i->allocationSize > size) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-        info.memoryTypeIndex = table_of(d)->real_type;
+        info.memoryTypeIndex = table->real_type;
     }
     result = NEXT(d, AllocateMemory, &info, a, o);
     if (result) return result;
     struct object *made = object(MEMORY, KEY(*o), 1);
     made->size = i->allocationSize, made->type = type, made->imported = imported;
     lock();
-    ++allocations;
+    ++table->allocations;
     if (!imported) used[own.heapIndex] += i->allocationSize;
     unlock();
     return result;
@@ -201,8 +202,10 @@ FUNCTION(VkResult, AllocateMemory)(
 FUNCTION(void, FreeMemory)(VkDevice d, VkDeviceMemory memory, const VkAllocationCallbacks *a)
 {
     note_command("vkFreeMemory", "");
-    NEXT(d, FreeMemory, memory, a);
+    struct table *table = table_of(d);
+    table->FreeMemory(d, memory, a);
     drop(MEMORY, KEY(memory));
+    lock(), table->allocations -= memory != 0, unlock();
 }
 /* The host sees non-coherent memory by a copy, which flushes and invalidations update. */
 FUNCTION(VkResult, MapMemory)(

@@ -16,7 +16,6 @@ struct object {
 };
 static struct object *objects[4096];
 static uint64_t used[VK_MAX_MEMORY_HEAPS];
-static uint32_t allocations;
 #define KEY(handle) ((uint64_t)(uintptr_t)(handle))
 
 static struct object **place(enum what what, uint64_t handle)
@@ -43,7 +42,6 @@ static void drop(enum what what, uint64_t handle)
     struct object **at = place(what, handle), *found = *at;
     if (found) {
         *at = found->next;
-        if (what == MEMORY) --allocations;
         if (what == MEMORY && kind && !found->imported) used[kind->types[found->type].heapIndex] -= found->size;
         free(found->bytes), free(found);
     }

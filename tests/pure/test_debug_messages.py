@@ -321,18 +321,27 @@ def test_control_characters_and_markup_are_escaped():
     assert "Dispatch" in shown(printed([*parse(both)]))
 
 
+NEEDS = "GPU Shader Instrumentation requires bufferDeviceAddress."
+NEW = f"vkCreateDevice(): Internal Error, {{}} is being disabled. Details:\n{NEEDS}"
+OLD = f"Setup Error. Detail: ({NEEDS}  {{}} disabled.)"
+
+
 @pytest.mark.parametrize(
-    ("id", "what"), [("GPU-Assisted-Validation", "GPU-AV"), ("DEBUG-PRINTF", "DebugPrintf")]
+    ("id", "text"),
+    [
+        ("GPU-Assisted-Validation", NEW.format("GPU-AV")),
+        ("DEBUG-PRINTF", NEW.format("DebugPrintf")),
+        ("GPU-Assisted-Validation", OLD.format("GPU-Assisted Validation")),
+        ("DEBUG-PRINTF", OLD.format("Debug Printf")),
+    ],
 )
-def test_a_driver_whose_shaders_the_layer_cannot_instrument(monkeypatch, id, what):
+def test_a_driver_whose_shaders_the_layer_cannot_instrument(monkeypatch, id, text):
     """Nothing that a shader prints would be a wrong answer."""
-    needs = "GPU Shader Instrumentation requires bufferDeviceAddress."
-    text = f"vkCreateDevice(): Internal Error, {what} is being disabled. Details:\n{needs}"
     outcome = layer.Outcome(0, tuple(parse(new("Error", f"UNASSIGNED-{id}", text))))
-    assert outcome.refusal == needs
+    assert outcome.refusal == NEEDS
     monkeypatch.setattr(layer, "run", lambda *_: outcome)
     with pytest.raises(
-        DeviceError, match=f"^the validation layer cannot look into this driver's shaders: {needs}$"
+        DeviceError, match=f"^the validation layer cannot look into this driver's shaders: {NEEDS}$"
     ):
         printf.printf(["a program"])
     assert len(layer_validation.validate(["a program"]).unexpected) == 1

@@ -21,7 +21,11 @@ from vkops.system.processes import named_pipe
 
 _SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "
-_DISABLED = re.compile(r"(?:GPU-AV|DebugPrintf) is being disabled\. Details:(.*)", re.DOTALL)
+_DISABLED = re.compile(  # by version 1.4, and by 1.3
+    r"(?:GPU-AV|DebugPrintf) is being disabled\. Details:(.*)"
+    r"|Setup Error\. Detail: \((.*?\.) +(?:GPU-Assisted Validation|Debug Printf) disabled\.",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Outcome:
     def refusal(self) -> str:
         """The reason why the layer cannot instrument shaders on this driver, or ``""``."""
         found = (_DISABLED.search(message.text) for message in self.messages)
-        return next((" ".join(match[1].split()) for match in found if match), "")
+        return next((" ".join((match[1] or match[2]).split()) for match in found if match), "")
 
 
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
