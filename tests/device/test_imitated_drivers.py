@@ -6,10 +6,10 @@ import json
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
+import imitated
 import pytest
-from imitated import KINDS, environment
+from imitated import IMPORTS, KINDS, environment
 
 from vkops.gpu.adapters.adapter_limits import Limits
 
@@ -17,14 +17,10 @@ pytestmark = pytest.mark.system("cc")
 
 VALIDATION_FAILED = -1000011001  # VK_ERROR_VALIDATION_FAILED_EXT
 
-START = f"""
-import json, sys, time
-sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-from imitated import LOST, NO_DEVICE_MEMORY, counts, layer, records
-faulty = layer()
-faulty.record(1)
+START = f"""{IMPORTS}
+import warnings
+warnings.simplefilter("ignore")
 import vulkan as vk
-index = int(sys.argv[1])
 def said(use):
     try:
         return use()
@@ -68,15 +64,7 @@ def program(adapter):
     """Runs a program with the layer; returns the JSON that it prints, and standard error."""
 
     def run(kind, text, **variables):
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-c", START + text, str(adapter.index)],
-            env=environment(kind, **variables),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
+        done = imitated.run(START + text, adapter.index, kind=kind, **variables)
         return json.loads(done.stdout), done.stderr
 
     return run

@@ -71,38 +71,48 @@ def counts():
     return Counter(line.split()[0] for line in records())
 
 
-START = f"""
-import json, os, sys
+IMPORTS = f"""
+import json, os, sys, time
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-import numpy as np
 from imitated import LOST, NO_DEVICE_MEMORY, NO_HOST_MEMORY, counts, layer, records
+faulty, index = layer(), int(sys.argv[1])
+"""
+START = (
+    IMPORTS
+    + """
+import numpy as np
 import vkops
-faulty = layer()
-index = int(sys.argv[1])
 device = vkops.Device(index, staged=sys.argv[2] == "staged")
 def call(use):
     try:
         return use()
     except Exception as error:
-        return f"{{type(error).__name__}}: {{error}}"
+        return f"{type(error).__name__}: {error}"
 """
+)
+
+
+def run(program, *arguments, kind=None, **variables):
+    """Run a program with the layer, which succeeds; return its process."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=environment(kind, **variables),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
 
 
 @pytest.fixture
 def faulty():
-    """Runs a program with the layer, and returns its output."""
+    """Runs a program with the layer and a device, and returns its output."""
 
-    def run(program, *arguments, errors="", kind=None, **variables):
-        done = subprocess.run(
-            [sys.executable, "-c", START + program, *map(str, arguments)],
-            env=environment(kind, **variables),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-        assert done.returncode == 0, done.stderr
+    def run_with_device(program, *arguments, errors="", **variables):
+        done = run(START + program, *arguments, **variables)
         assert re.fullmatch(errors, done.stderr)
         return done.stdout
 
-    return run
+    return run_with_device
