@@ -113,7 +113,7 @@ def test_devices_of_one_process_share_its_memory(adapter):
 
 def test_close_gives_memory_back(adapter):
     """All but the region table, though the device object lives on."""
-    source = (adapter.index, adapters.memory_heap(adapter.index, "mapped").index)
+    source = (adapter.index, adapters.memory_heap(adapter.index, "device").index)
     gc.collect()
     before = held_bytes(source)
     device = vkops.Device(adapter.index, staged=True)
