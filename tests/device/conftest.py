@@ -14,6 +14,7 @@ from dataclasses import replace
 import pytest
 from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted, without_validation
 from imitated import faulty  # noqa: F401
+from refusals import RefusedError
 
 import vkops
 from vkops.gpu.adapters.adapter import VALIDATION_LAYER
@@ -90,6 +91,8 @@ def pytest_pyfunc_call(pyfuncitem):
     """Tests with the mark ``features`` may end with a refusal if that is right."""
     try:
         return (yield)
+    except RefusedError:
+        return True
     except vkops.InvalidDescError as error:
         if pyfuncitem.get_closest_marker("features") is None:
             raise
@@ -148,7 +151,13 @@ def by_shaders(device, staged_device):
 
 
 @pytest.fixture(scope="session")
-def instrumented(adapter):
-    """Skips what needs the validation layer to look into the driver's shaders, where it cannot."""
-    if reason := refused_by_layer(adapter.name):
-        pytest.skip(reason)
+def refuse(adapter):
+    """Ends a test if the validation layer cannot look into the driver's shaders, and says only that."""
+
+    def check(status, text):
+        reason = refused_by_layer(adapter.name).rpartition(" requires ")[2]
+        if reason and reason in " ".join(text.split()):
+            assert status == 1
+            raise RefusedError
+
+    return check

@@ -63,12 +63,13 @@ def folder(tmp_path, monkeypatch, adapter):
 
 
 @pytest.fixture
-def printf(folder, adapter, instrumented, capfd):
+def printf(folder, adapter, refuse, capfd):
     """Run it: status, rows of the table, standard output, standard error."""
 
     def run(*arguments):
         status = main(["debug", "printf", *arguments, "-a", adapter.name])
         seen = capfd.readouterr()
+        refuse(status, seen.err)
         rows = [
             tuple(cell.strip() for cell in line.split("│")[1:-1])
             for line in seen.out.splitlines()

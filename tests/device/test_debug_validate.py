@@ -77,7 +77,7 @@ sys.exit(7 if "seven" in sys.argv else 0)
 
 
 @pytest.fixture
-def validate(instrumented, tmp_path, monkeypatch, capfd):
+def validate(refuse, tmp_path, monkeypatch, capfd):
     """Run the command; return its status, its unwrapped output, and standard error."""
     np.save(tmp_path / "a.npy", np.arange(4, dtype=np.uint32))
     (tmp_path / "a.comp").write_text(SHADER)
@@ -89,6 +89,7 @@ def validate(instrumented, tmp_path, monkeypatch, capfd):
     def run(*arguments):
         status = main(["debug", "validate", *arguments])
         seen = capfd.readouterr()
+        refuse(status, seen.out)
         return status, seen.out, seen.err
 
     return run

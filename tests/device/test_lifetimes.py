@@ -36,9 +36,13 @@ def program(function):
 
 def validated(name, adapter, rounds=1):
     """Run a program: it ends well, says its name and no more, and the layer says nothing."""
-    from processes import python  # not there where this file is the program
+    from adapters import refused_by_layer  # not there where this file is the program
+    from processes import python
 
     command = [sys.executable, __file__, name, str(adapter.index), str(rounds)]
+    if refused_by_layer(adapter.name):
+        assert python(*command[1:]) == f"{name}\n"
+        return
     said = python("-m", "vkops", "debug", "validate", *command).splitlines()
     assert [line for line in said if not line.startswith("Known, ")] == [
         name,
@@ -222,7 +226,7 @@ def at_exit_beside_a_thread(index, _):
 
 @pytest.mark.system("VkLayer_khronos_validation")
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {at_exit_beside_a_thread.__name__}))
-def test_nothing_crashes_and_the_layer_is_silent(adapter, instrumented, name):
+def test_nothing_crashes_and_the_layer_is_silent(adapter, name):
     validated(name, adapter)
 
 
@@ -294,7 +298,7 @@ def test_streams_that_are_over_keep_nothing(device):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["in_any_order", "in_every_order", "in_cycles"])
-def test_the_same_in_more_orders(adapter, instrumented, name):
+def test_the_same_in_more_orders(adapter, name):
     validated(name, adapter, 8)
 
 
