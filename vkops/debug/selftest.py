@@ -51,7 +51,7 @@ def check(device: vkops.Device, name: str) -> Check:
         return _movement(device, name, _MOVEMENTS[movement], _RULES[how])
     if name == _ORDER:
         return _order(device)
-    if name not in _PROBES:
+    if name not in _PROBES or not device.vulkan.features.issuperset(_PROBES[name].features):
         return Check(name, None, "there is no test of it")
     try:
         find_compiler()
