@@ -13,7 +13,8 @@ from imitated import environment
 
 from vkops import shaders
 from vkops.cli.main import main
-from vkops.gpu.adapters import driver_compiler, loader_files
+from vkops.debug import driver_compiler
+from vkops.gpu.adapters import loader_files
 
 INSTALLED = any(path.match(driver_compiler._MANIFEST) for path in loader_files.installed())
 needs_driver = pytest.mark.skipif(not INSTALLED, reason="needs Mesa's driver for AMD GPUs")

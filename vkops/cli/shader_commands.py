@@ -198,7 +198,7 @@ def stats(
     """
     from vkops import console, shaders
     from vkops.debug import gpu_statistics
-    from vkops.gpu.adapters.driver_compiler import compile_for
+    from vkops.debug.driver_compiler import compile_for
 
     before = None if baseline is None else gpu_statistics.read(baseline)
     loaded = []
