@@ -16,13 +16,9 @@ struct Operation : kp::OpBase
     const Record record_in;  // which cannot fail
     const bool ordered;      // whether it must see what the operations before it wrote
     const Record reserve;    // take what it needs of the commands, before it is recorded
-    // What must be executed once before it is recorded in commands that run again and again.
-    const Record prepare;
 
-    explicit Operation(Record record_, bool ordered_ = true, Record reserve_ = [](Commands&) {},
-                       Record prepare_ = [](Commands&) {})
-      : record_in(std::move(record_)), ordered(ordered_), reserve(std::move(reserve_)),
-        prepare(std::move(prepare_))
+    explicit Operation(Record record_, bool ordered_ = true, Record reserve_ = [](Commands&) {})
+      : record_in(std::move(record_)), ordered(ordered_), reserve(std::move(reserve_))
     {
     }
     void record(const vk::CommandBuffer&) override
@@ -83,7 +79,6 @@ class Commands : DeviceObject
     }
     Commands(const Commands&) = delete;
     Commands& operator=(const Commands&) = delete;
-    ~Commands() { forget(); }
 
     vk::CommandBuffer buffer;
     std::size_t running = 0;          // submissions of them that have not ended
@@ -100,7 +95,6 @@ class Commands : DeviceObject
     void begin(vk::CommandBufferUsageFlags flags, bool timed = false)
     {
         clear();
-        forget();
         timed_ = timed && owner_.timestamp_period > 0;
         if (timed_ && !queries_)
             queries_ = keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 }));
@@ -153,8 +147,6 @@ class Commands : DeviceObject
         }
         return twins;
     }
-    // They were submitted: what operations noted while they were recorded is true.
-    void confirm() { noted_.clear(); }
     // What the device took, after a run that was recorded with timestamps.
     std::optional<double> nanoseconds() const
     {
@@ -171,12 +163,6 @@ class Commands : DeviceObject
     std::deque<vk::DescriptorSet> sets;           // that operations have reserved, in their order
     std::deque<vk::DescriptorBufferInfo> data;
 
-    // Set a flag, and return what it was. It is cleared again if they cannot be submitted.
-    bool note(bool& flag)
-    {
-        if (!flag) noted_.push_back(&flag);
-        return std::exchange(flag, true);
-    }
     // Take memory that is theirs until the commands are cleared, and have `write` fill it. What many
     // read is copied to the device's own memory first, if it is elsewhere.
     template <class Write>
@@ -222,14 +208,8 @@ class Commands : DeviceObject
     std::size_t full_ = 0;  // the pools before this one have no more sets
     Data seen_, copied_;
     Operations operations_;
-    std::vector<bool*> noted_;
     bool timed_ = false;
 
-    void forget()
-    {
-        for (const auto flag : noted_) *flag = false;
-        noted_.clear();
-    }
     vk::DescriptorPool make_pool(DescriptorCounts counts)
     {
         using Type = vk::DescriptorType;
@@ -259,12 +239,3 @@ class Commands : DeviceObject
           SHADER | TRANSFER, SHADER | TRANSFER | Stage::eDrawIndirect | stage, {}, all, {}, {});
     }
 };
-
-// What other operations need to be executed once.
-inline std::shared_ptr<Operation> prepare(const Operations& operations)
-{
-    return std::make_shared<Operation>([operations](Commands& commands) {
-        for (const auto& each : operations)
-            if (const auto own = dynamic_cast<Operation*>(each.get())) own->prepare(commands);
-    });
-}

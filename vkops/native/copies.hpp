@@ -28,10 +28,9 @@ class LinearImage : DeviceObject
         memory->bind(image, offset);
     }
 
-    // Give it the layout that copies need, when it is first used.
-    void record_layout(Commands& commands)
+    // Give it the layout that copies need, once, before all of them.
+    void record_layout(Commands& commands) const
     {
-        if (commands.note(has_layout_)) return;
         using Access = vk::AccessFlagBits;
         const vk::ImageMemoryBarrier barrier(
           Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
@@ -81,7 +80,6 @@ class LinearImage : DeviceObject
     };
 
     std::shared_ptr<Memory> memory_;  // keeps it alive
-    bool has_layout_ = false;
 
     static vk::Format format(std::uint64_t unit)
     {
@@ -117,16 +115,12 @@ inline std::shared_ptr<Operation> copy_rectangles(std::shared_ptr<LinearImage> i
         regions.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0, layers,
           vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
           vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
-    const auto record = [=](Commands& commands) {
-        image->record_layout(commands);
+    return std::make_shared<Operation>([=](Commands& commands) {
         if (into_image)
             commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
         else
             commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
-    };
-    return std::make_shared<Operation>(
-      record, ordered, [](Commands&) {},
-      [image](Commands& commands) { image->record_layout(commands); });
+    }, ordered);
 }
 
 inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)

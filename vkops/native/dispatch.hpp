@@ -162,8 +162,8 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
     return std::make_shared<Operation>(record, ordered, reserve);
 }
 
-// A step of a plan where all tensors are in one piece of memory: a dispatch of a kernel with a table
-// and so many other bindings, or copies.
+// A step of a plan: a dispatch of a kernel with a table and so many other bindings, or copies. All
+// bindings without a memory of their own have the last one.
 struct Step
 {
     std::shared_ptr<Pipeline> pipeline;
@@ -173,16 +173,21 @@ struct Step
     bool ordered = true;
     std::shared_ptr<Runs> runs;
 
-    std::shared_ptr<Operation> bind(std::shared_ptr<Memory> memory,
+    std::shared_ptr<Operation> bind(const std::vector<std::shared_ptr<Memory>>& memories,
                                     const std::vector<std::uint32_t>& starts) const
     {
         if (runs) {
             std::vector<vk::BufferCopy> regions(runs->words.size() / 3);
             runs->write(regions.data(), starts);
-            return copy_regions(memory, memory, regions, ordered);
+            return copy_regions(memories[0], memories[0], regions, ordered);
         }
-        std::vector<BoundBytes> all(1 + bindings, { memory, 0, memory->size, {}, {}, {} });
-        all[0] = { {}, 0, 0, {}, table, starts };
+        std::vector<BoundBytes> all(1);
+        all[0].table = table;
+        all[0].starts = starts;
+        for (std::size_t i = 0; i < bindings; ++i) {
+            const auto& memory = memories[std::min(i, memories.size() - 1)];
+            all.push_back({ memory, 0, memory->size, {}, {}, {} });
+        }
         return dispatch(pipeline, std::move(all), groups, {}, ordered);
     }
 };

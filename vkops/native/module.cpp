@@ -234,7 +234,7 @@ std::int64_t run(const Device& device, const std::vector<const Step*>& steps, co
     starts.push_back(0);
     const auto memory = target.memory(0).attr("native").cast<std::shared_ptr<Memory>>();
     Operations operations;
-    for (const auto step : steps) operations.push_back(step->bind(memory, starts));
+    for (const auto step : steps) operations.push_back(step->bind({ memory }, starts));
     return submit_all(device, operations, reads, writes, name);
 }
 
@@ -386,6 +386,9 @@ void define_operations(py::module_ module)
     py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation")
       .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);
+    module.def("OpLayout", [](std::shared_ptr<LinearImage> image) {
+        return std::make_shared<Operation>([=](Commands& commands) { image->record_layout(commands); });
+    });
     module.def("OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
                                    const Rows& rows, bool ordered) {
         return copy_regions(source, target, rows_of(rows), ordered);
@@ -395,7 +398,6 @@ void define_operations(py::module_ module)
         return copy_bytes(target, offset, std::string(bytes));
     });
     module.def("OpFillRegions", &fill_regions);
-    module.def("OpPrepare", &prepare);
     py::class_<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
       .def(py::init([](const Made& device, const py::bytes& spirv, std::string entry,
                        Bindings bindings, std::uint32_t push_nbytes, bool robust) {
@@ -416,19 +418,8 @@ void define_operations(py::module_ module)
            }),
            "pipeline"_a, "table"_a, "bindings"_a, "groups"_a, "ordered"_a)
       .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, runs }; }),
-           "runs"_a);
-    module.def(
-      "OpTable",
-      [](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
-         const std::vector<std::shared_ptr<Memory>>& heaps, const Table::Array<std::uint32_t>& starts,
-         const std::array<std::uint32_t, 3>& counts, bool ordered) {
-          std::vector<BoundBytes> all(1);
-          all[0].table = table;
-          all[0].starts.assign(starts.data(), starts.data() + starts.size());
-          for (const auto& each : heaps) all.push_back({ each, 0, each->size, {}, {}, {} });
-          return dispatch(pipeline, std::move(all), { counts, {}, 0 }, {}, ordered);
-      },
-      "pipeline"_a, "table"_a, "heaps"_a, "starts"_a, "groups"_a, "ordered"_a);
+           "runs"_a)
+      .def("bind", &Step::bind);
     py::class_<Launch>(module, "Launch")
       .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::vector<std::optional<Launch::Place>> places) {
                return Launch{ pipeline, std::move(places) };

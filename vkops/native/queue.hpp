@@ -262,7 +262,6 @@ class Queue
     {
         const vk::SubmitInfo info(0, nullptr, nullptr, 1, &made.commands->buffer);
         check(owner_.handle.submit(1, &info, *made.fence), "vkQueueSubmit");
-        made.commands->confirm();
         ++made.commands->running;
         running_.push_back(std::move(made));
     }

@@ -79,8 +79,8 @@ class Dispatch:
         table, heaps = self.table, [memory.native for memory in self.heaps]
         pipeline = device.pipeline(table.kernel, aligned=table.aligned)
         native = table.native(device.module)
-        make = device.module.OpTable
-        return make(pipeline, native, heaps, self.starts, table.groups, self.ordered)
+        step = device.module.Step(pipeline, native, len(heaps), table.groups, self.ordered)
+        return step.bind(heaps, self.starts)
 
 
 PlanWork = Dispatch | copies.Copy
@@ -363,7 +363,7 @@ class DispatchTable:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
         full = -(-items // kernel.workgroup) * kernel.workgroup
-        self.aligned = (
+        self.aligned: bool = (
             table.may_align
             and not table.turns
             and (len(records) == 1 or int(full.sum()) <= MAX_EMPTY * int(items.sum()))
@@ -377,15 +377,14 @@ class DispatchTable:
             records[:, _SEGMENT_SOURCE] = source
         turns = factor(len(records)) if table.turns else 0
         header = np.array(Header(len(records), total, turns), np.uint32)
-        self.kernel = kernel
-        self.groups = group_counts(ceil_div(total, kernel.workgroup))
+        self.kernel: Kernel = kernel
+        self.groups: tuple[int, int, int] = group_counts(ceil_div(total, kernel.workgroup))
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and which base each counts from: those of all outputs, of
         # all inputs in reverse, and 0 for constants, whose input is -1.
         starts = HEADER_WORDS + RECORD_WORDS * np.arange(len(records))
         self._places = np.concatenate([starts + _DST, starts + _SRC])
         self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
-
         self._native: Any = None
 
     def native(self, module: Any) -> Any:

@@ -264,7 +264,10 @@ class VulkanDevice:
         """
         if self.images is None or pitch > self.images.side * unit:
             return None
-        return self._made(self.module.LinearImage, memory.native, offset, pitch, height, unit)
+        made = self._made(self.module.LinearImage, memory.native, offset, pitch, height, unit)
+        if made is not None:
+            self.start(self.native.submit, [self.module.OpLayout(made)], (), (), "")
+        return made
 
     def _made(self, make: Callable[..., Any], *arguments: Any) -> Any:
         """Make an object of the native module; None if the driver refuses."""
@@ -354,7 +357,6 @@ class VulkanDevice:
 
     def commands(self, operations: Sequence[Any]) -> Any:
         """Return commands that can be submitted again and again."""
-        self.start(self.native.submit, [self.module.OpPrepare(operations)], (), (), "")
         return self.call(self.module.Commands, self.native, operations)
 
     @property
