@@ -107,11 +107,7 @@ def visible(extent: Extent) -> npt.NDArray[np.uint8]:
 
 
 def _synchronize(name: str, *extents: Extent) -> None:
-    """Call ``flush`` or ``invalidate`` of memory that is not coherent.
-
-    Raises:
-        OutOfDeviceMemoryError: the driver has no memory for that.
-    """
+    """Call ``flush`` or ``invalidate`` of memory that is not coherent."""
     for memory, start, nbytes in extents:
         if not memory.is_coherent:
             memory.device.call(getattr(memory.native, name), start, nbytes)

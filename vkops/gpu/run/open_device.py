@@ -73,11 +73,7 @@ class OpenDevice(ABC):
         self.pool.check()
 
     def prepare(self) -> None:
-        """Check that this thread can use the device, and wait for streams.
-
-        Raises:
-            DeviceError: as ``check``.
-        """
+        """Check that this thread can use the device, as ``check`` does, and wait for streams."""
         vulkan = self.vulkan
         in_use = vulkan.lock._is_owned()  # type: ignore[attr-defined]
         if in_use or self.pool.closed or vulkan.lost or forks.state.forked:
@@ -86,20 +82,12 @@ class OpenDevice(ABC):
             vulkan.finish_streams()
 
     def submit(self, work: Sequence[Any], *memory_and_name: Any, now: bool = False) -> int:
-        """Begin to run work; see ``VulkanDevice.submit``.
-
-        Raises:
-            DeviceError: as ``check``.
-        """
+        """Begin to run work after ``prepare``; see ``VulkanDevice.submit``."""
         self.prepare()
         return self.vulkan.submit(work, *memory_and_name, now=now)
 
     def run_steps(self, *arguments: Any) -> int:
-        """Begin to run steps of the native module on allocations; 0 if they are not possible there.
-
-        Raises:
-            DeviceError: as ``check``.
-        """
+        """Begin to run steps of the native module on allocations; 0 if they are not possible."""
         self.prepare()
         return self.vulkan.start(self.vulkan.native.run, *arguments)
 

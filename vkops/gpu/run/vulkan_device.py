@@ -366,20 +366,12 @@ class VulkanDevice:
         return None if block is None else block.args[0].recorded
 
     def refuse_recording(self, what: str) -> None:
-        """Refuse what cannot be a part of a program, if this thread is recording one.
-
-        Raises:
-            DeviceError: it is.
-        """
+        """Raise a DeviceError for what no program has, if this thread is recording one."""
         if self.recording is not None:
             raise DeviceError(f"record: {what}")
 
     def wait(self, number: int) -> None:
-        """Wait for a submission and all before it; other threads can submit work meanwhile.
-
-        Raises:
-            DeviceError: the device was lost.
-        """
+        """Wait for a call and all before it; other threads can submit work meanwhile."""
         if number <= self._waited:
             return
         self.call(self.native.wait, number)
