@@ -278,6 +278,7 @@ def test_extensions_can_be_hidden(program):
 UNSEEN = "print(said(lambda: vk.vkMapMemory(device, allocate(0), 0, 1024, 0)))"
 
 
+@pytest.mark.posix("named pipes")
 @pytest.mark.system("VkLayer_khronos_validation")
 def test_the_validation_layer_checks_the_use_of_the_imitated_device(adapter, tmp_path):
     """It must lie above the layer: memory of the driver's type 0 could be mapped."""
