@@ -87,7 +87,8 @@ class RecordedProgram:
             if kind is not None or self._closed:
                 self._drop()
                 return
-            self._commands = vulkan.commands(self.recorded.operations)
+            make, operations = vulkan.module.Commands, self.recorded.operations
+            self._commands = vulkan.call(make, vulkan.native, operations)
 
     __exit__: _End = _End(_end_block)
 

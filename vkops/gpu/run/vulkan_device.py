@@ -355,10 +355,6 @@ class VulkanDevice:
             self.wait(number)
         return number
 
-    def commands(self, operations: Sequence[Any]) -> Any:
-        """Return commands that can be submitted again and again."""
-        return self.call(self.module.Commands, self.native, operations)
-
     @property
     def recording(self) -> RecordedSteps | None:
         """The steps of the program that this thread records."""
