@@ -175,16 +175,16 @@ class Pool:
             made = self._allocate(self.heaps, size, size)
             if not isinstance(made, int):
                 return made
-        return self._grow_and_allocate(size)
-
-    def _grow_and_allocate(self, size: int) -> Allocation:
         with self._lock:
             if size > self.max_range:
                 self._room(size)
-            while isinstance(made := self._allocate(self.heaps, size, self.max_range), int):
-                self._check_open()  # another thread may have closed it
-                self._grow(made)
-            return made
+            return self._grow_and_allocate(size)  # a loop here could keep the lock (test_locks.py)
+
+    def _grow_and_allocate(self, size: int) -> Allocation:
+        while isinstance(made := self._allocate(self.heaps, size, self.max_range), int):
+            self._check_open()  # another thread may have closed it
+            self._grow(made)
+        return made
 
     def require(self, nbytes: int) -> None:
         """Check that new heaps could hold so many bytes.
