@@ -10,7 +10,7 @@ from arrays import run_work, small_memory
 
 import vkops
 from vkops.gpu.copies.encoded import Filling, RegionCopy
-from vkops.gpu.copies.rule import COPY
+from vkops.gpu.copies.rule import COPY, REGIONS, SHADERS
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.plan import CopyPlan, Fill, Output, Region, View
 from vkops.plan.movements import copy
@@ -89,3 +89,21 @@ def test_arrays_whose_result_is_in_several_heaps_are_uploaded(adapter, monkeypat
         small_memory(device, 1 << 18)
         result = vkops.concat([x, x], axis=1, device=device)
         np.testing.assert_array_equal(result.numpy(), np.concatenate([x, x], 1))
+
+
+def test_a_rule_that_changes_holds_for_plans_that_ran_before(device, monkeypatch):
+    vulkan, kernels = device.vulkan, []
+    x = np.arange(1 << 18, dtype=np.uint32)
+    tensor, pipeline = device.tensor(x), vulkan.pipeline
+
+    def asked(kernel, *, aligned):
+        kernels.append(kernel.name)
+        return pipeline(kernel, aligned=aligned)
+
+    monkeypatch.setattr(vulkan, "pipeline", asked)
+    for rule in (REGIONS, SHADERS):
+        monkeypatch.setattr(device, "tuning", replace(device.tuning, copies=rule))
+        kernels.clear()
+        parts = vkops.split(tensor, [1, x.size - 1])
+        assert bool(kernels) == (rule is SHADERS)
+        np.testing.assert_array_equal(vkops.concat(parts).numpy(), x)

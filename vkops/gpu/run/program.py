@@ -66,13 +66,13 @@ class Program:
 
     def native_steps(self, device: OpenDevice) -> list[Any]:
         """The steps of the native module for tensors in one piece of memory."""
-        prepared = device.vulkan.prepared
-        found: list[Any] | None = prepared.get(self)
-        if found is None:
+        prepared, tuning = device.vulkan.prepared, device.tuning
+        made_for, found = prepared.get(self, (None, []))
+        if made_for is not tuning:
             tensors = [(*step.reads, *step.makes) for step in self.steps]
             is_one = tensors == [(*self.reads, *self.writes)]
             found = self.encoded(device)[0].steps(device.vulkan) if is_one else []
-            prepared[self] = found
+            prepared[self] = tuning, found
         return found
 
     @cached_property

@@ -110,7 +110,7 @@ class VulkanDevice:
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
         measures: whether the device measures what is submitted.
-        prepared: the steps of the native module that each program has become.
+        prepared: the steps of the native module that each program has become, with the tuning.
 
     Raises:
         DeviceError: the native module cannot be loaded, or the driver cannot open the device.
@@ -157,7 +157,7 @@ class VulkanDevice:
         # When this is dropped or Python exits, unless the device is lost.
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
-        self.prepared: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+        self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
         self._waits = os.environ.get(SYNC) == "1"
