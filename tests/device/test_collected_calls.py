@@ -78,12 +78,12 @@ assert is_submitted()  # no call of vkops is made here
 device.vulkan.native.wait(3)
 layer().record(1)
 check(y)
-print(submissions())
+print(submissions() == (0 if device.mapped else 1))  # a transfer
 """
 
 
 def test_collected_calls_are_submitted_when_the_device_has_nothing_to_do(adapter, faulty):  # noqa: F811
-    assert faulty(CALLS + IDLE, adapter.index, "direct") == "0\n"
+    assert faulty(CALLS + IDLE, adapter.index, "direct") == "True\n"
 
 
 FAILURES = """
@@ -158,7 +158,8 @@ def test_an_interrupt_at_each_point_loses_no_collected_call(adapter, faulty, kin
 
 
 ENDS = {
-    "a fork": "pid = os.fork()\nif pid == 0:\n    os._exit(7)\nassert os.waitpid(pid, 0)[1] == 7 << 8\ncheck(y)",
+    # Newer versions of Python warn of forks beside threads.
+    "a fork": "import warnings\nwarnings.simplefilter('ignore')\npid = os.fork()\nif pid == 0:\n    os._exit(7)\nassert os.waitpid(pid, 0)[1] == 7 << 8\ncheck(y)",
     "a close": "layer().release()\ndevice.close()\nassert is_submitted()",
     "an exit": "layer().release()",
     "a device that is dropped": "layer().release()\ndel device, x, y\nassert is_submitted()",

@@ -115,7 +115,7 @@ def test_memory_of_a_device_that_died_is_given_back(adapter):
             del other
             gc.collect()
             concat([one.tensor(X), one.tensor(X)])
-            assert held_bytes(source) == before
+            assert held_bytes(source) <= before  # less, if empty memory was released meanwhile
 
 
 def test_to_copies_to_another_device(devices):

@@ -127,7 +127,8 @@ class Bound:
         self._kept: list[Buffer] = []
         self._imports = False
         # What the device runs, and its memory; None if memory on the host is read or written.
-        self._work: tuple[list[Any], list[Allocation], list[Allocation], str] | None = None
+        self._work: list[PlanWork] | None = None
+        self._memory: tuple[list[Allocation], list[Allocation]] = [], []
         kinds: set[type] = set()
         used: list[Any] = []
         for memory in self.tensors.values():
@@ -139,10 +140,9 @@ class Bound:
         if HostBuffer in kinds:
             device.vulkan.refuse_recording("host memory cannot be streamed")
         else:
-            work = [each.operation(device.vulkan) for each in self._bind()]
+            self._work = self._bind()
             made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
-            read, written = [*map(_allocation, used)], [*map(_allocation, made)]
-            self._work = work, read, written, program.name
+            self._memory = [*map(_allocation, used)], [*map(_allocation, made)]
 
     def _bind(self) -> list[PlanWork]:
         """Return what the device runs."""
@@ -233,7 +233,7 @@ class Bound:
             OutOfDeviceMemoryError: not even a part of the data fits on the device.
         """
         if self._work is not None:
-            self._submit(*self._work)
+            self._submit()
             return
         for buffer in self._host_buffers():
             buffer.settle()
@@ -257,9 +257,14 @@ class Bound:
             if isinstance(memory.resource, Buffer):
                 memory.resource.write(bytes_of[number], memory.start)
 
-    def _submit(self, *work: Any) -> int:
+    @cached_property
+    def _operations(self) -> list[Any]:
+        """What the device runs, made when it is first submitted."""
+        return [each.operation(self.device.vulkan) for each in self._work or ()]
+
+    def _submit(self) -> int:
         """Submit what the device runs; wait for it if it reads arrays, which may change then."""
-        number = self.device.submit(*work)
+        number = self.device.submit(self._operations, *self._memory, self.program.name)
         if self._imports:
             self.device.wait(number)
         return number
@@ -271,7 +276,7 @@ class Bound:
             DeviceError: the device is closed.
         """
         if self._work is not None:
-            return Submission(self.device, self._submit(*self._work))
+            return Submission(self.device, self._submit())
         task = BackgroundTask(self.run)
         self.device.vulkan.check()
         self.device.vulkan.finish_streams()
