@@ -84,17 +84,16 @@ class Commands : DeviceObject
     std::size_t running = 0;          // submissions of them that have not ended
     std::shared_ptr<Commands> twins;  // the same, to be submitted while they run
 
-    // Replace the operations by others.
+    // Record all operations at once.
     void record(const Operations& operations, vk::CommandBufferUsageFlags flags)
     {
         begin(flags);
         add(operations);
         end();
     }
-    // Drop the operations, and begin to record others.
+    // Begin to record; there are no operations.
     void begin(vk::CommandBufferUsageFlags flags, bool timed = false)
     {
-        clear();
         timed_ = timed && owner_.timestamp_period > 0;
         if (timed_ && !queries_)
             queries_ = keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 }));
