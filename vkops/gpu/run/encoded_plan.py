@@ -79,7 +79,9 @@ class Dispatch:
         table, heaps = self.table, [memory.native for memory in self.heaps]
         pipeline = device.pipeline(table.kernel, aligned=table.aligned)
         native = table.native(device.module)
-        step = device.module.Step(pipeline, native, len(heaps), table.groups, self.ordered)
+        # The validation layer takes dispatches on one piece of memory for a hazard.
+        ordered = self.ordered or device.validated
+        step = device.module.Step(pipeline, native, len(heaps), table.groups, ordered)
         return step.bind(heaps, self.starts)
 
 
@@ -160,7 +162,7 @@ class EncodedPlan:
                 return []
             made.append(device.module.Step(copied.runs(device.module)))
         for own in chain.from_iterable(table.in_one_heap for table in self._tables):
-            ordered = len(made) == (copied is not None) or own.kernel.scatters
+            ordered = len(made) == (copied is not None) or own.kernel.scatters or device.validated
             pipeline = device.pipeline(own.kernel, aligned=own.aligned)
             table, bindings = own.native(device.module), own.kernel.bindings - 1
             made.append(device.module.Step(pipeline, table, bindings, own.groups, ordered))

@@ -370,8 +370,10 @@ class VulkanDevice:
         """Wait for a call and all before it; other threads can submit work meanwhile."""
         if number <= self._waited:
             return
+        # Before the wait: the number may be one that another thread's work gets meanwhile.
+        number = min(number, self.native.submitted)
         self.call(self.native.wait, number)
-        self._waited = max(self._waited, min(number, self.native.submitted))
+        self._waited = max(self._waited, number)
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
