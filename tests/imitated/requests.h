@@ -46,7 +46,15 @@ EXPORT int still_failing(void) { return failing.count; }
 EXPORT void record(int on) { lock(), recording = on, text_size = call_count = 0, unlock(); }
 EXPORT int calls(void) { return call_count; }
 /* The calls that can fail, and those that record commands, a line each. */
-EXPORT const char *records(void) { return text_size ? text : ""; }
+EXPORT const char *records(void)
+{
+    static char *copy; /* other threads add to the text */
+    lock();
+    free(copy);
+    copy = strdup(text_size ? text : "");
+    unlock();
+    return copy;
+}
 
 static void note(const char *name, const char *format, va_list values)
 {
