@@ -182,7 +182,7 @@ class ElementwiseKernel:
     def _signature(
         self, values: Sequence[Any], positional: int, size: Any, device: Any
     ) -> tuple[Any, Device, list[Any], list[Any]] | None:
-        """What a prepared call depends on, the device, the buffers and the scalars of a call.
+        """The key of a prepared call, the device, the buffers and the scalars of a call.
 
         None if the call cannot be prepared.
         """

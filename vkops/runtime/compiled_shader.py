@@ -368,7 +368,7 @@ class CompiledShader:
         if _is_memory(spec):
             return spec
         if isinstance(spec, np.ndarray):
-            raise self._writablearray(point)
+            raise self._written_array(point)
         shape, dtype = spec, None
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             try:
@@ -403,10 +403,10 @@ class CompiledShader:
         if slot.block.kind == "uniform":
             return array
         if slot.is_written:
-            raise self._writablearray(slot.point)
+            raise self._written_array(slot.point)
         return self._device.tensor(array)
 
-    def _writablearray(self, point: str) -> BindingError:
+    def _written_array(self, point: str) -> BindingError:
         message = "is an array of the host, which the shader would write: must be a tensor"
         return BindingError(self.name, point, f"{message}; a shape as `out` makes one", "SH-12")
 

@@ -350,7 +350,7 @@ class HostBuffer(Resource):
 
     @property
     def layout(self) -> Hashable:  # type: ignore[override]
-        """What a prepared call depends on; see ``Resource``."""
+        """The layout; see ``Resource``."""
         return HostBuffer, self.nbytes
 
     def is_on(self, device: OpenDevice) -> bool:

@@ -259,7 +259,7 @@ class Bound:
 
     @cached_property
     def _operations(self) -> list[Any]:
-        """What the device runs, made when it is first submitted."""
+        """The operations that the device runs, made when they are first submitted."""
         return [each.operation(self.device.vulkan) for each in self._work or ()]
 
     def _submit(self) -> int:
