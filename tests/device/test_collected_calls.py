@@ -127,6 +127,23 @@ def test_the_error_of_a_lost_device_names_what_was_collected(adapter, faulty):  
     assert same == "True"
 
 
+KEPT = """
+more, y = vkops.ElementwiseKernel("T x", "T y", "y = x + 1"), x.copy()
+for _ in range(40):
+    more(x, out=y)
+    device.synchronize()
+layer().fail(b"vkAllocateDescriptorSets", 0, 99, NO_DEVICE_MEMORY)
+more(x, out=y)
+print(call(lambda: more(y, out=x.copy())).startswith("OutOfDeviceMemoryError"))
+layer().fail(b"", 0, 0, 0)
+print((y.numpy() == values + 1).all())
+"""
+
+
+def test_a_call_that_binds_what_an_earlier_one_did_makes_no_descriptor_set(adapter, faulty):  # noqa: F811
+    assert faulty(CALLS + KEPT, adapter.index, "direct") == "True\nTrue\n"
+
+
 INTERRUPTED = """
 from interrupts import interrupted_at
 axpy = vkops.ElementwiseKernel("T x", "T y", "y = x + 1")

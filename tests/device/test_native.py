@@ -64,6 +64,26 @@ def test_each_dispatch_of_a_submission_sees_what_those_before_it_wrote(device, b
         np.testing.assert_array_equal(buffers[-1].array().view(np.uint32), data + np.uint32(number))
 
 
+DOUBLED = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, binding = 1) writeonly buffer Target { uint target[]; };
+void main() { uint i = gl_GlobalInvocationID.x; target[i] = 2 * source[i]; }"""
+
+
+def test_memory_is_bound_anew_where_its_handle_was_that_of_freed_memory(device):
+    """Drivers give the handle of a destroyed buffer to the next one."""
+    doubled, target = device.compile_shader(DOUBLED), device.tensor(np.zeros(64, np.uint32))
+    for number in range(20):
+        source = device.buffer((40 + number) << 20)  # in memory of its own
+        source.write(np.full(64, number, np.uint32))
+        doubled((source, 0, 256), target, threads=64)
+        np.testing.assert_array_equal(target.numpy(), np.full(64, 2 * number, np.uint32))
+        del source
+        gc.collect()
+        device.vulkan.release_empty_heaps()
+
+
 def rows_of(x, start, width):
     """A plan that copies some columns of an array to a packed one."""
     rows, _columns = x.shape

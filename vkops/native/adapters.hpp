@@ -1,6 +1,7 @@
 // The Vulkan instance of this process, and what its adapters report.
 #pragma once
 
+#include <atomic>
 #include <kompute/Kompute.hpp>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -41,6 +42,9 @@ std::shared_ptr<Handle> owned(Handle made, std::shared_ptr<Parent> parent = {})
 // Something that has handles of a device, which are destroyed with it.
 class DeviceObject
 {
+  public:
+    const std::uint64_t serial = ++objects;  // which no other object ever has, unlike its handles
+
   protected:
     std::shared_ptr<vk::Device> device_;
 
@@ -58,6 +62,7 @@ class DeviceObject
     }
 
   private:
+    static inline std::atomic<std::uint64_t> objects = 0;
     std::vector<std::shared_ptr<void>> kept_;
 };
 

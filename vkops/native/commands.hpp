@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 
 class Commands;
 
@@ -30,6 +31,17 @@ struct Operation : kp::OpBase
 };
 using Operations = std::vector<std::shared_ptr<kp::OpBase>>;  // Kompute's own, too
 
+// A part of the memory with this serial number.
+struct Range : vk::DescriptorBufferInfo
+{
+    std::uint64_t serial = 0;
+
+    Range(const Memory& memory, std::uint64_t offset_, std::uint64_t nbytes)
+      : vk::DescriptorBufferInfo(memory.buffer, offset_, nbytes), serial(memory.serial)
+    {
+    }
+};
+
 // Memory of small data, which is placed one behind the other.
 struct SmallData
 {
@@ -43,11 +55,11 @@ struct SmallData
     }
     bool fits(vk::DeviceSize nbytes) const { return used + nbytes <= memory.size; }
     // Take the bytes behind those that are taken; they fit.
-    vk::DescriptorBufferInfo take(vk::DeviceSize nbytes)
+    Range take(vk::DeviceSize nbytes)
     {
         const auto offset = used;
         used = (used + nbytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        return { memory.buffer, offset, nbytes };
+        return { memory, offset, nbytes };
     }
 };
 
@@ -64,6 +76,9 @@ struct DescriptorCounts
 {
     std::uint32_t storage = 0, uniform = 0;
 };
+
+// All that a descriptor set depends on: the serial numbers of a layout and of memory, offsets, sizes.
+using Key = std::vector<std::uint64_t>;
 
 // A command buffer with recorded operations, and what they need beside their own memory:
 // descriptor sets and small data.
@@ -128,8 +143,11 @@ class Commands : DeviceObject
     void clear()
     {
         operations_.clear();
-        for (const auto pool : descriptors_) device_->resetDescriptorPool(pool);
-        full_ = 0;
+        if (kept_.size() > MAX_KEPT_SETS) {
+            for (const auto pool : descriptors_) device_->resetDescriptorPool(pool);
+            kept_.clear();
+            full_ = 0;
+        }
         for (auto* data : { &seen_, &copied_ }) {
             while (!data->empty() && (data->size() > 1 || data->front()->memory.size > MAX_KEPT_BYTES))
                 data->pop_back();
@@ -165,7 +183,7 @@ class Commands : DeviceObject
     // Take memory that is theirs until the commands are cleared, and have `write` fill it. What many
     // read is copied to the device's own memory first, if it is elsewhere.
     template <class Write>
-    vk::DescriptorBufferInfo place(vk::DeviceSize nbytes, const Write& write, bool many = false)
+    Range place(vk::DeviceSize nbytes, const Write& write, bool many = false)
     {
         const auto placed = take(seen_, nbytes, "table");
         const Memory& memory = seen_.back()->memory;
@@ -178,32 +196,37 @@ class Commands : DeviceObject
         barrier({}, {});
         return copy;
     }
-    // Make a descriptor set that is theirs until the commands are cleared.
-    vk::DescriptorSet descriptors(const vk::DescriptorSetLayout& layout, DescriptorCounts counts)
+    // The descriptor set with such descriptors: one that was made before if all are the same.
+    vk::DescriptorSet descriptors(const vk::DescriptorSetLayout& layout, DescriptorCounts counts,
+                                  const Key& key, std::vector<vk::WriteDescriptorSet>& writes)
     {
+        auto& set = kept_[key];
+        if (set) return set;
         for (;; ++full_) {
             const bool added = full_ == descriptors_.size();
             if (added) descriptors_.push_back(make_pool(counts));
             const vk::DescriptorSetAllocateInfo info(descriptors_[full_], 1, &layout);
-            vk::DescriptorSet set;
-            const auto result = device_->allocateDescriptorSets(&info, &set);
-            if (result == vk::Result::eSuccess) return set;
+            vk::DescriptorSet made;
+            const auto result = device_->allocateDescriptorSets(&info, &made);
+            if (result == vk::Result::eSuccess) {
+                for (auto& each : writes) each.dstSet = made;
+                device_->updateDescriptorSets(writes, {});
+                return set = made;
+            }
             if (added) fail(result, "vkAllocateDescriptorSets");
         }
-    }
-    void update(const std::vector<vk::WriteDescriptorSet>& writes) const
-    {
-        device_->updateDescriptorSets(writes, {});
     }
 
   private:
     static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 1 << 20;
+    static constexpr std::size_t MAX_KEPT_SETS = 256;
     static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128;
 
     using Data = std::vector<std::unique_ptr<SmallData>>;
     const Device& owner_;
     vk::QueryPool queries_;
     std::vector<vk::DescriptorPool> descriptors_;
+    std::map<Key, vk::DescriptorSet> kept_;
     std::size_t full_ = 0;  // the pools before this one have no more sets
     Data seen_, copied_;
     Operations operations_;
@@ -218,7 +241,7 @@ class Commands : DeviceObject
         };
         return keep(device_->createDescriptorPool({ {}, SETS, sizes }));
     }
-    vk::DescriptorBufferInfo take(Data& data, vk::DeviceSize nbytes, const char* use) const
+    Range take(Data& data, vk::DeviceSize nbytes, const char* use) const
     {
         if (data.empty() || !data.back()->fits(nbytes))
             data.push_back(std::make_unique<SmallData>(

@@ -3,8 +3,6 @@
 
 #include "features.hpp"
 
-#include <atomic>
-
 constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;

@@ -11,7 +11,7 @@ using Bindings = std::vector<std::vector<Binding>>;
 inline std::uint32_t push_size(std::size_t nbytes) { return std::uint32_t((nbytes + 3) / 4 * 4); }
 
 // A compute pipeline.
-class Pipeline : DeviceObject
+class Pipeline : public DeviceObject
 {
   public:
     vk::Pipeline pipeline;
@@ -102,9 +102,9 @@ struct Groups
     }
 };
 
-inline vk::DescriptorBufferInfo memory_of(const BoundBytes& bound, bool many, Commands& commands)
+inline Range memory_of(const BoundBytes& bound, bool many, Commands& commands)
 {
-    if (bound.memory) return { bound.memory->buffer, bound.offset, bound.nbytes };
+    if (bound.memory) return { *bound.memory, bound.offset, bound.nbytes };
     const auto& [bytes, table] = std::tie(bound.bytes, bound.table);
     return commands.place(table ? table->words.nbytes() : bytes.size(), [&](char* to) {
         table ? table->write(to, bound.starts) : void(bytes.copy(to, bytes.size()));
@@ -128,18 +128,20 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         for (std::size_t number = 0; number < pipeline->sets.size(); ++number) {
             const auto& bindings = pipeline->bindings[number];
             if (bindings.empty()) continue;
-            const auto set = commands.descriptors(pipeline->sets[number], pipeline->counts[number]);
             infos.resize(bindings.size());
             writes.clear();
+            Key key{ pipeline->serial, number };
             for (std::size_t i = 0; i < bindings.size(); ++i, ++bound) {
                 const auto [binding, uniform] = bindings[i];
-                infos[i] = memory_of(*bound, many, commands);
-                writes.emplace_back(set, binding, 0, 1,
+                const auto range = memory_of(*bound, many, commands);
+                key.insert(key.end(), { range.serial, range.offset, range.range });
+                infos[i] = range;
+                writes.emplace_back(vk::DescriptorSet(), binding, 0, 1,
                   uniform ? vk::DescriptorType::eUniformBuffer : vk::DescriptorType::eStorageBuffer,
                   nullptr, &infos[i]);
             }
-            commands.update(writes);
-            commands.sets.push_back(set);
+            commands.sets.push_back(
+              commands.descriptors(pipeline->sets[number], pipeline->counts[number], key, writes));
         }
     };
     const auto record = [=](Commands& commands) {

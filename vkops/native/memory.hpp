@@ -11,7 +11,7 @@ constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllo
 
 // One allocation, and a buffer over all of it, or over a part of another allocation. Kompute's tensors
 // are not used: Kompute ignores failures, and chooses the first type of memory that will do.
-class Memory : protected DeviceObject
+class Memory : public DeviceObject
 {
   public:
     vk::Buffer buffer;
