@@ -1,9 +1,11 @@
-"""The programs in examples/: tour.py, which scripts/demo ends with, and sample_models.py."""
+"""The programs in examples/."""
 
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,3 +32,23 @@ def test_the_sample_models_of_pydirectml(adapter, monkeypatch):
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["candy", "squeezenet", "superres"]
     assert all(line.endswith("equal to the result of NumPy") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "game_of_life.py 20",
+        "matrix_product.py 70",
+        "n_body.py 20",
+        "radix_sort.py 1",
+        "radix_sort.py 5001",
+    ],
+)
+def test_a_program_with_shaders_has_the_results_of_numpy(adapter, monkeypatch, program):
+    monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
+    monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
+    name, size = program.split()
+    command = [sys.executable, f"examples/{name}", size]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert adapter.name in done.stdout.splitlines()[-1]
