@@ -11,6 +11,7 @@ from instructions import calls
 
 import vkops
 from vkops import dml
+from vkops.gpu.copies.rule import REGIONS
 from vkops.gpu.run.buffer import Buffer
 
 pytestmark = pytest.mark.memory
@@ -99,7 +100,8 @@ def test_a_binding(fresh):
     operator = fresh.compile_operator(fresh.create_operator(desc))
     inputs, outputs = [fresh.buffer(96)], [fresh.buffer(24), fresh.buffer(72)]
     operator.bind(inputs, outputs)
-    assert work_of(lambda: operator.bind(inputs, outputs))[0] <= 35
+    limit = 55 if fresh.tuning.copies == REGIONS else 35
+    assert work_of(lambda: operator.bind(inputs, outputs))[0] <= limit
 
 
 def test_a_buffer_where_a_heap_has_room(fresh):
