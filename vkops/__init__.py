@@ -11,6 +11,7 @@ from threading import RLock
 from typing import Any
 
 from vkops import errors
+from vkops.arguments import refused_operators
 from vkops.late_names import modules_of
 
 __version__ = "0.1.0"
@@ -48,7 +49,9 @@ def __getattr__(name: str) -> Any:
         if name in _NEAR:
             message += f": use {_NEAR[name]}"
         elif name in getattr(sys.modules.get("numpy"), "__all__", ()):
-            message += f": vkops does not compute; use numpy.{name} on tensor.numpy()"
+            in_kernels = name in refused_operators.KERNELS
+            instead = f"vkops.kernels.{name}" if in_kernels else f"numpy.{name} on tensor.numpy()"
+            message += f": arrays only move data; use {instead}"
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
     if module == "vkops":
         return errors.import_late(f"vkops.{name}")

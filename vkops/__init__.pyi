@@ -27,6 +27,7 @@ from vkops import (
     dml as dml,
     dxdispatch as dxdispatch,
     gpu as gpu,
+    kernels as kernels,
     lavapipe as lavapipe,
     onnx as onnx,
     plan as plan,
@@ -56,6 +57,9 @@ from vkops.gpu.adapters.adapter import (
     devices as devices,
 )
 from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
+from vkops.kernels.reduction import (
+    ReductionKernel as ReductionKernel,
+)
 from vkops.runtime.device import (
     BoundOperator as BoundOperator,
     Buffer as Buffer,

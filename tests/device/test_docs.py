@@ -76,7 +76,10 @@ def run_blocks(page):
             id=page.stem,
         )
         for page in (
-            *(ROOT / "docs" / name for name in ("index.md", "elementwise.md", "asynchronous.md")),
+            *(
+                ROOT / "docs" / name
+                for name in ("index.md", "elementwise.md", "kernels.md", "asynchronous.md")
+            ),
             *TUTORIALS,
         )
     ],

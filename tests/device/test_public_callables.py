@@ -20,7 +20,7 @@ OTHERS = [
     dxdispatch.prepare, plan.execute, plan.validate, shaders.load, gpu.DeviceInfo,
     pydirectml.Binding, pydirectml.Device, pydirectml.GraphBuilder, pydirectml.TensorDesc,
     dml.BufferTensorDesc, dml.Graph, dml.GraphDesc, dml.check_feature_support, dml.input_tensor,
-    dml.reinterpret, vkops.Device, vkops.ElementwiseKernel, *dml.OPERATORS.values(),
+    dml.reinterpret, vkops.Device, vkops.ElementwiseKernel, vkops.ReductionKernel, *dml.OPERATORS.values(),
 ]  # fmt: skip
 
 

@@ -168,9 +168,10 @@ def test_formats(device):
 def test_attributes_that_compute_are_missing(device):
     tensor = device.tensor([1, 2])
     assert not hasattr(tensor, "sum")
-    text = "vkops.Tensor has no attribute 'sum': tensors only move data; use .numpy().sum"
-    with pytest.raises(AttributeError, match=f"^{re.escape(text)}$"):
-        tensor.sum()
+    for name, instead in (("sum", "vkops.kernels.sum"), ("cumsum", ".numpy().cumsum")):
+        text = f"vkops.Tensor has no attribute '{name}': tensors only move data; use {instead}"
+        with pytest.raises(AttributeError, match=f"^{re.escape(text)}$"):
+            getattr(tensor, name)
     with pytest.raises(AttributeError, match=r"^vkops\.Tensor has no attribute 'cuda'$"):
         tensor.cuda()
 

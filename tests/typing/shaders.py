@@ -57,6 +57,9 @@ program.close()
 
 double = vkops.ElementwiseKernel("T x", "T y", "y = x + x", name="double")
 assert_type(double, vkops.ElementwiseKernel)
+total = vkops.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
+assert_type(total, vkops.ReductionKernel)
+assert_type(vkops.kernels.sum([1, 2]), vkops.Tensor)
 assert_type(double.source, str)
 assert double(x).numpy().tolist() == list(range(0, 16, 2))
 

@@ -1,4 +1,4 @@
-"""Python's arithmetic and comparison operators, for classes that refuse them."""
+"""Operators and functions that compute, for classes that refuse them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ _BINARY = {
     "or": "|",
     "xor": "^",
 }
+
+KERNELS = frozenset(
+    ("all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum", "var")
+)
+"""Functions that compute, and that ``vkops.kernels`` has."""
 
 REFUSED: dict[str, str] = {
     f"__{name}__": operator

@@ -110,7 +110,7 @@ def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:
     """The shape of the outputs (EW-06), which have 2**31 - 1 elements at most (EW-07)."""
     given = [(each.parameter, each.value.shape) for each in operands if each.is_array]
     inputs = {p.name: shape for p, shape in given if not p.raw and not p.is_output}
-    targets = [(p.name, shape) for p, shape in given if p.is_output]
+    targets = [(p.name, shape) for p, shape in given if p.is_output and not p.raw]
     if (size is None) == (not targets and not inputs and any(e.parameter.raw for e in operands)):
         message = f"got {show(size)}, must be given if and only if no other argument has a shape"
         refuse(name, "size", message, "EW-06")

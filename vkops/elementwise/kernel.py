@@ -32,9 +32,6 @@ from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 
-_MAX_LOCAL_SIZE = 256
-"""Invocations of a workgroup, if the device allows so many."""
-
 _MAX_SHADERS = 64
 """Shaders that a kernel keeps."""
 
@@ -93,6 +90,9 @@ class ElementwiseKernel:
            [1., 2., 3.]], dtype=float32)
     """
 
+    _max_local_size = 256
+    """Invocations of a workgroup, if the device allows so many."""
+
     def __init__(
         self,
         in_params: str,
@@ -103,7 +103,10 @@ class ElementwiseKernel:
     ) -> None:
         texts = {"in_params": in_params, "out_params": out_params, "operation": operation}
         check_texts(name=name, **texts, preamble=preamble)
-        self._params = parse(name, in_params, out_params)
+        self._set(parse(name, in_params, out_params), operation, name, preamble)
+
+    def _set(self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str) -> None:
+        self._params = params
         self.name: str = name
         self.in_params: tuple[Parameter, ...] = tuple(p for p in self._params if not p.is_output)
         self.out_params: tuple[Parameter, ...] = self._params[len(self.in_params) :]
@@ -246,7 +249,8 @@ class ElementwiseKernel:
         numbers = [scalars.index(each) for each in passed]
         own = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         call, words = shader._prepared(buffers), place.words
-        groups = group_counts(ceil_div(prod(shape), shader.shader.module.local_size[0]))
+        invocations = self._invocations(prod(shape), operands)
+        groups = group_counts(ceil_div(invocations, shader.shader.module.local_size[0]))
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
             try:
@@ -265,6 +269,15 @@ class ElementwiseKernel:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
             self._calls[found[0]] = _Call(source, [(shape, each.dtype) for each in made], run)
+
+    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
+        """The invocations for so many elements."""
+        return count
+
+    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
+        """The GLSL; ``form`` and ``options`` are the last arguments of ``generate``."""
+        texts = self.name, self.operation, self.preamble
+        return generate(*texts, operands, *form, **options)
 
     # -- memory -----------------------------------------------------------------------------------
 
@@ -311,14 +324,14 @@ class ElementwiseKernel:
         self, home: Device, operands: Sequence[Operand], place: Indexing, pushed: bool
     ) -> tuple[str, CompiledShader]:
         """The GLSL and the shader for data types and forms, compiled when it is first needed."""
-        local_size = min(_MAX_LOCAL_SIZE, home.tuning.invocations)
+        local_size = min(self._max_local_size, home.tuning.invocations)
         rank = place.rank if "strided" in place.forms else 0
         key = (local_size, rank, place.forms, *[(each.dtype.char, each.array) for each in operands])
         if key in self._shaders:
             source, shader = self._shaders[key]
             return source, CompiledShader(home, shader)
-        texts = self.name, self.operation, self.preamble
-        source = generate(*texts, operands, rank, place.forms, local_size=local_size, pushed=pushed)
+        form: Any = rank, place.forms
+        source = self._generated(operands, *form, local_size=local_size, pushed=pushed)
         compiled: CompiledShader = home.compile_shader(source, name=self.name)
         if len(self._shaders) >= _MAX_SHADERS:
             self._shaders.clear()

@@ -22,10 +22,17 @@ _QUOTIENT = """uint _quotient(uint index, uint magic, uint shift) {
     return (high + index) >> shift;
 }"""
 
-_MAIN = """void main() {
-    const uint _group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;
+GROUP = "const uint _group = gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x;"
+"""The statement that numbers the workgroups."""
+
+MAIN = (
+    f"""void main() {{
+    {GROUP}
     const uint _i = _group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
-    if (_i >= _n) return;"""
+    if (_i >= _n) return;""",
+    "}",
+)
+"""The text before and after the statements for the element of index ``_i``."""
 
 
 def generate(
@@ -38,19 +45,25 @@ def generate(
     *,
     local_size: int,
     pushed: bool,
+    main: tuple[str, str] = MAIN,
+    index: str = "_i",
 ) -> str:
     """Return the GLSL; ``forms`` are those of the arrays that are not raw, by their numbers.
 
     Workgroups have ``local_size`` invocations, each of which computes one element.
     Scalars, sorted by falling size, and the numbers of ``indexing`` are push constants if they are
-    ``pushed``. Otherwise, they have a uniform block after the blocks of arrays.
+    ``pushed``. Otherwise, they have a uniform block after the blocks of arrays. The operation's
+    ``i`` is the ``index``, and its ``n`` the number of elements, or a scalar with this name.
     """
     types = {each.parameter.type: each.type for each in operands if each.parameter.is_variable}
     blocks = [each.block for each in operands if each.array is not None]
     scalars = scalars_of(operands)
     elements = [each for each in operands if not each.parameter.raw]
     kind = "push_constant) uniform" if pushed else f"std140, binding = {len(blocks)}) uniform"
-    declared = ["const int i", "const int n"]
+    numbers = {"i": index, "n": "_n"}
+    for each in scalars:
+        numbers.pop(each.parameter.name, None)
+    declared = [f"const int {name}" for name in numbers]
     for each in elements:
         access = "inout" if each.parameter.is_output else "const"
         declared.append(f"{access} {each.type} {each.parameter.name}")
@@ -69,9 +82,9 @@ def generate(
         "};",
         f"{function};",
         *([_QUOTIENT] if rank > 1 else []),
-        _MAIN,
-        *[f"    {line}" for line in _body(elements, rank, forms)],
-        "}",
+        main[0],
+        *[f"    {line}" for line in _body(elements, rank, forms, [*numbers.values()])],
+        main[1],
         f"{function} {{",
         f'#line 1 "{name}"',
         operation,
@@ -87,7 +100,9 @@ def scalars_of(operands: Sequence[Operand]) -> list[Operand]:
     return sorted(scalars, key=lambda each: -each.passed_dtype.itemsize)
 
 
-def _body(elements: Sequence[Operand], rank: int, forms: tuple[str, ...]) -> Iterator[str]:
+def _body(
+    elements: Sequence[Operand], rank: int, forms: tuple[str, ...], numbers: Sequence[str]
+) -> Iterator[str]:
     """The statements for index ``_i``: find the elements, read them, compute, and write outputs."""
     for number, form in enumerate(forms):
         start = {"packed": "_i", "linear": f"_base{number} + _i"}.get(form, f"_base{number}")
@@ -104,8 +119,9 @@ def _body(elements: Sequence[Operand], rank: int, forms: tuple[str, ...]) -> Ite
             yield f"_at{number} += {'_coordinate' if axis else '_rest'} * _stride{axis}_{number};"
     for each in elements:
         yield f"{each.type} _element_{each.parameter.name} = {each.expression};"
-    names = "".join(f", _element_{each.parameter.name}" for each in elements)
-    yield f"_operation(int(_i), int(_n){names});"
+    passed = [f"int({number})" for number in numbers]
+    passed += [f"_element_{each.parameter.name}" for each in elements]
+    yield f"_operation({', '.join(passed)});"
     for each in elements:
         if each.parameter.is_output:
             value = f"_element_{each.parameter.name}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.refused_operators import refuse_operators
+from vkops.arguments.refused_operators import KERNELS, refuse_operators
 from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
@@ -799,7 +799,8 @@ class Tensor(DeviceArray):
         def __getattr__(self, name: str) -> Any:
             message = f"vkops.Tensor has no attribute {name!r}"
             if hasattr(np.ndarray, name):
-                message += f": tensors only move data; use .numpy().{name}"
+                instead = f"vkops.kernels.{name}" if name in KERNELS else f".numpy().{name}"
+                message += f": tensors only move data; use {instead}"
             raise AttributeError(message, name=name, obj=self)
 
 

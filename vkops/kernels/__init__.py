@@ -1,0 +1,13 @@
+"""Kernels that compute one result of many elements."""
+
+from vkops.kernels.functions import all as all
+from vkops.kernels.functions import any as any
+from vkops.kernels.functions import argmax as argmax
+from vkops.kernels.functions import argmin as argmin
+from vkops.kernels.functions import count_nonzero as count_nonzero
+from vkops.kernels.functions import max as max
+from vkops.kernels.functions import mean as mean
+from vkops.kernels.functions import min as min
+from vkops.kernels.functions import prod as prod
+from vkops.kernels.functions import sum as sum
+from vkops.kernels.functions import var as var

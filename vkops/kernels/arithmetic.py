@@ -1,0 +1,91 @@
+"""GLSL functions that have the same bits on every device, unlike division and conversions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+to_half = """
+float16_t to_half(float x) {  // rounded to nearest, ties to even
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu, found;
+    if (magnitude >= 0x47800000u)  // 65536, infinity or NaN
+        found = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    else if (magnitude < 0x38800000u)  // below the normal numbers: an addition rounds
+        found = floatBitsToUint(uintBitsToFloat(magnitude) + 0.5) - 0x3f000000u;
+    else
+        found = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    return uint16BitsToFloat16(uint16_t(found | (bits >> 16 & 0x8000u)));
+}
+"""
+"""A function that converts a float to a float16."""
+
+_DIVIDED = """
+FLOAT divided(FLOAT x, uint n) {  // rounded to nearest, ties to even
+    BITS bits = FLOAT_TO_BITS, one = BITS(1), fraction = bits & ((one << MANTISSA) - one);
+    BITS sign = bits & (one << SIGN);
+    int exponent = int(bits >> MANTISSA) & EXPONENTS;
+    if (exponent == EXPONENTS || (exponent == 0 && fraction == BITS(0))) {
+        bool is_nan = fraction != BITS(0) || (n == 0u && exponent == 0);
+        return is_nan ? BITS_TO_FLOAT(NAN) : x;
+    }
+    if (n == 0u) return BITS_TO_FLOAT(sign | BITS(EXPONENTS) << MANTISSA);
+    if (exponent == 0) exponent = 1;
+    else fraction |= one << MANTISSA;
+    BITS quotient = fraction / BITS(n), rest = fraction % BITS(n);
+    for (; quotient >> (MANTISSA + 2) == BITS(0); --exponent) {  // one more binary digit
+        rest <<= 1;
+        bool digit = rest >= BITS(n);
+        quotient = (quotient << 1) | BITS(digit ? 1 : 0);
+        if (digit) rest -= BITS(n);
+    }
+    exponent += 2;
+    int dropped = exponent > 0 ? 2 : min(3 - exponent, MANTISSA + 4);
+    BITS kept = quotient >> dropped, part = quotient & ((one << dropped) - one);
+    BITS middle = one << (dropped - 1);
+    if (part > middle || (part == middle && (rest != BITS(0) || (kept & one) != BITS(0)))) ++kept;
+    if (exponent > 0) kept += BITS(exponent - 1) << MANTISSA;
+    return BITS_TO_FLOAT(sign | kept);
+}
+"""
+
+_FORMS = {
+    "float32": {
+        "FLOAT_TO_BITS": "floatBitsToUint(x)",
+        "BITS_TO_FLOAT": "uintBitsToFloat",
+        "NAN": "BITS(0x7fc00000u)",
+        "EXPONENTS": "255",
+        "MANTISSA": "23",
+        "SIGN": "31",
+        "BITS": "uint",
+        "FLOAT": "float",
+    },
+    "float64": {
+        "FLOAT_TO_BITS": "doubleBitsToUint64(x)",
+        "BITS_TO_FLOAT": "uint64BitsToDouble",
+        "NAN": "(BITS(0x7ff8) << 48)",
+        "EXPONENTS": "2047",
+        "MANTISSA": "52",
+        "SIGN": "63",
+        "BITS": "uint64_t",
+        "FLOAT": "double",
+    },
+}
+
+
+def divided(dtype: np.dtype[Any]) -> str:
+    """A function that divides a float32 or a float64 by an integer of 32 bits."""
+    text = _DIVIDED
+    for name, form in _FORMS[dtype.name].items():
+        text = text.replace(name, form)
+    return text
+
+
+def is_nan(dtype: np.dtype[Any]) -> str:
+    """A function that tests for NaN, which that of GLSL does not do on some devices."""
+    kind, magnitude = {
+        "float16": ("float16_t", "uint(float16BitsToUint16(x)) & 0x7fffu) > 0x7c00u"),
+        "float32": ("float", "floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u"),
+        "float64": ("double", "doubleBitsToUint64(x) << 1) > (uint64_t(0xffe0) << 48)"),
+    }[dtype.name]
+    return f"bool is_nan({kind} x) {{ return ({magnitude}; }}\n"

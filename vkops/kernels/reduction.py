@@ -1,0 +1,329 @@
+"""Kernels that reduce elements of arrays along axes, in an order that only shapes decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import refuse
+from vkops.elementwise.arguments import choose_dtypes, operands_of, shape_of
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, check_texts, parse
+from vkops.elementwise.source import GROUP
+from vkops.errors import InvalidDescError, show
+from vkops.plan.rounding import ceil_div
+from vkops.plan.view import Ints
+from vkops.tensors.creation import empty
+from vkops.tensors.operations import chosen_device
+from vkops.tensors.shape_arguments import some_axes
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
+
+_Form = tuple[np.dtype[Any], tuple[tuple[str, str], ...]]
+"""The data type of ``a`` and ``b``, and those of all types."""
+
+LANES = 128
+"""Invocations that reduce the elements of one result together, and of each workgroup."""
+
+CHUNKS = {LANES: 64 * LANES, 1: 1024}
+"""The elements of a partial result, for each number of invocations that compute it together."""
+
+_COUNT = Parameter("int32", "n")
+_PARTIALS = "partials"
+_RESERVED = ("a", "b", _PARTIALS)
+
+
+class _Kernel(ElementwiseKernel):
+    """A kernel with parameters that a declaration cannot have, such as ``n``."""
+
+    _max_local_size = LANES
+
+    def __init__(
+        self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str
+    ) -> None:
+        self._set(params, operation, name, preamble)
+
+
+class _Pass(_Kernel):
+    """A kernel that makes partial results, each of the elements of a chunk.
+
+    Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and the
+    partial results, for each result those of its chunks. The invocation ``l`` of a chunk reduces
+    the elements l, l + lanes, l + 2 lanes and so on. Then, the first half of the invocations adds
+    the results of the second half, the first quarter those of the second quarter, and so on.
+    """
+
+    def __init__(
+        self,
+        params: tuple[Parameter, ...],
+        mapped: str,
+        reduced: str,
+        dtype: np.dtype[Any],
+        lanes: int,
+        name: str,
+        preamble: str,
+    ) -> None:
+        partials = Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)
+        element = GLSL_TYPES[dtype.name]
+        super().__init__(
+            (*params, _COUNT, partials), f"_mapped = {element}({mapped})", name, preamble
+        )
+        self._in_order = True
+        self._lanes = lanes
+        self._reduced = reduced
+        self._dtype = dtype
+
+    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
+        return self._lanes * int(operands[-1].value.size)
+
+    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
+        main = (
+            _head(self.name, self._reduced, self._dtype, self._lanes),
+            _tail(self._dtype, self._lanes),
+        )
+        return super()._generated(operands, *form, **options, main=main, index="_k")
+
+
+def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
+    """The text before the statements that map element ``_k`` of a result: ``_i`` of all."""
+    element, chunk = GLSL_TYPES[dtype.name], CHUNKS[lanes]
+    shared = f"shared {element} _shared[{LANES}];\n" if lanes > 1 else ""
+    return f"""{element} _mapped;
+{element} _reduced({element} a, {element} b) {{
+    precise {element} _result = {element}(
+#line 1 "{name} reduce_expr"
+{reduced}
+#line 2 "{name} reduce_expr"
+    );
+    return _result;
+}}
+{shared}void main() {{
+    {GROUP}
+    const uint _own = gl_LocalInvocationID.x % {lanes};
+    const uint _place = _group * {LANES // lanes} + gl_LocalInvocationID.x / {lanes};
+    const uint _count = uint(_value_n), _chunks = (_count + {chunk - 1}) / {chunk};
+    const uint _result = _place / _chunks, _first = _place % _chunks * {chunk};
+    const uint _some = _result < _n / _count ? min({chunk}, _count - _first) : 0;
+    {element} _partial = {element}(0);
+    for (uint _t = _own; _t < _some; _t += {lanes}) {{
+        const uint _k = _first + _t, _i = _result * _count + _k;"""
+
+
+def _tail(dtype: np.dtype[Any], lanes: int) -> str:
+    """The text after these statements, which reduces the results of the invocations."""
+    tree = f"""
+    _shared[_own] = _partial;
+    barrier();
+    for (uint _step = {lanes // 2}; _step > 0; _step /= 2) {{
+        if (_own < _step && _own + _step < _some)
+            _shared[_own] = _reduced(_shared[_own], _shared[_own + _step]);
+        barrier();
+    }}
+    _partial = _shared[_own];"""
+    stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
+    return f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
+    }}{tree if lanes > 1 else ""}
+    if (_own == 0 && _some > 0) {_PARTIALS}[_place] = {stored};
+}}"""
+
+
+class ReductionKernel:
+    """A kernel that reduces the elements of arrays along axes, as that of CuPy does.
+
+    Each element is mapped; results of two are reduced to one, until one is left; and that is mapped
+    again. The order in which elements are reduced is fixed by the shapes and the axes alone: no
+    device, workgroup or layout changes it. ``reduce_expr`` must be associative and commutative, but
+    for rounding.
+
+    Args:
+        in_params: the inputs, as for ``ElementwiseKernel``. The names a, b and partials are taken.
+        out_params: the outputs.
+        map_expr: the GLSL expression for an element, in which ``i`` is its index among the elements
+            of a result, in C order, and ``n`` is their number.
+        reduce_expr: the GLSL expression for ``a`` and ``b``, two elements or results.
+        post_map_expr: GLSL statements that assign to the outputs, in which ``a`` is the result.
+        identity: the GLSL of the result of no elements, or None if there is none.
+        name: the name of the kernel in errors.
+        reduce_type: the type of ``a`` and ``b``: a NumPy data type or a type variable; by default
+            that of the first output.
+        preamble: GLSL declarations, such as functions that the expressions call.
+
+    Attributes:
+        name: the name.
+
+    Raises:
+        InvalidDescError: a declaration is wrong (EW-01).
+
+    >>> import numpy as np, vkops
+    >>> norm = vkops.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
+    >>> x = vkops.asarray(np.array([[3, 4], [6, 8]], np.float32))
+    >>> norm(x, axis=1).numpy()
+    array([ 5., 10.], dtype=float32)
+    >>> norm(x.T, axis=0, keepdims=True).numpy()
+    array([[ 5., 10.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        in_params: str,
+        out_params: str,
+        map_expr: str,
+        reduce_expr: str,
+        post_map_expr: str,
+        identity: object = None,
+        name: str = "reduction",
+        reduce_type: str | None = None,
+        preamble: str = "",
+    ) -> None:
+        texts = {"in_params": in_params, "out_params": out_params, "map_expr": map_expr}
+        texts |= {"reduce_expr": reduce_expr, "post_map_expr": post_map_expr, "preamble": preamble}
+        check_texts(name=name, **texts)
+        self._params = parse(name, in_params, out_params)
+        variables = {each.type for each in self._params if each.is_variable}
+        if reduce_type not in (None, *GLSL_TYPES, *variables):
+            types = ", ".join([*GLSL_TYPES, *sorted(variables)])
+            message = f"got {show(reduce_type)}, must be None, {types}"
+            raise InvalidDescError(name, "reduce_type", message, "EW-01")
+        for each in self._params:
+            if each.name in _RESERVED:
+                message = f"got the name {each.name}, which the expressions use: must be another"
+                raise InvalidDescError(name, "parameters", message, "EW-01")
+        self.name: str = name
+        self._inputs = tuple(each for each in self._params if not each.is_output)
+        self._outputs = self._params[len(self._inputs) :]
+        self._texts = map_expr, reduce_expr, post_map_expr
+        self._identity = identity
+        self._reduce_type = reduce_type or self._outputs[0].type
+        self._preamble = preamble
+        self._pass = lru_cache(64)(self._new_pass)
+        self._end = lru_cache(64)(self._new_end)
+
+    def __repr__(self) -> str:
+        return f"<vkops.ReductionKernel {self.name!r}>"
+
+    def __call__(
+        self,
+        *args: Any,
+        axis: Any = None,
+        keepdims: bool = False,
+        out: Any = None,
+        device: DeviceLike = None,
+    ) -> Any:
+        """Reduce, without waiting for it.
+
+        Args:
+            args: an argument for each input: tensors, NumPy arrays and numbers, broadcast together.
+            axis: the axes along which elements are reduced, an integer or several; all by default.
+            keepdims: keep these as dimensions of size 1.
+            out: tensors that get the results: one, or a tuple of several.
+            device: where it runs; by default the device of the first tensor.
+
+        Returns:
+            The output, or a tuple of several.
+
+        Raises:
+            InvalidDescError: arguments of the wrong number (EW-02), kind (EW-03), data type
+                (EW-04), value (EW-05) or shape (EW-06), too many elements (EW-07), or an axis that
+                does not exist (ARRAY-02).
+            ShaderCompileError: an expression is wrong.
+            OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
+        """
+        targets = [] if out is None else [*out] if isinstance(out, (tuple, list)) else [out]
+        operands = operands_of(self.name, self._params, [*args, *targets], len(args))
+        choose_dtypes(self.name, operands)
+        inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
+        if not any(each.is_array and not each.parameter.raw for each in inputs):
+            refuse(self.name, "arguments", "must have an array that is not raw", "EW-06")
+        shape = shape_of(self.name, inputs, None)
+        axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
+        kept = tuple(n for i, n in enumerate(shape) if i not in axes)
+        made = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
+        for each in outputs:
+            if each.value is not None and each.value.shape != made:
+                message = f"has shape {each.value.shape}, must be {made}"
+                refuse(self.name, each.parameter.name, message, "EW-06")
+        count = prod([shape[i] for i in axes])
+        if not count and self._identity is None:
+            refuse(self.name, "arguments", "have no elements, and there is no identity", "EW-06")
+        tensors = [each.value for each in operands if isinstance(each.value, Tensor)]
+        home: Device = chosen_device(self.name, device) or (
+            tensors[0].device if tensors else default_device()
+        )
+        results = [
+            empty(made, dtype=each.dtype, device=home) if each.value is None else each.value
+            for each in outputs
+        ]
+        if prod(made):
+            types = {each.parameter.type: each.dtype for each in operands}
+            if self._reduce_type not in types:
+                types[self._reduce_type] = np.dtype(self._reduce_type)
+            form = types[self._reduce_type], tuple((name, types[name].name) for name in types)
+            reduced = []
+            if count:
+                reduced = [self._reduced(home, inputs, shape, axes, form).reshape(kept)]
+            targets = [each.reshape(kept) for each in results]
+            self._end(*form, bool(count))(*reduced, count, out=targets, device=home)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _reduced(
+        self, home: Device, inputs: Sequence[Operand], shape: Ints, axes: Sequence[int], form: _Form
+    ) -> Tensor:
+        """The reduced elements, before they are mapped to outputs."""
+        kept = [i for i in range(len(shape)) if i not in axes]
+        values = [
+            each.value
+            if each.parameter.raw or not each.is_array
+            else _permuted(home, each.value, shape, [*kept, *axes])
+            for each in inputs
+        ]
+        by_rows = not axes or axes[-1] == len(shape) - 1
+        results, count = (prod([shape[i] for i in chosen]) for chosen in (kept, axes))
+        is_first = True
+        while is_first or count > 1:
+            lanes = 1 if count <= LANES // 4 or (not by_rows and results >= LANES) else LANES
+            chunks = ceil_div(count, CHUNKS[lanes])
+            partials = empty((results, chunks), dtype=form[0], device=home)
+            self._pass(*form, lanes, is_first)(*values, count, out=partials, device=home)
+            values, count, by_rows, is_first = [partials], chunks, True, False
+        return partials
+
+    def _new_pass(
+        self, dtype: np.dtype[Any], types: Sequence[Any], lanes: int, is_first: bool
+    ) -> _Pass:
+        mapped, reduced, _ = self._texts
+        params = self._concrete(self._inputs, types)
+        if not is_first:
+            params, mapped = (Parameter(dtype.name, "a"),), "a"
+        preamble = self._declared(types)
+        return _Pass(params, mapped, reduced, dtype, lanes, self.name, preamble)
+
+    def _new_end(
+        self, dtype: np.dtype[Any], types: Sequence[Any], has_elements: bool
+    ) -> ElementwiseKernel:
+        result: tuple[Parameter, ...] = (Parameter(dtype.name, "a"),)
+        operation = self._texts[2]
+        if not has_elements:
+            element = GLSL_TYPES[dtype.name]
+            result, operation = (), f"{element} a = {element}({self._identity}); {operation}"
+        params = (*result, _COUNT, *self._concrete(self._outputs, types))
+        return _Kernel(params, operation, self.name, self._declared(types))
+
+    def _concrete(self, params: Sequence[Parameter], types: Sequence[Any]) -> tuple[Parameter, ...]:
+        """Parameters with data types in place of type variables."""
+        return tuple(each._replace(type=dict(types)[each.type]) for each in params)
+
+    def _declared(self, types: Sequence[Any]) -> str:
+        """The preamble, with the type variables of all parameters."""
+        lines = [
+            f"#define {name} {GLSL_TYPES[own]}" for name, own in types if name not in GLSL_TYPES
+        ]
+        return "\n".join([*lines, f'#line 1 "{self.name} preamble"', self._preamble])
+
+
+def _permuted(device: Device, value: Any, shape: Ints, order: Sequence[int]) -> Tensor:
+    """An array as a tensor, broadcast to a shape, with its dimensions in another order."""
+    tensor = value if isinstance(value, Tensor) else Tensor.from_array(device, value)
+    return tensor.broadcast_to(shape).transpose(*order)
