@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from vkops.debug.model_dispatches import HostHeap, PlanRun
+from vkops.debug.host_execution import HostHeap, PlanOutput, PlanRun
 from vkops.plan.graph import Pipeline
 
 
@@ -18,7 +18,8 @@ def plan_run(plan, tuning, inputs):
         arrays[number] = random.integers(0, 256, output.nbytes, np.uint8)
     tensors = {number: HostHeap.holding(array) for number, array in arrays.items()}
     names = {number: f"input {number}" for number in pipeline.inputs}
-    return PlanRun(pipeline.steps, tensors, names, {}, tuning), pipeline.outputs
+    made = {str(n): PlanOutput(n, (), (), np.dtype(np.uint8)) for n in pipeline.outputs}
+    return PlanRun(pipeline.steps, tensors, names, made, tuning), pipeline.outputs
 
 
 def bytes_of(run, number):

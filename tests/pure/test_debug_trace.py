@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import rapidjson
 import spirv
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -159,7 +160,7 @@ def check(plan, tuning, inputs, seed):
     index = random.integers(region.sizes)
     size = plan.element_size
     at = (region.target.offset + int(np.dot(index, region.target.strides))) * size
-    found = trace_plans(run, Element(outputs[output], at, size))
+    found = trace_plans(run, Element(str(outputs[output]), at, size))
     assert not found.differs, found.verdict
     assert found.found == wanted[output][at : at + size].tobytes()
     assert found.trace.lines[0].name.startswith("target")
@@ -221,7 +222,7 @@ def test_planted_bugs(edited, bug):
     at = int(np.dot(np.unravel_index(number, target.sizes), target.strides)) * size
     for differs in (False, True):
         run, (output,) = plan_run(plan, TUNINGS["gpu"], input_bytes(plan, 0))
-        found = trace_plans(run, Element(output, at, size))
+        found = trace_plans(run, Element(str(output), at, size))
         assert found.differs == differs, found.text(20)
         if not differs:
             edited(file, right, wrong)
@@ -269,6 +270,24 @@ def test_later_dispatches_have_what_the_others_made(command):
     assert out.endswith("The kernel did as the plan says\n")
     _, out, _ = command("trace", EXAMPLES / "shader.json", "4")
     assert "scale.comp:13: target[4] = 51, by invocation (4, 0, 0)" in out
+
+
+def test_an_earlier_dispatch_makes_a_deferred_input(command):
+    made = rapidjson.loads((EXAMPLES / "channel_shuffle.json").read_text(), parse_mode=1 | 2)
+    last = {"x": {"name": "Later", "shape": [2, 6, 1, 1]}, "y": "Images"}
+    made["commands"].append({"type": "dispatch", "dispatchable": "shuffle", "bindings": last})
+    Path("m.json").write_text(rapidjson.dumps(made))
+    shutil.copy(EXAMPLES / "channel_shuffle.onnx", ".")
+    status, out, _ = command("trace", "m.json", "1,1,0,0", "--dispatch", "3")
+    assert (status, "Source: x, byte 32" in out) == (0, True)
+
+
+def test_blocks_that_are_bound_by_the_names_of_instances(command):
+    text = (EXAMPLES / "scale.comp").read_text().replace("target[]; };", "target[]; } to;")
+    Path("scale.comp").write_text(re.sub(r"\btarget(?=\[i|\.)", "to.target", text))
+    model = (EXAMPLES / "shader.json").read_text()
+    Path("m.json").write_text(model.replace('"Target"', '"to"'))
+    assert command("check", "m.json")[:2] == (0, "m.json: nothing was found in 2 dispatches\n")
 
 
 def test_inputs_that_an_operator_owns(command):

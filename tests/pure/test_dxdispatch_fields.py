@@ -10,8 +10,9 @@ import pytest
 from models import SPLIT
 
 from vkops.cli import main
-from vkops.dxdispatch import json_reader, load_model
+from vkops.dxdispatch import load_model
 from vkops.errors import ModelError
+from vkops.models import json_reader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NAMES_ARE_FREE = (

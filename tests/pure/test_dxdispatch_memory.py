@@ -15,12 +15,12 @@ from refusals import fault
 from vkops import console
 from vkops.dml import FeatureLevel, TensorDataType
 from vkops.dxdispatch import prepare
-from vkops.dxdispatch.initial_values import read_array
-from vkops.dxdispatch.json_reader import Node, Source
 from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.memory import host_memory
+from vkops.models.initial_values import read_array
+from vkops.models.json_reader import Node, Source
+from vkops.models.model import RunOptions
 from vkops.runner import array_files, printed_values
-from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
 
 SIZE = 64 << 20

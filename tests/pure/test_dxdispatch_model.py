@@ -36,7 +36,7 @@ def bound(made):
     """The resources and offsets of the inputs and outputs of the first dispatch."""
     command = prepared(made).commands[0]
     return [
-        [(s.resource.name, s.offset) if s else None for s in slots]
+        [s and (s.resource.name, s.offset) for s in (tensor.source for tensor in slots)]
         for slots in (command.inputs, command.outputs)
     ]
 
@@ -266,5 +266,6 @@ def test_join_of_owned_and_other_inputs(load):
         dispatch("join", InputTensors=["A", "B"], OutputTensor="Out"),
     )
     found = prepared(load(made))
-    assert [s and s.resource.name for s in found.initial_inputs["join"]] == ["A", None]
-    assert [s and s.resource.name for s in found.commands[0].inputs] == [None, "B"]
+    (bound,) = found.dispatches
+    sources = [[t.source for t in tensors] for tensors in (bound.dispatchable.owned, bound.inputs)]
+    assert [[s and s.resource.name for s in each] for each in sources] == [["A", None], [None, "B"]]

@@ -7,8 +7,8 @@ import pytest
 from processes import cpu_time
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.json_reader import MAX_TEXT_BYTES, Node, Source, parse, quote, read_text
 from vkops.errors import ModelError, one_line
+from vkops.models.json_reader import MAX_TEXT_BYTES, Node, Source, parse, quote, read_text
 
 
 def read(text):

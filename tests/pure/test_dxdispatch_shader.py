@@ -79,8 +79,8 @@ def test_kinds_of_sources(load, kind, path):
     assert shader.spirv == shaders.compile(GLSL)
     assert found.model.dispatchables["s"].push_constants == (10, float("-inf"), -1)
     (bound,) = found.commands
-    assert bound.command.groups == (2, 1, 1)
-    assert {point: source.nbytes for point, source in bound.sources.items()} == {
+    assert bound.groups == (2, 1, 1)
+    assert {block.name: block.source.nbytes for block in bound.inputs} == {
         "Source": 32,
         "Target": 16,
     }
@@ -89,7 +89,7 @@ def test_kinds_of_sources(load, kind, path):
 def test_one_group_by_default(load):
     made = with_command()
     del made["commands"][0]["threadGroupCount"]
-    assert prepared(load, made).commands[0].command.groups == (1, 1, 1)
+    assert prepared(load, made).commands[0].groups == (1, 1, 1)
 
 
 ARGUMENTS = [
@@ -167,8 +167,9 @@ def test_specialization_constants(load, constants):
 )  # fmt: skip
 def test_bindings(load, source, target, expected):
     (bound,) = prepared(load, with_command(bindings={**source, **target})).commands
-    assert list(bound.sources) == [*source, *target]
-    assert [(s.offset, s.nbytes) for s in bound.sources.values()] == expected
+    assert [block.name for block in bound.inputs] == ["Source", "Target"]
+    assert [block.name for block in bound.outputs] == ["Target"]
+    assert [(block.source.offset, block.source.nbytes) for block in bound.inputs] == expected
 
 
 # -- HLSL ------------------------------------------------------------------------------------------
@@ -330,7 +331,7 @@ def test_counts_need_the_size_of_an_element(load, message):
     made["resources"]["L"] = {"initialValues": [{"type": "UINT32", "value": 1}]}
     message(refused(load, made), f"{READ}: ")
     made["commands"][0]["bindings"]["Source"]["elementSizeInBytes"] = 4
-    assert prepared(load, made).commands[0].sources["Source"].nbytes == 4
+    assert prepared(load, made).commands[0].inputs[0].source.nbytes == 4
 
 
 def test_deferred_resources(load, message):

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch import data_types, initial_values
-from vkops.dxdispatch.data_types import dtype_of
-from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import Node, Source
 from vkops.errors import ModelError
+from vkops.models import data_types, initial_values
+from vkops.models.data_types import dtype_of
+from vkops.models.folders import Folders
+from vkops.models.json_reader import Node, Source
 from vkops.system import output_files
 
 TYPES = [t for t in TensorDataType if t.size_bits >= 8]

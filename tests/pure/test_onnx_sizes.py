@@ -14,11 +14,11 @@ from processes import cpu_time
 from refusals import fault
 
 from vkops.errors import ModelError, VkopsError
+from vkops.models.onnx import default_input
 from vkops.onnx import Model
 from vkops.onnx.specialization import Specialization
 from vkops.onnx.value_info import TensorType, value_info
 from vkops.plan.size_limits import MAX_DIMENSIONS
-from vkops.runner.onnx_execution import default_input
 
 MAX = 2**63 - 1
 FLOAT = np.dtype(np.float32)

@@ -17,9 +17,10 @@ from vkops.cli.device_commands import memory_size
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
+from vkops.models.model import RunOptions
 from vkops.plan import execute
 from vkops.runner import printed_values
-from vkops.runner.dispatch_timing import RunOptions, report
+from vkops.runner.dispatch_timing import report
 from vkops.runner.model_execution import run
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vkops.runner.printed_values import MAX_SHAPED_VALUES, shaped, text_of
+from vkops.runner.printed_values import MAX_SHAPED_VALUES, format_values, shaped, text_of
 
 SHAPES = [(), (0, 3), (2, 3), (1001,), (40, 50), (1200, 2), (5, 7, 40), (30, 6, 30), (1, 1, 1, 9)]
 
@@ -26,3 +26,7 @@ def test_the_text_is_that_of_numpy(shape, monkeypatch):
 
 def test_a_tensor_of_eight_dimensions_is_short():
     assert text_of(np.zeros((10,) * 8, np.uint8)).count("0") == 2**8
+
+
+def test_strings_are_quoted():
+    assert format_values(np.array(["", "a\n"])) == ["''", r"'a\n'"]

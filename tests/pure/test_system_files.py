@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkops.dxdispatch import folders as folders_module
-from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import parse
 from vkops.errors import ModelError, ShaderCompileError
+from vkops.models import folders as folders_module
+from vkops.models.folders import Folders
+from vkops.models.json_reader import parse
 from vkops.shaders import sources
 from vkops.system import files
 from vkops.system.files import below, named_file

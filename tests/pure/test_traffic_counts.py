@@ -22,9 +22,9 @@ from strategies import input_bytes, plans
 
 from vkops.bench.movements import ScatterRows
 from vkops.bench.workloads import case_of
+from vkops.debug.host_execution import HostHeap, kernel_run
 from vkops.debug.interpreter.memory import Memory
 from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.model_dispatches import HostHeap, kernel_run
 from vkops.debug.traffic import ALIGNMENT, SEGMENTS, SUBGROUPS, IndexValues, count
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.layout import LINE

@@ -15,7 +15,7 @@ from vkops.errors import ModelError, VkopsError, one_line, printable
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from vkops.debug.model_dispatches import Subject
+    from vkops.debug.host_execution import Subject
     from vkops.debug.shader_check import Case
     from vkops.dml import FeatureLevel
 
@@ -108,20 +108,24 @@ def check(target: str, **given: Any) -> None:
     Of a model (.json, .onnx), all dispatches are run with its buffers: those of its own shaders,
     and those of vkops' kernels.
     """
-    from vkops.debug.model_dispatches import runs_of
+    from vkops.debug.host_execution import run_all
     from vkops.debug.shader_check import Case
 
     subject, count = _subject_of(target, given), 0
     kinds: set[str] = set()
-    for name, run in runs_of(subject):
+
+    def check(name: str, run: Any) -> None:
+        nonlocal count
         report, count = run.check(), count + 1
         for invocation, text in report.printed:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
             click.echo(printable(f"{name}{finding}"))
             kinds.add(finding.kind)
-        if "loop" in kinds:
-            break  # what comes after it has not the inputs that it should have
+        if "loop" in kinds and not isinstance(subject, Case):
+            raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device
+
+    run_all(subject, check)
     if "out of bounds" in kinds and isinstance(subject, Case):
         places = subject.shader.places.keys() - subject.given
         names = ", ".join(sorted(subject.shader.places[place][0].point for place in places))
@@ -146,20 +150,20 @@ def _check_kind(*, is_model: bool) -> None:
 
 
 def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
-    """Return a shader, a DxDispatch model or an ONNX model with its arguments."""
+    """Return a shader or a model with its arguments."""
     from vkops.runner import model_files, onnx_files
 
     overrides, allow_paths = given["overrides"], given["allow_paths"]
-    _check_kind(is_model=Path(target).suffix in (".json", ".onnx"))
-    if Path(target).suffix == ".json":
+    suffix = Path(target).suffix
+    _check_kind(is_model=suffix in (".json", ".onnx"))
+    if suffix == ".json":
         level, folder = given["feature_level"], given["input_path"]
         return model_files.read_model(
             target, level, folder, None, overrides, allow_paths=allow_paths
         )
-    if Path(target).suffix == ".onnx":
+    if suffix == ".onnx":
         files = onnx_files.FileOptions(overrides, given["input"], random=True)
-        model, sizes = onnx_files.read_onnx_file(Path(target), overrides, allow_paths=allow_paths)
-        return model, onnx_files.inputs_of(model, files, sizes)
+        return onnx_files.read_file(Path(target), files, allow_paths=allow_paths)
     return _case(target, given)
 
 

@@ -120,8 +120,8 @@ def run(
     """
     from vkops.cli import device_commands
     from vkops.debug import dispatch_hooks
+    from vkops.models.model import RunOptions
     from vkops.runner import model_files
-    from vkops.runner.dispatch_timing import RunOptions
     from vkops.runner.onnx_files import FileOptions
 
     if show_dependencies:

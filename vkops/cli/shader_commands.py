@@ -270,8 +270,8 @@ def run(
     The buffers are assigned to the shader's blocks by name, or in the order of the bindings.
     """
     from vkops.debug import dispatch_hooks
+    from vkops.models.model import RunOptions
     from vkops.runner import shader_files
-    from vkops.runner.dispatch_timing import RunOptions
 
     shader_settings = {name: given.pop(name) for name in ("define", "include", "entry")}
     shader = loaded(source, spec, shader_settings)
@@ -329,7 +329,7 @@ def _groups(text: str) -> list[int] | tuple[str, int]:
 def loaded(source: str, spec: options.Texts, settings: Mapping[str, Any]) -> Shader:
     """Return the shader of a file or a kernel, with source lines and specialization constants."""
     from vkops import shaders
-    from vkops.dxdispatch.shader_dispatchable import constant_key
+    from vkops.shaders.constants import constant_key
 
     name, spirv = _spirv(source, **settings, debug=True)
     pairs = (text.partition("=") for text in spec)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.interpreter.tracing import Line, TracedRun
-from vkops.debug.model_dispatches import Bytes, HostModel, PlanRun, onnx_plans
 from vkops.debug.shader_check import Case, as_numbers, check_end, number_at
-from vkops.dxdispatch.model_checks import Prepared
 from vkops.errors import ModelError
+from vkops.gpu.kernels.encoding import GPU, Tuning
+from vkops.models.model import Prepared
 from vkops.plan.execute import addresses
 from vkops.plan.graph import Step
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View
 from vkops.shaders.module import Block
-
-if TYPE_CHECKING:
-    from vkops.debug.model_dispatches import Subject
-
 
 MAX_INVOCATIONS = 64
 """Invocations whose values are followed."""
@@ -123,42 +119,54 @@ def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> ModelTr
     """
     if isinstance(subject, Case):
         return trace_shader(subject, number_of(subject, output, index))
-    if isinstance(subject, Prepared):
-        host = HostModel(subject)
-        return trace_model(host, dispatch, element_of(host, dispatch, output, index))
-    plans = onnx_plans(*subject)
-    return trace_plans(plans, _tensor_element(plans, output, index))
+    return trace_dispatch(subject, dispatch, lambda work: _element(work, output, index))
 
 
 class Element(NamedTuple):
-    """Bytes of a tensor, by its number in a plan, or of a block, by its name."""
+    """Bytes of a tensor or of a block, by its name."""
 
-    output: int | str
+    output: str
     offset: int
     nbytes: int
 
 
-def trace_model(host: HostModel, dispatch: int, element: Element) -> ModelTrace:
+def trace_dispatch(
+    model: Prepared,
+    dispatch: int,
+    element_of: Callable[[PlanRun | ShaderRun], Element],
+    tuning: Tuning = GPU,
+) -> ModelTrace:
     """Run a model up to a dispatch, counted from 1, and trace an element of one of its outputs.
 
-    The resources of the model are changed.
-
     Raises:
-        VkopsError: the dispatch does not write the element.
+        VkopsError: there is no such dispatch, or it does not write the element.
     """
-    *before, command = host.dispatches[:dispatch]
-    for run in chain.from_iterable(map(host.runs, before)):
-        run.run()
-    plans = host.plans(command)
-    if plans is not None:
-        return trace_plans(plans, element)
-    (run,) = host.runs(command)
-    return trace_shader(run.case, element)
+    count = len(model.dispatches)
+    if not 1 <= dispatch <= count:
+        limit = f"must be 1 to {count}" if count else "the model has none"
+        raise ModelError(f"--dispatch: got {dispatch}, {limit}")
+    execution, traces = HostExecution(model, tuning), []
+    *before, bound = model.dispatches[:dispatch]
+
+    def trace(work: PlanRun | ShaderRun) -> None:
+        element = element_of(work)
+        made = (
+            trace_plans(work, element)
+            if isinstance(work, PlanRun)
+            else trace_shader(work.case, element)
+        )
+        traces.append(made)
+
+    for each in before:
+        execution.dispatch(each)
+    execution.device.execute = trace
+    execution.dispatch(bound)
+    return traces[0]
 
 
 def trace_shader(case: Case, element: Element) -> ModelTrace:
     """Run a shader, and trace a number of a block."""
-    block = case.shader.block(str(element.output))
+    block = case.shader.block(element.output)
     assert block is not None
     return ModelTrace((), trace_byte(case, block, element.offset), (), b"")
 
@@ -169,9 +177,10 @@ def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
     Raises:
         ModelError: none of them does, or no region.
     """
-    made = [step for step in run.steps if element.output in step.makes]
+    number = run.outputs[element.output].number
+    made = [step for step in run.steps if number in step.makes]
     if not made:
-        name = run.names.get(int(element.output), "an input")
+        name = run.names.get(number, "an input")
         raise ModelError(f"nothing makes the output: it is {name}, byte {element.offset}")
     facts: list[tuple[str, str]] = []
     wanted: list[bytes] = []
@@ -180,7 +189,7 @@ def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
         if step is made[-1]:
             if not facts:
                 facts, wanted = _planned(run, step, element)
-            target = run.tensors[int(element.output)]
+            target = run.tensors[number]
             for block in each.shader.blocks:
                 if each.arrays[block.point] is target.resource.data and not block.readonly:
                     last = trace_byte(each.case, block, target.start + element.offset)
@@ -188,7 +197,7 @@ def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
                         kernel, found = each.shader.name, last
                     break
         each.run()
-    heap, start, _ = run.tensors[int(element.output)]
+    heap, start, _ = run.tensors[number]
     data = heap.data[start + element.offset :][: element.nbytes].tobytes()
     return ModelTrace([*facts, ("Kernel", kernel or "none stored it")], found, wanted, data)
 
@@ -201,7 +210,7 @@ def _planned(
     Of several elements that are scattered to it, any may be the last.
     """
     size = step.plan.element_size
-    regions = step.plan.outputs[step.makes.index(int(element.output))].regions
+    regions = step.plan.outputs[step.makes.index(run.outputs[element.output].number)].regions
     arrays = [
         run.tensors[number].resource.data[run.tensors[number].start :] for number in step.reads
     ]
@@ -264,26 +273,15 @@ def _text(region: Region) -> str:
     return f"sizes {target.sizes}, to {target.offset}, strides {target.strides}, from {read}{moved}"
 
 
-def element_of(host: HostModel, dispatch: int, output: str, index: Ints) -> Element:
+def _element(work: PlanRun | ShaderRun, output: str, index: Ints) -> Element:
     """Return an element of an output of a dispatch; arguments and errors as ``traced``."""
-    count = len(host.dispatches)
-    if not 1 <= dispatch <= count:
-        limit = f"must be 1 to {count}" if count else "the model has none"
-        raise ModelError(f"--dispatch: got {dispatch}, {limit}")
-    command = host.dispatches[dispatch - 1]
-    plans = host.plans(command)
-    if plans is not None:
-        return _tensor_element(plans, output, index)
-    (run,) = host.runs(command)
-    return number_of(run.case, output, index)
-
-
-def _tensor_element(plans: PlanRun, output: str, index: Ints) -> Element:
-    name = _only(output, list(plans.outputs))
-    number, sizes, strides, dtype = plans.outputs[name]
+    if isinstance(work, ShaderRun):
+        return number_of(work.case, output, index)
+    name = _only(output, list(work.outputs))
+    _, sizes, strides, dtype = work.outputs[name]
     _check_index(name, index, sizes)
     elements = sum(i * stride for i, stride in zip(index, strides, strict=True))
-    return Element(number, elements * dtype.itemsize, dtype.itemsize)
+    return Element(name, elements * dtype.itemsize, dtype.itemsize)
 
 
 def number_of(case: Case, output: str, index: Ints) -> Element:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vkops.explain.explanation import Explanation, Tensor
 from vkops.explain.models import explain
 from vkops.explain.page import write_page
 from vkops.explain.tables import render
+from vkops.models.explanation import Explanation, Tensor
 
 __all__ = ["Explanation", "Tensor", "explain", "render", "write_page"]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from vkops.explain.explanation import Movement, Tensor
-from vkops.explain.tables import numbers, size_text
+from vkops.explain.tables import size_text
+from vkops.models.explanation import Movement, Tensor, number_list
 from vkops.plan.region import Read, Region
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
@@ -192,10 +192,10 @@ def can_be_drawn(movement: Movement) -> bool:
 def description(tensor: Tensor, size: int) -> str:
     """Describe the elements of a tensor that a plan counts in elements of ``size`` bytes."""
     shape = memory_shape(tensor, size)
-    text = f"[{numbers(tensor.sizes)}] {tensor.type} · {size_text(tensor.nbytes)}"
+    text = f"[{number_list(tensor.sizes)}] {tensor.type} · {size_text(tensor.nbytes)}"
     if View(tensor.sizes, tensor.strides).is_contiguous:
         return text
-    return f"{text}, in memory [{numbers(shape)}]"
+    return f"{text}, in memory [{number_list(shape)}]"
 
 
 def letter(number: int, of: int) -> str:

@@ -11,7 +11,7 @@ import markupsafe
 
 from vkops.errors import ModelError
 from vkops.explain import figures, tables
-from vkops.explain.explanation import Explanation, Movement
+from vkops.models.explanation import Explanation, Movement
 from vkops.rules import RULES
 from vkops.system.output_files import write_output
 

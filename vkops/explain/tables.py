@@ -11,9 +11,17 @@ from rich.text import Text
 
 from vkops import console
 from vkops.errors import one_line
-from vkops.explain.explanation import Dispatches, Explanation, Movement, Section, Tensor
+from vkops.models.explanation import (
+    Dispatches,
+    Explanation,
+    Movement,
+    Section,
+    Tensor,
+    count,
+    number_list,
+)
 from vkops.plan.region import Read, Region
-from vkops.plan.view import Ints, View
+from vkops.plan.view import View
 
 MAX_ROWS = 20
 """Rows of a table that are shown."""
@@ -43,7 +51,7 @@ def tensor_rows(section: Section) -> Rows:
     """The tensors, with a column for notes if a tensor has one."""
     headings = ["Tensor", "Type", "Sizes", "Strides", "Memory", "Note"]
     rows = [
-        [t.name, t.type, numbers(t.sizes), numbers(t.strides), size_text(t.nbytes), t.note]
+        [t.name, t.type, number_list(t.sizes), number_list(t.strides), size_text(t.nbytes), t.note]
         for t in section.tensors[:MAX_ROWS]
     ]
     columns = None if any(tensor.note for tensor in section.tensors) else -1
@@ -102,21 +110,7 @@ def address_text(name: str, view: View) -> str:
     >>> address_text("InputTensor", View((2, 2), (6, 1), 2))
     'InputTensor at 2, strides 6, 1'
     """
-    return f"{name} at {view.offset}, strides {numbers(view.strides)}"
-
-
-def numbers(values: Ints) -> str:
-    """Format sizes or strides."""
-    return ", ".join(map(str, values))
-
-
-def count(number: int, noun: str) -> str:
-    """Format a number with its noun.
-
-    >>> count(1, "region"), count(2_000, "region")
-    ('1 region', '2,000 regions')
-    """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{name} at {view.offset}, strides {number_list(view.strides)}"
 
 
 def size_text(nbytes: int) -> str:

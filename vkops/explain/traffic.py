@@ -10,10 +10,10 @@ from rich.text import Text
 
 from vkops import console
 from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
-from vkops.explain.explained_plans import TUNINGS
-from vkops.explain.explanation import Movement
 from vkops.explain.tables import size_text
 from vkops.gpu.kernels.layout import LINE
+from vkops.models.explained_plans import TUNINGS
+from vkops.models.explanation import Movement
 from vkops.plan.rounding import ceil_div
 
 TOLERATED = 1.15

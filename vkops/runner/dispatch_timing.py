@@ -6,34 +6,15 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
 from vkops import console
+from vkops.models.model import RunOptions
 
 if TYPE_CHECKING:
     import vkops
     from vkops.gpu.run.streaming import Progress
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """Numbers of dispatches, and what to print; the names are those of the command line."""
-
-    dispatch_iterations: int = 1
-    dispatch_repeat: int = 1
-    milliseconds_to_run: int | None = None
-    dispatch_interval: int = 0
-    warmup_samples: int = 1
-    timing_verbosity: int = 0
-    max_gpu_time_measurements: int = 8192
-    print_commands: bool = False
-    print_onnx_bindings: bool = False
-    flat: bool = False
-    around_dispatch: Callable[[str], AbstractContextManager[object]] = nullcontext
-    """Makes the context of each dispatch command from the dispatchable's name."""
 
 
 def run_timed(

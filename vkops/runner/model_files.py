@@ -12,14 +12,14 @@ from rich.table import Table
 import vkops
 from vkops.console import complain, info, show, table
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch.json_model import DmlDispatchable, Model, ShaderDispatchable
-from vkops.dxdispatch.model_checks import Prepared, errors_after, prepare
-from vkops.dxdispatch.model_reader import load_model
 from vkops.errors import ModelError, one_line
+from vkops.models.model import Model, Prepared
+from vkops.models.model_reader import load_model, prepare
+from vkops.models.resources import errors_after
 
 if TYPE_CHECKING:
+    from vkops.models.model import RunOptions
     from vkops.onnx.free_dimensions import Overrides
-    from vkops.runner.dispatch_timing import RunOptions
     from vkops.runner.onnx_files import FileOptions
 
 
@@ -106,13 +106,9 @@ def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
     """Return a table of the lowest level that each operator needs."""
     levels = table(None, "Dispatchable", "Operator", "Lowest level", f"At {feature_level}")
     for dispatchable in model.dispatchables.values():
-        if isinstance(dispatchable, DmlDispatchable):
-            lowest = dispatchable.desc.minimum_feature_level()
-            verdict = "accepted" if lowest <= feature_level else "refused"
-            cells = dispatchable.desc.operator, str(lowest), verdict
-        else:
-            is_shader = isinstance(dispatchable, ShaderDispatchable)
-            cells = "a shader" if is_shader else "an ONNX model", "none", "accepted"
+        kind, lowest = dispatchable.row()
+        verdict = "accepted" if lowest is None or lowest <= feature_level else "refused"
+        cells = kind, "none" if lowest is None else str(lowest), verdict
         levels.add_row(escape(one_line(dispatchable.name)), *cells)
     return levels
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,14 @@ from rich.markup import escape
 
 import vkops
 from vkops import console
-from vkops.dxdispatch.onnx_dispatchable import form_of, read_onnx
 from vkops.errors import ModelError, one_line
+from vkops.models.model import Model, Prepared, RunOptions
+from vkops.models.onnx import OnnxDispatchable, default_input, forms_of
+from vkops.models.resources import Resources
 from vkops.runner import array_files
-from vkops.runner.dispatch_timing import RunOptions, run_timed
-from vkops.runner.onnx_execution import default_input, print_binding
+from vkops.runner.model_execution import DeviceRun
 
 if TYPE_CHECKING:
-    from vkops.gpu.run.streaming import Progress
-    from vkops.onnx import Model
     from vkops.onnx.free_dimensions import Overrides
 
 Array = npt.NDArray[Any]
@@ -51,26 +50,14 @@ def run_file(
 
     The device is opened when the files of the model and of its inputs have been read.
     """
-    model, overrides = read_onnx_file(path, files.overrides, allow_paths=allow_paths)
-    from vkops.onnx import Session
-
-    inputs = inputs_of(model, files, overrides)
-    names = [entry.name for entry in model.outputs]
+    prepared = read_file(path, files, allow_paths=allow_paths)
+    (bound,) = prepared.dispatches
+    names = [tensor.name for tensor in bound.outputs]
     targets = array_files.targets(names, files.output, "the model")
     with open_device() as device:
-        session = Session(model, device)
-        results: list[Any] = session.specialize(inputs).results
-        if options.print_onnx_bindings:
-            for name, value in inputs.items():
-                print_binding("Input", name, value)
-            for name, value in zip(names, results, strict=True):
-                print_binding("Output", name, value)
-        outputs: list[Any] = []
-
-        def dispatch(progress: Progress) -> None:
-            outputs[:] = session.run(inputs, progress)
-
-        run_timed(path.stem, options, dispatch, device)
+        run = DeviceRun(prepared, device, options)
+        run.run_dispatch(bound)
+        outputs = run.results.get(path.stem, ())
         arrays: dict[str, Array] = {}
         for name, value in zip(names, outputs, strict=False):  # none without an iteration
             for key, array in _output_arrays(name, value).items():
@@ -80,28 +67,24 @@ def run_file(
         array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
+def read_file(path: Path, files: FileOptions, *, allow_paths: bool = False) -> Prepared:
+    """Return a model of one dispatch, which runs an ONNX model with the inputs of files."""
+    read = OnnxDispatchable.of_file(path, files.overrides, allow_paths=allow_paths)
+    onnx = replace(read, values=inputs_of(read, files))
+    return Prepared(Model(Resources(), {onnx.name: onnx}), (onnx.alone(),))
+
+
 def check_file(path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> None:
     """Check an ONNX model without a device; print its operators and a summary of its plan."""
     _print_unsupported(path, allow_paths)
-    model, given = read_onnx_file(path, overrides, allow_paths=allow_paths)
+    read = OnnxDispatchable.of_file(path, overrides, allow_paths=allow_paths)
+    model = read.model
     operators = Counter((node.operator, node.version) for node in model.nodes)
     table = console.table(f"Opset {model.opset}", "Operator", "Version", "Nodes")
     for (operator, version), count in sorted(operators.items()):
         table.add_row(operator, str(version), str(count))
     console.show(table)
-    console.info(one_line(_plan_summary(model, given)))
-
-
-def read_onnx_file(
-    path: Path, overrides: Overrides | None, *, allow_paths: bool = False
-) -> tuple[Model, Overrides]:
-    """Return a model, and the sizes that are given for it, which it must have."""
-    model = read_onnx(path, allow_paths=allow_paths)
-    from vkops.onnx.free_dimensions import Overrides
-
-    given = overrides or Overrides()
-    given.check(model)
-    return model, given
+    console.info(one_line(_plan_summary(read)))
 
 
 def _print_unsupported(path: Path, allow_paths: bool) -> None:
@@ -120,15 +103,15 @@ def _print_unsupported(path: Path, allow_paths: bool) -> None:
         console.show(table)
 
 
-def _plan_summary(model: Model, overrides: Overrides) -> str:
+def _plan_summary(read: OnnxDispatchable) -> str:
     """Return the size of the plan, if the shapes do not depend on the elements of inputs."""
     from vkops.onnx.lowering import NeedsValueError
     from vkops.onnx.specialization import Specialization
     from vkops.onnx.value_info import TensorType
 
-    forms = {e.name: form_of(e, overrides.shape(e)) for e in model.required_inputs}
+    forms = forms_of(read.required_inputs)
     try:
-        plans = Specialization(model.lower(forms, {})).plans
+        plans = Specialization(read.model.lower(forms, {})).plans
     except NeedsValueError as needed:
         return f"Shapes depend on what input '{needed.name}' holds"
     regions = sum(len(out.regions) for plan in plans for out in plan.outputs)
@@ -142,10 +125,11 @@ def _plan_summary(model: Model, overrides: Overrides) -> str:
     )
 
 
-def inputs_of(model: Model, files: FileOptions, overrides: Overrides) -> dict[str, Any]:
+def inputs_of(onnx: OnnxDispatchable, files: FileOptions) -> dict[str, Any]:
     """Return the values of all inputs that a file gives or that have no default."""
     from vkops.onnx.onnx_session import as_array
 
+    model = onnx.model
     names = [entry.name for entry in model.inputs]
     required = [entry.name for entry in model.required_inputs]
     arrays: dict[str, Array] = {}
@@ -164,7 +148,7 @@ def inputs_of(model: Model, files: FileOptions, overrides: Overrides) -> dict[st
             is_bytes = dtype is not None and np.dtype(dtype.str) == array.dtype
             inputs[entry.name] = as_array(entry.name, array.view(dtype) if is_bytes else array)
         elif entry.name not in model.constants:
-            value = default_input(entry, overrides.shape(entry))
+            value = default_input(entry, onnx.overrides.shape(entry))
             if files.random and isinstance(value, np.ndarray):
                 value = _random(generator, value)
             inputs[entry.name] = value

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.dxdispatch.data_types import Read, chunks
+from vkops.models.data_types import Read, chunks
 
 MAX_SHAPED_VALUES = 1000
 """Values that are printed in the shape of a tensor; an ellipsis stands for the others."""
@@ -102,9 +102,14 @@ def print_flat(
 
 
 def format_values(values: npt.NDArray[Any]) -> Sequence[str]:
-    """Return numbers as a C++ stream prints them: six significant digits, integers in full."""
+    """Return numbers as a C++ stream prints them: six significant digits, integers in full.
+
+    Strings are quoted.
+    """
     if values.dtype.kind in "iuO":
         return [str(value) for value in values.tolist()]
+    if values.dtype.kind == "U":
+        return [repr(value) for value in values.tolist()]
     if values.dtype.kind == "b":
         return [str(int(value)) for value in values.tolist()]
     if values.dtype.kind == "c":

@@ -12,9 +12,10 @@ import numpy.typing as npt
 
 import vkops
 from vkops.errors import ModelError, OutOfDeviceMemoryError, did_you_mean
+from vkops.models.model import RunOptions
 from vkops.plan.rounding import round_up
 from vkops.runner import array_files
-from vkops.runner.dispatch_timing import RunOptions, run_timed
+from vkops.runner.dispatch_timing import run_timed
 from vkops.shaders.shader import Number, Shader
 
 Array = npt.NDArray[Any]

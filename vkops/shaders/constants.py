@@ -125,3 +125,8 @@ def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
         elif op == Op.SpecConstant and words[at + 2] in ids:
             words[at + 3 : at + count] = array("I", ids[words[at + 2]])
     return words.tobytes()
+
+
+def constant_key(text: str) -> str | int:
+    """Return the name of a specialization constant, or its id, which has 32 bits."""
+    return int(text) if text.isdecimal() and len(text) <= 10 else text

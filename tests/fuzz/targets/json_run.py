@@ -13,13 +13,7 @@ from fuzz.choices import Choices
 from fuzz.device import opened
 from fuzz.targets.json_text import prepared, sound
 from fuzz.targets.json_tree import changed, parsed
-from vkops.dxdispatch.json_model import (
-    BufferResource,
-    DmlDispatchable,
-    PrintCommand,
-    WriteFileCommand,
-)
-from vkops.dxdispatch.model_checks import BoundDispatch
+from vkops.models.operator import DmlDispatchable
 from vkops.plan import execute
 from vkops.runner.model_execution import run
 
@@ -40,8 +34,7 @@ class Target(target.Target):
         names = _with_files(model)
         self.file.write_text(json.dumps(model))
         ready = prepared(self.file)
-        found = ready.model.resources.values()
-        buffers = [resource for resource in found if isinstance(resource, BufferResource)]
+        buffers = ready.model.resources.buffers
         if sum(buffer.size for buffer in buffers) > MAX_BYTES:
             return
         expected = _simulated(ready, buffers)
@@ -72,24 +65,17 @@ def _simulated(ready, buffers):
         values = b"".join(buffer.values.chunks())
         content[buffer.name][: len(values)] = np.frombuffer(values, np.uint8)
 
-    def taken(slots):
-        """The bytes that each slot is bound to; a resource is padded to whole words."""
-        return [
-            slot and content[slot.resource.name][slot.offset :]
-            for slot in slots
-        ]  # fmt: skip
+    def taken(tensors):
+        """The bytes that each tensor is bound to; a resource is padded to whole words."""
+        sources = [tensor.source for tensor in tensors]
+        return [each and content[each.resource.name][each.offset :] for each in sources]
 
     owned = {
-        name: [array if array is None else array.copy() for array in taken(slots)]
-        for name, slots in ready.initial_inputs.items()
+        name: [array if array is None else array.copy() for array in taken(dispatchable.owned)]
+        for name, dispatchable in ready.model.dispatchables.items()
     }
-    for command in ready.commands:
-        if not isinstance(command, BoundDispatch):
-            assert isinstance(command, (PrintCommand, WriteFileCommand))
-            continue
-        dispatchable = command.command.dispatchable
-        inputs = taken(command.inputs)
-        kept = owned.get(dispatchable.name, [None] * len(inputs))
-        inputs = [b if a is None else a for a, b in zip(inputs, kept, strict=True)]
-        execute(dispatchable.desc.lower(), inputs, taken(command.outputs))
+    for bound in ready.dispatches:
+        inputs = zip(owned[bound.dispatchable.name], taken(bound.inputs), strict=True)
+        inputs = [b if a is None else a for a, b in inputs]
+        execute(bound.dispatchable.desc.lower(), inputs, taken(bound.outputs))
     return content

@@ -12,8 +12,8 @@ from fuzz import target
 from fuzz.choices import Choices
 from fuzz.mutate import places
 from fuzz.targets.json_text import prepared, sound, texts
-from vkops.dxdispatch.json_reader import parse
 from vkops.errors import ModelError
+from vkops.models.json_reader import parse
 
 NAMES = [
     "name", "value", "valueCount", "valueStart", "valueDelta", "Desc", "desc", "type", "Type",

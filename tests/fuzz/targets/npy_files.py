@@ -13,7 +13,7 @@ from fuzz import target
 from fuzz.mutate import mutated
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, prepare
-from vkops.dxdispatch.json_model import BufferResource
+from vkops.models.resources import BufferResource
 from vkops.runner import array_files
 
 HEADS = [

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
-from vkops.dxdispatch.data_types import CHUNK_BYTES, data_type_of, dtype_of
-from vkops.dxdispatch.folders import Folders
-from vkops.dxdispatch.json_reader import Node, quote
 from vkops.errors import ModelError
+from vkops.models.data_types import CHUNK_BYTES, data_type_of, dtype_of
+from vkops.models.folders import Folders
+from vkops.models.json_reader import Node, quote
 from vkops.system.files import open_regular
 from vkops.system.npy_files import read_header
 

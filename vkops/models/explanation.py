@@ -98,3 +98,17 @@ class Explanation:
     file: str
     sections: tuple[Section, ...]
     refusal: str = ""
+
+
+def number_list(values: Ints) -> str:
+    """Format sizes or strides."""
+    return ", ".join(map(str, values))
+
+
+def count(number: int, noun: str) -> str:
+    """Format a number with its noun.
+
+    >>> count(1, "region"), count(2_000, "region")
+    ('1 region', '2,000 regions')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"

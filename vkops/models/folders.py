@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from vkops.dxdispatch.json_reader import Node, quote
+from vkops.models.json_reader import Node, quote
 from vkops.system.files import below
 
 _MAX_SHOWN_CHARACTERS = 4096

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
-from vkops.dxdispatch.json_model import OnnxDispatchable
-from vkops.dxdispatch.onnx_dispatchable import BoundOnnx, form_of
-from vkops.explain.explained_plans import movements
-from vkops.explain.explanation import Node, Section, Tensor
-from vkops.explain.tables import count, numbers
+from vkops.models.explained_plans import movements
+from vkops.models.explanation import Node, Section, Tensor, count, number_list
 from vkops.onnx import Model, ValueInfo
 from vkops.onnx.element_types import moved_dtype
-from vkops.onnx.free_dimensions import Overrides
 from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering, NeedsValueError, tensors_of
 from vkops.onnx.value_info import InputType, TensorType
 from vkops.plan.view import packed_strides
@@ -21,49 +17,23 @@ MAX_SHOWN = 8
 """Shapes of a node's outputs, or elements of a constant, that are shown."""
 
 
-def model_section(name: str, model: Model, overrides: Overrides) -> Section:
-    """Explain a model at the shapes that its inputs declare; free dimensions have size 1.
-
-    Raises:
-        ModelError: a node's arguments break a rule of its operator.
-    """
-    forms = {entry.name: form_of(entry, overrides.shape(entry)) for entry in model.required_inputs}
-    return _section(name, model, forms)
-
-
-def dispatch_sections(
-    dispatchable: OnnxDispatchable, dispatches: Iterable[BoundOnnx]
-) -> Iterator[Section]:
-    """Explain a model once for each of the shapes that its dispatches bind."""
-    name, model = dispatchable.name, dispatchable.model
-    explained: list[Mapping[str, InputType]] = []
-    for bound in dispatches:
-        forms = {tensor.entry.name: form_of(tensor.entry, tensor.shape) for tensor in bound.inputs}
-        if forms in explained:
-            continue
-        explained.append(forms)
-        deferred = [
-            f"{tensor.entry.name!r} is {tensor.source.resource.name!r}"
-            for tensor in bound.inputs
-            if tensor.source is not None and tensor.is_deferred
-        ]
-        if deferred:
-            names = ", ".join(deferred)
-            why = f"Input {names}, whose shape is known only when it has been computed"
-            yield Section(name, _kind(model), (("No plan yet", why),), ())
-        else:
-            yield _section(name, model, forms)
-    if not explained:
-        yield model_section(name, model, dispatchable.overrides)
-
-
 def _kind(model: Model) -> str:
     return f"ONNX model, opset {model.opset}"
 
 
-def _section(name: str, model: Model, forms: Mapping[str, InputType]) -> Section:
+def section(
+    name: str, model: Model, forms: Mapping[str, InputType], deferred: Sequence[str]
+) -> Section:
+    """Explain a model at the shapes of its inputs, of which some may be ``deferred``.
+
+    Raises:
+        ModelError: a node's arguments break a rule of its operator.
+    """
+    if deferred:
+        why = f"Input {', '.join(deferred)}, whose shape is known only when it has been computed"
+        return Section(name, _kind(model), (("No plan yet", why),), ())
     shapes = [
-        f"{key} [{numbers(form.shape)}]"
+        f"{key} [{number_list(form.shape)}]"
         for key, form in forms.items()
         if isinstance(form, TensorType)
     ]
@@ -145,7 +115,7 @@ def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue])
 
 
 def _shape(value: LoweredValue) -> str:
-    shapes = [f"[{numbers(tensor.shape)}]" for tensor in tensors_of(value)]
+    shapes = [f"[{number_list(tensor.shape)}]" for tensor in tensors_of(value)]
     more = f", and {len(shapes) - MAX_SHOWN} more" if len(shapes) > MAX_SHOWN else ""
     return ", ".join(shapes[:MAX_SHOWN]) + more
 

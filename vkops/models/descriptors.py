@@ -19,9 +19,9 @@ from vkops.dml import (
     fields,
 )
 from vkops.dml.fields import Kind
-from vkops.dxdispatch.initial_values import read_float, read_scalar
-from vkops.dxdispatch.json_reader import EnumT, Node
 from vkops.errors import InvalidDescError, ModelError
+from vkops.models.initial_values import read_float, read_scalar
+from vkops.models.json_reader import EnumT, Node
 
 # A path such as output_tensor.sizes[2], but not a plain word.
 _FIELD_PATH = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*")

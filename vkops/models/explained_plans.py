@@ -8,12 +8,12 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from vkops.explain.explanation import Dispatches, Movement, Tensor
 from vkops.extent import Extent
 from vkops.gpu.copies import ImageLimits, rule
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import CPU, GPU
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
+from vkops.models.explanation import Dispatches, Movement, Tensor
 from vkops.plan.algebra import coalesce, optimize
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan

@@ -1,0 +1,368 @@
+"""Models on arrays: the interpreter runs kernels and shaders in place of a device."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops import shaders
+from vkops.debug.shader_check import Case, Report, check_end
+from vkops.dml import OperatorDesc
+from vkops.errors import OutOfDeviceMemoryError
+from vkops.extent import Extent
+from vkops.gpu.copies import SHADERS
+from vkops.gpu.kernels.choice import VECTOR
+from vkops.gpu.kernels.encoding import GPU, Tuning
+from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
+from vkops.models.data_types import dtype_of
+from vkops.models.descriptors import with_dml_names
+from vkops.models.model import Binding, Execution, Prepared
+from vkops.models.shader import GROUPS_NBYTES
+from vkops.plan.execute import packed_bytes
+from vkops.plan.graph import Step
+from vkops.plan.rounding import round_up
+from vkops.plan.view import Ints, packed_strides
+from vkops.shaders.shader import Shader
+
+if TYPE_CHECKING:
+    from vkops.onnx import Model
+    from vkops.onnx.lowering import Lowering
+
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(eq=False)
+class HostHeap:
+    """Memory that stands for a heap of a device."""
+
+    data: Bytes
+
+    @classmethod
+    def of(cls, nbytes: int) -> HostHeap:
+        """Return zeros: whole vectors, as kernels may read the rest of the last one.
+
+        Raises:
+            OutOfDeviceMemoryError: the host has no memory for it.
+        """
+        try:
+            return cls(np.zeros(round_up(max(nbytes, 1), VECTOR), np.uint8))
+        except (MemoryError, ValueError) as error:
+            message = f"{nbytes} bytes: the host has no more memory available"
+            raise OutOfDeviceMemoryError(message) from error
+
+    @property
+    def nbytes(self) -> int:
+        """Its size."""
+        return self.data.size
+
+    def read(self, offset: int, nbytes: int) -> bytes:
+        """Return some of the bytes."""
+        return self.data[offset : offset + nbytes].tobytes()
+
+    def write(self, data: bytes | npt.NDArray[Any], offset: int = 0) -> None:
+        """Replace some of the bytes."""
+        source = np.frombuffer(data, np.uint8)
+        self.data[offset : offset + source.size] = source
+
+    @classmethod
+    def holding(cls, array: npt.NDArray[Any]) -> Extent:
+        """Return memory with the elements of an array."""
+        data = packed_bytes(array)
+        heap = cls.of(data.size)
+        heap.data[: data.size] = data
+        return Extent(heap, 0, data.size)
+
+
+@dataclass(frozen=True)
+class ShaderRun:
+    """A dispatch of a shader; ``arrays`` are what its blocks are bound to, and get the results."""
+
+    shader: Shader
+    arrays: Mapping[str, Bytes]
+    groups: Sequence[int]
+    push: Any = ()
+
+    @functools.cached_property
+    def case(self) -> Case:
+        """The shader with its arrays, as the interpreter runs it."""
+        return Case.of(self.shader, self.arrays, self.groups, push=self.push)
+
+    def runs(self) -> Iterator[tuple[None, ShaderRun]]:
+        """Yield it, as ``PlanRun.runs`` yields kernels."""
+        yield None, self
+
+    def run(self) -> None:
+        """Run it, and store the results."""
+        _, memory = self.case.run()
+        check_end(self.case.findings)
+        self._store(self.case.results(memory))
+
+    def check(self) -> Report:
+        """Check it, and store the results."""
+        report = self.case.check()
+        self._store(report.buffers)
+        return report
+
+    def _store(self, results: Mapping[str, npt.NDArray[Any]]) -> None:
+        for point, array in results.items():
+            block = self.shader.block(point)
+            if block is not None and not block.readonly:
+                data = array.view(np.uint8)
+                self.arrays[point][: data.size] = data
+
+
+def kernel_run(dispatch: Dispatch) -> ShaderRun:
+    """Return the run of a kernel that is bound to ``HostHeap`` objects."""
+    table = dispatch.table
+    shader = _kernel(table.kernel.name, table.aligned, shaders.source_dir())
+    words = table.words(dispatch.starts).view(np.uint8)
+    heaps: list[Any] = [HostHeap(words), *dispatch.heaps]
+    arrays = {block.point: heaps[block.binding].data for block in shader.blocks}
+    return ShaderRun(shader, arrays, table.groups)
+
+
+@functools.cache
+def _kernel(name: str, aligned: bool, folder: Path) -> Shader:
+    """Return a kernel of vkops from its folder of sources, with its source lines."""
+    spirv = shaders.VARIANTS[name].compile(debug=True)
+    return shaders.load(shaders.for_records(spirv, aligned=aligned), name=name)
+
+
+class PlanOutput(NamedTuple):
+    """A tensor of a plan that is an output; strides count elements."""
+
+    number: int
+    sizes: Ints
+    strides: Ints
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class PlanRun:
+    """Plans that run one after the other on tensors by number, which have ``names``.
+
+    ``strings`` are those that handles in tensors of strings stand for.
+    """
+
+    steps: Sequence[Step]
+    tensors: dict[int, Extent]
+    names: Mapping[int, str]
+    outputs: Mapping[str, PlanOutput]
+    tuning: Tuning
+    strings: Sequence[str] = ()
+
+    def results(self) -> Iterator[tuple[str, PlanOutput, npt.NDArray[Any]]]:
+        """Yield the outputs, each as a flat array with the elements between its own."""
+        for name, output in self.outputs.items():
+            heap, start, nbytes = self.tensors[output.number]
+            whole = nbytes // output.dtype.itemsize * output.dtype.itemsize
+            data = heap.data[start : start + whole]
+            if output.dtype.hasobject:
+                handles = data.view(np.uint64)
+                yield name, output, np.array([self.strings[n] for n in handles], output.dtype)
+            else:
+                yield name, output, data.view(output.dtype)
+
+    def runs(self) -> Iterator[tuple[Step, ShaderRun]]:
+        """Yield the runs of kernels in their order; each must be run before the next."""
+        for step in self.steps:
+            for number, output in zip(step.makes, step.plan.outputs, strict=True):
+                scratch = Extent(HostHeap.of(output.nbytes), 0, output.nbytes)
+                self.tensors.setdefault(number, scratch)
+            read, made = ([(self.tensors[n],) for n in each] for each in (step.reads, step.makes))
+            in_place = {r.resource for (r,) in read for (m,) in made if r.overlaps(m)}
+            for dispatch in EncodedPlan(step.plan, self.tuning).bind(read, made):
+                assert isinstance(dispatch, Dispatch)  # the tuning has no copies
+                # For a constant, a kernel reads the start of any heap, and does not use the value:
+                # in a heap that it writes, that would be a data race.
+                heaps: Sequence[Any] = dispatch.sources
+                sources: Any = tuple(h if h in in_place else HostHeap(h.data.copy()) for h in heaps)
+                yield step, kernel_run(replace(dispatch, sources=sources))
+
+
+def execute(work: PlanRun | ShaderRun) -> None:
+    """Run a dispatch."""
+    for _, run in work.runs():
+        run.run()
+
+
+class HostDevice:
+    """Stands for a device: memory is arrays, and ``execute`` runs what a dispatch consists of."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self.tuning: Tuning = replace(tuning, copies=SHADERS)
+        self.execute: Callable[[PlanRun | ShaderRun], object] = execute
+
+    def buffer(self, nbytes: int) -> HostHeap:
+        """Allocate memory."""
+        return HostHeap.of(nbytes)
+
+    host_buffer = buffer
+
+    def create_operator(self, desc: OperatorDesc) -> OperatorDesc:
+        """Return a descriptor, which is checked already."""
+        return desc
+
+    def compile_operator(self, desc: OperatorDesc, _: object) -> _HostOperator:
+        """Return an operator."""
+        return _HostOperator(self, desc)
+
+    def compile_shader(self, shader: Shader) -> _HostShader:
+        """Return a shader."""
+        return _HostShader(self, shader)
+
+
+class HostExecution(Execution):
+    """Everything that a model names, in arrays."""
+
+    def __init__(self, prepared: Prepared, tuning: Tuning = GPU) -> None:
+        super().__init__(prepared, HostDevice(tuning))
+
+    def info(self, text: str) -> None:
+        """Print nothing."""
+
+    def session(self, model: Model) -> _HostSession:
+        """Return a session on arrays."""
+        return _HostSession(self.device, model)
+
+    def tensor(self, buffer: HostHeap, shape: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+        """Return a view of a buffer."""
+        view: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer.data.data)
+        return view
+
+    def shader(self, shader: Shader, load: Callable[..., Shader]) -> _HostShader:
+        """Load a shader with its source lines."""
+        return _HostShader(self.device, load(debug=True))
+
+
+@dataclass(frozen=True)
+class _HostDispatch:
+    device: HostDevice
+    work: PlanRun | ShaderRun
+
+    def dispatch(self, _: object = None) -> None:
+        self.device.execute(self.work)
+
+
+class _HostOperator:
+    def __init__(self, device: HostDevice, desc: OperatorDesc) -> None:
+        self._device = device
+        self._desc = desc
+        self._owned: Sequence[Binding | None] = [None] * len(desc.inputs)
+
+    def initialize(self, inputs: Sequence[Binding | None]) -> None:
+        self._owned = [
+            each and (HostHeap.holding(each[0].data[each[1] :])[0], 0, 0) for each in inputs
+        ]
+
+    def bind(
+        self, inputs: Sequence[Binding | None], outputs: Sequence[Binding | None]
+    ) -> _HostDispatch:
+        desc, pipeline = self._desc, self._desc.pipeline
+        given = [own or binding for own, binding in zip(self._owned, inputs, strict=True)]
+        tensors: dict[int, Extent] = {}
+        names: dict[int, str] = {}
+        made: dict[str, PlanOutput] = {}
+        numbers = (*pipeline.inputs, *pipeline.outputs)
+        named = zip(numbers, (*desc.inputs, *desc.outputs), (*given, *outputs), strict=True)
+        for number, (path, tensor), binding in named:
+            assert binding is not None
+            name = names[number] = with_dml_names(path)
+            tensors[number] = Extent(*binding[:2], tensor.total_tensor_size_in_bytes)
+            if number in pipeline.outputs:
+                form = tensor.sizes, tensor.effective_strides
+                made[name] = PlanOutput(number, *form, dtype_of(tensor.data_type))
+        for number, constant in pipeline.constants.items():
+            names[number] = "a constant"
+            tensors[number] = HostHeap.holding(constant.array())
+        plans = PlanRun(pipeline.steps, tensors, names, made, self._device.tuning)
+        return _HostDispatch(self._device, plans)
+
+
+@dataclass(frozen=True)
+class _HostShader:
+    device: HostDevice
+    shader: Shader
+
+    def bound(self, buffers: Mapping[str, Binding], groups: Any, push: Any) -> _HostDispatch:
+        views: dict[Binding, Bytes] = {}  # the same array for the same bytes
+        arrays = {
+            name: views.setdefault(bound, bound[0].data[bound[1] : bound[1] + bound[2]])
+            for name, bound in buffers.items()
+        }
+        if isinstance(groups[0], HostHeap):
+            heap, start = groups
+            groups = np.frombuffer(heap.read(start, GROUPS_NBYTES), np.uint32).tolist()
+        return _HostDispatch(self.device, ShaderRun(self.shader, arrays, groups, push))
+
+
+class _HostSession:
+    def __init__(self, device: HostDevice, model: Model) -> None:
+        self._device = device
+        self._model = model
+
+    def specialize(self, inputs: Mapping[str, Any]) -> SimpleNamespace:
+        from vkops.onnx.onnx_session import lowered
+
+        self._lowering = lowered(self._model, inputs)
+        return SimpleNamespace(results=self._lowering.outputs)
+
+    def run(
+        self, inputs: Mapping[str, Any], _: object, *, targets: Mapping[int, npt.NDArray[Any]]
+    ) -> list[Any]:
+        plans = self._plans(self._lowering, inputs)
+        self._device.execute(plans)
+        found = {name: array.reshape(out.sizes) for name, out, array in plans.results()}
+        for index, target in targets.items():
+            target[...] = found[self._model.outputs[index].name]
+        return [found.get(entry.name) for entry in self._model.outputs]
+
+    def _plans(self, lowering: Lowering, inputs: Mapping[str, Any]) -> PlanRun:
+        """Return the plans on copies of the inputs."""
+        from vkops.onnx.element_types import STRING
+        from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
+
+        wanted = dict.fromkeys(t.number for value in lowering.outputs for t in tensors_of(value))
+        tensors = {number: HostHeap.holding(array) for number, array in lowering.constants.items()}
+        names = dict.fromkeys(tensors, "a constant")
+        strings = [*lowering.strings]
+        for number, (name, item) in lowering.inputs.items():
+            array = inputs[name] if item is None else inputs[name][item]
+            array = string_handles(array, strings) if array.dtype == STRING else array
+            tensors[number] = HostHeap.holding(array)
+            names[number] = name if item is None else f"{name}[{item}]"
+        outputs = {
+            entry.name: PlanOutput(made.number, made.shape, packed_strides(made.shape), made.dtype)
+            for entry, made in zip(self._model.outputs, lowering.outputs, strict=True)
+            if isinstance(made, LoweredTensor)
+        }
+        steps = tuple(lowering.graph.lower([*wanted]))
+        return PlanRun(steps, tensors, names, outputs, self._device.tuning, strings)
+
+
+Subject = Case | Prepared
+"""A shader with all that it is run with, or a model."""
+
+
+def run_all(subject: Subject, run: Callable[[str, Case | ShaderRun], object]) -> None:
+    """Run all dispatches of a shader or a model by a function, which also gets their names."""
+    if isinstance(subject, Case):
+        run("", subject)
+        return
+    execution = HostExecution(subject)
+    for number, bound in enumerate(subject.dispatches, 1):
+        prefix = "" if bound.is_alone else f"dispatch {number}, '{bound.dispatchable.name}', "
+
+        def execute(work: PlanRun | ShaderRun, prefix: str = prefix) -> None:
+            for _, each in work.runs():
+                run(f"{prefix}{each.shader.name}: ", each)
+
+        execution.device.execute = execute
+        execution.dispatch(bound)

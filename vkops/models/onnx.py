@@ -1,0 +1,337 @@
+"""ONNX models: dispatchables of a DxDispatch model, or files that run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkops import console
+from vkops.dml import FeatureLevel
+from vkops.errors import MissingPackageError, ModelError, OutOfDeviceMemoryError, show
+from vkops.models.data_types import data_type_of
+from vkops.models.json_reader import Node, Source, quote
+from vkops.models.model import (
+    Bound,
+    BoundTensor,
+    Dispatchable,
+    DispatchCommand,
+    Output,
+    ReadContext,
+)
+from vkops.models.resources import (
+    SOURCE_FIELDS,
+    Bindings,
+    BindingSource,
+    Resources,
+    Shape,
+    read_bindings,
+)
+from vkops.plan.size_limits import LimitError, check_shape
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from vkops.gpu.run.streaming import Progress
+    from vkops.models.explanation import Section
+    from vkops.models.model import Execution
+    from vkops.onnx import Model
+    from vkops.onnx.free_dimensions import Overrides
+    from vkops.onnx.value_info import InputType, ValueInfo
+
+_Tensor = BoundTensor["ValueInfo"]
+
+
+@dataclass(frozen=True)
+class OnnxDispatchable(Dispatchable):
+    """An ONNX model, the sizes of its free dimensions, and values of inputs that are not bound."""
+
+    types = ("onnx",)
+
+    model: Model
+    overrides: Overrides
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, node: Node, context: ReadContext) -> OnnxDispatchable:
+        """Read a model; the overrides of the context count before its own."""
+        source = node.required("sourcePath")
+        path = context.folders.find(source)
+        names, denotations = (
+            {key: size.uint() for key, size in (sizes.members() if sizes else ())}
+            for sizes in (
+                node.optional(f"freeDimension{kind}Overrides") for kind in ("Name", "Denotation")
+            )
+        )
+        node.known("type", "Type", "sessionOptionsConfigEntries")
+        for ignored in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
+            node.optional_uint(ignored)
+        try:
+            model = read_model(path, allow_paths=context.folders.allow_paths)
+            from vkops.onnx.free_dimensions import Overrides
+
+            own = Overrides(names, denotations)
+            own.check(model)
+        except (MissingPackageError, ModelError) as error:
+            raise source.error(str(error)) from error
+        given = context.overrides
+        return cls(name, node, model, given.over(own) if given else own)
+
+    @classmethod
+    def of_file(cls, path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> Self:
+        """Read a file, which must have what the overrides name."""
+        model = read_model(path, allow_paths=allow_paths)
+        from vkops.onnx.free_dimensions import Overrides
+
+        overrides = overrides or Overrides()
+        overrides.check(model)
+        return cls(path.stem, Node(None, "", Source(str(path))), model, overrides)
+
+    def read_bindings(self, node: Node, resources: Resources) -> Bindings:
+        """Read the sources of inputs and outputs by their names."""
+        entries = (*self.model.inputs, *self.model.outputs)
+        points = {e.name: (None if e.dtype is None else data_type_of(e.dtype),) for e in entries}
+
+        def source(node: Node) -> BindingSource:
+            if not isinstance(node.value, dict):
+                return BindingSource(resources.named(node), 0, node)
+            node.known(*SOURCE_FIELDS)
+            resource = resources.named(node.required("name"))
+            for member in ("elementOffset", "counter", "format"):
+                found = node.optional(member)
+                if found is not None and found.value != 0:
+                    raise found.error(f"'{member}' is not for tensors of ONNX models")
+            shape = node.optional("shape")
+            return BindingSource(resource, 0, node, None if shape is None else shape.uints())
+
+        return read_bindings(node, self.name, points, source)
+
+    def bind(self, command: DispatchCommand) -> Bound[ValueInfo]:
+        """Check what tensors are bound to, and the model's nodes at the shapes of its inputs."""
+        from vkops.onnx.lowering import LoweredTensor, NeedsValueError
+
+        model, bindings = self.model, command.bindings
+        inputs = tuple(
+            self._tensor(entry, bindings)
+            for entry in model.inputs
+            if entry.name in bindings or entry.name not in model.constants
+        )
+        outputs = tuple(self._tensor(entry, bindings) for entry in model.outputs)
+        for tensor in inputs:
+            assert tensor.shape is not None
+            _check_size(tensor, tensor.shape, tensor.desc.dtype)
+        if not any(tensor.source and tensor.source.is_deferred for tensor in inputs):
+            with suppress(NeedsValueError):  # they are then checked when the elements are known
+                lowered = model.lower(forms_of(inputs), {}).outputs
+                for tensor, made in zip(outputs, lowered, strict=True):
+                    if isinstance(made, LoweredTensor):
+                        _check_result(tensor, made.shape, made.dtype)
+        return Bound(command.node, self, inputs, outputs)
+
+    def _tensor(self, entry: ValueInfo, bindings: Bindings) -> _Tensor:
+        sources = bindings.get(entry.name, ())
+        if len(sources) > 1:
+            count = len(sources)
+            raise sources[1].node.error(
+                f"Bind point '{entry.name}' requires 1 resources, but {count} were bound. [B-01]"
+            )
+        source = sources[0] if sources else None
+        if source is not None and entry.kind != "tensor":
+            raise source.node.error(f"'{entry.name}' is a {entry.kind}, which cannot be bound")
+        shape = self.overrides.shape(entry, None if source is None else source.shape)
+        return BoundTensor(entry.name, entry, source, shape)
+
+    def alone(self) -> Bound[ValueInfo]:
+        """Return the dispatch of a file: its ``values`` are the inputs, and nothing is bound."""
+        inputs = [entry for entry in self.model.inputs if entry.name in self.values]
+        return Bound(self.node, self, self._unbound(inputs), self._unbound(self.model.outputs))
+
+    @property
+    def required_inputs(self) -> tuple[_Tensor, ...]:
+        """The inputs without a default, to which nothing is bound."""
+        return self._unbound(self.model.required_inputs)
+
+    def _unbound(self, entries: Sequence[ValueInfo]) -> tuple[_Tensor, ...]:
+        return tuple(self._tensor(entry, {}) for entry in entries)
+
+    def compile(self, execution: Execution) -> Any:
+        """Return a session."""
+        return execution.session(self.model)
+
+    def ready(self, bound: Bound[ValueInfo], execution: Execution) -> Callable[[Progress], object]:
+        """Return a function that runs the model, and stores its outputs where they are bound."""
+        session, deferred = execution.compiled[self.name], execution.deferred
+        inputs: dict[str, Any] = {}
+        for tensor in bound.inputs:
+            source, entry = tensor.source, tensor.desc
+            assert tensor.shape is not None
+            if source is None:
+                value = self.values.get(entry.name)
+                inputs[entry.name] = default_input(entry, tensor.shape) if value is None else value
+            elif not source.is_deferred:
+                assert entry.dtype is not None
+                buffer = execution.buffers[source.resource.name]
+                inputs[entry.name] = execution.tensor(buffer, tensor.shape, entry.dtype)
+            elif source.resource.name in deferred:
+                inputs[entry.name] = deferred[source.resource.name]
+            else:
+                raise source.node.error(f"{quote(source.resource.name)} has no value yet")
+        results: list[Any] = session.specialize(inputs).results
+        outputs = list(zip(bound.outputs, results, strict=True))
+        # An output must not be written directly to a buffer that the same run reads or writes.
+        used = {id(getattr(value, "buffer", None)) for value in inputs.values()}
+        targets: dict[int, Any] = {}
+        copies: dict[int, Any] = {}
+        for index, (tensor, result) in enumerate(outputs):
+            source = tensor.source
+            if source is None or source.is_deferred:
+                continue
+            _check_result(tensor, result.shape, result.dtype)
+            buffer = execution.buffers[source.resource.name]
+            if id(buffer) in used or not result.size:
+                copies[index] = buffer
+            else:
+                targets[index] = execution.tensor(buffer, result.shape, result.dtype)
+                used.add(id(buffer))
+        if execution.options.print_onnx_bindings:
+            given = [("Input", each, inputs[each.name]) for each in bound.inputs]
+            for row in (*given, *(("Output", each, result) for each, result in outputs)):
+                _print_binding(*row)
+
+        def dispatch(progress: Progress) -> None:
+            results = execution.results[self.name] = session.run(inputs, progress, targets=targets)
+            for index, buffer in copies.items():
+                buffer.write(np.ascontiguousarray(results[index]))
+            for tensor, result in zip(bound.outputs, results, strict=True):
+                if tensor.source is not None and tensor.source.is_deferred:
+                    deferred[tensor.source.resource.name] = result
+
+        return dispatch
+
+    def outputs(self, bound: Bound[ValueInfo], execution: Execution) -> Iterator[Output]:
+        """Yield the outputs that are tensors."""
+        for tensor, value in zip(bound.outputs, execution.results[self.name], strict=True):
+            if value is not None and not isinstance(value, list):
+                yield Output(tensor.name, np.ascontiguousarray(value).reshape(-1))
+
+    def row(self) -> tuple[str, FeatureLevel | None]:
+        """Return the kind; no level is needed."""
+        return "an ONNX model", None
+
+    def sections(
+        self, dispatches: Sequence[Bound[ValueInfo]], level: FeatureLevel
+    ) -> Iterator[Section]:
+        """Explain the model once for each of the shapes that its dispatches bind."""
+        from vkops.models.onnx_sections import section
+
+        explained: list[Mapping[str, InputType]] = []
+        for inputs in [bound.inputs for bound in dispatches] or [self.required_inputs]:
+            forms = forms_of(inputs)
+            if forms not in explained:
+                explained.append(forms)
+                sources = [(each.name, each.source) for each in inputs]
+                deferred = [
+                    f"{name!r} is {source.resource.name!r}"
+                    for name, source in sources
+                    if source is not None and source.is_deferred
+                ]
+                yield section(self.name, self.model, forms, deferred)
+
+
+def read_model(path: Path, *, allow_paths: bool = False) -> Model:
+    """Read an ONNX model; ``allow_paths`` is ``Model``'s.
+
+    Raises:
+        ModelError: it cannot be read or run.
+        MissingPackageError: the onnx package is missing.
+    """
+    try:
+        from vkops.onnx import Model
+    except MissingPackageError as error:
+        raise MissingPackageError(f"{path}: {error}", name=error.name) from error
+    return Model(path, allow_paths=allow_paths)
+
+
+def _check_result(tensor: _Tensor, shape: Shape, dtype: np.dtype[Any]) -> None:
+    """Check the shape and type of an output against what it is bound to."""
+    source = tensor.source
+    if source is not None and source.shape not in (None, shape):
+        message = f"got shape {source.shape}, must be {shape}, which the model makes"
+        raise source.node.error(message)
+    _check_size(tensor, shape, dtype)
+
+
+def _check_size(tensor: _Tensor, shape: Shape, dtype: np.dtype[Any] | None) -> None:
+    """Check that a tensor has a data type of DirectML, and fits into its resource."""
+    source = tensor.source
+    if source is None or source.is_deferred:
+        return
+    if dtype is None or data_type_of(dtype) is None:
+        raise source.node.error(f"'{tensor.name}' holds {dtype}, which is not a tensor data type")
+    needed = prod(shape) * dtype.itemsize
+    if needed > source.buffer.size:
+        raise source.node.error(
+            f"'{tensor.name}' of shape {shape} needs {needed} bytes, "
+            f"{quote(source.resource.name)} has {source.buffer.size}"
+        )
+
+
+def forms_of(inputs: Sequence[_Tensor]) -> dict[str, InputType]:
+    """Return the forms of inputs that a model is specialized to; sequences are empty."""
+    from vkops.onnx.value_info import SequenceType, TensorType
+
+    forms: dict[str, InputType] = {}
+    for tensor in inputs:
+        assert tensor.shape is not None
+        dtype = tensor.desc.dtype or np.dtype(np.float32)
+        is_tensor = tensor.desc.kind == "tensor"
+        forms[tensor.name] = (
+            TensorType(dtype, tensor.shape) if is_tensor else SequenceType(dtype, ())
+        )
+    return forms
+
+
+def default_input(entry: ValueInfo, shape: Shape) -> Any:
+    """Return the value of an input that is not given: zeros, empty strings, or no tensors.
+
+    Raises:
+        ModelError: it is too large for any device, or its type is not known.
+        OutOfDeviceMemoryError: the host has no memory for it.
+    """
+    from vkops.onnx.element_types import STRING
+
+    if entry.kind != "tensor":
+        return []
+    if entry.dtype is None:
+        raise ModelError(f"input {entry.name!r}: its type is not known")
+    sizes = tuple(int(size) for size in shape)
+    try:
+        check_shape(sizes, entry.dtype.itemsize)
+        return np.full(shape, "", STRING) if entry.dtype == STRING else np.zeros(shape, entry.dtype)
+    except LimitError as error:
+        raise ModelError(f"input {entry.name!r}: shape: {error}") from error
+    except MemoryError as error:
+        message = f"input {entry.name!r} of shape {show(sizes)}: the host has no memory for it"
+        raise OutOfDeviceMemoryError(message) from error
+
+
+def _print_binding(role: str, tensor: _Tensor, value: Any) -> None:
+    """Print the lines of ``--print_onnx_bindings`` about a value, if it is a tensor."""
+    from onnx import TensorProto
+
+    from vkops.onnx.element_types import elem_type_of
+
+    if not hasattr(value, "shape"):
+        return
+    source = tensor.source
+    kind = "implicit" if source is None else "deferred" if source.is_deferred else "explicit"
+    console.info(f"{role} Tensor '{console.bounded(tensor.name)}':")
+    console.info(f"  Resource  = {kind} (Vulkan)")
+    console.info(f"  Data Type = {TensorProto.DataType.Name(elem_type_of(value.dtype))}")
+    console.info(f"  Shape     = [{','.join(map(str, value.shape))}]")
+    console.info("")

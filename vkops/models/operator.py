@@ -1,0 +1,322 @@
+"""DirectML operators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkops import console
+from vkops.dml import (
+    OPERATORS,
+    BufferTensorDesc,
+    ExecutionFlags,
+    FeatureLevel,
+    OperatorDesc,
+    TensorFlags,
+)
+from vkops.dml.binding_rules import Placed, bind, check_hazards
+from vkops.errors import BindingError, InvalidDescError, ModelError, show
+from vkops.models.data_types import dtype_of
+from vkops.models.descriptors import descriptor_error, read_descriptor, read_flags, with_dml_names
+from vkops.models.json_reader import Node, quote
+from vkops.models.model import (
+    Bound,
+    BoundTensor,
+    Dispatchable,
+    DispatchCommand,
+    Output,
+    ReadContext,
+)
+from vkops.models.resources import (
+    Bindings,
+    BindingSource,
+    Resources,
+    errors_after,
+    read_bindings,
+)
+from vkops.rules import GROUPS
+
+if TYPE_CHECKING:
+    from vkops.gpu.run.streaming import Progress
+    from vkops.models.explanation import Section, Tensor
+    from vkops.models.model import Execution
+    from vkops.plan.region import Progression
+
+_Tensors = tuple[BoundTensor[BufferTensorDesc], ...]
+
+_OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
+"""Names of DML_OPERATOR_TYPE that have the value of another."""
+
+_NEAR_MOVEMENT = {
+    "CAST": "it converts values, and vkops moves data",
+    "NONZERO_COORDINATES": "how much it writes depends on the data",
+    "FOLD": "it adds elements, and vkops moves data",
+}
+"""Why operators that are near to those that move data are not available."""
+
+LEVEL_RULES = ("DEV-12", "DEV-13")
+"""The rules of devices that descriptors are checked by."""
+
+
+@dataclass(frozen=True)
+class DmlDispatchable(Dispatchable):
+    """A DirectML operator, how to compile it, and the sources of its OWNED_BY_DML inputs."""
+
+    desc: OperatorDesc
+    compile_graph: bool = False
+    execution_flags: ExecutionFlags = ExecutionFlags.NONE
+    init_bindings: Bindings = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, name: str, node: Node, context: ReadContext) -> DmlDispatchable:
+        """Read an operator by its name, which may begin with DML_OPERATOR_."""
+        operator = _operator(node.required("type", "Type"))
+        fields = node.optional("desc", "Desc") or node
+        compile_type = node.optional("dmlCompileType")
+        flags, bindings = node.optional("executionFlags"), node.optional("bindings")
+        made = cls(
+            name,
+            fields,
+            read_descriptor(fields, operator),
+            compile_type is not None
+            and compile_type.choice("DmlCompileOp", "DmlCompileGraph") == "DmlCompileGraph",
+            read_flags(flags, ExecutionFlags, "DML_EXECUTION_FLAG_"),
+        )
+        if bindings is None:
+            return made
+        return replace(made, init_bindings=made.read_bindings(bindings, context.resources))
+
+    def read_bindings(self, node: Node, resources: Resources) -> Bindings:
+        """Read the sources of tensors by DirectML's names of fields."""
+        points = {}
+        for spec in self.desc.FIELDS:
+            if spec.role != "attribute":
+                tensors = getattr(self.desc, spec.name)
+                tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+                points[spec.dml_name] = tuple(t and t.data_type for t in tensors)
+        return read_bindings(node, self.desc.operator, points, resources.source)
+
+    def check(self, level: FeatureLevel) -> None:
+        """Check the descriptor."""
+        try:
+            self.desc.validate(level)
+        except InvalidDescError as error:
+            reason = descriptor_error(self.node, error)
+            raise ModelError(f"ERROR creating dispatchable '{self.name}': {reason}") from error
+
+    def check_initialization(self) -> None:
+        """Check what the OWNED_BY_DML inputs are bound to."""
+        with errors_after(f"ERROR while initializing '{self.name}'"):
+            _placed(self.owned)
+
+    @property
+    def owned(self) -> _Tensors:
+        """The inputs; those that are OWNED_BY_DML have a source."""
+        return self._tensors("input", self.init_bindings, self.node, owned=True)
+
+    def bind(self, command: DispatchCommand) -> Bound[BufferTensorDesc]:
+        """Check offsets and sizes, and that no output overlaps another tensor."""
+        place = command.node["bindings"]
+        inputs, outputs = (
+            self._tensors(role, command.bindings, place, owned=False)
+            for role in ("input", "output")
+        )
+        read, written = _placed(inputs), _placed(outputs)
+        try:
+            check_hazards("", read, written, in_place=self.desc.runs_in_place)
+        except BindingError as error:
+            source = next(tensor.source for tensor in outputs if tensor.name == error.field)
+            assert source is not None
+            raise _binding_error(source, error) from error
+        return Bound(command.node, self, inputs, outputs)
+
+    def _tensors(self, role: str, bindings: Bindings, place: Node, *, owned: bool) -> _Tensors:
+        """Return the tensors of a role with the sources of those that are bound in one phase.
+
+        OWNED_BY_DML tensors are bound at initialization, the others at execution. A bind point that
+        has tensors of the other phase only must be left out; one with both kinds (a JOIN of which
+        one input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
+        """
+        phase = "initialization" if owned else "execution"
+        found: list[BoundTensor[BufferTensorDesc]] = []
+        named = iter(self.desc.inputs if role == "input" else self.desc.outputs)
+        for spec in self.desc.FIELDS:
+            value = getattr(self.desc, spec.name)
+            if spec.role != role:
+                continue
+            # An optional tensor can be left out.
+            count = len(value) if isinstance(value, tuple) else int(value is not None)
+            tensors = [*islice(named, count)]
+            sources = bindings.get(spec.dml_name)
+            takes = [(TensorFlags.OWNED_BY_DML in tensor.flags) == owned for _, tensor in tensors]
+            if sources is None and any(takes):
+                raise place.error(
+                    f"Nothing bound for required tensor '{spec.dml_name}' at {phase}. [B-02]"
+                )
+            if sources is not None and len(sources) != count:
+                raise place.error(
+                    f"Bind point '{spec.dml_name}' requires {count} resources, "
+                    f"but {len(sources)} were bound. [B-01]"
+                )
+            if sources and not any(takes):
+                raise sources[0].node.error(
+                    f"{spec.dml_name} is {'not ' if owned else ''}OWNED_BY_DML and "
+                    f"must not be bound at {phase} [{'B-03' if owned else 'T-17'}]"
+                )
+            for (path, tensor), source, is_own in zip(
+                tensors, sources or [None] * count, takes, strict=True
+            ):
+                packed = tensor.effective_strides == tensor.packed_strides
+                shape = tensor.sizes if packed else None
+                found.append(BoundTensor(path, tensor, source if is_own else None, shape))
+        return tuple(found)
+
+    def compile(self, execution: Execution) -> Any:
+        """Return the compiled operator, which has copies of its OWNED_BY_DML inputs."""
+        device, graph = execution.device, self.compile_graph
+        with errors_after(f"ERROR creating dispatchable '{self.name}'"):
+            created = device.create_operator(self.desc)
+        execution.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
+        start = time.perf_counter()
+        with errors_after(f"ERROR while initializing '{self.name}'"):
+            compiled = device.compile_operator(created, self.execution_flags)
+            owned = execution.bindings(self.owned)
+            if any(owned):
+                compiled.initialize(owned)
+        if execution.options.timing_verbosity >= 1:
+            elapsed = (time.perf_counter() - start) * 1000
+            execution.info(f"Initialize '{console.bounded(self.name)}': {elapsed:.4f} ms")
+        return compiled
+
+    def ready(
+        self, bound: Bound[BufferTensorDesc], execution: Execution
+    ) -> Callable[[Progress], object]:
+        """Bind the operator."""
+        tensors = map(execution.bindings, (bound.inputs, bound.outputs))
+        dispatch: Callable[[Progress], object]
+        dispatch = execution.compiled[self.name].bind(*tensors).dispatch
+        return dispatch
+
+    def outputs(self, bound: Bound[BufferTensorDesc], execution: Execution) -> Iterator[Output]:
+        """Yield the output tensors."""
+        for tensor in bound.outputs:
+            assert tensor.source is not None
+            desc, (buffer, offset, _) = tensor.desc, execution.binding(tensor.source)
+            data = buffer.read(offset, desc.total_tensor_size_in_bytes)
+            dtype = dtype_of(desc.data_type)
+            array = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
+            yield Output(with_dml_names(tensor.name), array)
+
+    def row(self) -> tuple[str, FeatureLevel | None]:
+        """Return the operator's name, and the lowest level that accepts it."""
+        return self.desc.operator, self.desc.minimum_feature_level()
+
+    def sections(
+        self, dispatches: Sequence[Bound[BufferTensorDesc]], level: FeatureLevel
+    ) -> Iterator[Section]:
+        """Explain an operator that is valid at the latest feature level."""
+        from vkops.models.explained_plans import movements
+        from vkops.models.explanation import Section, number_list
+
+        desc, pipeline = self.desc, self.desc.pipeline
+        numbers = (*pipeline.inputs, *pipeline.outputs)
+        named = zip(numbers, (*desc.inputs, *desc.outputs), strict=True)
+        tensors = {number: _tensor(path, tensor) for number, (path, tensor) in named}
+        constants = {number: _constant(number, c) for number, c in pipeline.constants.items()}
+        values = [(f.dml_name, getattr(desc, f.name)) for f in desc.FIELDS if f.role == "attribute"]
+        attributes = [
+            (name, number_list(value) if isinstance(value, tuple) else show(value))
+            for name, value in values
+            if value is not None
+        ]
+        lowest = desc.minimum_feature_level()
+        verdict = "accepted" if lowest <= level else "refused"
+        yield Section(
+            name=self.name,
+            kind=desc.operator,
+            details=(*attributes, ("Lowest feature level", f"{lowest}; {verdict} at {level}")),
+            tensors=tuple(tensors.values()),
+            movements=tuple(movements(pipeline.steps, {**tensors, **constants})),
+            rules=tuple(rules_of(type(desc))),
+        )
+
+
+def _operator(node: Node) -> type[OperatorDesc]:
+    """Return the class of the operator that a type names."""
+    available = ", ".join(sorted(OPERATORS))
+    if node.string().lower() == "dmlserializedgraph":
+        raise node.error(f"DML graphs are not available, only DirectML operators: {available}")
+    name = node.string().removeprefix("DML_OPERATOR_")
+    if name in _NEAR_MOVEMENT:
+        raise node.error(f"operator {name} is not available: {_NEAR_MOVEMENT[name]}")
+    operator = OPERATORS.get(_OTHER_NAMES.get(name, name))
+    if operator is None:
+        message = f"operator {quote(node.string())} is not available; available: {available}"
+        raise node.error(message)
+    return operator
+
+
+def _placed(tensors: _Tensors) -> list[Placed]:
+    """Return the bound tensors, with offsets and sizes checked."""
+    placed = []
+    for tensor in tensors:
+        source = tensor.source
+        if source is None:
+            continue
+        name, size = source.resource.name, source.buffer.size
+        try:
+            rest = max(0, size - source.offset)
+            extent = bind("", tensor.name, tensor.desc, name, size, source.offset, rest)
+        except BindingError as error:
+            raise _binding_error(source, error) from error
+        placed.append((tensor.name, extent))
+    return placed
+
+
+def _binding_error(source: BindingSource, error: BindingError) -> ModelError:
+    """Return the error with its place in the model, and DirectML's names of fields."""
+    message = with_dml_names(error.message)
+    return source.node.error(f"{quote(source.resource.name)}: {message} [{error.rule}]")
+
+
+def rules_of(operator: type[OperatorDesc]) -> list[str]:
+    """Return the rules by which an operator is checked: of its tensors, its levels, and its own.
+
+    >>> from vkops.dml import SplitOperatorDesc
+    >>> [rule for rule in rules_of(SplitOperatorDesc) if rule.startswith("SPLIT")]
+    ['SPLIT-01', 'SPLIT-02', 'SPLIT-03', 'SPLIT-04', 'SPLIT-05', 'SPLIT-06']
+    """
+    found = [
+        rule.id
+        for group in (operator.rule_group, "T")
+        for rule in GROUPS[group].rules
+        if rule.enforced and (not rule.operators or operator.operator in rule.operators.split())
+    ]
+    return sorted([*LEVEL_RULES, *found])
+
+
+def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:
+    from vkops.models.explanation import Tensor
+
+    return Tensor(
+        name=with_dml_names(path),
+        type=tensor.data_type.name,
+        sizes=tensor.sizes,
+        strides=tensor.effective_strides,
+        itemsize=tensor.data_type.element_size,
+        nbytes=tensor.total_tensor_size_in_bytes,
+        note="OWNED_BY_DML" if TensorFlags.OWNED_BY_DML in tensor.flags else "",
+    )
+
+
+def _constant(number: int, constant: Progression) -> Tensor:
+    from vkops.models.explanation import Tensor
+
+    code, size = constant.dtype, constant.nbytes // constant.count
+    note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
+    return Tensor(f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note)

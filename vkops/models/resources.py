@@ -1,0 +1,202 @@
+"""The resources of a model, and the parts of them that tensors and blocks are bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+from vkops.dml import TensorDataType
+from vkops.errors import ModelError, VkopsError
+from vkops.models.folders import Folders
+from vkops.models.initial_values import InitialValues, read_values
+from vkops.models.json_reader import Node, quote
+from vkops.plan.rounding import round_up
+
+# Two of the largest tensors DirectML can address (2**32 elements of 8 bytes, T-13).
+MAX_RESOURCE_BYTES = 2 << 35
+
+# Members of a binding that some kind of dispatchable reads, or that DxDispatch does.
+SOURCE_FIELDS = (
+    "elementCount", "elementSizeInBytes", "elementOffset", "format", "counter",
+    "counterOffsetBytes", "shape",
+)  # fmt: skip
+
+Shape = tuple[int, ...]
+_T = TypeVar("_T")
+
+
+@contextmanager
+def errors_after(prefix: str) -> Iterator[None]:
+    """Turn errors of vkops into ModelErrors whose text begins with ``prefix``."""
+    try:
+        yield
+    except VkopsError as error:
+        raise ModelError(f"{prefix}: {error}") from error
+
+
+def lookup(node: Node, table: Mapping[str, _T], kind: str) -> _T:
+    """Return what a node names; ModelError if the table does not have it."""
+    if node.string() not in table:
+        raise node.error(f"there is no {kind} {quote(node.string())}")
+    return table[node.string()]
+
+
+@dataclass(frozen=True)
+class BufferResource:
+    """A buffer of ``size`` bytes that starts with ``values`` and ends with zeros."""
+
+    name: str
+    size: int
+    data_type: TensorDataType
+    values: InitialValues
+
+    def element_size(self, node: Node, needed_by: str) -> int:
+        """Return the size of the elements that a binding counts, which ``needed_by`` needs."""
+        size_node = node.optional("elementSizeInBytes")
+        if size_node is not None:
+            return size_node.uint(64)
+        if self.data_type is not TensorDataType.UNKNOWN:
+            return self.data_type.element_size
+        if needed_by:
+            raise node.error(
+                f"'{needed_by}' needs 'elementSizeInBytes': {quote(self.name)} has no data type"
+            )
+        return 0
+
+
+@dataclass(frozen=True)
+class DeferredResource:
+    """An output of an ONNX model, whose type and shape are known when it has run."""
+
+    name: str
+
+
+Resource = BufferResource | DeferredResource
+
+
+@dataclass(frozen=True)
+class BindingSource:
+    """The resource that a tensor or block is bound to, from an offset in bytes on.
+
+    ``shape`` is the shape that the tensor of an ONNX model must have, ``count`` the number of bytes
+    that a shader sees (None: all the rest).
+    """
+
+    resource: Resource
+    offset: int
+    node: Node
+    shape: Shape | None = None
+    count: int | None = None
+
+    @property
+    def buffer(self) -> BufferResource:
+        """The resource, which is not a deferred one."""
+        assert isinstance(self.resource, BufferResource)
+        return self.resource
+
+    @property
+    def is_deferred(self) -> bool:
+        """Whether the resource is a deferred one."""
+        return isinstance(self.resource, DeferredResource)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer that are bound."""
+        return max(0, self.buffer.size - self.offset) if self.count is None else self.count
+
+
+Bindings = Mapping[str, tuple[BindingSource, ...]]
+"""Bind points, with one source for each tensor."""
+
+
+class Resources(dict[str, Resource]):
+    """The resources of a model, by name."""
+
+    @classmethod
+    def read(cls, node: Node, folders: Folders) -> Resources:
+        """Read the section ``resources``."""
+        found = cls((name, _read(name, each, folders)) for name, each in node.members())
+        total = sum(buffer.size for buffer in found.buffers)
+        if total > MAX_RESOURCE_BYTES:
+            raise node.error(f"got {total} bytes in all, must be 0 to {MAX_RESOURCE_BYTES}")
+        return found
+
+    @property
+    def buffers(self) -> list[BufferResource]:
+        """Those that are not deferred."""
+        return [resource for resource in self.values() if isinstance(resource, BufferResource)]
+
+    def named(self, node: Node) -> Resource:
+        """Return the resource that a node names."""
+        return lookup(node, self, "resource")
+
+    def source(self, node: Node) -> BindingSource:
+        """Read what a tensor of an operator or a block is bound to: a name, or an object."""
+        name = node.required("name") if isinstance(node.value, dict) else node
+        resource = self.named(name)
+        if isinstance(resource, DeferredResource):
+            raise name.error(
+                f"{quote(resource.name)} is deferred, only ONNX models can be bound to it"
+            )
+        if name is node:
+            return BindingSource(resource, 0, node)
+        node.known(*SOURCE_FIELDS)
+        for ignored in ("elementCount", "counterOffsetBytes"):  # operators do not use them
+            node.optional_uint(ignored, 64)
+        counter = node.optional("counter")
+        if counter is not None:
+            self.named(counter)
+        offset = node.optional_uint("elementOffset", 64)
+        element_size = resource.element_size(node, "elementOffset" if offset else "")
+        return BindingSource(resource, offset * element_size, node)
+
+
+def _read(name: str, node: Node, folders: Folders) -> Resource:
+    # Buffers are the only type, and nothing is resampled.
+    node.known("type", "resampleSize", "resampleMode")
+    node.known("initialValuesDataType", "sizeInBytes", "initialValuesOffsetInBytes")
+    values_node = node.optional("initialValues")
+    if values_node is not None and values_node.value == "deferred":
+        return DeferredResource(name)
+    data_type, values = read_values(node, folders)
+    size_node = node.optional("sizeInBytes")
+    size = size_node.uint(64) if size_node else round_up(values.nbytes, 4)
+    offset = node.optional_uint("initialValuesOffsetInBytes", 64)
+    if values.nbytes + offset > size:
+        raise (size_node or node).error(
+            f"got a size of {size} bytes for {values.nbytes} bytes of initial values"
+            + (f" at offset {offset}" if offset else "")
+        )
+    if size > MAX_RESOURCE_BYTES:
+        raise (size_node or node).error(f"got {size} bytes, must be 0 to {MAX_RESOURCE_BYTES}")
+    return BufferResource(name, size, data_type, values)
+
+
+DataTypes = Mapping[str, tuple[TensorDataType | None, ...]]
+"""The data types of the tensors of each bind point; None for a type that DirectML has not."""
+
+
+def read_bindings(
+    node: Node, owner: str, points: DataTypes, read: Callable[[Node], BindingSource]
+) -> Bindings:
+    """Read bindings; warn of unknown bind points, and of resources of another data type."""
+    bindings = {}
+    for point, sources in node.members():
+        bindings[point] = tuple(map(read, sources.one_or_more()))
+        if point not in points:
+            sources.warn(f"{owner} has no such bind point (it has {', '.join(points)})")
+        for source, data_type in zip(bindings[point], points.get(point, ()), strict=False):
+            resource = source.resource
+            if (
+                data_type is not None
+                and data_type.size_bits >= 8  # smaller types cannot be initial values
+                and isinstance(resource, BufferResource)
+                and resource.data_type not in (TensorDataType.UNKNOWN, data_type)
+            ):
+                source.node.warn(
+                    f"{quote(resource.name)} has initial values of type "
+                    f"{resource.data_type.name}, the tensor {quote(point)} is of {data_type.name}"
+                )
+    return bindings

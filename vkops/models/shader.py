@@ -1,0 +1,277 @@
+"""Dispatchables of type ``hlsl``, as DxDispatch has them, and of type ``glsl`` and ``spirv``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vkops.dml import FeatureLevel, TensorDataType
+from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
+from vkops.extent import Extent
+from vkops.models.data_types import dtype_of
+from vkops.models.folders import Folders
+from vkops.models.initial_values import read_float, read_scalar, read_value_type
+from vkops.models.json_reader import Node, quote
+from vkops.models.model import (
+    Bound,
+    BoundTensor,
+    Dispatchable,
+    DispatchCommand,
+    Output,
+    ReadContext,
+)
+from vkops.models.resources import Bindings, BindingSource, Resources, errors_after
+
+if TYPE_CHECKING:
+    from vkops.gpu.run.streaming import Progress
+    from vkops.models.explanation import Section
+    from vkops.models.model import Execution
+    from vkops.shaders import Number, Shader
+    from vkops.shaders.module import Block
+
+SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
+"""The suffix of the source file for each type."""
+
+MAX_GROUPS = 65535
+"""Workgroups in each direction that every Vulkan device, and Direct3D 12, can dispatch."""
+
+GROUPS_NBYTES = 12
+"""Bytes of three numbers of workgroups in a buffer."""
+
+_COMPILERS = {"glsl": ("glslangValidator",), "hlsl": ("dxc", "glslangValidator")}
+"""Names in models; glslang is the compiler of all."""
+
+_OPTIONS = {
+    "glsl": {"-D": ".+", "-I": r"[^\0]+", "-e": "main", "--target-env": r"vulkan1\.[0-3]"},
+    "hlsl": {"-D": ".+", "-I": r"[^\0]+", "-E": ".+", "-T": "cs_(5_[01]|6_[0-7])"},
+}
+"""The compiler's options, with patterns of their values."""
+
+_KEYWORDS = {"--target-env": "target_env", "-E": "entry"}
+_DEBUG = {"glsl": "-g", "hlsl": "-Zi"}
+_ALLOWED = {
+    "glsl": "-D NAME[=VALUE], -I FOLDER, -g, -e main, --target-env vulkan1.0 to vulkan1.3",
+    "hlsl": "-D NAME[=VALUE], -I FOLDER, -Zi, -E NAME, -T cs_5_0 to cs_6_7",
+}
+
+
+@dataclass(frozen=True)
+class ShaderDispatchable(Dispatchable):
+    """A compute shader and its push constants; ``load`` loads it, also with ``debug=True``."""
+
+    types = tuple(SUFFIXES)
+
+    shader: Shader
+    push_constants: tuple[Number, ...]
+    load: Callable[..., Shader]
+
+    @classmethod
+    def read(cls, name: str, node: Node, context: ReadContext) -> ShaderDispatchable:
+        """Read and compile a shader."""
+        from vkops import shaders
+        from vkops.shaders.constants import constant_key
+
+        folders = context.folders
+        source = node.required("sourcePath")
+        path = folders.find(source)
+        language = node.required("type", "Type").string().lower()
+        suffix = SUFFIXES[language]
+        if path.suffix != suffix and (suffix == ".spv" or path.suffix in SUFFIXES.values()):
+            raise source.error(f"got {quote(path.name)}, must be a {suffix} file")
+        compiler, arguments = node.optional("compiler"), node.optional("compilerArgs")
+        for member in (compiler, arguments):
+            if member is not None and language == "spirv":
+                raise member.error("SPIR-V is compiled already")
+        if compiler is not None:
+            compiler.choice(*_COMPILERS[language])
+        options = _read_options(arguments, folders, language)
+        values = node.optional("specializationConstants")
+        constants: dict[str | int, Number] = {
+            constant_key(key): read_float(value)
+            for key, value in (values.members() if values else ())
+        }
+        load = partial(
+            shaders.load,
+            path,
+            language=language,
+            constants=constants,
+            **options,
+            allow_paths=folders.allow_paths,
+            root=folders.inputs,
+        )
+        try:
+            shader = load()
+        except ShaderCompileError as error:
+            raise source.error(printable(str(error))) from error
+        except InvalidDescError as error:
+            raise (values or node).error(str(error)) from error
+        pushed = _read_push_constants(node.optional("pushConstants"), node, shader)
+        return cls(name, node, shader, pushed, load)
+
+    def read_bindings(self, node: Node, resources: Resources) -> Bindings:
+        """Read the sources of blocks, by their names or those of their instances."""
+
+        def source(node: Node) -> BindingSource:
+            found = resources.source(node)
+            if not isinstance(node.value, dict):
+                return found
+            for member in ("counter", "format"):
+                given = node.optional(member)
+                if given is not None and given.value not in ("UNKNOWN", "DXGI_FORMAT_UNKNOWN"):
+                    raise given.error(f"'{member}' is not for blocks of shaders")
+            count = node.optional("elementCount")
+            if count is None:
+                return found
+            size = found.buffer.element_size(node, "elementCount")
+            return replace(found, count=count.uint(64) * size)
+
+        return {
+            point: tuple(map(source, sources.one_or_more())) for point, sources in node.members()
+        }
+
+    def bind(self, command: DispatchCommand) -> Bound[Block]:
+        """Check what blocks are bound to, and the numbers of workgroups."""
+        bindings = command.node["bindings"]
+        for point, found in command.bindings.items():
+            if len(found) != 1:
+                count = len(found)
+                raise bindings.error(
+                    f"Bind point '{point}' requires 1 resources, but {count} were bound. [B-01]"
+                )
+        sources = {point: found[0] for point, found in command.bindings.items()}
+        extents = {
+            point: (Extent(source.buffer.name, source.offset, source.nbytes), source.buffer.size)
+            for point, source in sources.items()
+        }
+        try:
+            self.shader.check(extents)
+        except BindingError as error:
+            place = sources[error.field].node if error.field in sources else bindings
+            raise place.error(str(error)) from error
+        _check_groups(command)
+        blocks = self.shader.named(sources)
+        inputs = tuple(
+            BoundTensor(block.point, block, sources[point]) for point, block in blocks.items()
+        )
+        outputs = tuple(
+            tensor
+            for tensor in inputs
+            if tensor.desc.kind == "storage" and not tensor.desc.readonly
+        )
+        return Bound(command.node, self, inputs, outputs, command.groups)
+
+    def compile(self, execution: Execution) -> Any:
+        """Return the compiled shader."""
+        with errors_after(f"ERROR creating dispatchable '{self.name}'"):
+            return execution.shader(self.shader, self.load)
+
+    def ready(self, bound: Bound[Block], execution: Execution) -> Callable[[Progress], object]:
+        """Bind the shader."""
+        buffers = {
+            tensor.name: execution.binding(tensor.source)
+            for tensor in bound.inputs
+            if tensor.source is not None
+        }
+        groups: Any = bound.groups
+        if isinstance(groups, BindingSource):
+            groups = execution.buffers[groups.resource.name], groups.offset
+        run = execution.compiled[self.name].bound(buffers, groups, self.push_constants)
+        return lambda _: run.dispatch()
+
+    def outputs(self, bound: Bound[Block], execution: Execution) -> Iterator[Output]:
+        """Yield the blocks that the shader can write."""
+        for tensor in bound.outputs:
+            assert tensor.source is not None
+            buffer, offset, nbytes = execution.binding(tensor.source)
+            data = np.frombuffer(buffer.read(offset, nbytes), np.uint8)
+            yield Output(tensor.name, data, tensor.desc)
+
+    def row(self) -> tuple[str, FeatureLevel | None]:
+        """Return the kind; no level is needed."""
+        return "a shader", None
+
+    def sections(
+        self, dispatches: Sequence[Bound[Block]], level: FeatureLevel
+    ) -> Iterator[Section]:
+        """Explain what the shader declares."""
+        from vkops.models.explanation import Section
+        from vkops.shaders.listing import describe
+
+        facts = describe(self.shader.module)
+        yield Section(self.name, f"compute shader {self.shader.name}", facts, ())
+
+
+def _check_groups(command: DispatchCommand) -> None:
+    groups = command.groups
+    if not isinstance(groups, BindingSource):
+        for axis, count in enumerate(groups):
+            if not 1 <= count <= MAX_GROUPS:
+                item = command.node["threadGroupCount"].item(axis)
+                raise item.error(f"got {count}, must be 1 to {MAX_GROUPS} [SH-07]")
+    elif groups.offset % 4 or groups.nbytes < GROUPS_NBYTES:
+        raise groups.node.error(
+            f"got {groups.nbytes} bytes from byte {groups.offset} on, must be "
+            f"{GROUPS_NBYTES} or more from a multiple of 4 on [SH-07]"
+        )
+
+
+def _read_options(node: Node | None, folders: Folders, language: str) -> dict[str, Any]:
+    """Read the compiler's arguments, as keywords of ``shaders.load``.
+
+    The value of an argument is the rest of it, or the next one. Those of HLSL are dxc's.
+    """
+    defines: dict[str, str] = {}
+    include: list[Path] = []
+    options: dict[str, Any] = {"defines": defines, "include": include}
+    rest = iter(node.items() if node else ())
+    for item in rest:
+        argument = item.string()
+        option = next((o for o in _OPTIONS[language] if argument.startswith(o)), "")
+        value = argument.removeprefix(option)
+        if option and not value:
+            following = next(rest, None)
+            value = "" if following is None else following.string()
+        elif option == "--target-env":
+            value = value.removeprefix("=")
+        pattern = _OPTIONS[language].get(option, _DEBUG[language])
+        if not re.fullmatch(pattern, value, re.DOTALL):
+            raise item.wrong(_ALLOWED[language])
+        if not option:
+            options["debug"] = True
+        elif option == "-D":
+            name, _, text = value.partition("=")
+            defines[name] = text
+        elif option == "-I":
+            include.append(folders.inside(item, value, folders.inputs))
+        elif option in _KEYWORDS:
+            options[_KEYWORDS[option]] = value
+    return options
+
+
+def _read_push_constants(
+    node: Node | None, dispatchable: Node, shader: Shader
+) -> tuple[Number, ...]:
+    """Read typed values, in the order in which the shader declares its push constants."""
+    from vkops.shaders.layout import leaves
+
+    items = list(node.items()) if node else []
+    numbers = []
+    for item, scalar in zip(items, leaves(shader.module.push), strict=False):
+        item.known("name")
+        kind = item.required("type")
+        data_type = TensorDataType[f"{scalar.type.kind.upper()}{8 * scalar.type.nbytes}"]
+        if read_value_type(kind) is not data_type:
+            raise kind.wrong(f"{data_type.name}, as {scalar.name} is {scalar.type}")
+        numbers.append(read_scalar(item.required("value"), dtype_of(data_type)).item())
+    numbers += [0] * (len(items) - len(numbers))  # too many, which is refused next
+    try:
+        shader.pack(numbers)
+    except InvalidDescError as error:
+        raise (node or dispatchable).error(str(error)) from error
+    return tuple(numbers)
