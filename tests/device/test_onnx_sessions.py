@@ -517,6 +517,10 @@ def test_targets_that_are_inputs_or_each_other(device):
     results = session.run({"x": x}, targets={2: x})
     assert results[2] is x
     assert [r.numpy().tolist() for r in results[2:]] == [[8, 7, 6, 5]] * 2
+    assert results[0].numpy().tolist() == [5, 6, 7, 8]
+    one, two = device.tensor(np.float32([1, 2, 3, 4])), device.tensor(np.zeros(4, np.float32))
+    session.run({"x": one}, targets={2: one, 0: two})
+    assert [t.numpy().tolist() for t in (one, two)] == [[4, 3, 2, 1], [1, 2, 3, 4]]
     made = device.tensor(np.zeros(4, np.float32))
     y, _, t, u = session.run({"x": np.float32([1, 2, 3, 4])}, targets={3: made})
     assert [r.numpy().tolist() for r in (y, t, u)] == [[1, 2, 3, 4], [4, 3, 2, 1], [4, 3, 2, 1]]

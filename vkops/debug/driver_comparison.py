@@ -12,7 +12,7 @@ from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subjec
 from vkops.debug.interpreter.findings import Finding
 from vkops.debug.model_trace import Element, ModelTrace, trace_dispatch, trace_shader
 from vkops.debug.shader_check import Case, check_end, differences, number_at
-from vkops.models.model import Execution, Output, Prepared
+from vkops.models.model import Bound, Execution, Output, Prepared
 from vkops.plan.rounding import round_up
 
 if TYPE_CHECKING:
@@ -91,11 +91,10 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
         check_end(findings)
 
     host, own = HostExecution(model, device.tuning), Execution(model, device)
-    host.device.execute = check
+    host.execute = check
     for number, bound in enumerate(model.dispatches, 1):
-        host.dispatch(bound)
-        own.dispatch(bound)
-        found = _first_difference(zip(host.outputs(bound), own.outputs(bound), strict=True))
+        pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
+        found = _first_difference(pairs)
         if found is not None:
             element, name = found.element, bound.dispatchable.name
             label = "Output '{}'" if bound.is_alone else f"Dispatch {number}, '{name}': {{}}"
@@ -103,6 +102,11 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
             traced = trace_dispatch(model, number, lambda _: element, device.tuning)  # noqa: B023
             return Difference(text, traced, findings, device.name)
     return None
+
+
+def _dispatched(bound: Bound, execution: Execution) -> list[Output]:
+    execution.ready(bound)(None)
+    return [*bound.dispatchable.outputs(bound, execution)]
 
 
 class _Found(NamedTuple):

@@ -23,7 +23,7 @@ from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.models.data_types import dtype_of
 from vkops.models.descriptors import with_dml_names
-from vkops.models.model import Binding, Execution, Prepared
+from vkops.models.model import Execution, Prepared
 from vkops.models.shader import GROUPS_NBYTES
 from vkops.plan.execute import packed_bytes
 from vkops.plan.graph import Step
@@ -193,119 +193,96 @@ def execute(work: PlanRun | ShaderRun) -> None:
         run.run()
 
 
-class HostDevice:
-    """Stands for a device: memory is arrays, and ``execute`` runs what a dispatch consists of."""
-
-    def __init__(self, tuning: Tuning) -> None:
-        self.tuning: Tuning = replace(tuning, copies=SHADERS)
-        self.execute: Callable[[PlanRun | ShaderRun], object] = execute
-
-    def buffer(self, nbytes: int) -> HostHeap:
-        """Allocate memory."""
-        return HostHeap.of(nbytes)
-
-    host_buffer = buffer
-
-    def create_operator(self, desc: OperatorDesc) -> OperatorDesc:
-        """Return a descriptor, which is checked already."""
-        return desc
-
-    def compile_operator(self, desc: OperatorDesc, _: object) -> _HostOperator:
-        """Return an operator."""
-        return _HostOperator(self, desc)
-
-    def compile_shader(self, shader: Shader) -> _HostShader:
-        """Return a shader."""
-        return _HostShader(self, shader)
-
-
 class HostExecution(Execution):
-    """Everything that a model names, in arrays."""
+    """Everything that a model names, in arrays: it is its own device.
+
+    ``execute`` runs what a dispatch consists of.
+    """
 
     def __init__(self, prepared: Prepared, tuning: Tuning = GPU) -> None:
-        super().__init__(prepared, HostDevice(tuning))
+        self.tuning: Tuning = replace(tuning, copies=SHADERS)
+        self.execute: Callable[[PlanRun | ShaderRun], object] = execute
+        super().__init__(prepared, self)
 
     def info(self, text: str) -> None:
         """Print nothing."""
 
-    def session(self, model: Model) -> _HostSession:
-        """Return a session on arrays."""
-        return _HostSession(self.device, model)
+    def buffer(self, nbytes: int) -> HostHeap:
+        return HostHeap.of(nbytes)
+
+    host_buffer = buffer
 
     def tensor(self, buffer: HostHeap, shape: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-        """Return a view of a buffer."""
         view: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer.data.data)
         return view
 
-    def shader(self, shader: Shader, load: Callable[..., Shader]) -> _HostShader:
-        """Load a shader with its source lines."""
-        return _HostShader(self.device, load(debug=True))
+    def create_operator(self, desc: OperatorDesc) -> OperatorDesc:
+        return desc
+
+    def compile_operator(self, desc: OperatorDesc, _: object) -> _HostOperator:
+        return _HostOperator(self, desc)
+
+    def shader(self, shader: Shader, load: Callable[..., Shader]) -> SimpleNamespace:
+        return SimpleNamespace(bound=functools.partial(self._bound_shader, load(debug=True)))
+
+    def session(self, model: Model) -> _HostSession:
+        return _HostSession(self, model)
+
+    def ready_to_run(self, work: PlanRun | ShaderRun) -> SimpleNamespace:
+        return SimpleNamespace(dispatch=lambda _=None: self.execute(work))
+
+    def _bound_shader(
+        self, shader: Shader, buffers: Mapping[str, _Binding], groups: Any, push: Any
+    ) -> SimpleNamespace:
+        views: dict[_Binding, Bytes] = {}  # the same array for the same bytes
+        arrays = {
+            name: views.setdefault((heap, start, n), heap.data[start : start + n])
+            for name, (heap, start, n) in buffers.items()
+        }
+        if isinstance(groups[0], HostHeap):
+            heap, start = groups
+            groups = np.frombuffer(heap.read(start, GROUPS_NBYTES), np.uint32).tolist()
+        return self.ready_to_run(ShaderRun(shader, arrays, groups, push))
 
 
-@dataclass(frozen=True)
-class _HostDispatch:
-    device: HostDevice
-    work: PlanRun | ShaderRun
-
-    def dispatch(self, _: object = None) -> None:
-        self.device.execute(self.work)
+_Binding = tuple[HostHeap, int, int]
 
 
 class _HostOperator:
-    def __init__(self, device: HostDevice, desc: OperatorDesc) -> None:
-        self._device = device
+    def __init__(self, execution: HostExecution, desc: OperatorDesc) -> None:
+        self._execution = execution
         self._desc = desc
-        self._owned: Sequence[Binding | None] = [None] * len(desc.inputs)
+        self._owned: Sequence[_Binding | None] = [None] * len(desc.inputs)
 
-    def initialize(self, inputs: Sequence[Binding | None]) -> None:
+    def initialize(self, inputs: Sequence[_Binding | None]) -> None:
         self._owned = [
             each and (HostHeap.holding(each[0].data[each[1] :])[0], 0, 0) for each in inputs
         ]
 
-    def bind(
-        self, inputs: Sequence[Binding | None], outputs: Sequence[Binding | None]
-    ) -> _HostDispatch:
+    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> SimpleNamespace:
         desc, pipeline = self._desc, self._desc.pipeline
-        given = [own or binding for own, binding in zip(self._owned, inputs, strict=True)]
+        inputs = [own or binding for own, binding in zip(self._owned, inputs, strict=True)]
         tensors: dict[int, Extent] = {}
         names: dict[int, str] = {}
         made: dict[str, PlanOutput] = {}
         numbers = (*pipeline.inputs, *pipeline.outputs)
-        named = zip(numbers, (*desc.inputs, *desc.outputs), (*given, *outputs), strict=True)
-        for number, (path, tensor), binding in named:
-            assert binding is not None
+        named = zip(numbers, (*desc.inputs, *desc.outputs), (*inputs, *outputs), strict=True)
+        for number, (path, tensor), (heap, start, _) in named:
             name = names[number] = with_dml_names(path)
-            tensors[number] = Extent(*binding[:2], tensor.total_tensor_size_in_bytes)
+            tensors[number] = Extent(heap, start, tensor.total_tensor_size_in_bytes)
             if number in pipeline.outputs:
                 form = tensor.sizes, tensor.effective_strides
                 made[name] = PlanOutput(number, *form, dtype_of(tensor.data_type))
         for number, constant in pipeline.constants.items():
             names[number] = "a constant"
             tensors[number] = HostHeap.holding(constant.array())
-        plans = PlanRun(pipeline.steps, tensors, names, made, self._device.tuning)
-        return _HostDispatch(self._device, plans)
-
-
-@dataclass(frozen=True)
-class _HostShader:
-    device: HostDevice
-    shader: Shader
-
-    def bound(self, buffers: Mapping[str, Binding], groups: Any, push: Any) -> _HostDispatch:
-        views: dict[Binding, Bytes] = {}  # the same array for the same bytes
-        arrays = {
-            name: views.setdefault(bound, bound[0].data[bound[1] : bound[1] + bound[2]])
-            for name, bound in buffers.items()
-        }
-        if isinstance(groups[0], HostHeap):
-            heap, start = groups
-            groups = np.frombuffer(heap.read(start, GROUPS_NBYTES), np.uint32).tolist()
-        return _HostDispatch(self.device, ShaderRun(self.shader, arrays, groups, push))
+        plans = PlanRun(pipeline.steps, tensors, names, made, self._execution.tuning)
+        return self._execution.ready_to_run(plans)
 
 
 class _HostSession:
-    def __init__(self, device: HostDevice, model: Model) -> None:
-        self._device = device
+    def __init__(self, execution: HostExecution, model: Model) -> None:
+        self._execution = execution
         self._model = model
 
     def specialize(self, inputs: Mapping[str, Any]) -> SimpleNamespace:
@@ -318,7 +295,7 @@ class _HostSession:
         self, inputs: Mapping[str, Any], _: object, *, targets: Mapping[int, npt.NDArray[Any]]
     ) -> list[Any]:
         plans = self._plans(self._lowering, inputs)
-        self._device.execute(plans)
+        self._execution.execute(plans)
         found = {name: array.reshape(out.sizes) for name, out, array in plans.results()}
         for index, target in targets.items():
             target[...] = found[self._model.outputs[index].name]
@@ -344,7 +321,7 @@ class _HostSession:
             if isinstance(made, LoweredTensor)
         }
         steps = tuple(lowering.graph.lower([*wanted]))
-        return PlanRun(steps, tensors, names, outputs, self._device.tuning, strings)
+        return PlanRun(steps, tensors, names, outputs, self._execution.tuning, strings)
 
 
 Subject = Case | Prepared
@@ -364,5 +341,5 @@ def run_all(subject: Subject, run: Callable[[str, Case | ShaderRun], object]) ->
             for _, each in work.runs():
                 run(f"{prefix}{each.shader.name}: ", each)
 
-        execution.device.execute = execute
-        execution.dispatch(bound)
+        execution.execute = execute
+        execution.ready(bound)(None)

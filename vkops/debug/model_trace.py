@@ -158,9 +158,9 @@ def trace_dispatch(
         traces.append(made)
 
     for each in before:
-        execution.dispatch(each)
-    execution.device.execute = trace
-    execution.dispatch(bound)
+        execution.ready(each)(None)
+    execution.execute = trace
+    execution.ready(bound)(None)
     return traces[0]
 
 

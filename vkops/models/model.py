@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 Groups = tuple[int, int, int] | BindingSource
 """The numbers of workgroups of a shader, or the resource that holds them."""
-
-DescT = TypeVar("DescT")
 
 
 @dataclass(frozen=True)
@@ -85,25 +83,25 @@ class WriteFileCommand(Command):
 
 
 @dataclass(frozen=True)
-class BoundTensor(Generic[DescT]):
+class BoundTensor:
     """A tensor or a block as its dispatchable describes it, and what it is bound to, if anything.
 
     ``shape`` is that of the tensor if its elements are packed.
     """
 
     name: str
-    desc: DescT
+    desc: Any
     source: BindingSource | None
-    shape: Shape | None = None
+    shape: Any = None
 
 
 @dataclass(frozen=True)
-class Bound(Command, Generic[DescT]):
+class Bound(Command):
     """A dispatch whose bindings are checked; a block that a shader writes is in both tuples."""
 
     dispatchable: Dispatchable
-    inputs: tuple[BoundTensor[DescT], ...]
-    outputs: tuple[BoundTensor[DescT], ...]
+    inputs: tuple[BoundTensor, ...]
+    outputs: tuple[BoundTensor, ...]
     groups: Groups = (1, 1, 1)
 
     @property
@@ -141,8 +139,16 @@ class Dispatchable(ABC):
     types: ClassVar[Sequence[str]] = ()
     """The values of ``type`` in a model, in lower case."""
 
+    kind: ClassVar[str]
+    """The name of the kind, in the table of ``vkops check``."""
+
     name: str
     node: Node
+
+    @property
+    def lowest_level(self) -> FeatureLevel | None:
+        """The lowest feature level that it needs, if there is one."""
+        return None
 
     @classmethod
     @abstractmethod
@@ -160,7 +166,7 @@ class Dispatchable(ABC):
         """Check what is bound when the dispatchable is initialized."""
 
     @abstractmethod
-    def bind(self, command: DispatchCommand) -> Bound[Any]:
+    def bind(self, command: DispatchCommand) -> Bound:
         """Check the bindings of a dispatch as far as possible without a device."""
 
     @abstractmethod
@@ -168,19 +174,15 @@ class Dispatchable(ABC):
         """Return what runs it on the target of an execution, which stores it as ``compiled``."""
 
     @abstractmethod
-    def ready(self, bound: Bound[Any], execution: Execution) -> Callable[[Progress], object]:
+    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
         """Bind a dispatch to the memory of an execution; return a function that runs it."""
 
     @abstractmethod
-    def outputs(self, bound: Bound[Any], execution: Execution) -> Iterator[Output]:
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
         """Yield what the outputs of a dispatch hold, after it has run."""
 
     @abstractmethod
-    def row(self) -> tuple[str, FeatureLevel | None]:
-        """Return the name of its kind, and the lowest feature level that it needs, if any."""
-
-    @abstractmethod
-    def sections(self, dispatches: Sequence[Bound[Any]], level: FeatureLevel) -> Iterator[Section]:
+    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         """Explain it, with its dispatches in the model."""
 
 
@@ -202,7 +204,7 @@ class Prepared:
     commands: tuple[Command, ...]
 
     @property
-    def dispatches(self) -> list[Bound[Any]]:
+    def dispatches(self) -> list[Bound]:
         """The dispatches among the commands."""
         return [command for command in self.commands if isinstance(command, Bound)]
 
@@ -223,10 +225,6 @@ class RunOptions:
     flat: bool = False
     around_dispatch: Callable[[str], AbstractContextManager[object]] = nullcontext
     """Makes the context of each dispatch command from the dispatchable's name."""
-
-
-Binding = tuple[Any, int, int]
-"""A buffer, an offset and a number of bytes."""
 
 
 class Execution:
@@ -291,25 +289,14 @@ class Execution:
         """Compile a shader, which ``load`` can load with its source lines."""
         return self.device.compile_shader(shader)
 
-    def ready(self, bound: Bound[Any]) -> Callable[[Progress], object]:
+    def ready(self, bound: Bound) -> Callable[[Progress], object]:
         """Bind everything, and return a function that runs the dispatch."""
         return bound.dispatchable.ready(bound, self)
 
-    def dispatch(self, bound: Bound[Any]) -> None:
-        """Bind everything, and run the dispatch."""
-        self.ready(bound)(None)
-
-    def outputs(self, bound: Bound[Any]) -> Iterator[Output]:
-        """Yield what the outputs of a dispatch hold."""
-        return bound.dispatchable.outputs(bound, self)
-
-    def binding(self, source: BindingSource) -> Binding:
-        """Return the bytes that a source is."""
-        return self.buffers[source.resource.name], source.offset, source.nbytes
-
-    def bindings(self, tensors: Sequence[BoundTensor[Any]]) -> list[Binding | None]:
-        """Return the bytes that each tensor is bound to; None for those without a source."""
-        return [None if each.source is None else self.binding(each.source) for each in tensors]
+    def binding(self, tensor: BoundTensor) -> Any:
+        """Return the buffer, the offset and the number of bytes that a tensor is bound to."""
+        source = tensor.source
+        return source and (self.buffers[source.resource.name], source.offset, source.nbytes)
 
 
 def _upload(resource: BufferResource, buffer: Any) -> None:

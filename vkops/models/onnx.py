@@ -44,14 +44,13 @@ if TYPE_CHECKING:
     from vkops.onnx.free_dimensions import Overrides
     from vkops.onnx.value_info import InputType, ValueInfo
 
-_Tensor = BoundTensor["ValueInfo"]
-
 
 @dataclass(frozen=True)
 class OnnxDispatchable(Dispatchable):
     """An ONNX model, the sizes of its free dimensions, and values of inputs that are not bound."""
 
     types = ("onnx",)
+    kind = "an ONNX model"
 
     model: Model
     overrides: Overrides
@@ -59,7 +58,6 @@ class OnnxDispatchable(Dispatchable):
 
     @classmethod
     def read(cls, name: str, node: Node, context: ReadContext) -> OnnxDispatchable:
-        """Read a model; the overrides of the context count before its own."""
         source = node.required("sourcePath")
         path = context.folders.find(source)
         names, denotations = (
@@ -93,7 +91,6 @@ class OnnxDispatchable(Dispatchable):
         return cls(path.stem, Node(None, "", Source(str(path))), model, overrides)
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
-        """Read the sources of inputs and outputs by their names."""
         entries = (*self.model.inputs, *self.model.outputs)
         points = {e.name: (None if e.dtype is None else data_type_of(e.dtype),) for e in entries}
 
@@ -111,8 +108,7 @@ class OnnxDispatchable(Dispatchable):
 
         return read_bindings(node, self.name, points, source)
 
-    def bind(self, command: DispatchCommand) -> Bound[ValueInfo]:
-        """Check what tensors are bound to, and the model's nodes at the shapes of its inputs."""
+    def bind(self, command: DispatchCommand) -> Bound:
         from vkops.onnx.lowering import LoweredTensor, NeedsValueError
 
         model, bindings = self.model, command.bindings
@@ -123,7 +119,6 @@ class OnnxDispatchable(Dispatchable):
         )
         outputs = tuple(self._tensor(entry, bindings) for entry in model.outputs)
         for tensor in inputs:
-            assert tensor.shape is not None
             _check_size(tensor, tensor.shape, tensor.desc.dtype)
         if not any(tensor.source and tensor.source.is_deferred for tensor in inputs):
             with suppress(NeedsValueError):  # they are then checked when the elements are known
@@ -133,7 +128,7 @@ class OnnxDispatchable(Dispatchable):
                         _check_result(tensor, made.shape, made.dtype)
         return Bound(command.node, self, inputs, outputs)
 
-    def _tensor(self, entry: ValueInfo, bindings: Bindings) -> _Tensor:
+    def _tensor(self, entry: ValueInfo, bindings: Bindings) -> BoundTensor:
         sources = bindings.get(entry.name, ())
         if len(sources) > 1:
             count = len(sources)
@@ -146,35 +141,31 @@ class OnnxDispatchable(Dispatchable):
         shape = self.overrides.shape(entry, None if source is None else source.shape)
         return BoundTensor(entry.name, entry, source, shape)
 
-    def alone(self) -> Bound[ValueInfo]:
+    def alone(self) -> Bound:
         """Return the dispatch of a file: its ``values`` are the inputs, and nothing is bound."""
         inputs = [entry for entry in self.model.inputs if entry.name in self.values]
         return Bound(self.node, self, self._unbound(inputs), self._unbound(self.model.outputs))
 
     @property
-    def required_inputs(self) -> tuple[_Tensor, ...]:
+    def required_inputs(self) -> tuple[BoundTensor, ...]:
         """The inputs without a default, to which nothing is bound."""
         return self._unbound(self.model.required_inputs)
 
-    def _unbound(self, entries: Sequence[ValueInfo]) -> tuple[_Tensor, ...]:
+    def _unbound(self, entries: Sequence[ValueInfo]) -> tuple[BoundTensor, ...]:
         return tuple(self._tensor(entry, {}) for entry in entries)
 
     def compile(self, execution: Execution) -> Any:
-        """Return a session."""
         return execution.session(self.model)
 
-    def ready(self, bound: Bound[ValueInfo], execution: Execution) -> Callable[[Progress], object]:
-        """Return a function that runs the model, and stores its outputs where they are bound."""
+    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
         session, deferred = execution.compiled[self.name], execution.deferred
         inputs: dict[str, Any] = {}
         for tensor in bound.inputs:
             source, entry = tensor.source, tensor.desc
-            assert tensor.shape is not None
             if source is None:
                 value = self.values.get(entry.name)
                 inputs[entry.name] = default_input(entry, tensor.shape) if value is None else value
             elif not source.is_deferred:
-                assert entry.dtype is not None
                 buffer = execution.buffers[source.resource.name]
                 inputs[entry.name] = execution.tensor(buffer, tensor.shape, entry.dtype)
             elif source.resource.name in deferred:
@@ -183,21 +174,13 @@ class OnnxDispatchable(Dispatchable):
                 raise source.node.error(f"{quote(source.resource.name)} has no value yet")
         results: list[Any] = session.specialize(inputs).results
         outputs = list(zip(bound.outputs, results, strict=True))
-        # An output must not be written directly to a buffer that the same run reads or writes.
-        used = {id(getattr(value, "buffer", None)) for value in inputs.values()}
         targets: dict[int, Any] = {}
-        copies: dict[int, Any] = {}
         for index, (tensor, result) in enumerate(outputs):
             source = tensor.source
-            if source is None or source.is_deferred:
-                continue
-            _check_result(tensor, result.shape, result.dtype)
-            buffer = execution.buffers[source.resource.name]
-            if id(buffer) in used or not result.size:
-                copies[index] = buffer
-            else:
+            if source is not None and not source.is_deferred:
+                _check_result(tensor, result.shape, result.dtype)
+                buffer = execution.buffers[source.resource.name]
                 targets[index] = execution.tensor(buffer, result.shape, result.dtype)
-                used.add(id(buffer))
         if execution.options.print_onnx_bindings:
             given = [("Input", each, inputs[each.name]) for each in bound.inputs]
             for row in (*given, *(("Output", each, result) for each, result in outputs)):
@@ -205,27 +188,18 @@ class OnnxDispatchable(Dispatchable):
 
         def dispatch(progress: Progress) -> None:
             results = execution.results[self.name] = session.run(inputs, progress, targets=targets)
-            for index, buffer in copies.items():
-                buffer.write(np.ascontiguousarray(results[index]))
             for tensor, result in zip(bound.outputs, results, strict=True):
                 if tensor.source is not None and tensor.source.is_deferred:
                     deferred[tensor.source.resource.name] = result
 
         return dispatch
 
-    def outputs(self, bound: Bound[ValueInfo], execution: Execution) -> Iterator[Output]:
-        """Yield the outputs that are tensors."""
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
         for tensor, value in zip(bound.outputs, execution.results[self.name], strict=True):
             if value is not None and not isinstance(value, list):
                 yield Output(tensor.name, np.ascontiguousarray(value).reshape(-1))
 
-    def row(self) -> tuple[str, FeatureLevel | None]:
-        """Return the kind; no level is needed."""
-        return "an ONNX model", None
-
-    def sections(
-        self, dispatches: Sequence[Bound[ValueInfo]], level: FeatureLevel
-    ) -> Iterator[Section]:
+    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         """Explain the model once for each of the shapes that its dispatches bind."""
         from vkops.models.onnx_sections import section
 
@@ -257,7 +231,7 @@ def read_model(path: Path, *, allow_paths: bool = False) -> Model:
     return Model(path, allow_paths=allow_paths)
 
 
-def _check_result(tensor: _Tensor, shape: Shape, dtype: np.dtype[Any]) -> None:
+def _check_result(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any]) -> None:
     """Check the shape and type of an output against what it is bound to."""
     source = tensor.source
     if source is not None and source.shape not in (None, shape):
@@ -266,7 +240,7 @@ def _check_result(tensor: _Tensor, shape: Shape, dtype: np.dtype[Any]) -> None:
     _check_size(tensor, shape, dtype)
 
 
-def _check_size(tensor: _Tensor, shape: Shape, dtype: np.dtype[Any] | None) -> None:
+def _check_size(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any] | None) -> None:
     """Check that a tensor has a data type of DirectML, and fits into its resource."""
     source = tensor.source
     if source is None or source.is_deferred:
@@ -281,13 +255,12 @@ def _check_size(tensor: _Tensor, shape: Shape, dtype: np.dtype[Any] | None) -> N
         )
 
 
-def forms_of(inputs: Sequence[_Tensor]) -> dict[str, InputType]:
+def forms_of(inputs: Sequence[BoundTensor]) -> dict[str, InputType]:
     """Return the forms of inputs that a model is specialized to; sequences are empty."""
     from vkops.onnx.value_info import SequenceType, TensorType
 
     forms: dict[str, InputType] = {}
     for tensor in inputs:
-        assert tensor.shape is not None
         dtype = tensor.desc.dtype or np.dtype(np.float32)
         is_tensor = tensor.desc.kind == "tensor"
         forms[tensor.name] = (
@@ -320,7 +293,7 @@ def default_input(entry: ValueInfo, shape: Shape) -> Any:
         raise OutOfDeviceMemoryError(message) from error
 
 
-def _print_binding(role: str, tensor: _Tensor, value: Any) -> None:
+def _print_binding(role: str, tensor: BoundTensor, value: Any) -> None:
     """Print the lines of ``--print_onnx_bindings`` about a value, if it is a tensor."""
     from onnx import TensorProto
 

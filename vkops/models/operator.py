@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from vkops.models.model import Execution
     from vkops.plan.region import Progression
 
-_Tensors = tuple[BoundTensor[BufferTensorDesc], ...]
+_Tensors = tuple[BoundTensor, ...]
 
 _OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
 """Names of DML_OPERATOR_TYPE that have the value of another."""
@@ -92,7 +92,6 @@ class DmlDispatchable(Dispatchable):
         return replace(made, init_bindings=made.read_bindings(bindings, context.resources))
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
-        """Read the sources of tensors by DirectML's names of fields."""
         points = {}
         for spec in self.desc.FIELDS:
             if spec.role != "attribute":
@@ -102,7 +101,6 @@ class DmlDispatchable(Dispatchable):
         return read_bindings(node, self.desc.operator, points, resources.source)
 
     def check(self, level: FeatureLevel) -> None:
-        """Check the descriptor."""
         try:
             self.desc.validate(level)
         except InvalidDescError as error:
@@ -110,7 +108,6 @@ class DmlDispatchable(Dispatchable):
             raise ModelError(f"ERROR creating dispatchable '{self.name}': {reason}") from error
 
     def check_initialization(self) -> None:
-        """Check what the OWNED_BY_DML inputs are bound to."""
         with errors_after(f"ERROR while initializing '{self.name}'"):
             _placed(self.owned)
 
@@ -119,7 +116,7 @@ class DmlDispatchable(Dispatchable):
         """The inputs; those that are OWNED_BY_DML have a source."""
         return self._tensors("input", self.init_bindings, self.node, owned=True)
 
-    def bind(self, command: DispatchCommand) -> Bound[BufferTensorDesc]:
+    def bind(self, command: DispatchCommand) -> Bound:
         """Check offsets and sizes, and that no output overlaps another tensor."""
         place = command.node["bindings"]
         inputs, outputs = (
@@ -143,7 +140,7 @@ class DmlDispatchable(Dispatchable):
         one input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
         """
         phase = "initialization" if owned else "execution"
-        found: list[BoundTensor[BufferTensorDesc]] = []
+        found: list[BoundTensor] = []
         named = iter(self.desc.inputs if role == "input" else self.desc.outputs)
         for spec in self.desc.FIELDS:
             value = getattr(self.desc, spec.name)
@@ -177,7 +174,6 @@ class DmlDispatchable(Dispatchable):
         return tuple(found)
 
     def compile(self, execution: Execution) -> Any:
-        """Return the compiled operator, which has copies of its OWNED_BY_DML inputs."""
         device, graph = execution.device, self.compile_graph
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
             created = device.create_operator(self.desc)
@@ -185,7 +181,7 @@ class DmlDispatchable(Dispatchable):
         start = time.perf_counter()
         with errors_after(f"ERROR while initializing '{self.name}'"):
             compiled = device.compile_operator(created, self.execution_flags)
-            owned = execution.bindings(self.owned)
+            owned = [*map(execution.binding, self.owned)]
             if any(owned):
                 compiled.initialize(owned)
         if execution.options.timing_verbosity >= 1:
@@ -193,33 +189,30 @@ class DmlDispatchable(Dispatchable):
             execution.info(f"Initialize '{console.bounded(self.name)}': {elapsed:.4f} ms")
         return compiled
 
-    def ready(
-        self, bound: Bound[BufferTensorDesc], execution: Execution
-    ) -> Callable[[Progress], object]:
-        """Bind the operator."""
-        tensors = map(execution.bindings, (bound.inputs, bound.outputs))
-        dispatch: Callable[[Progress], object]
-        dispatch = execution.compiled[self.name].bind(*tensors).dispatch
-        return dispatch
+    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
+        inputs, outputs = (
+            [*map(execution.binding, tensors)] for tensors in (bound.inputs, bound.outputs)
+        )
+        return execution.compiled[self.name].bind(inputs, outputs).dispatch  # type: ignore[no-any-return]
 
-    def outputs(self, bound: Bound[BufferTensorDesc], execution: Execution) -> Iterator[Output]:
-        """Yield the output tensors."""
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
         for tensor in bound.outputs:
-            assert tensor.source is not None
-            desc, (buffer, offset, _) = tensor.desc, execution.binding(tensor.source)
+            desc, (buffer, offset, _) = tensor.desc, execution.binding(tensor)
             data = buffer.read(offset, desc.total_tensor_size_in_bytes)
             dtype = dtype_of(desc.data_type)
             array = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
             yield Output(with_dml_names(tensor.name), array)
 
-    def row(self) -> tuple[str, FeatureLevel | None]:
-        """Return the operator's name, and the lowest level that accepts it."""
-        return self.desc.operator, self.desc.minimum_feature_level()
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """The operator's name."""
+        return self.desc.operator
 
-    def sections(
-        self, dispatches: Sequence[Bound[BufferTensorDesc]], level: FeatureLevel
-    ) -> Iterator[Section]:
-        """Explain an operator that is valid at the latest feature level."""
+    @property
+    def lowest_level(self) -> FeatureLevel:
+        return self.desc.minimum_feature_level()
+
+    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         from vkops.models.explained_plans import movements
         from vkops.models.explanation import Section, number_list
 
@@ -234,7 +227,7 @@ class DmlDispatchable(Dispatchable):
             for name, value in values
             if value is not None
         ]
-        lowest = desc.minimum_feature_level()
+        lowest = self.lowest_level
         verdict = "accepted" if lowest <= level else "refused"
         yield Section(
             name=self.name,

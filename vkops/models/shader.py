@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from vkops.models.explanation import Section
     from vkops.models.model import Execution
     from vkops.shaders import Number, Shader
-    from vkops.shaders.module import Block
 
 SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
 """The suffix of the source file for each type."""
@@ -66,6 +65,7 @@ class ShaderDispatchable(Dispatchable):
     """A compute shader and its push constants; ``load`` loads it, also with ``debug=True``."""
 
     types = tuple(SUFFIXES)
+    kind = "a shader"
 
     shader: Shader
     push_constants: tuple[Number, ...]
@@ -73,7 +73,6 @@ class ShaderDispatchable(Dispatchable):
 
     @classmethod
     def read(cls, name: str, node: Node, context: ReadContext) -> ShaderDispatchable:
-        """Read and compile a shader."""
         from vkops import shaders
         from vkops.shaders.constants import constant_key
 
@@ -115,8 +114,6 @@ class ShaderDispatchable(Dispatchable):
         return cls(name, node, shader, pushed, load)
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
-        """Read the sources of blocks, by their names or those of their instances."""
-
         def source(node: Node) -> BindingSource:
             found = resources.source(node)
             if not isinstance(node.value, dict):
@@ -135,8 +132,7 @@ class ShaderDispatchable(Dispatchable):
             point: tuple(map(source, sources.one_or_more())) for point, sources in node.members()
         }
 
-    def bind(self, command: DispatchCommand) -> Bound[Block]:
-        """Check what blocks are bound to, and the numbers of workgroups."""
+    def bind(self, command: DispatchCommand) -> Bound:
         bindings = command.node["bindings"]
         for point, found in command.bindings.items():
             if len(found) != 1:
@@ -155,51 +151,33 @@ class ShaderDispatchable(Dispatchable):
             place = sources[error.field].node if error.field in sources else bindings
             raise place.error(str(error)) from error
         _check_groups(command)
-        blocks = self.shader.named(sources)
-        inputs = tuple(
-            BoundTensor(block.point, block, sources[point]) for point, block in blocks.items()
+        named = self.shader.named(sources).items()
+        blocks = tuple(BoundTensor(block.point, block, sources[point]) for point, block in named)
+        written = tuple(
+            each for each in blocks if each.desc.kind == "storage" and not each.desc.readonly
         )
-        outputs = tuple(
-            tensor
-            for tensor in inputs
-            if tensor.desc.kind == "storage" and not tensor.desc.readonly
-        )
-        return Bound(command.node, self, inputs, outputs, command.groups)
+        return Bound(command.node, self, blocks, written, command.groups)
 
     def compile(self, execution: Execution) -> Any:
-        """Return the compiled shader."""
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
             return execution.shader(self.shader, self.load)
 
-    def ready(self, bound: Bound[Block], execution: Execution) -> Callable[[Progress], object]:
-        """Bind the shader."""
-        buffers = {
-            tensor.name: execution.binding(tensor.source)
-            for tensor in bound.inputs
-            if tensor.source is not None
-        }
+    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
+        buffers = {block.name: execution.binding(block) for block in bound.inputs}
         groups: Any = bound.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset
         run = execution.compiled[self.name].bound(buffers, groups, self.push_constants)
         return lambda _: run.dispatch()
 
-    def outputs(self, bound: Bound[Block], execution: Execution) -> Iterator[Output]:
-        """Yield the blocks that the shader can write."""
-        for tensor in bound.outputs:
-            assert tensor.source is not None
-            buffer, offset, nbytes = execution.binding(tensor.source)
-            data = np.frombuffer(buffer.read(offset, nbytes), np.uint8)
-            yield Output(tensor.name, data, tensor.desc)
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
+        for block in bound.outputs:
+            buffer, offset, nbytes = execution.binding(block)
+            yield Output(
+                block.name, np.frombuffer(buffer.read(offset, nbytes), np.uint8), block.desc
+            )
 
-    def row(self) -> tuple[str, FeatureLevel | None]:
-        """Return the kind; no level is needed."""
-        return "a shader", None
-
-    def sections(
-        self, dispatches: Sequence[Bound[Block]], level: FeatureLevel
-    ) -> Iterator[Section]:
-        """Explain what the shader declares."""
+    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         from vkops.models.explanation import Section
         from vkops.shaders.listing import describe
 

@@ -87,11 +87,11 @@ class Specialization:
         sources = [tensors[number] for number in self._program.reads]
         results = run_program(Tensor, self._program, self._nbytes, device, sources, made, progress)
         tensors.update(zip(self._program.writes, results, strict=True))
-        for index, target in targets.items():
-            source = tensors[self._number(index)] if target.size else target
-            if source is not target:  # it is an input, or was made for another output
-                array = np.ascontiguousarray(source).view(target.dtype)
-                target[...] = array.reshape(target.shape)
+        others = [
+            (target, tensors[self._number(n)]) for n, target in targets.items() if target.size
+        ]
+        # They are inputs, or were made for other outputs: all are read before one is written.
+        copies = [(target, np.array(own, order="C")) for target, own in others if own is not target]
         outputs: list[Any] = []
         for index, result in enumerate(self.results):
             if index in targets:
@@ -102,6 +102,8 @@ class Specialization:
                     made if isinstance(result, LoweredSequence) else next(iter(made), None)
                 )
             owned.update(tensor.number for tensor in tensors_of(result))
+        for target, array in copies:
+            target[...] = array.view(target.dtype).reshape(target.shape)
         return outputs
 
     def _check_targets(self, targets: Mapping[int, Tensor], device: Device) -> None:

@@ -75,7 +75,7 @@ class DeviceRun(Execution):
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
-    def run_dispatch(self, bound: Bound[Any]) -> None:
+    def run_dispatch(self, bound: Bound) -> None:
         """Run a dispatch in a loop, and print how long it takes."""
         dispatch, is_first = self.ready(bound), not self.has_dispatched
         run_timed(bound.dispatchable.name, self.options, dispatch, self.device, is_first=is_first)

@@ -106,9 +106,9 @@ def _level_table(model: Model, feature_level: FeatureLevel) -> Table:
     """Return a table of the lowest level that each operator needs."""
     levels = table(None, "Dispatchable", "Operator", "Lowest level", f"At {feature_level}")
     for dispatchable in model.dispatchables.values():
-        kind, lowest = dispatchable.row()
+        lowest = dispatchable.lowest_level
         verdict = "accepted" if lowest is None or lowest <= feature_level else "refused"
-        cells = kind, "none" if lowest is None else str(lowest), verdict
+        cells = dispatchable.kind, "none" if lowest is None else str(lowest), verdict
         levels.add_row(escape(one_line(dispatchable.name)), *cells)
     return levels
 
