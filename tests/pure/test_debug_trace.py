@@ -43,7 +43,7 @@ def way(body, element, output="Y", **options):
     """The lines of an element's way, each with its number, what was made, and what of."""
     given = {"X": np.arange(100, 164, dtype=np.uint32), "Y": 256, "Z": np.zeros(64, np.uint32)}
     case = Case.of(HEAD + body, given, push=[7], name="x", **options)
-    found = traced(case, 1, output, (element,)).trace
+    found = traced(case, 1, output, (element,))
     first = HEAD.count("\n") + 1
     return [
         (line.place.line - first, f"{line.name} = {line.value}", [" = ".join(s[:2]) for s in line.sources])
@@ -105,7 +105,7 @@ def test_a_way_through_other_invocations_of_a_subgroup():
     text = HEAD.replace("450\n", "450\n#extension GL_KHR_shader_subgroup_arithmetic : require\n")
     text += "void main() { uint s = subgroupInclusiveAdd(x[i] << 1); y[i] = s; }"
     case = Case.of(text, [np.arange(64, dtype=np.uint32), 256], push=[7], subgroup_size=8)
-    found = traced(case, 1, "Y", (10,)).trace
+    found = traced(case, 1, "Y", (10,))
     assert found.value == str(2 * (8 + 9 + 10))
     reads = {source[:2] for line in found.lines for source in line.sources}
     assert {("x[8]", "8"), ("x[15]", "15")} <= reads
@@ -138,7 +138,7 @@ def test_values_that_meet_in_phis():
     case = Case.of(
         spirv.tool("spirv-opt", "-O", spirv=module), [np.arange(64, dtype=np.uint32), 256], push=[7]
     )
-    found = traced(case, 1, "Y", (5,)).trace
+    found = traced(case, 1, "Y", (5,))
     reads = {source[:2] for line in found.lines for source in line.sources}
     assert {("x[1]", "1"), ("x[2]", "2"), ("Push.n", "7")} <= reads
     assert found.value == "10"
@@ -163,8 +163,8 @@ def check(plan, tuning, inputs, seed):
     found = trace_plans(run, Element(str(outputs[output]), at, size))
     assert not found.differs, found.verdict
     assert found.found == wanted[output][at : at + size].tobytes()
-    assert found.trace.lines[0].name.startswith("target")
-    inputs = [s for line in found.trace.lines for s in line.sources if s[2] == "input"]
+    assert found.lines[0].name.startswith("target")
+    inputs = [s for line in found.lines for s in line.sources if s[2] == "input"]
     assert any(name.startswith("table") for name, *_ in inputs)
     assert dict(found.facts)["Kernel"] in shaders.VARIANTS
     return found

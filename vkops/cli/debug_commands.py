@@ -151,7 +151,7 @@ def _check_kind(*, is_model: bool) -> None:
 
 def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
     """Return a shader or a model with its arguments."""
-    from vkops.runner import model_files, onnx_files
+    from vkops.runner import model_files
 
     overrides, allow_paths = given["overrides"], given["allow_paths"]
     suffix = Path(target).suffix
@@ -162,8 +162,8 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
             target, level, folder, None, overrides, allow_paths=allow_paths
         )
     if suffix == ".onnx":
-        files = onnx_files.FileOptions(overrides, given["input"], random=True)
-        return onnx_files.read_file(Path(target), files, allow_paths=allow_paths)
+        files = model_files.FileOptions(overrides, given["input"], random=True)
+        return model_files.read_file(Path(target), files, allow_paths=allow_paths)
     return _case(target, given)
 
 

@@ -122,7 +122,7 @@ def run(
     from vkops.debug import dispatch_hooks
     from vkops.models.model import RunOptions
     from vkops.runner import model_files
-    from vkops.runner.onnx_files import FileOptions
+    from vkops.runner.model_files import FileOptions
 
     if show_dependencies:
         for line in device_commands.dependency_lines():

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.interpreter.findings import Finding
-from vkops.debug.model_trace import Element, ModelTrace, trace_dispatch, trace_shader
+from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
 from vkops.debug.shader_check import Case, check_end, differences, number_at
 from vkops.models.model import Bound, Execution, Output, Prepared
 from vkops.plan.rounding import round_up
@@ -25,7 +26,7 @@ class Difference:
     """The first element that differs: what it is, its trace, and the faults that were found."""
 
     what: str
-    trace: ModelTrace
+    trace: Trace
     findings: Sequence[Finding]
     device: str
 
@@ -57,14 +58,11 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     report = case.check()
     check_end(report.findings)  # which no device should run
-    found = _first_difference(
+    pairs = (
         (Output(block.point, report.buffers[block.point].view(np.uint8), block), output)
         for block, output in _on_device(case, device)
     )
-    if found is None:
-        return None
-    text = found.text(found.element.output, device)
-    return Difference(text, trace_shader(case, found.element), report.findings, device.name)
+    return _difference(pairs, str, partial(trace_shader, case), report.findings, device)
 
 
 def _on_device(case: Case, device: vkops.Device) -> Iterator[tuple[Block, Output]]:
@@ -93,14 +91,18 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
     host, own = HostExecution(model, device.tuning), Execution(model, device)
     host.execute = check
     for number, bound in enumerate(model.dispatches, 1):
+
+        def label(output: str, number: int = number, bound: Bound = bound) -> str:
+            dispatch = f"Dispatch {number}, '{bound.dispatchable.name}': {output}"
+            return f"Output '{output}'" if bound.is_alone else dispatch
+
+        def trace(element: Element, number: int = number) -> Trace:
+            return trace_dispatch(model, number, lambda _: element, device.tuning)
+
         pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
-        found = _first_difference(pairs)
+        found = _difference(pairs, label, trace, findings, device)
         if found is not None:
-            element, name = found.element, bound.dispatchable.name
-            label = "Output '{}'" if bound.is_alone else f"Dispatch {number}, '{name}': {{}}"
-            text = found.text(label.format(element.output), device)
-            traced = trace_dispatch(model, number, lambda _: element, device.tuning)  # noqa: B023
-            return Difference(text, traced, findings, device.name)
+            return found
     return None
 
 
@@ -109,33 +111,35 @@ def _dispatched(bound: Bound, execution: Execution) -> list[Output]:
     return [*bound.dispatchable.outputs(bound, execution)]
 
 
-class _Found(NamedTuple):
-    """The first element that differs, in the interpreter and on the device."""
-
-    element: Element
-    wanted: Any
-    found: Any
-
-    def text(self, label: str, device: vkops.Device) -> str:
-        at = self.element.offset // self.element.nbytes
-        values = f"{self.wanted} in the interpreter, and {self.found} on '{device.name}'"
-        return f"{label}: element {at} is {values}"
-
-
-def _first_difference(pairs: Iterable[tuple[Output, Output]]) -> _Found | None:
+def _difference(
+    pairs: Iterable[tuple[Output, Output]],
+    label: Callable[[str], str],
+    trace: Callable[[Element], Trace],
+    findings: Sequence[Finding],
+    device: vkops.Device,
+) -> Difference | None:
     """Return the first element of which a bit differs, or a character of a string.
 
     Numbers of a block differ as ``differences`` says.
     """
     for (name, a, block), (_, b, _) in pairs:
+        values: tuple[Any, Any]
+        nbytes = a.itemsize
         if block is not None:
             nbytes = 4 if block.dtype is None else block.dtype.itemsize
-            for at in differences(block, a, b)[:1].tolist():
-                values = number_at(block, a, at), number_at(block, b, at)
-                return _Found(Element(name, at // nbytes * nbytes, nbytes), *values)
+            places = differences(block, a, b)
+        elif a.dtype.hasobject:
+            places = np.flatnonzero(a != b) * nbytes
         else:
-            parts = 1 if a.dtype.hasobject else a.itemsize
-            differs = a != b if a.dtype.hasobject else a.view(np.uint8) != b.view(np.uint8)
-            for at in (np.flatnonzero(differs)[:1] // parts).tolist():
-                return _Found(Element(name, at * a.itemsize, a.itemsize), a[at], b[at])
+            places = np.flatnonzero(a.view(np.uint8) != b.view(np.uint8))
+        for place in places[:1].tolist():
+            at = place // nbytes
+            if block is not None:
+                values = number_at(block, a, place), number_at(block, b, place)
+            else:
+                values = a[at], b[at]
+            text = f"{values[0]} in the interpreter, and {values[1]} on '{device.name}'"
+            found = trace(Element(name, at * nbytes, nbytes))
+            what = f"{label(name)}: element {at} is {text}"
+            return Difference(what, found, findings, device.name)
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, NamedTuple
 
@@ -30,22 +30,43 @@ MAX_RUNS = 8
 
 @dataclass(frozen=True)
 class Trace:
-    """Where a number of a block comes from: the line of its last store, and those before.
+    """Where an element of an output comes from.
 
-    There are no lines if no invocation stored it.
+    Attributes:
+        name: its first number, in the last kernel or shader that stored it; "" if none did.
+        value: the value of that number.
+        lines: the line of its last store, and those before; none if no invocation stored it.
+        facts: what the plan and the dispatch are, as pairs of a name and a text.
+        wanted: the bytes that the plan allows it to have; none for a shader.
+        found: the bytes that it has after the dispatch.
     """
 
-    name: str
-    value: str
-    lines: Sequence[Line]
+    name: str = ""
+    value: str = ""
+    lines: Sequence[Line] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    wanted: Sequence[bytes] = ()
+    found: bytes = b""
+
+    @property
+    def differs(self) -> bool:
+        """Whether a kernel did something else than the plan says."""
+        return bool(self.wanted) and self.found not in self.wanted
+
+    @property
+    def verdict(self) -> str:
+        """The sentence that says how the kernel differs from the plan, if it does."""
+        wanted = " or ".join(each.hex(" ") for each in self.wanted[:2])
+        return f"The kernel differs from the plan: got {self.found.hex(' ')}, must be {wanted}"
 
     def text(self, rows: int) -> str:
-        """Describe it, with so many lines at most."""
-        if not self.lines:
-            return f"{self.name} = {self.value}, which no invocation stored"
-        more = len(self.lines) - rows
-        rest = [f"{more} more (--rows shows them)"] if more > 0 else []
-        return "\n".join([*map(str, self.lines[:rows]), *rest])
+        """Describe it, with so many lines of the shader at most."""
+        lines = [*(f"{name}: {text}" for name, text in self.facts), *map(str, self.lines[:rows])]
+        if self.name and not self.lines:
+            lines.append(f"{self.name} = {self.value}, which no invocation stored")
+        if len(self.lines) > rows:
+            lines.append(f"{len(self.lines) - rows} more (--rows shows them)")
+        return "\n".join(lines)
 
 
 def trace_byte(case: Case, block: Block, at: int) -> Trace:
@@ -62,7 +83,7 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
         name, value = own.element(at), number_at(block, own.contents(), at)
         when, who = own.shadow.last_change(at // own.unit)
         if not when:
-            return Trace(name, value, ())
+            return Trace(name, value)
         last = made.changes.get((when, who))
         new = {who} if last is None else made.unknown(last) - watched
         is_last = not new or len(watched | new) > MAX_INVOCATIONS or runs == MAX_RUNS
@@ -71,40 +92,7 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
         watched |= new
 
 
-@dataclass(frozen=True)
-class ModelTrace:
-    """Where an element of an output of a model comes from.
-
-    Attributes:
-        facts: what the plan and the dispatch are, as pairs of a name and a text.
-        trace: that of its first number, in the last kernel or shader that stored it, if one did.
-        wanted: the bytes that the plan allows it to have; none for a shader.
-        found: the bytes that it has after the dispatch.
-    """
-
-    facts: Sequence[tuple[str, str]]
-    trace: Trace | None
-    wanted: Sequence[bytes]
-    found: bytes
-
-    @property
-    def differs(self) -> bool:
-        """Whether a kernel did something else than the plan says."""
-        return bool(self.wanted) and self.found not in self.wanted
-
-    @property
-    def verdict(self) -> str:
-        """The sentence that says how the kernel differs from the plan, if it does."""
-        wanted = " or ".join(each.hex(" ") for each in self.wanted[:2])
-        return f"The kernel differs from the plan: got {self.found.hex(' ')}, must be {wanted}"
-
-    def text(self, rows: int) -> str:
-        """Describe it, with so many lines of the shader at most."""
-        facts = [f"{name}: {text}" for name, text in self.facts]
-        return "\n".join([*facts, *([] if self.trace is None else [self.trace.text(rows)])])
-
-
-def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> ModelTrace:
+def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> Trace:
     """Trace an element of a shader, of a DxDispatch model, or of an ONNX model with its inputs.
 
     Args:
@@ -135,7 +123,7 @@ def trace_dispatch(
     dispatch: int,
     element_of: Callable[[PlanRun | ShaderRun], Element],
     tuning: Tuning = GPU,
-) -> ModelTrace:
+) -> Trace:
     """Run a model up to a dispatch, counted from 1, and trace an element of one of its outputs.
 
     Raises:
@@ -149,13 +137,10 @@ def trace_dispatch(
     *before, bound = model.dispatches[:dispatch]
 
     def trace(work: PlanRun | ShaderRun) -> None:
-        element = element_of(work)
-        made = (
-            trace_plans(work, element)
-            if isinstance(work, PlanRun)
-            else trace_shader(work.case, element)
-        )
-        traces.append(made)
+        if isinstance(work, PlanRun):
+            traces.append(trace_plans(work, element_of(work)))
+        else:
+            traces.append(trace_shader(work.case, element_of(work)))
 
     for each in before:
         execution.ready(each)(None)
@@ -164,14 +149,14 @@ def trace_dispatch(
     return traces[0]
 
 
-def trace_shader(case: Case, element: Element) -> ModelTrace:
+def trace_shader(case: Case, element: Element) -> Trace:
     """Run a shader, and trace a number of a block."""
     block = case.shader.block(element.output)
     assert block is not None
-    return ModelTrace((), trace_byte(case, block, element.offset), (), b"")
+    return trace_byte(case, block, element.offset)
 
 
-def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
+def trace_plans(run: PlanRun, element: Element) -> Trace:
     """Run plans, and trace an element that one of them makes.
 
     Raises:
@@ -184,11 +169,11 @@ def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
         raise ModelError(f"nothing makes the output: it is {name}, byte {element.offset}")
     facts: list[tuple[str, str]] = []
     wanted: list[bytes] = []
-    kernel, found = "", None
+    kernel, found = "none stored it", Trace()
     for step, each in run.runs():
         if step is made[-1]:
             if not facts:
-                facts, wanted = _planned(run, step, element)
+                facts, wanted = _planned(run, step, number, element)
             target = run.tensors[number]
             for block in each.shader.blocks:
                 if each.arrays[block.point] is target.resource.data and not block.readonly:
@@ -199,21 +184,19 @@ def trace_plans(run: PlanRun, element: Element) -> ModelTrace:
         each.run()
     heap, start, _ = run.tensors[number]
     data = heap.data[start + element.offset :][: element.nbytes].tobytes()
-    return ModelTrace([*facts, ("Kernel", kernel or "none stored it")], found, wanted, data)
+    return replace(found, facts=[*facts, ("Kernel", kernel)], wanted=wanted, found=data)
 
 
 def _planned(
-    run: PlanRun, step: Step, element: Element
+    run: PlanRun, step: Step, number: int, element: Element
 ) -> tuple[list[tuple[str, str]], list[bytes]]:
     """Return the region that writes an element and what it reads, and the bytes that it can store.
 
     Of several elements that are scattered to it, any may be the last.
     """
     size = step.plan.element_size
-    regions = step.plan.outputs[step.makes.index(run.outputs[element.output].number)].regions
-    arrays = [
-        run.tensors[number].resource.data[run.tensors[number].start :] for number in step.reads
-    ]
+    regions = step.plan.outputs[step.makes.index(number)].regions
+    arrays = [heap.data[start:] for heap, start, _ in map(run.tensors.__getitem__, step.reads)]
     writers = [
         (region, at)
         for region in regions
@@ -235,8 +218,8 @@ def _planned(
     if region.input is not None:
         name = run.names.get(step.reads[region.input], "an intermediate tensor")
         origin = f"{name}, byte {at * size + element.offset % size}"
-    number = f"{regions.index(region) + 1} of {len(regions)}"
-    return [("Region", f"{number}: {_text(region)}"), ("Source", origin)], wanted
+    which = f"{regions.index(region) + 1} of {len(regions)}"
+    return [("Region", f"{which}: {_text(region)}"), ("Source", origin)], wanted
 
 
 def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> list[int]:

@@ -1,18 +1,16 @@
-"""The kinds of dispatchables."""
+"""The kinds of dispatchables, by the values of ``type``."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from vkops.models.model import Dispatchable
 from vkops.models.onnx import OnnxDispatchable
 from vkops.models.operator import DmlDispatchable
 from vkops.models.shader import ShaderDispatchable
 
-KINDS: Mapping[str, type[Dispatchable]] = {
-    name: kind for kind in (OnnxDispatchable, ShaderDispatchable) for name in kind.types
-}
-"""The class for each value of ``type``."""
+_CLASSES: tuple[type[Dispatchable], ...] = (OnnxDispatchable, ShaderDispatchable)
+_KINDS = {name: kind for kind in _CLASSES for name in kind.types}
 
-OTHER = DmlDispatchable
-"""The class for all other types, which are names of operators."""
+
+def kind_of(type: str) -> type[Dispatchable]:
+    """Return the class for a type; all that is not known may be an operator."""
+    return _KINDS.get(type.lower(), DmlDispatchable)

@@ -18,7 +18,7 @@ from vkops.errors import ModelError, show
 from vkops.models.data_types import dtype_of
 from vkops.models.folders import Folders
 from vkops.models.json_reader import Node, parse, quote, read_text
-from vkops.models.kinds import KINDS, OTHER
+from vkops.models.kinds import kind_of
 from vkops.models.model import (
     Command,
     Dispatchable,
@@ -100,7 +100,7 @@ def _read(root: Node, folders: Folders, overrides: Overrides | None) -> Model:
     context = ReadContext(folders, resources, overrides)
     dispatchables: dict[str, Dispatchable] = {}
     for name, node in dispatchables_node.members():
-        kind = KINDS.get(node.required("type", "Type").string().lower(), OTHER)
+        kind = kind_of(node.required("type", "Type").string())
         dispatchables[name] = kind.read(name, node, context)
     commands = tuple(map(partial(_command, context, dispatchables), commands_node.items()))
     root.warn_of_unknown_fields()
