@@ -107,7 +107,9 @@ def test_strings_are_compared(compared, monkeypatch):
     np.save("w.npy", np.array([["a", "b"], ["c", "d"]]))
     assert compared("s.onnx", "--input", "w.npy")[0] == 0
     run = Session.run
-    monkeypatch.setattr(Session, "run", lambda *given, **more: [y[::-1] for y in run(*given, **more)])
+    monkeypatch.setattr(
+        Session, "run", lambda *given, **more: [y[::-1] for y in run(*given, **more)]
+    )
     status, out, _ = compared("s.onnx", "--input", "w.npy")
     assert status == 1
     assert out[1].startswith("Output 'y': element 0 is a in the interpreter, and b on ")

@@ -12,8 +12,7 @@ from vkops import console
 from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
 from vkops.explain.tables import size_text
 from vkops.gpu.kernels.layout import LINE
-from vkops.models.explained_plans import TUNINGS
-from vkops.models.explanation import Movement
+from vkops.models.explanation import TUNINGS, Movement
 from vkops.plan.rounding import ceil_div
 
 TOLERATED = 1.15

@@ -133,7 +133,7 @@ class ReadContext(NamedTuple):
 class Dispatchable(ABC):
     """Something that a model can run. ``node`` is where its fields are.
 
-    The methods are called in this order; ``vkops.models.kinds`` lists the classes.
+    The methods are called in this order; ``model_reader`` lists the classes.
     """
 
     types: ClassVar[Sequence[str]] = ()
@@ -171,7 +171,7 @@ class Dispatchable(ABC):
 
     @abstractmethod
     def compile(self, execution: Execution) -> Any:
-        """Return what runs it on the target of an execution, which stores it as ``compiled``."""
+        """Return what runs it on the device of an execution, which stores it in ``compiled``."""
 
     @abstractmethod
     def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:

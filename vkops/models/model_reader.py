@@ -18,7 +18,6 @@ from vkops.errors import ModelError, show
 from vkops.models.data_types import dtype_of
 from vkops.models.folders import Folders
 from vkops.models.json_reader import Node, parse, quote, read_text
-from vkops.models.kinds import kind_of
 from vkops.models.model import (
     Command,
     Dispatchable,
@@ -30,12 +29,19 @@ from vkops.models.model import (
     ReadContext,
     WriteFileCommand,
 )
+from vkops.models.onnx import OnnxDispatchable
+from vkops.models.operator import DmlDispatchable
 from vkops.models.resources import BufferResource, Resource, Resources, errors_after, lookup
+from vkops.models.shader import ShaderDispatchable
 
 if TYPE_CHECKING:
     from vkops.onnx.free_dimensions import Overrides
 
 MAX_NPY_DIMENSIONS = 32  # NumPy's own limit before 2.0
+
+# The kinds of dispatchables; what is of none of their types is an operator.
+_CLASSES: tuple[type[Dispatchable], ...] = (OnnxDispatchable, ShaderDispatchable)
+_KINDS = {type: kind for kind in _CLASSES for type in kind.types}
 
 
 def load_model(
@@ -100,7 +106,7 @@ def _read(root: Node, folders: Folders, overrides: Overrides | None) -> Model:
     context = ReadContext(folders, resources, overrides)
     dispatchables: dict[str, Dispatchable] = {}
     for name, node in dispatchables_node.members():
-        kind = kind_of(node.required("type", "Type").string())
+        kind = _KINDS.get(node.required("type", "Type").string().lower(), DmlDispatchable)
         dispatchables[name] = kind.read(name, node, context)
     commands = tuple(map(partial(_command, context, dispatchables), commands_node.items()))
     root.warn_of_unknown_fields()

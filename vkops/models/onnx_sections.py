@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
-from vkops.models.explained_plans import movements
-from vkops.models.explanation import Node, Section, Tensor, count, number_list
+from vkops.models.explanation import Node, Section, Tensor, count, movements, number_list
 from vkops.onnx import Model, ValueInfo
 from vkops.onnx.element_types import moved_dtype
 from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering, NeedsValueError, tensors_of

@@ -213,8 +213,7 @@ class DmlDispatchable(Dispatchable):
         return self.desc.minimum_feature_level()
 
     def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
-        from vkops.models.explained_plans import movements
-        from vkops.models.explanation import Section, number_list
+        from vkops.models.explanation import Section, movements, number_list
 
         desc, pipeline = self.desc, self.desc.pipeline
         numbers = (*pipeline.inputs, *pipeline.outputs)

@@ -1,7 +1,7 @@
 """Run models and shaders on a device, as the command line does.
 
-``run`` runs a prepared DxDispatch model, with ``RunOptions``. ``model_files`` and ``shader_files`` run
-or check files; a wrong model, file or option raises a ModelError before anything has run.
+``run`` runs a prepared DxDispatch model, with ``RunOptions``. ``model_files`` and ``shader_files``
+run or check files; a wrong model, file or option raises a ModelError before anything has run.
 """
 
 from vkops.models.model import RunOptions
