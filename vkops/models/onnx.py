@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 class OnnxDispatchable(Dispatchable):
     """An ONNX model, the sizes of its free dimensions, and values of inputs that are not bound."""
 
-    types = ("onnx",)
-    kind = "an ONNX model"
+    types: ClassVar[Sequence[str]] = ("onnx",)
+    kind: ClassVar[str] = "an ONNX model"
 
     model: Model
     overrides: Overrides

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -64,8 +64,8 @@ _ALLOWED = {
 class ShaderDispatchable(Dispatchable):
     """A compute shader and its push constants; ``load`` loads it, also with ``debug=True``."""
 
-    types = tuple(SUFFIXES)
-    kind = "a shader"
+    types: ClassVar[Sequence[str]] = tuple(SUFFIXES)
+    kind: ClassVar[str] = "a shader"
 
     shader: Shader
     push_constants: tuple[Number, ...]
