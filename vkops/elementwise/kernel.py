@@ -21,12 +21,12 @@ from vkops.errors import VkopsError
 from vkops.extent import slice_extents
 from vkops.gpu.kernels.layout import group_counts
 from vkops.gpu.memory.pools import ALIGNMENT
-from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
-from vkops.runtime.bindings import are_integers, elements
+from vkops.runtime.bindings import are_integers
 from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS, CompiledShader
+from vkops.runtime.shader_arguments.elements import Elements, elements
 from vkops.shaders import Shader
 from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device

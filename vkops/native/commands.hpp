@@ -71,11 +71,8 @@ struct SmallData
     throw std::runtime_error(command + ": " + vk::to_string(result));
 }
 
-// How many descriptors of each kind a set has.
-struct DescriptorCounts
-{
-    std::uint32_t storage = 0, uniform = 0;
-};
+// How many descriptors of each type of Vulkan 1.0 a set has, without those with dynamic offsets.
+using DescriptorCounts = std::array<std::uint32_t, 8>;
 
 // All that a descriptor set depends on: the serial numbers of a layout and of memory, offsets, sizes.
 using Key = std::vector<std::uint64_t>;
@@ -234,11 +231,12 @@ class Commands : DeviceObject
 
     vk::DescriptorPool make_pool(DescriptorCounts counts)
     {
-        using Type = vk::DescriptorType;
-        const vk::DescriptorPoolSize sizes[] = {
-            { Type::eStorageBuffer, std::max(DESCRIPTORS, counts.storage) },
-            { Type::eUniformBuffer, std::max(SETS, counts.uniform) },
-        };
+        std::array<vk::DescriptorPoolSize, std::tuple_size_v<DescriptorCounts>> sizes;
+        for (std::uint32_t each = 0; each < sizes.size(); ++each) {
+            const auto type = vk::DescriptorType(each);
+            const auto least = type == vk::DescriptorType::eStorageBuffer ? DESCRIPTORS : SETS;
+            sizes[each] = { type, std::max(least, counts[each]) };
+        }
         return keep(device_->createDescriptorPool({ {}, SETS, sizes }));
     }
     Range take(Data& data, vk::DeviceSize nbytes, const char* use) const

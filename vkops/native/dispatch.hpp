@@ -3,8 +3,8 @@
 
 #include "copies.hpp"
 
-// The number of a binding, and whether it is that of a uniform block; by descriptor set.
-using Binding = std::pair<std::uint32_t, bool>;
+// The number of a binding, its type of descriptor, and how many it has; by descriptor set.
+using Binding = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 using Bindings = std::vector<std::vector<Binding>>;
 
 // The bytes that push constants take: Vulkan wants a multiple of 4.
@@ -25,17 +25,16 @@ class Pipeline : public DeviceObject
              vk::PipelineCreateFlags flags = {}, vk::PipelineCache cache = {})
       : DeviceObject(device), bindings(std::move(bindings_))
     {
-        using Type = vk::DescriptorType;
         for (const auto& set : bindings) {
             std::vector<vk::DescriptorSetLayoutBinding> declared;
-            DescriptorCounts count;
-            for (const auto& [number, uniform] : set) {
-                declared.emplace_back(number, uniform ? Type::eUniformBuffer : Type::eStorageBuffer,
-                                      1, vk::ShaderStageFlagBits::eCompute);
-                ++(uniform ? count.uniform : count.storage);
+            DescriptorCounts numbers{};
+            for (const auto& [number, type, count] : set) {
+                declared.emplace_back(number, vk::DescriptorType(type), count,
+                                      vk::ShaderStageFlagBits::eCompute);
+                numbers.at(type) += count;
             }
             sets.push_back(keep(device->createDescriptorSetLayout({ {}, declared })));
-            counts.push_back(count);
+            counts.push_back(numbers);
         }
         const vk::PushConstantRange range(vk::ShaderStageFlagBits::eCompute, 0,
                                           push_size(push_nbytes));
@@ -132,13 +131,12 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
             writes.clear();
             Key key{ pipeline->serial, number };
             for (std::size_t i = 0; i < bindings.size(); ++i, ++bound) {
-                const auto [binding, uniform] = bindings[i];
+                const auto& [binding, type, count] = bindings[i];
                 const auto range = memory_of(*bound, many, commands);
                 key.insert(key.end(), { range.serial, range.offset, range.range });
                 infos[i] = range;
-                writes.emplace_back(vk::DescriptorSet(), binding, 0, 1,
-                  uniform ? vk::DescriptorType::eUniformBuffer : vk::DescriptorType::eStorageBuffer,
-                  nullptr, &infos[i]);
+                writes.emplace_back(vk::DescriptorSet(), binding, 0, count, vk::DescriptorType(type),
+                                    nullptr, &infos[i]);
             }
             commands.sets.push_back(
               commands.descriptors(pipeline->sets[number], pipeline->counts[number], key, writes));

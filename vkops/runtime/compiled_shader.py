@@ -12,14 +12,15 @@ import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import BindingError, InvalidDescError, show
-from vkops.extent import Extent, slice_extents
+from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
-from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
-from vkops.gpu.run.elements import Elements
+from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_copies import ShaderCopy, make_copies
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
-from vkops.runtime.bindings import Binding, are_integers, elements
+from vkops.runtime.bindings import Binding, are_integers, is_memory
+from vkops.runtime.shader_arguments import RESOLVERS, Argument
+from vkops.runtime.shader_arguments.elements import elements
+from vkops.runtime.shader_arguments.shader_copies import ShaderCopy, make_copies
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.shaders.shader import Arguments, Shader, Slot
 
@@ -284,7 +285,7 @@ class CompiledShader:
         self,
         slots: Sequence[Slot],
         call: PreparedCall,
-        found: Sequence[Elements | bytes],
+        found: Sequence[Argument],
         memory: Sequence[Any],
         counts: Groups,
         push: bytes,
@@ -292,10 +293,8 @@ class CompiledShader:
         """Bind a call, with copies of what cannot be bound where it is."""
         copies = make_copies(self._device, call, slots, found) if call.copied else {}
         if copies:
-            memory = [copies[n].buffer if n in copies else own for n, own in enumerate(memory)]
-            places = [
-                (0, p[1], True) if p and n in copies else p for n, p in enumerate(call.places)
-            ]
+            memory = [copies[n].resource if n in copies else own for n, own in enumerate(memory)]
+            places = [copies[n].place if n in copies else p for n, p in enumerate(call.places)]
             call = PreparedCall(self._device, self.name, self._pipeline, places)
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
@@ -308,21 +307,17 @@ class CompiledShader:
 
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
-    ) -> tuple[PreparedCall, list[Elements | bytes], list[Any]]:
-        """Return the call for bindings, the elements or bytes of each, and their buffers."""
+    ) -> tuple[PreparedCall, list[Argument], list[Any]]:
+        """Return the call for bindings, the argument of each, and the memory of each."""
         kinds: list[Any] = []
-        found: list[Elements | bytes] = []
+        found: list[Argument] = []
         memory: list[Any] = []
-        for (point, block, is_written), value in zip(slots, values, strict=True):
-            own: Elements | bytes
-            if block.kind == "uniform" and not _is_memory(value):
-                memory.append(own := self.shader.pack_uniform(block, value))
-                kinds.append(len(own))
-            else:
-                own = elements(self._device, self.name, point, value, written=is_written)
-                memory.append(own.buffer)
-                kinds.append((own[1:], own.buffer.layout))
+        for slot, value in zip(slots, values, strict=True):
+            resolve = RESOLVERS[slot.block.kind]
+            own, resource, kind = resolve(self._device, self.shader, slot, value)
             found.append(own)
+            memory.append(resource)
+            kinds.append(kind)
         call = self._calls.get(key := tuple(kinds))
         if call is None:
             if len(self._calls) >= MAX_CALLS:
@@ -330,42 +325,20 @@ class CompiledShader:
             call = self._calls[key] = self._checked(slots, found)
         return call, found, memory
 
-    def _checked(self, slots: Sequence[Slot], found: Sequence[Elements | bytes]) -> PreparedCall:
-        """Check types and sizes (SH-11, SH-12), and decide what is bound where it is."""
-        limits = self._device.info.limits
-        storage = self._device.pool.max_range, limits.min_storage_buffer_offset_alignment
-        uniform = limits.max_uniform_buffer_range, limits.min_uniform_buffer_offset_alignment
-        sizes: dict[str, tuple[Extent, int]] = {}
-        places: list[tuple[int, int, bool] | None] = []
-        copied: list[int] = []
-        for number, ((point, block, is_written), own) in enumerate(zip(slots, found, strict=True)):
-            most, alignment = uniform if block.kind == "uniform" else storage
-            if isinstance(own, bytes):
-                nbytes = len(own)
-                sizes[point] = Extent(None, 0, nbytes), nbytes
-                places.append(None)
-            else:
-                self.shader.check_type(point, block, own.dtype)
-                start, nbytes = own.view.offset * own.itemsize, own.nbytes
-                sizes[point] = Extent(own.buffer, 0, nbytes), nbytes
-                if own.dtype is None:
-                    sizes[point] = Extent(own.buffer, start, nbytes), own.buffer.nbytes
-                places.append((start, nbytes, is_written))
-                extents = getattr(own.buffer, "extents", ())  # memory of the host has none
-                in_one_piece = len(slice_extents(extents, start, nbytes)) == 1
-                if not in_one_piece or not own.view.is_contiguous or start % alignment:
-                    copied.append(number)
-            if nbytes > most:
-                message = f"got {nbytes} bytes, must be {most} at most: {block.kind} blocks have"
-                raise BindingError(self.name, point, f"{message} no more on this device", "SH-12")
-        self.shader.check(sizes)
+    def _checked(self, slots: Sequence[Slot], found: Sequence[Argument]) -> PreparedCall:
+        """Check all arguments, and decide what is bound where it is."""
+        pairs = zip(slots, found, strict=True)
+        placed = [own.place(self._device, self.shader, slot) for slot, own in pairs]
+        self.shader.check_complete([slot.point for slot in slots])
+        copied = [number for number, (_, fits) in enumerate(placed) if not fits]
+        places = [place for place, _ in placed]
         return PreparedCall(self._device, self.name, self._pipeline, places, copied)
 
     # -- arguments --------------------------------------------------------------------------------
 
     def _made(self, point: str, spec: Any, arguments: Arguments, given: Sequence[Any]) -> Any:
         """Make an output, unless it is given."""
-        if _is_memory(spec):
+        if is_memory(spec):
             return spec
         if isinstance(spec, np.ndarray):
             raise self._written_array(point)
@@ -417,10 +390,10 @@ class CompiledShader:
         if is_one and (type(given) is int or are_integers(given)):
             return self._group_counts(groups, threads, self._most_groups)
         if threads is None and groups is not None:
-            if type(groups) is tuple and len(groups) == 2 and _is_memory(groups[0]):
+            if type(groups) is tuple and len(groups) == 2 and is_memory(groups[0]):
                 place = Place(self.name, "groups", "SH-07")
                 return self._indirect(groups[0], integer(groups[1], place))
-            if not isinstance(groups, (list, tuple)) and _is_memory(groups):
+            if not isinstance(groups, (list, tuple)) and is_memory(groups):
                 return self._indirect(groups, 0)
         return self.shader.group_counts(groups, threads, self._most_groups)
 
@@ -438,9 +411,3 @@ class CompiledShader:
             )
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         return Extent(buffer, start, _GROUPS_NBYTES)
-
-
-def _is_memory(binding: Any) -> bool:
-    """Whether a binding is memory of a device, or a part of it."""
-    target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
-    return hasattr(target, "placed") or isinstance(target, Resource)

@@ -29,6 +29,9 @@ from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
 if TYPE_CHECKING:
     import numpy
 
+DESCRIPTOR_TYPES: Mapping[str, int] = {"uniform": 6, "storage": 7}
+"""The VkDescriptorType of each kind of block."""
+
 _STRUCT_NAMES = (0, 1, 2)  # unknown, ESSL, GLSL: there the name of the struct is the block's
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38

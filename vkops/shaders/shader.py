@@ -23,7 +23,7 @@ from vkops.extent import Extent
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
 from vkops.shaders.features import SUBGROUP
-from vkops.shaders.module import Block, Module
+from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.validation import validated
 
@@ -163,12 +163,12 @@ class Shader:
         return found
 
     @functools.cached_property
-    def bindings(self) -> Sequence[Sequence[tuple[int, bool]]]:
-        """For each set, the numbers of its bindings, and whether these are uniform blocks."""
-        found: list[list[tuple[int, bool]]] = []
+    def bindings(self) -> Sequence[Sequence[tuple[int, int, int]]]:
+        """For each set, its bindings: number, type of descriptor in Vulkan, how many it has."""
+        found: list[list[tuple[int, int, int]]] = []
         for (number, binding), (block, *_) in self.places.items():
             found += [[] for _ in range(number + 1 - len(found))]
-            found[number].append((binding, block.kind == "uniform"))
+            found[number].append((binding, DESCRIPTOR_TYPES[block.kind], 1))
         return tuple(map(tuple, found))
 
     def block(self, point: str) -> Block | None:
@@ -267,20 +267,28 @@ class Shader:
         bound = self.named(extents)
         for point, block in bound.items():
             (_, start, nbytes), capacity = extents[point]
-            alike = self.places[block.place]
-            step = max(b.scalar_nbytes for b in alike)
-            minimum = max(step, *(b.nbytes + b.stride for b in alike))
-            message = ""
-            if start % step or start + nbytes > capacity:
-                message = (
-                    f"got offset {start} and {nbytes} bytes, must begin at a multiple of {step} "
-                    f"and end at {capacity} or before"
-                )
-            elif nbytes % step or nbytes < minimum:
-                message = f"got {nbytes} bytes, must be a multiple of {step} and at least {minimum}"
-            if message:
-                raise BindingError(self.name, point, message, "SH-05")
-        for block in self.free(bound):
+            self.check_bytes(point, block, start, nbytes, capacity)
+        self.check_complete(bound)
+
+    def check_bytes(self, point: str, block: Block, start: int, nbytes: int, capacity: int) -> None:
+        """Check the bytes that are bound to the blocks of one binding; see ``check`` (SH-05)."""
+        alike = self.places[block.place]
+        step = max(b.scalar_nbytes for b in alike)
+        minimum = max(step, *(b.nbytes + b.stride for b in alike))
+        message = ""
+        if start % step or start + nbytes > capacity:
+            message = (
+                f"got offset {start} and {nbytes} bytes, must begin at a multiple of {step} "
+                f"and end at {capacity} or before"
+            )
+        elif nbytes % step or nbytes < minimum:
+            message = f"got {nbytes} bytes, must be a multiple of {step} and at least {minimum}"
+        if message:
+            raise BindingError(self.name, point, message, "SH-05")
+
+    def check_complete(self, points: Iterable[str]) -> None:
+        """Check that each binding is one of these names (SH-04)."""
+        for block in self.free(points):
             raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
 
     def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:
@@ -510,7 +518,7 @@ def _check(name: str, module: Module) -> None:
     kinds: dict[tuple[int, int], str] = {}
     for block in module.blocks:
         message = ""
-        if block.kind not in ("storage", "uniform") or block.type is None:
+        if block.kind not in DESCRIPTOR_TYPES or block.type is None:
             message = f"got {block.kind}, must be a storage or uniform block"
             if block.kind == "texel buffer":
                 message += ": in HLSL a StructuredBuffer or ByteAddressBuffer, not a Buffer"

@@ -36,6 +36,7 @@ from vkops.gpu.memory.pools import (
 )
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.shaders import for_records, spirv
+from vkops.shaders.module import DESCRIPTOR_TYPES
 
 MAX_SUBMISSIONS = 64
 """Submissions that the device can have at a time: the next one waits for the first of them."""
@@ -283,7 +284,9 @@ class VulkanDevice:
         found = self._pipelines.get((kernel.name, aligned))
         if found is None:
             name = kernel.wide if kernel.wide and self._wide else kernel.name
-            bindings = [(number, False) for number in range(kernel.bindings)]
+            bindings = [
+                (number, DESCRIPTOR_TYPES["storage"], 1) for number in range(kernel.bindings)
+            ]
             code = for_records(spirv(name), aligned=aligned)
             with self.lock:
                 found = self._new_pipeline(code, [bindings], robust=False)
@@ -293,7 +296,7 @@ class VulkanDevice:
     def _new_pipeline(
         self,
         code: bytes,
-        bindings: Sequence[Sequence[tuple[int, bool]]],
+        bindings: Sequence[Sequence[tuple[int, int, int]]],
         entry: str = "main",
         push_nbytes: int = 0,
         *,
@@ -301,8 +304,8 @@ class VulkanDevice:
     ) -> Any:
         """Make a pipeline of SPIR-V.
 
-        ``bindings`` are those of each descriptor set: the number, and whether it is that of a
-        uniform block. A ``robust`` one discards accesses out of bounds, if the driver can.
+        ``bindings`` are those of each descriptor set; see ``Shader.bindings``. A ``robust`` one
+        discards accesses out of bounds, if the driver can.
 
         Raises:
             DeviceError: the driver cannot compile the shader.

@@ -1,16 +1,16 @@
-"""Copies of what users' shaders cannot be bound to."""
+"""Copies of memory that users' shaders cannot be bound to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from math import prod
 from typing import Any
 
 from vkops.errors import BindingError
 from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.elements import Elements
 from vkops.gpu.run.open_device import OpenDevice, movement
-from vkops.gpu.run.shader_dispatch import PreparedCall
+from vkops.gpu.run.shader_dispatch import Place, PreparedCall
 from vkops.plan.view import View
 from vkops.shaders.shader import Slot
 
@@ -23,25 +23,34 @@ class ShaderCopy:
 
     Attributes:
         source: the memory of the elements.
-        buffer: the memory of the copy.
+        resource: the memory of the copy.
+        place: its place there.
         before: the operations that make the copy.
         after: those that copy it back.
         is_written: whether the shader writes the elements.
     """
 
-    def __init__(self, device: OpenDevice, elements: Elements, *, is_written: bool) -> None:
-        source, view, itemsize, _ = elements
+    def __init__(
+        self,
+        device: OpenDevice,
+        source: Buffer | HostBuffer,
+        view: View,
+        itemsize: int,
+        *,
+        is_written: bool,
+    ) -> None:
         self.source: Buffer | HostBuffer = source
-        self._start = view.offset * itemsize
+        self._start, nbytes = view.offset * itemsize, prod(view.sizes) * itemsize
         self.is_written: bool = is_written
         if isinstance(source, HostBuffer):
             device.vulkan.refuse_recording("host memory cannot be bound to a shader")
-        self.buffer: Buffer = Buffer(device, elements.nbytes)
+        self.resource: Buffer = Buffer(device, nbytes)
+        self.place: Place = 0, nbytes, is_written
         self.before: Sequence[Any] = ()
         self.after: Sequence[Any] = ()
         if isinstance(source, Buffer):
             packed = View.packed(view.sizes)
-            there, here = [source.extents], [self.buffer.extents]
+            there, here = [source.extents], [self.resource.extents]
             plan = movement(device.tuning, itemsize, view, packed)
             self.before = plan.operations(device.vulkan, there, here)
             if is_written:
@@ -51,16 +60,16 @@ class ShaderCopy:
     def send(self) -> None:
         """Copy elements of the host to the device."""
         if isinstance(self.source, HostBuffer):
-            self.buffer.write(self.source.peek(self._start, self.buffer.nbytes))
+            self.resource.write(self.source.peek(self._start, self.resource.nbytes))
 
     def fetch(self) -> None:
         """Copy elements of the host back, if the shader writes them, when they are complete."""
         if self.is_written and isinstance(self.source, HostBuffer):
-            self.source.write(self.buffer.peek(), self._start)
+            self.source.write(self.resource.peek(), self._start)
 
 
 def make_copies(
-    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Elements | bytes]
+    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Any]
 ) -> dict[int, ShaderCopy]:
     """Make copies, by the numbers of the bindings that are bound to them.
 
@@ -69,7 +78,7 @@ def make_copies(
     Raises:
         BindingError: it shares bytes with another binding, and one of them is written (SH-06).
     """
-    used = [(n, own) for n, own in enumerate(found) if isinstance(own, Elements)]
+    used = [(n, own) for n, own in enumerate(found) if call.places[n]]
     for (one, first), (other, second) in combinations(used, 2):
         copied = one in call.copied or other in call.copied
         written = slots[one].is_written or slots[other].is_written
@@ -82,7 +91,7 @@ def make_copies(
             raise BindingError(call.name, slots[other].point, message, "SH-06")
     changed = {own for n, own in used if slots[n].is_written}
     made = {
-        own: ShaderCopy(device, own, is_written=own in changed)
+        own: own.copy(device, is_written=own in changed)
         for own in dict.fromkeys([own for n, own in used if n in call.copied])
     }
     return {n: made[own] for n, own in used if own in made}

@@ -1,0 +1,143 @@
+"""Elements of tensors, views and buffers, which storage and uniform blocks are bound to."""
+
+from __future__ import annotations
+
+from math import prod
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.errors import BindingError
+from vkops.extent import slice_extents
+from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.shader_dispatch import Place
+from vkops.plan.view import View
+from vkops.runtime.bindings import Binding, resolve
+from vkops.runtime.shader_arguments.argument import Resolved
+from vkops.runtime.shader_arguments.shader_copies import ShaderCopy
+from vkops.shaders.shader import Shader, Slot
+
+_SOME_ADDRESS = 1 << 40
+_MAX_WORK = 1 << 20
+
+
+class Elements(NamedTuple):
+    """Elements of a buffer, as a view; ``dtype`` is None if they are bytes."""
+
+    buffer: Buffer | HostBuffer
+    view: View
+    itemsize: int
+    dtype: np.dtype[Any] | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.view.sizes) * self.itemsize
+
+    def overlaps(self, other: Elements) -> bool:
+        """Whether both share bytes, or it would take too long to know."""
+        if self.buffer is not other.buffer:
+            return False
+        shares_memory: Any = np.shares_memory  # NumPy's types of it differ between versions
+        try:
+            return bool(shares_memory(self._addresses(), other._addresses(), max_work=_MAX_WORK))
+        except np.exceptions.TooHardError:
+            return True
+
+    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+        """Check type and size; return the place, and whether a dispatch can be bound to it."""
+        point, block, is_written = slot
+        start, nbytes = self.view.offset * self.itemsize, self.nbytes
+        shader.check_type(point, block, self.dtype)
+        alignment = check_size(device, shader, slot, nbytes)
+        if self.dtype is None:
+            shader.check_bytes(point, block, start, nbytes, self.buffer.nbytes)
+        else:
+            shader.check_bytes(point, block, 0, nbytes, nbytes)
+        extents = getattr(self.buffer, "extents", ())  # memory of the host has none
+        in_one_piece = len(slice_extents(extents, start, nbytes)) == 1
+        fits = in_one_piece and self.view.is_contiguous and start % alignment == 0
+        return (start, nbytes, is_written), fits
+
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
+        """Return a packed copy, which a dispatch is bound to instead."""
+        return ShaderCopy(device, *self[:3], is_written=is_written)
+
+    def _addresses(self) -> Any:
+        """An array at addresses as far from one another, which are not read."""
+        (sizes, strides, offset), size = self.view, self.itemsize
+        interface = {
+            "data": (_SOME_ADDRESS + offset * size, True), "shape": sizes, "typestr": f"|V{size}",
+            "strides": tuple([stride * size for stride in strides]), "version": 3,
+        }  # fmt: skip
+        return SimpleNamespace(__array_interface__=interface)
+
+
+def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
+    """Return the elements that a value of a call names; see ``elements``."""
+    own = elements(device, shader.name, slot.point, value, written=slot.is_written)
+    return own, own.buffer, (own[1:], own.buffer.layout)
+
+
+def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> int:
+    """Refuse more bytes than a block can have (SH-12); return the alignment of the first one."""
+    limits = device.info.limits
+    most, alignment = device.pool.max_range, limits.min_storage_buffer_offset_alignment
+    if slot.block.kind == "uniform":
+        most = limits.max_uniform_buffer_range
+        alignment = limits.min_uniform_buffer_offset_alignment
+    if nbytes > most:
+        message = f"got {nbytes} bytes, must be {most} at most: {slot.block.kind} blocks have"
+        raise BindingError(shader.name, slot.point, f"{message} no more on this device", "SH-12")
+    return alignment
+
+
+def elements(
+    device: OpenDevice, shader: str, path: str, binding: Binding, *, written: bool
+) -> Elements:
+    """Return the elements that a binding of a shader names, where they are.
+
+    Raises:
+        BindingError: it is not a buffer on that adapter (B-02), the offset and the number of bytes
+            are not integers from 0 (B-04), a tensor is to be written and is read-only, or a part of
+            a view is not contiguous (B-21), it has no elements, or it is a view of host memory that
+            is not contiguous (SH-12).
+        DeviceError: its device is closed.
+    """
+    part = binding[1:] if type(binding) is tuple and len(binding) == 3 else None
+    tensor = binding if part is None else binding[0]
+    if not hasattr(tensor, "placed"):
+        buffer, start, nbytes = resolve(device, shader, path, binding, written=False)
+        found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
+    else:
+        base, view = tensor.placed()
+        buffer, dtype = base.buffer, tensor.dtype
+        if written and tensor.is_read_only:
+            raise BindingError(shader, path, "is read-only, must be writable", "B-21")
+        # As ``Elements(...)``, without a call of Python.
+        found = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
+        is_whole = type(buffer) is Buffer and part is None
+        if is_whole and (buffer._device is device or buffer.is_on(device)):
+            return found  # the usual case
+        if buffer is not None:
+            resolve(device, shader, path, buffer, written=False)
+        if part is not None and buffer is not None:
+            if not view.is_contiguous:
+                message = "is a view that is not contiguous, must be: slice the tensor instead"
+                raise BindingError(shader, path, message, "B-21")
+            _, start, nbytes = resolve(device, shader, path, (buffer, *part), written=False)
+            if part[1] is None:
+                nbytes = max(0, tensor.nbytes - start)
+            if start + nbytes > tensor.nbytes:
+                message = f"got offset {start} and {nbytes} bytes, must end at {tensor.nbytes}"
+                raise BindingError(shader, path, f"{message} or before", "SH-05")
+            start += view.offset * dtype.itemsize
+            found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
+    if buffer is None or not found.nbytes:
+        raise BindingError(shader, path, "has no elements, must have some", "SH-12")
+    if type(buffer) is HostBuffer and not found.view.is_contiguous:
+        message = "is a view of host memory that is not contiguous, must be"
+        raise BindingError(shader, path, message, "SH-12")
+    return found
