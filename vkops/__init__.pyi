@@ -70,6 +70,8 @@ from vkops.runtime.device import (
     Pending as Pending,
     StreamedOperator as StreamedOperator,
 )
+from vkops.runtime.image import Image as Image
+from vkops.runtime.sampler import Sampler as Sampler
 from vkops.tensors.creation import (
     arange as arange,
     asarray as asarray,

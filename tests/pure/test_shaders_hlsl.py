@@ -62,8 +62,8 @@ def test_matrices_are_indexed_as_in_the_shader():
         (ADD.replace("sum[0] = 0", "\n\n  sun[0] = 0"), "Add", "x:15"),
         ('#include "no.hlsl"', "Add", "x:1"),
         ("AppendStructuredBuffer<uint> l; [numthreads(1,1,1)] void Add() { l.Append(1); }", "Add", "x l@count [SH-01]"),
-        ("RWBuffer<float> t; [numthreads(1,1,1)] void Add() { t[0] = 1; }", "Add", "x t [SH-01]"),
-        ("RWTexture2D<float> t; [numthreads(1,1,1)] void Add() { t[uint2(0, 0)] = 1; }", "Add", "x t [SH-01]"),
+        ("Texture2DMS<float> t; RWBuffer<float> u; [numthreads(1,1,1)] void Add() { u[0] = t.Load(int2(0, 0), 0); }",
+         "Add", "x t [SH-01]"),
     ],
 )  # fmt: skip
 def test_errors(text, entry, said, message):

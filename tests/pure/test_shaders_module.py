@@ -165,8 +165,12 @@ def test_blocks_of_one_struct_go_by_their_own_names():
     [
         (block("A", instance="a[2]"), "array of storage"),
         ("layout(binding = 0) uniform U { vec4 v; } u[2];", "array of uniform"),
-        ("layout(binding = 0) uniform sampler2D s;", "image or sampler"),
-        ("layout(binding = 0, rgba8) uniform image2D s;", "image or sampler"),
+        ("layout(binding = 0) uniform sampler s;", "sampler"),
+        ("layout(binding = 0) uniform sampler2D s;", "combined image sampler"),
+        ("layout(binding = 0) uniform itexture3D s;", "sampled image"),
+        ("layout(binding = 0, rgba8) uniform image2D s;", "storage image"),
+        ("layout(binding = 0, r32f) uniform imageBuffer s;", "storage texel buffer"),
+        ("layout(binding = 0) uniform usamplerBuffer s;", "uniform texel buffer"),
         ("layout(binding = 0, rgba8) uniform image2D s[3];", "array of image or sampler"),
     ],
 )

@@ -175,7 +175,7 @@ OpDecorate %v Binding 0
 REFUSED = [  # declarations and statements, and the error
     ("layout(binding = 0, set = 4) buffer B { uint b; };", "b = 1;", "x B [SH-01]"),
     (f"layout(binding = {MAX_BINDING + 1}) buffer B {{ uint b; }};", "b = 1;", "x B [SH-01]"),
-    ("layout(binding = 0) uniform sampler2D s;", "textureLod(s, vec2(0), 0.0);", "x s [SH-01]"),
+    ("layout(binding = 0) uniform sampler2DMS s;", "texelFetch(s, ivec2(0), 0);", "x s [SH-01]"),
     ("layout(binding = 0) buffer B { uint b; } c[2];", "c[0].b = 1;", "x c [SH-01]"),
     ("layout(binding = 0) buffer B { uint b; } b; layout(binding = 0) uniform U { uint u; } u;",
      "b.b = u.u;", "x U [SH-01]"),

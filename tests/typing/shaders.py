@@ -55,6 +55,14 @@ assert_type(program.steps, tuple[str, ...])
 assert memoryview(y.read()).cast("I").tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
 program.close()
 
+image = device.image(np.zeros((3, 5, 4), np.uint8), mips=2)
+assert_type(image, vkops.Image)
+assert_type(image[1:, 2], vkops.Image)
+assert_type(image.generate_mips().mip(1).shape, tuple[int, ...])
+image[...] = 7
+assert image.numpy().max() == image.tensor().numpy().max() == 7
+assert_type(device.sampler("nearest", normalized=False), vkops.Sampler)
+
 double = vkops.ElementwiseKernel("T x", "T y", "y = x + x", name="double")
 assert_type(double, vkops.ElementwiseKernel)
 total = vkops.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")

@@ -26,7 +26,7 @@ from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.runtime.bindings import are_integers
 from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS, CompiledShader
-from vkops.runtime.shader_arguments.elements import Elements, elements
+from vkops.runtime.elements import Elements, elements
 from vkops.shaders import Shader
 from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device

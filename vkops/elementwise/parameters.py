@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.errors import InvalidDescError, show
-from vkops.runtime.shader_arguments.elements import Elements
+from vkops.runtime.elements import Elements
 from vkops.tensors.tensor import Tensor
 
 GLSL_TYPES = {

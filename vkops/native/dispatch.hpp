@@ -1,7 +1,7 @@
 // Dispatches of compute shaders on parts of memory.
 #pragma once
 
-#include "copies.hpp"
+#include "images.hpp"
 
 // The number of a binding, its type of descriptor, and how many it has; by descriptor set.
 using Binding = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
@@ -77,7 +77,8 @@ using Table = Addressed<std::uint32_t>;  // a region table
 using Runs = Addressed<std::uint64_t>;   // of each run: the place in the source and the target, bytes
 
 // What a shader is bound to: a part of memory, or bytes of its own, which it only reads: some that are
-// given, or a table at addresses.
+// given, or a table at addresses. If it has a view, the shader is bound to that: of an image, a sampler
+// or both, or of the memory as texels.
 struct BoundBytes
 {
     std::shared_ptr<Memory> memory;
@@ -85,6 +86,10 @@ struct BoundBytes
     std::string bytes;
     std::shared_ptr<Table> table;
     std::vector<std::uint32_t> starts;
+    std::shared_ptr<void> view;  // keeps alive what the next two name
+    vk::DescriptorImageInfo image;
+    vk::BufferView texels;
+    Key key;  // of the view
 };
 
 // The counts of workgroups: three numbers, or the offset of three words in memory.
@@ -132,11 +137,15 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
             Key key{ pipeline->serial, number };
             for (std::size_t i = 0; i < bindings.size(); ++i, ++bound) {
                 const auto& [binding, type, count] = bindings[i];
-                const auto range = memory_of(*bound, many, commands);
-                key.insert(key.end(), { range.serial, range.offset, range.range });
-                infos[i] = range;
+                if (bound->view) {
+                    key.insert(key.end(), bound->key.begin(), bound->key.end());
+                } else {
+                    const auto range = memory_of(*bound, many, commands);
+                    key.insert(key.end(), { range.serial, range.offset, range.range });
+                    infos[i] = range;
+                }
                 writes.emplace_back(vk::DescriptorSet(), binding, 0, count, vk::DescriptorType(type),
-                                    nullptr, &infos[i]);
+                                    &bound->image, &infos[i], &bound->texels);
             }
             commands.sets.push_back(
               commands.descriptors(pipeline->sets[number], pipeline->counts[number], key, writes));
@@ -186,7 +195,7 @@ struct Step
         all[0].starts = starts;
         for (std::size_t i = 0; i < bindings; ++i) {
             const auto& memory = memories[std::min(i, memories.size() - 1)];
-            all.push_back({ memory, 0, memory->size, {}, {}, {} });
+            all.push_back({ memory, 0, memory->size, {}, {}, {}, {}, {}, {}, {} });
         }
         return dispatch(pipeline, std::move(all), groups, {}, ordered);
     }

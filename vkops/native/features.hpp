@@ -16,10 +16,13 @@
     X(ShaderAtomicInt64Features, "VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2,                 \
       BOTH(Int64Atomics))                                                                          \
     X(ShaderAtomicFloatFeaturesEXT, "VK_EXT_shader_atomic_float", NEVER, BOTH(Float32Atomics)      \
-      BOTH(Float32AtomicAdd) BOTH(Float64Atomics) BOTH(Float64AtomicAdd))                          \
+      BOTH(Float32AtomicAdd) BOTH(Float64Atomics) BOTH(Float64AtomicAdd)                           \
+      HAS(shaderImageFloat32Atomics) HAS(shaderImageFloat32AtomicAdd))                             \
     X(ShaderAtomicFloat2FeaturesEXT, "VK_EXT_shader_atomic_float2", NEVER, BOTH(Float16Atomics)    \
       BOTH(Float16AtomicAdd) BOTH(Float16AtomicMinMax) BOTH(Float32AtomicMinMax)                   \
-      BOTH(Float64AtomicMinMax))                                                                   \
+      BOTH(Float64AtomicMinMax) HAS(shaderImageFloat32AtomicMinMax))                               \
+    X(ShaderImageAtomicInt64FeaturesEXT, "VK_EXT_shader_image_atomic_int64", NEVER,                \
+      HAS(shaderImageInt64Atomics))                                                                \
     X(ShaderSubgroupExtendedTypesFeatures, "VK_KHR_shader_subgroup_extended_types",                \
       VK_API_VERSION_1_2, HAS(shaderSubgroupExtendedTypes))                                        \
     X(ShaderSubgroupUniformControlFlowFeaturesKHR, "VK_KHR_shader_subgroup_uniform_control_flow",  \
@@ -45,7 +48,10 @@
     X(BufferDeviceAddressFeatures, "VK_KHR_buffer_device_address", VK_API_VERSION_1_2,             \
       HAS(bufferDeviceAddress))                                                                    \
     X(PipelineRobustnessFeaturesEXT, "VK_EXT_pipeline_robustness", NEVER, HAS(pipelineRobustness)) \
-    X(Robustness2FeaturesEXT, "VK_EXT_robustness2", NEVER, HAS(robustBufferAccess2))
+    X(ImageRobustnessFeatures, "VK_EXT_image_robustness", VK_API_VERSION_1_3,                      \
+      HAS(robustImageAccess))                                                                      \
+    X(Robustness2FeaturesEXT, "VK_EXT_robustness2", NEVER, HAS(robustBufferAccess2)                \
+      HAS(robustImageAccess2))
 
 // The features of an adapter that shaders can use, or those that a device is opened with: not the
 // robust ones if the validation layer is to report accesses out of bounds.
@@ -153,12 +159,13 @@ class Features
     static std::vector<std::pair<const char*, vk::Bool32*>> members(Chain& chain)
     {
         auto& core = chain.get<vk::PhysicalDeviceFeatures2>().features;
-        std::vector<std::pair<const char*, vk::Bool32*>> found{
-            { "robustBufferAccess", &core.robustBufferAccess },
-            { "shaderFloat64", &core.shaderFloat64 },
-            { "shaderInt16", &core.shaderInt16 },
-            { "shaderInt64", &core.shaderInt64 },
-        };
+        std::vector<std::pair<const char*, vk::Bool32*>> found;
+#define CORE(name) found.emplace_back(#name, &core.name);
+        CORE(robustBufferAccess) CORE(shaderFloat64) CORE(shaderInt16) CORE(shaderInt64)
+        CORE(shaderStorageImageExtendedFormats) CORE(shaderStorageImageReadWithoutFormat)
+        CORE(shaderStorageImageWriteWithoutFormat) CORE(shaderImageGatherExtended)
+        CORE(imageCubeArray) CORE(shaderResourceMinLod)
+#undef CORE
 #define HAS(name) found.emplace_back(#name, &own.name);
 #define BOTH(name) HAS(shaderBuffer##name) HAS(shaderShared##name)
 #define ADD(structure, extension, version, features)                                               \

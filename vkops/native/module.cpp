@@ -52,6 +52,9 @@ py::dict limits(const Adapter& adapter)
       "max_uniform_buffer_range"_a = core.maxUniformBufferRange,
       "max_per_stage_descriptor_storage_buffers"_a = core.maxPerStageDescriptorStorageBuffers,
       "max_per_stage_descriptor_uniform_buffers"_a = core.maxPerStageDescriptorUniformBuffers,
+      "max_per_stage_descriptor_storage_images"_a = core.maxPerStageDescriptorStorageImages,
+      "max_per_stage_descriptor_sampled_images"_a = core.maxPerStageDescriptorSampledImages,
+      "max_per_stage_descriptor_samplers"_a = core.maxPerStageDescriptorSamplers,
       "min_storage_buffer_offset_alignment"_a = core.minStorageBufferOffsetAlignment,
       "min_uniform_buffer_offset_alignment"_a = core.minUniformBufferOffsetAlignment,
       "min_texel_buffer_offset_alignment"_a = core.minTexelBufferOffsetAlignment,
@@ -238,11 +241,14 @@ std::int64_t run(const Device& device, const std::vector<const Step*>& steps, co
     return submit_all(device, operations, reads, writes, name);
 }
 
-// A dispatch of a user's shader without addresses and values. A binding has bytes of the dispatch's own,
-// or some of a buffer: the first one, how many, and whether the shader writes them.
+// A dispatch of a user's shader without addresses and values. A binding has bytes of the dispatch's own
+// or a sampler; or some bytes of a buffer: the first one, how many, whether the shader writes them, and
+// the format of texels, if they are; or a view of an image, a sampler or none, and whether it is written.
 struct Launch
 {
-    using Place = std::tuple<std::uint64_t, std::uint64_t, bool>;
+    using Part = std::tuple<std::uint64_t, std::uint64_t, bool, std::uint32_t>;
+    using View = std::tuple<Image::View, std::shared_ptr<Sampler>, bool>;
+    using Place = std::variant<Part, View>;
     const std::shared_ptr<Pipeline> pipeline;
     const std::vector<std::optional<Place>> places;
 
@@ -256,15 +262,40 @@ struct Launch
         for (std::size_t i = 0; i < places.size(); ++i) {
             auto& own = all[i];
             if (!places[i]) {
-                own.bytes = given[i].cast<std::string>();
+                if (!py::isinstance<Sampler>(given[i])) {
+                    own.bytes = given[i].cast<std::string>();
+                    continue;
+                }
+                const auto sampler = given[i].cast<std::shared_ptr<Sampler>>();
+                own.image.sampler = sampler->sampler;
+                own.view = sampler;
+                own.key = { sampler->serial };
                 continue;
             }
-            std::tie(own.memory, own.offset) = find(given[i], std::get<0>(*places[i]));
-            own.nbytes = std::get<1>(*places[i]);
+            if (const auto place = std::get_if<View>(&*places[i])) {
+                const auto image = given[i].attr("native").cast<std::shared_ptr<Image>>();
+                const auto& [view, sampler, is_written] = *place;
+                own.image = { sampler ? sampler->sampler : vk::Sampler(), image->view(view), GENERAL };
+                own.view = std::make_shared<std::pair<std::shared_ptr<Image>, std::shared_ptr<Sampler>>>(
+                  image, sampler);
+                own.key = { image->serial, (std::uint64_t)VkImageView(own.image.imageView),
+                            sampler ? sampler->serial : 0 };
+                continue;
+            }
+            const auto& [start, nbytes, written, format] = std::get<Part>(*places[i]);
+            std::tie(own.memory, own.offset) = find(given[i], start);
+            own.nbytes = nbytes;
             if (exact) try {
                 own.memory = std::make_shared<Memory>(device, own.memory, own.offset, own.nbytes);
                 own.offset = 0;
             } catch (const std::exception&) {  // the driver allows none there
+            }
+            if (format) {
+                const auto view =
+                  std::make_shared<Texels>(device, *own.memory, own.offset, own.nbytes, format);
+                own.texels = view->view;
+                own.view = view;
+                own.key = { view->serial };
             }
         }
         Groups groups;
@@ -281,7 +312,10 @@ struct Launch
         return submit(device, work, name, [&](std::uint64_t number) {
             if (!py::isinstance<py::int_>(counts[0])) allocation(counts[0]).note(number, false);
             for (std::size_t i = 0; i < places.size(); ++i)
-                if (places[i]) allocation(given[i]).note(number, std::get<2>(*places[i]));
+                if (places[i])
+                    allocation(given[i]).note(number, std::visit([](const auto& place) {
+                        return std::get<2>(place);
+                    }, *places[i]));
         });
     }
 
@@ -303,6 +337,15 @@ struct Launch
         return { memory, std::get<1>(own.ranges[range]) + start };
     }
 };
+
+// Format, dimensions, levels, layers, and whether images are sampled and stored to.
+using ImageForm = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool, bool>;
+
+Image::Form form_of(const ImageForm& form)
+{
+    const auto& [format, dims, levels, layers, sampled, stored] = form;
+    return { vk::Format(format), dims, levels, layers, sampled, stored };
+}
 
 // The class of `Addressed`.
 template <class Made>
@@ -360,6 +403,13 @@ void define_operations(py::module_ module)
                      const py::list& writes, const std::string& name) {
           return run(*self, steps, reads, writes, name);
       })
+      .def("image_limits", [](const Device& self, const ImageForm& form) {
+          return Image::limits(self, form_of(form));
+      })
+      .def("format_features", [](const Device& self, std::uint32_t format) {  // of images and buffers
+          const auto found = self.adapter->physical->getFormatProperties(vk::Format(format));
+          return std::pair(VkFlags(found.optimalTilingFeatures), VkFlags(found.bufferFeatures));
+      })
       .def("make_room", [](const Made& self) { self->queue->make_room(); })
       .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
       .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); });
@@ -383,6 +433,22 @@ void define_operations(py::module_ module)
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
                     std::uint32_t, std::uint64_t>(),
            "device"_a, "memory"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
+    py::class_<Image, std::shared_ptr<Image>>(module, "Image")
+      .def(py::init([](const Device& owner, const ImageForm& form, std::array<std::uint32_t, 3> size) {
+               return std::make_shared<Image>(owner, form_of(form), size);
+           }),
+           "device"_a, "form"_a, "size"_a)
+      .def_property_readonly("needs", [](const Image& self) {
+          return py::make_tuple(self.needs.size, self.needs.alignment);
+      })
+      .def("bind", &Image::bind);
+    py::class_<Sampler, std::shared_ptr<Sampler>>(module, "Sampler")
+      .def(py::init<const Device&, bool, std::uint32_t, bool>(), "device"_a, "linear"_a, "address"_a,
+           "normalized"_a);
+    module.def("OpCopyImage", &copy_image);
+    module.def("OpZeroImage", [](std::shared_ptr<Image> image) {
+        return std::make_shared<Operation>([=](Commands& commands) { image->record_zeros(commands); });
+    });
     py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation")
       .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);

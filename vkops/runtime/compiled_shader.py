@@ -14,14 +14,17 @@ from vkops.arguments.values import Place, integer
 from vkops.errors import BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
-from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
+from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.runtime.bindings import Binding, are_integers, is_memory
-from vkops.runtime.shader_arguments import RESOLVERS, Argument
-from vkops.runtime.shader_arguments.elements import elements
-from vkops.runtime.shader_arguments.shader_copies import ShaderCopy, make_copies
+from vkops.runtime.elements import elements
+from vkops.runtime.image import Image, create
+from vkops.runtime.shader_argument import Argument
+from vkops.runtime.shader_arguments.kinds import RESOLVERS
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
+from vkops.runtime.shader_copies import ShaderCopy, make_copies
+from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader, Slot
 
 if TYPE_CHECKING:
@@ -186,6 +189,7 @@ class CompiledShader:
         if counts is None:
             self._device.check()
         else:
+            given.append(None)  # of samplers without an argument
             values = [*map(given.__getitem__, arguments.sources)]
             for number, value in enumerate(values):
                 if isinstance(value, np.ndarray):
@@ -248,7 +252,7 @@ class CompiledShader:
     def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
         """Check bindings, and return the call for all bindings of these kinds."""
         slots = self._slots((*buffers,))
-        return self._located(slots, [buffers[slot.point] for slot in slots])[0]
+        return self._located(slots, [buffers.get(slot.point) for slot in slots])[0]
 
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
@@ -262,7 +266,7 @@ class CompiledShader:
             groups = 1
         counts = self._counts(groups, threads)
         slots = () if counts is None else self._slots((*bound,))
-        return slots, [bound[slot.point] for slot in slots], counts
+        return slots, [bound.get(slot.point) for slot in slots], counts
 
     def _run(
         self,
@@ -294,14 +298,15 @@ class CompiledShader:
         copies = make_copies(self._device, call, slots, found) if call.copied else {}
         if copies:
             memory = [copies[n].resource if n in copies else own for n, own in enumerate(memory)]
-            places = [copies[n].place if n in copies else p for n, p in enumerate(call.places)]
+            places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
             call = PreparedCall(self._device, self.name, self._pipeline, places)
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
         made = [*dict.fromkeys(copies.values())]
         for copy in made:
             work = [*copy.before, *work, *copy.after]
-            if isinstance(copy.source, Buffer):
+            writes += copy.used
+            if not isinstance(copy.source, HostBuffer):
                 (writes if copy.is_written else reads).append(copy.source.allocation)
         return work, reads, writes, made, (found, memory)
 
@@ -338,38 +343,64 @@ class CompiledShader:
 
     def _made(self, point: str, spec: Any, arguments: Arguments, given: Sequence[Any]) -> Any:
         """Make an output, unless it is given."""
-        if is_memory(spec):
+        if is_memory(spec) or isinstance(spec, Image):
             return spec
         if isinstance(spec, np.ndarray):
             raise self._written_array(point)
-        shape, dtype = spec, None
+        shape, dtype, block = spec, None, self.shader.block(point)
         if isinstance(spec, (tuple, list)) and len(spec) == 2:
             try:
                 integer(spec[1], Place(self.name, "out", "SH-04"))
             except InvalidDescError:
                 shape, dtype = spec
         if isinstance(shape, str):
-            source = self.shader.block(shape)
-            place = source and source.place
-            inputs = zip(arguments.slots, arguments.sources, strict=True)
-            like = [n for slot, n in inputs if n < len(given) and slot.block.place == place]
-            if not like or not hasattr(given[like[0]], "shape"):
-                message = (
-                    f"got {show(shape)}, must be the name of a block with a tensor or an array"
-                )
-                raise BindingError(self.name, "out", message, "SH-04")
-            shape = given[like[0]].shape
+            shape, dtype = self._shape_of(shape, block, arguments, given)
         if dtype is None:
-            block = self.shader.block(point)
             dtype = block and block.dtype
             if dtype is None:
                 message = "has no single type of numbers: give (shape, data type)"
                 raise BindingError(self.name, point, message, "SH-11")
         try:
+            if block and block.kind == "storage image":
+                return self._made_image(block, shape, dtype)
             return self._device.empty(shape, dtype)
         except InvalidDescError as error:
             field = f"{point}.{error.field}"
             raise type(error)(self.name, field, error.message, error.rule) from None
+
+    def _shape_of(
+        self, name: str, block: Block | None, arguments: Arguments, given: Sequence[Any]
+    ) -> tuple[Any, Any]:
+        """Return the shape of the argument of a block, and its data type if an output has that."""
+        source = self.shader.block(name)
+        place = source and source.place
+        inputs = zip(arguments.slots, arguments.sources, strict=True)
+        like = [n for slot, n in inputs if n < len(given) and slot.block.place == place]
+        example: Any = given[like[0]] if like else None
+        if type(example) is tuple:  # with a sampler, or a part
+            example = example[0]
+        if not hasattr(example, "shape"):
+            message = f"got {show(name)}, must be the name of a block with a tensor or an array"
+            raise BindingError(self.name, "out", message, "SH-04")
+        shape, dtype = example.shape, None
+        if block and block.image:
+            rank, format_ = block.image.dims + block.image.has_layers, block.image.format
+            channels = shape[rank] if len(shape) > rank else 1
+            if format_ is None:
+                dtype = example.dtype
+            elif format_.channels != {3: 4}.get(channels, channels):
+                shape = shape[:rank]
+        return shape, dtype
+
+    def _made_image(self, block: Block, shape: Any, dtype: Any) -> Image:
+        """Make an image for a block, with the channels of the format that it declares."""
+        declared = block.image
+        assert declared is not None
+        sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+        has_channels = len(sizes) > declared.dims + declared.has_layers
+        channels = declared.format.channels if declared.format and not has_channels else 1
+        form = declared.dims, declared.has_layers, channels if channels > 1 else None
+        return create(self._device, sizes, dtype, *form, None, 1)
 
     def _sent(self, slot: Slot, array: npt.NDArray[Any]) -> Any:
         """Send an array to the device, unless it has the values of a uniform block."""

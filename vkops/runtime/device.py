@@ -30,6 +30,8 @@ from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.runtime.compiled_shader import CompiledShader
+from vkops.runtime.image import Image, create
+from vkops.runtime.sampler import Sampler
 from vkops.shaders import Number, Shader, load
 from vkops.shaders.sources import Include
 
@@ -269,6 +271,58 @@ class OperatorDevice(OpenDevice):
             OutOfDeviceMemoryError: it does not fit; nothing was allocated.
         """
         return Buffer(self, _nbytes(nbytes))
+
+    def image(
+        self,
+        array: Any,
+        dtype: Any = None,
+        *,
+        dims: int = 2,
+        layers: bool = False,
+        channels: int | None = None,
+        format: str | None = None,
+        mips: int = 1,
+    ) -> Image:
+        """Make an image of an array or a tensor, or one of zeros.
+
+        Args:
+            array: its elements, rows first, or its shape. There is an axis for each dimension, in
+                front of these one of layers if it has them, and a last one of channels or none.
+            dtype: the data type of an image of zeros, by default float32 or that of ``format``.
+            dims: its dimensions: 1, 2 or 3.
+            layers: whether the first axis is that of layers, which have 1 or 2 dimensions each.
+            channels: how many there are, 1 to 4, if the shape has no such axis. Three are four on
+                the device, the last of which are opaque: 1, or the largest integer.
+            format: a name of GLSL, such as ``"rgba8"``, or ``"rgba8_srgb"``. Without it, the
+                declaration in each shader decides whether integers of 8 and 16 bits are normalised.
+            mips: the number of levels; ``Image.generate_mips`` computes all but the first one.
+
+        Raises:
+            InvalidDescError: a wrong argument (IMG-01 to IMG-04).
+            OutOfDeviceMemoryError: it does not fit; nothing was allocated.
+
+        >>> import numpy as np
+        >>> from vkops import Device
+        >>> Device().image(np.zeros((480, 640, 3), np.uint8))  # doctest: +ELLIPSIS
+        <vkops.Image of 480 x 640 x 3 uint8 on ...>
+        """
+        return create(self, array, dtype, dims, layers, channels, format, mips)
+
+    def sampler(
+        self, filter: str = "linear", address: str = "clamp", *, normalized: bool = True
+    ) -> Sampler:
+        """Make a sampler, which shaders read textures with.
+
+        Args:
+            filter: ``"linear"`` between texels, and levels, or ``"nearest"``.
+            address: what is outside of a texture: ``"clamp"`` is the last texel, ``"repeat"`` the
+                texture again, ``"mirror"`` its mirror image, ``"border"`` zeros.
+            normalized: whether coordinates are from 0 to 1; if not, they are texels.
+
+        Raises:
+            InvalidDescError: a wrong argument (IMG-07).
+        """
+        return Sampler(self, filter, address, normalized)
 
     def host_buffer(self, nbytes: int) -> HostBuffer:
         """Allocate host memory, to be bound where a buffer does not fit.

@@ -9,6 +9,11 @@ from vkops.shaders.shader import Shader
 
 _AXES = "xyz"
 
+_IMAGES = (
+    "storage image", "sampled image", "combined image sampler", "sampler", "storage texel buffer",
+    "uniform texel buffer",
+)  # fmt: skip
+
 _SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
 """The newest version of SPIR-V for each version of Vulkan."""
 
@@ -39,14 +44,17 @@ def check_limits(device: OpenDevice, shader: Shader) -> None:
     sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
     used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
     kinds = [blocks[0].kind for blocks in shader.places.values()]
-    storage, uniform = kinds.count("storage"), kinds.count("uniform")
+    stored, texture, both, sampler, texels, read_texels = map(kinds.count, _IMAGES)
     used += [
         ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
         ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
         ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
-        ("storage blocks", storage, limit.max_per_stage_descriptor_storage_buffers),
-        ("uniform blocks", uniform, limit.max_per_stage_descriptor_uniform_buffers),
-        ("blocks", storage + uniform, limit.max_per_stage_resources),
+        ("storage blocks", kinds.count("storage"), limit.max_per_stage_descriptor_storage_buffers),
+        ("uniform blocks", kinds.count("uniform"), limit.max_per_stage_descriptor_uniform_buffers),
+        ("storage images", stored + texels, limit.max_per_stage_descriptor_storage_images),
+        ("textures", texture + both + read_texels, limit.max_per_stage_descriptor_sampled_images),
+        ("samplers", sampler + both, limit.max_per_stage_descriptor_samplers),
+        ("blocks", len(kinds), limit.max_per_stage_resources),
     ]
     for field, got, allowed in used:
         if got > allowed:

@@ -29,8 +29,16 @@ _SAME_NAMES = (
     "WorkgroupMemoryExplicitLayout8BitAccessKHR", "WorkgroupMemoryExplicitLayout16BitAccessKHR",
     "VulkanMemoryModel", "VulkanMemoryModelDeviceScope",
 )  # fmt: skip
+_IMAGE_FEATURES = (
+    "StorageImageExtendedFormats", "StorageImageReadWithoutFormat",
+    "StorageImageWriteWithoutFormat", "ImageGatherExtended",
+)  # fmt: skip
 _CAPABILITIES = {
     **dict.fromkeys(("Matrix", "Shader", *SUBGROUP), ""),
+    **dict.fromkeys(("Image1D", "Sampled1D", "ImageBuffer", "SampledBuffer", "ImageQuery"), ""),
+    **{name: f"shader{name}" for name in _IMAGE_FEATURES},
+    **dict.fromkeys(("ImageCubeArray", "SampledCubeArray"), "imageCubeArray"),
+    "MinLod": "shaderResourceMinLod", "Int64ImageEXT": "shaderImageInt64Atomics",
     **{name: f"shader{name}" for name in ("Float16", "Float64", "Int8", "Int16", "Int64")},
     **{name: name[0].lower() + name[1:].removesuffix("KHR") for name in _SAME_NAMES},
     **{f"AtomicFloat{bits}{change}EXT": f"shader{{}}Float{bits}Atomic{change}"
@@ -51,6 +59,7 @@ _MODES = {
 """The features that execution modes need; {} is the width of numbers."""
 
 _ATOMIC_NAMES = {5614: "AtomicMinMax", 5615: "AtomicMinMax", 6035: "AtomicAdd"}
+_ATOMIC_PLACES = {Storage.WORKGROUP: "Shared", Storage.IMAGE: "Image"}
 _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), ("float", 8))
 
 
@@ -80,7 +89,7 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
     found: list[str] = []
     for capability in map(name, module.capabilities):
         template = _CAPABILITIES.get(capability, "")
-        places = [template.format(place) for place in ("Buffer", "Shared")]
+        places = [template.format(place) for place in ("Buffer", "Shared", "Image")]
         found += [place for place in places if place in used] or places[:1]
     return tuple(dict.fromkeys(filter(None, (*found, *used))))
 
@@ -100,7 +109,7 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
             found[words[1]] = pointers[words[0]]
         elif op in Op.ATOMICS:
             _, storage, pointee = found[words[0 if op == Op.AtomicStore else 2]]
-            place = "Shared" if storage == Storage.WORKGROUP else "Buffer"
+            place = _ATOMIC_PLACES.get(storage, "Buffer")
             yield from _atomic(instruction, numbers.get(pointee), place)
         elif op in Op.SUBGROUP:
             type_ = words[0]

@@ -24,24 +24,28 @@ from vkops.shaders.binary import (
     string,
 )
 from vkops.shaders.cache import is_spirv
+from vkops.shaders.image_formats import ImageType
 from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
 
 if TYPE_CHECKING:
     import numpy
 
-DESCRIPTOR_TYPES: Mapping[str, int] = {"uniform": 6, "storage": 7}
+DESCRIPTOR_TYPES: Mapping[str, int] = {
+    "sampler": 0, "combined image sampler": 1, "sampled image": 2, "storage image": 3,
+    "uniform texel buffer": 4, "storage texel buffer": 5, "uniform": 6, "storage": 7,
+}  # fmt: skip
 """The VkDescriptorType of each kind of block."""
 
 _STRUCT_NAMES = (0, 1, 2)  # unknown, ESSL, GLSL: there the name of the struct is the block's
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 _RESOURCES = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
-_BUFFER = 5
+_STORED = 2
 _COUNTERS = ("counter.var.", "@count")
 
 
 class Block(NamedTuple):
-    """A storage or uniform block, which a buffer is bound to.
+    """A storage or uniform block, which a buffer is bound to, or an image, a texture or a sampler.
 
     ``instance`` is the name of the block's instance, ``""`` if it has none. ``nbytes`` is the least
     size of the buffer, ``stride`` that of each element of a runtime array at the end.
@@ -49,13 +53,14 @@ class Block(NamedTuple):
 
     name: str
     instance: str
-    kind: str  # storage or uniform
+    kind: str  # one of DESCRIPTOR_TYPES, or another one, which is refused
     set: int
     binding: int
     readonly: bool
     nbytes: int
     stride: int
     type: Struct | None
+    image: ImageType | None = None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -77,6 +82,8 @@ class Block(NamedTuple):
         """The NumPy type of all of its numbers; None if they have several."""
         import numpy as np
 
+        if self.image and self.image.format:
+            return np.dtype(self.image.format.dtype)
         found = sorted(self.type.scalars) if self.type else []
         if len(found) != 1 or found[0].kind == "bool":
             return None
@@ -253,14 +260,11 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
         if storage == Storage.STORAGE_BUFFER or decorated:
             kind = "storage"
         type_: Any = None
-        if pointee not in found.defined:
-            kind = "image or sampler"
-        elif (type_op := found.defined[pointee].op) == Op.TypeImage and (
-            found.defined[pointee].words[2] == _BUFFER
-        ):
-            kind = "texel buffer"
-        elif type_op in (Op.TypeArray, Op.TypeRuntimeArray):
+        image = None
+        if found.defined[pointee].op in (Op.TypeArray, Op.TypeRuntimeArray):
             kind = f"array of {kind} blocks"
+        elif storage == Storage.UNIFORM_CONSTANT:
+            kind, image = _opaque(found, types, pointee)
         elif kind in ("storage", "uniform"):
             type_ = types.type(pointee)
             hidden = name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1])
@@ -277,14 +281,31 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
                 kind,
                 decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0],
                 binding,
-                kind == "uniform"
+                not kind.startswith("storage")
                 or Decoration.NON_WRITABLE in decorations
                 or (bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)),
                 type_.nbytes if type_ else 0,
                 type_.stride if type_ else 0,
                 type_,
+                image,
             ),
         )
+
+
+def _opaque(found: Declarations, types: Types, id_: int) -> tuple[str, ImageType | None]:
+    """The kind of an image, a texture or a sampler, and the type of the image."""
+    op, words = found.defined[id_]
+    if op == Op.TypeSampledImage:
+        kind, image = _opaque(found, types, words[1])
+        return ("combined image sampler" if kind == "sampled image" else kind), image
+    if op != Op.TypeImage:
+        return "sampler" if op == Op.TypeSampler else "another resource", None
+    image = ImageType.read(words, getattr(types.type(words[1]), "kind", ""))
+    is_stored = words[6] == _STORED
+    if image.dimension == "Buffer":
+        return ("storage" if is_stored else "uniform") + " texel buffer", image
+    kind = "storage image" if is_stored else "sampled image"
+    return kind if image.view_type is not None else str(image), image
 
 
 def _specialization_constants(

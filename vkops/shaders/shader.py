@@ -199,10 +199,13 @@ class Shader:
         return {name: self._by_point[name] for name in ordered}
 
     def slots(self, points: Iterable[str]) -> tuple[Slot, ...]:
-        """Return the binding that each name stands for; see ``named``."""
+        """Return the binding of each name, see ``named``, and those of all other samplers."""
+        bound = self.named(points)
+        taken = {block.place for block in bound.values()}
+        samplers = [b.point for b in self.blocks if b.kind == "sampler" and b.place not in taken]
         return tuple(
             Slot(point, block, not all(each.readonly for each in self.places[block.place]))
-            for point, block in self.named(points).items()
+            for point, block in (self.named([*bound, *samplers]) if samplers else bound).items()
         )
 
     def arguments(
@@ -245,7 +248,7 @@ class Shader:
         made = tuple(points) if isinstance(outputs, int) else named
         bound |= {name: n for n, name in enumerate(made, positional + len(keywords))}
         slots = self.slots(bound)
-        sources = tuple([bound[slot.point] for slot in slots])
+        sources = tuple([bound.get(slot.point, -1) for slot in slots])
         layout = self.module.push
         packer, order = None, tuple(pushed.values())
         if layout is None or pushed.keys() == layout.numbered.keys():
@@ -265,6 +268,10 @@ class Shader:
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
         bound = self.named(extents)
+        for block in self.blocks:
+            if block.kind not in ("storage", "uniform"):
+                message = f"got a {block.kind}, must be a storage or uniform block here"
+                raise BindingError(self.name, block.point, message, "SH-01")
         for point, block in bound.items():
             (_, start, nbytes), capacity = extents[point]
             self.check_bytes(point, block, start, nbytes, capacity)
@@ -301,9 +308,13 @@ class Shader:
             raise BindingError(self.name, point, message, "SH-11")
 
     def free(self, points: Iterable[str] = ()) -> list[Block]:
-        """Return the first block of each binding that none of these names is bound to."""
+        """Return the first block of each binding that none of these names is bound to.
+
+        Samplers are left out: they have a default, and are given by name.
+        """
         taken = {block.place for block in map(self.block, points) if block is not None}
-        return [blocks[0] for place, blocks in self.places.items() if place not in taken]
+        firsts = [blocks[0] for place, blocks in self.places.items() if place not in taken]
+        return [block for block in firsts if block.kind != "sampler"]
 
     def by_position(self, values: Sequence[Any], points: Iterable[str] = ()) -> dict[str, Any]:
         """Return values by the names of the blocks that these names leave free, in their order.
@@ -518,16 +529,15 @@ def _check(name: str, module: Module) -> None:
     kinds: dict[tuple[int, int], str] = {}
     for block in module.blocks:
         message = ""
-        if block.kind not in DESCRIPTOR_TYPES or block.type is None:
-            message = f"got {block.kind}, must be a storage or uniform block"
-            if block.kind == "texel buffer":
-                message += ": in HLSL a StructuredBuffer or ByteAddressBuffer, not a Buffer"
+        if block.kind not in DESCRIPTOR_TYPES:
+            message = f"got {block.kind}, must be a block, an image, a texture or a sampler"
         elif block.set >= MAX_SETS:
             message = f"got set {block.set}, must be {MAX_SETS - 1} at most"
         elif block.binding > MAX_BINDING:
             message = f"got binding {block.binding}, must be {MAX_BINDING} at most"
         elif kinds.setdefault((block.set, block.binding), block.kind) != block.kind:
-            message = f"got binding {block.number} for a storage block and a uniform block"
+            other = kinds[block.set, block.binding]
+            message = f"got binding {block.number} for a {other} and a {block.kind}"
         if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
     if module.unknown:

@@ -42,6 +42,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _REGISTERS = (
     "--hlsl-iomap", "--auto-map-bindings", "--hlsl-offsets", "--shift-texture-binding", "0",
     "--shift-uav-binding", "64", "--shift-UBO-binding", "128",
+    "--shift-sampler-binding", "192",
 )  # fmt: skip
 
 ALLOW_INCLUDES = "-DVKOPS_INCLUDES\r#extension GL_GOOGLE_include_directive : require"

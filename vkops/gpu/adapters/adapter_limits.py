@@ -52,6 +52,9 @@ class Limits:
     max_texel_buffer_elements: int = 1 << 16
     max_per_stage_descriptor_storage_buffers: int = 4
     max_per_stage_descriptor_uniform_buffers: int = 12
+    max_per_stage_descriptor_storage_images: int = 4
+    max_per_stage_descriptor_sampled_images: int = 16
+    max_per_stage_descriptor_samplers: int = 16
     max_per_stage_resources: int = 128
     max_bound_descriptor_sets: int = 4
     min_storage_buffer_offset_alignment: int = 256

@@ -130,13 +130,17 @@ class MemoryReport:
 
 
 class Pool:
-    """Allocates ranges of memory for one use; it grows under the lock of a VulkanDevice."""
+    """Allocates ranges of memory for one use; it grows under the lock of a VulkanDevice.
 
-    def __init__(self, device: Any, use: str) -> None:
+    ``max_range`` are the bytes of the largest range; larger sizes are several ranges.
+    """
+
+    def __init__(self, device: Any, use: str, max_range: int = 0) -> None:
         self._device = device
         self._use = use
         self._lock: RLock = device.lock
-        self.max_range: int = min(device.info.max_buffer, MAX_NBYTES) // ALIGNMENT * ALIGNMENT
+        most = max_range or min(device.info.max_buffer, MAX_NBYTES)
+        self.max_range: int = most // ALIGNMENT * ALIGNMENT
         self.closed: bool = False
         self.heaps: list[DeviceMemory] = []
         self._allocate: Callable[..., Allocation | int] = partial(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,7 @@ class OpenDevice(ABC):
         vulkan: what it runs on.
         mapped: whether the host sees the memory of its tensors.
         pool: where their memory comes from.
+        image_pool: where the memory of images comes from.
         tuning: how plans are encoded for it.
     """
 
@@ -47,6 +48,7 @@ class OpenDevice(ABC):
             copies.rule_for(self.info, vulkan.images),
         )
         self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
+        self.image_pool: Pool = vulkan.new_pool("device", self.info.limits.max_allocation)
 
     @property
     def info(self) -> DeviceInfo:
@@ -130,7 +132,8 @@ class OpenDevice(ABC):
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
         self.prepare()
         with self.vulkan.lock:
-            return self.pool.report()
+            reports = self.pool.report(), self.image_pool.report()
+        return MemoryReport(*map(sum, zip(*map(astuple, reports), strict=True)))
 
     def close(self) -> None:
         """Close the device; memory that is still referred to stays allocated.
@@ -145,6 +148,7 @@ class OpenDevice(ABC):
                 self.vulkan.settle()
         with self.vulkan.lock:
             self.pool.close()
+            self.image_pool.close()
         with suppress(DeviceError):  # it is lost
             self.vulkan.release_empty_heaps()
 

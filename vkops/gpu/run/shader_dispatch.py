@@ -12,10 +12,19 @@ from vkops.gpu.run.open_device import OpenDevice
 Groups = tuple[int, int, int] | Extent
 """Numbers of workgroups, or the bytes of a buffer that hold three of 32 bits."""
 
-Place = tuple[int, int, bool] | None
-"""The first byte of a binding in its buffer, the number of bytes, and whether it is written.
+Place = tuple[int, int, bool, int] | tuple[tuple[Any, ...], Any, bool] | None
+"""The first byte of a binding in its buffer, the number of bytes, whether it is written, and the
+VkFormat of texels, else 0; or the view of an image, a sampler or None, and whether it is written.
 
-None stands for bytes of the dispatch's own."""
+None stands for bytes of the dispatch's own, and for a sampler."""
+
+
+def place_in_copy(place: Place) -> Place:
+    """Return the place in a packed copy of a binding, which is written before the dispatch."""
+    if place is None or isinstance(place[0], int):
+        return place and (0, place[1], True, place[3])
+    format_, type_, _, _, _, layers, is_stored = place[0]
+    return (format_, type_, 0, 1, 0, layers, is_stored), place[1], True
 
 
 class PreparedCall:

@@ -178,9 +178,9 @@ class VulkanDevice:
 
     # -- memory -----------------------------------------------------------------------------------
 
-    def new_pool(self, use: str) -> Pool:
+    def new_pool(self, use: str, max_range: int = 0) -> Pool:
         """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
-        pool = Pool(self, use)
+        pool = Pool(self, use, max_range)
         self._pools.add(pool)
         return pool
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
+from vkops.runtime import elements
 from vkops.runtime.bindings import is_memory
-from vkops.runtime.shader_arguments import elements
-from vkops.runtime.shader_arguments.argument import Resolved
+from vkops.runtime.shader_argument import Resolved
 from vkops.shaders.shader import Shader, Slot
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from vkops.errors import BindingError
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, movement
-from vkops.gpu.run.shader_dispatch import Place, PreparedCall
+from vkops.gpu.run.shader_dispatch import PreparedCall
 from vkops.plan.view import View
 from vkops.shaders.shader import Slot
 
@@ -24,7 +24,7 @@ class ShaderCopy:
     Attributes:
         source: the memory of the elements.
         resource: the memory of the copy.
-        place: its place there.
+        used: memory that the operations use besides.
         before: the operations that make the copy.
         after: those that copy it back.
         is_written: whether the shader writes the elements.
@@ -45,9 +45,9 @@ class ShaderCopy:
         if isinstance(source, HostBuffer):
             device.vulkan.refuse_recording("host memory cannot be bound to a shader")
         self.resource: Buffer = Buffer(device, nbytes)
-        self.place: Place = 0, nbytes, is_written
         self.before: Sequence[Any] = ()
         self.after: Sequence[Any] = ()
+        self.used: Sequence[Any] = ()
         if isinstance(source, Buffer):
             packed = View.packed(view.sizes)
             there, here = [source.extents], [self.resource.extents]
@@ -70,7 +70,7 @@ class ShaderCopy:
 
 def make_copies(
     device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Any]
-) -> dict[int, ShaderCopy]:
+) -> dict[int, Any]:
     """Make copies, by the numbers of the bindings that are bound to them.
 
     Bindings of the same elements share one.
@@ -83,7 +83,7 @@ def make_copies(
         copied = one in call.copied or other in call.copied
         written = slots[one].is_written or slots[other].is_written
         if copied and written and first != second and first.overlaps(second):
-            what = "a view" if isinstance(first.buffer, Buffer) else "host memory"
+            what = "host memory" if isinstance(first.buffer, HostBuffer) else "a view"
             message = (
                 f"shares bytes with {slots[one].point}, must not: one of them is {what} that is "
                 "copied while the shader runs, and one is written"

@@ -15,8 +15,8 @@ from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import View
 from vkops.runtime.bindings import Binding, resolve
-from vkops.runtime.shader_arguments.argument import Resolved
-from vkops.runtime.shader_arguments.shader_copies import ShaderCopy
+from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_copies import ShaderCopy
 from vkops.shaders.shader import Shader, Slot
 
 _SOME_ADDRESS = 1 << 40
@@ -36,8 +36,9 @@ class Elements(NamedTuple):
         """Bytes of all elements."""
         return prod(self.view.sizes) * self.itemsize
 
-    def overlaps(self, other: Elements) -> bool:
+    def overlaps(self, other: Any) -> bool:
         """Whether both share bytes, or it would take too long to know."""
+        other = getattr(other, "elements", other)
         if self.buffer is not other.buffer:
             return False
         shares_memory: Any = np.shares_memory  # NumPy's types of it differ between versions
@@ -59,7 +60,7 @@ class Elements(NamedTuple):
         extents = getattr(self.buffer, "extents", ())  # memory of the host has none
         in_one_piece = len(slice_extents(extents, start, nbytes)) == 1
         fits = in_one_piece and self.view.is_contiguous and start % alignment == 0
-        return (start, nbytes, is_written), fits
+        return (start, nbytes, is_written, 0), fits
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a packed copy, which a dispatch is bound to instead."""

@@ -1,0 +1,352 @@
+"""Images: arrays that shaders read and write as images, and sample as textures."""
+
+from __future__ import annotations
+
+from math import prod
+from operator import index
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.values import Place, boolean, integer, integers, refuse
+from vkops.errors import CONVERSION_ERRORS, InvalidDescError, show
+from vkops.gpu.run.image_memory import ImageForm, ImageMemory
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.plan.view import Ints
+from vkops.runtime.elements import elements
+from vkops.runtime.image_copies import ImagePart
+from vkops.runtime.image_mips import generate
+from vkops.shaders.image_formats import FORMATS, formats_of
+
+MAX_CHANNELS = 4
+
+
+class Image:
+    """An image on a device, made by ``Device.image``, or a part of one; zeros at first.
+
+    Indices choose rectangles and layers: they are integers, and slices without a step. A part of an
+    image shares the memory of the image.
+
+    Attributes:
+        device: the device that it is on.
+        dtype: the data type of its elements.
+        dims: its dimensions, 1 to 3, without layers and channels.
+        channels: the length of its last axis, the channels; None if it has no such axis.
+        format: the name of its format; None if each shader chooses one.
+        mips: the number of its levels.
+        part: the texels that it has in memory.
+        kind: all that a prepared call of a shader depends on, but for the memory.
+
+    >>> import numpy as np
+    >>> import vkops
+    >>> device = vkops.Device()
+    >>> image = device.image(np.arange(12, dtype=np.float32).reshape(3, 4))
+    >>> image[1:, :2] = 7
+    >>> image.numpy()
+    array([[ 0.,  1.,  2.,  3.],
+           [ 7.,  7.,  6.,  7.],
+           [ 7.,  7., 10., 11.]], dtype=float32)
+    """
+
+    __array_priority__ = 100
+
+    def __init__(
+        self,
+        device: OpenDevice,
+        part: ImagePart,
+        channels: int | None,
+        dropped: frozenset[int] = frozenset(),
+        mips: int = 1,
+    ) -> None:
+        form = part.memory.form
+        self.device: Any = device
+        self.dtype: np.dtype[Any] = form.dtype
+        self.dims: int = form.dims
+        self.channels: int | None = channels
+        self.format: str | None = form.format and form.format.name
+        self.part: ImagePart = part
+        self.mips: int = mips
+        self._dropped = dropped
+        self.kind: tuple[Any, ...] = (
+            form, part.memory.grid, part.level, part.corner, part.sizes, dropped, mips
+        )  # fmt: skip
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.shape))
+        return f"<vkops.Image of {shape} {self.format or self.dtype} on {self.device.info.label}>"
+
+    @property
+    def shape(self) -> Ints:
+        """Its sizes, as NumPy has them: layers, depth, height, width and channels."""
+        sizes = enumerate(self.part.sizes)
+        grid = [size for axis, size in sizes if axis not in self._dropped]
+        return (*grid, *([self.channels] if self.channels else []))
+
+    @property
+    def ndim(self) -> int:
+        """The number of its axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of its elements."""
+        return prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether its first axis is that of layers."""
+        return self.part.memory.form.has_layers and 0 not in self._dropped
+
+    # -- elements ---------------------------------------------------------------------------------
+
+    def tensor(self) -> Any:
+        """Copy it to a tensor of the same shape, on the device.
+
+        Raises:
+            OutOfDeviceMemoryError: the device has no room for it.
+            DeviceError: the device is closed.
+        """
+        made = self.device.empty(self.shape, self.dtype)
+        own: Any = elements(self.device, "", "image", made, written=True)
+        work, used = self.part.copied(self.device, own, into=False)
+        memory = [self.part.memory.allocation], [own.buffer.allocation, *used]
+        self.device.submit(work, *memory, "image.tensor")
+        return made
+
+    def numpy(self) -> npt.NDArray[Any]:
+        """Copy it to an array of NumPy, when all that writes it has ended."""
+        array: npt.NDArray[Any] = self.tensor().numpy()
+        return array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        if copy is False:
+            raise ValueError("an image cannot be an array of NumPy without a copy")
+        return np.asarray(self.numpy(), dtype)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, key: Any) -> Image:
+        corner, sizes = [*self.part.corner], [*self.part.sizes]
+        dropped = {*self._dropped}
+        axes = [axis for axis in range(len(sizes)) if axis not in dropped]
+        for axis, each in zip(axes, self._keys(key, len(axes)), strict=False):
+            if isinstance(each, slice):
+                start, stop, step = each.indices(sizes[axis])
+                if step != 1 or stop <= start:
+                    self._refuse_index(key)
+            else:
+                start = each + sizes[axis] * (each < 0)
+                stop = start + 1
+                dropped.add(axis)
+                if not 0 <= start < sizes[axis]:
+                    raise IndexError(f"index {each} is outside of axis {axis} of {self!r}")
+            corner[axis], sizes[axis] = corner[axis] + start, stop - start
+        part = ImagePart(self.part.memory, self.part.level, tuple(corner), tuple(sizes))
+        mips = self.mips if part.is_level else 1
+        return Image(self.device, part, self.channels, frozenset(dropped), mips)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        target = self[key]
+        device, shape = target.device, target.shape
+        if isinstance(value, Image):
+            value = value.tensor()
+        if not hasattr(value, "placed"):
+            try:
+                given = np.asarray(value)
+                casting: Any = "same_kind" if given.ndim else "unsafe"  # a number of Python
+                array = np.broadcast_to(given.astype(self.dtype, casting=casting), shape)
+            except CONVERSION_ERRORS as error:
+                message = f"got {show(value)}, must be an array of {shape} {self.dtype}: {error}"
+                raise InvalidDescError("", "image", message, "IMG-06") from None
+            value = device.tensor(np.ascontiguousarray(array))
+        if value.shape != shape or value.dtype != self.dtype:
+            message = f"got {value.shape} {value.dtype}, must be {shape} {self.dtype}"
+            raise InvalidDescError("", "image", message, "IMG-06")
+        own: Any = elements(device, "", "image", value, written=False)
+        work, used = target.part.copied(device, own, into=True)
+        written = [target.part.memory.allocation, *used]
+        device.submit(work, [own.buffer.allocation], written, "image[...]")
+
+    def _keys(self, key: Any, count: int) -> list[Any]:
+        """The index of each axis, the channels not included, as integers and slices."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        everything = slice(None)
+        if Ellipsis in [each for each in keys if not hasattr(each, "shape")]:
+            at = next(n for n, each in enumerate(keys) if each is Ellipsis)
+            missing = self.ndim + 1 - len(keys)
+            keys[at : at + 1] = [everything] * missing
+        if len(keys) > self.ndim or any(each != everything for each in keys[count:]):
+            self._refuse_index(key)
+        try:
+            return [each if isinstance(each, slice) else index(each) for each in keys[:count]]
+        except TypeError:
+            self._refuse_index(key)
+
+    def _refuse_index(self, key: Any) -> NoReturn:
+        message = (
+            f"got index {show(key)}, must be integers, and slices that have elements and no step, "
+            f"of the axes {self.part.sizes} without the channels; image.tensor() takes all indices"
+        )
+        raise InvalidDescError("", "image", message, "IMG-05")
+
+    def viewed(self, form: ImageForm) -> Image:
+        """Return the same texels as an image of a form with as many bytes."""
+        own = self.part
+        part = ImagePart(own.memory.viewed(form), own.level, own.corner, own.sizes)
+        return Image(self.device, part, self.channels, self._dropped, self.mips)
+
+    # -- levels -----------------------------------------------------------------------------------
+
+    def mip(self, level: int) -> Image:
+        """Return a level: an image of half the size for each level, from this one, which is 0.
+
+        Raises:
+            InvalidDescError: there is no such level, or this is a part of an image (IMG-05).
+        """
+        number = integer(level, Place("", "level", "IMG-05"))
+        if not 0 <= number < self.mips:
+            message = f"got {number}, must be from 0 and less than {self.mips}"
+            raise InvalidDescError("", "level", message, "IMG-05")
+        own, layers = self.part, self.part.memory.form.has_layers
+        at = own.level + number
+        sizes = (*own.sizes[:layers], *own.memory.sizes(at)[layers:])
+        part = ImagePart(own.memory, at, own.corner, sizes)
+        return Image(self.device, part, self.channels, self._dropped, self.mips - number)
+
+    def generate_mips(self) -> Image:
+        """Compute all levels but the first one, each from the one before it; return this image.
+
+        A texel is the mean of the texels under it: two in each dimension, and in those of an odd
+        size three, whose outer ones have the weights of the parts that are under it. It is
+        computed with float32, in the same order on every device, and integers are rounded to the
+        nearest. Numbers of an sRGB format are taken as they are stored.
+
+        Raises:
+            InvalidDescError: the texels are packed, or have integers of 64 bits (IMG-03).
+        """
+        form = self.part.memory.form
+        if self.dtype.itemsize > 4 or (form.format and form.format.is_packed):
+            message = f"got {self.format or self.dtype}, of which no means are computed"
+            refuse("", "format", message, "IMG-03")
+        for number in range(1, self.mips):
+            generate(self.mip(number - 1), self.mip(number))
+        return self
+
+
+def create(
+    device: OpenDevice,
+    array: Any,
+    dtype: Any,
+    dims: Any,
+    layers: Any,
+    channels: Any,
+    format_name: Any,
+    mips: Any,
+) -> Image:
+    """Make an image; see ``Device.image``."""
+    rank = integer(dims, Place("", "dims", "IMG-01"))
+    has_layers = boolean(layers, Place("", "layers", "IMG-01"))
+    if not 1 <= rank <= 3 or (has_layers and rank == 3):
+        refuse("", "dims", f"got {rank}, must be 1 to 3, and 1 or 2 with layers", "IMG-01")
+    values, fixed = array, None
+    if format_name is not None:
+        fixed = FORMATS.get(format_name) if isinstance(format_name, str) else None
+        if fixed is None:
+            refuse("", "format", f"got {show(format_name)}, must be a format of GLSL", "IMG-03")
+        dtype = fixed.dtype if dtype is None and _is_shape(array) else dtype
+    if not hasattr(array, "placed") and not _is_shape(array):
+        values = np.asarray(array, dtype)
+    if _is_shape(array):
+        values, shape = None, _shape(array)
+        kind = np.dtype(np.float32 if dtype is None else dtype)
+    else:
+        shape, kind = tuple(values.shape), np.dtype(values.dtype)
+    form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
+    grid = shape[: form.rank]
+    levels = integer(mips, Place("", "mips", "IMG-04"))
+    made = Image(device, _allocated(device, form, grid, levels), shown, mips=levels)
+    if values is not None:
+        made[...] = values.reshape(made.shape) if values.size == made.size else values
+    return made
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) or (
+        isinstance(value, (tuple, list)) and all(isinstance(n, (int, np.integer)) for n in value)
+    )
+
+
+def _shape(value: Any) -> Ints:
+    place = Place("", "shape", "IMG-01")
+    return integers(value, place) if isinstance(value, (tuple, list)) else (integer(value, place),)
+
+
+def _form(
+    dtype: np.dtype[Any], shape: Ints, dims: int, *, has_layers: bool, channels: Any, fixed: Any
+) -> tuple[ImageForm, int | None]:
+    """The form of an image, and the channels that it shows."""
+    rank = dims + has_layers
+    if not rank <= len(shape) <= rank + 1 or 0 in shape or min(shape, default=0) < 0:
+        message = f"got {shape}, must be {rank} sizes from 1, and one of channels or none"
+        refuse("", "shape", message, "IMG-01")
+    count = shape[rank] if len(shape) > rank else None
+    if channels is not None:
+        given = integer(channels, Place("", "channels", "IMG-02"))
+        if count is not None and given != count:
+            refuse("", "channels", f"got {given}, must be {count}, the last size", "IMG-02")
+        count = given
+    elif count is None and fixed and fixed.channels > 1:
+        count = fixed.channels
+    if not 1 <= (count or 1) <= MAX_CHANNELS:
+        refuse("", "channels", f"got {count}, must be 1 to {MAX_CHANNELS}", "IMG-02")
+    stored = {None: 1, 3: 4}.get(count, count or 1)
+    fitting = formats_of(dtype, stored)
+    if not fitting or (fixed and fixed not in fitting):
+        message = f"got {dtype} and {stored} channels, must be what "
+        message += (
+            f"{fixed.name} has: {np.dtype(fixed.dtype)} and {fixed.channels}"
+            if fixed
+            else (
+                "a format has: integers of 8 to 32 bits, float16 or float32; astype() converts it"
+            )
+        )
+        refuse("", "dtype", message, "IMG-03")
+    return ImageForm(dtype, dims, has_layers, stored, fixed), count
+
+
+def _allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int) -> ImagePart:
+    """An image that the device can have (IMG-03, IMG-04)."""
+    layers = grid[0] if form.has_layers else 1
+    native = form.native(device, levels, layers)
+    limits = native and device.vulkan.native.image_limits(native)
+    if native is None or limits is None:
+        message = f"{device.info.label} has no such images of {form.dims} dimensions"
+        name = form.format.name if form.format else f"{form.channels} times {form.dtype}"
+        refuse("", "format", f"got {name}: {message}", "IMG-03")
+    sides, most_levels, most_layers, most_bytes = limits
+    sizes = grid[form.has_layers :]
+    bounds = [*zip(sizes, reversed(sides[: form.dims]), strict=True), (layers, most_layers)]
+    for size, most in bounds:
+        if size > most:
+            message = f"got {grid}, must be {most} at most where it is {size} on this device"
+            refuse("", "shape", message, "IMG-04")
+    most_levels = min(most_levels, max(sizes).bit_length())
+    if not 1 <= levels <= most_levels:
+        refuse("", "mips", f"got {levels}, must be 1 to {most_levels}", "IMG-04")
+    if prod(grid) * form.nbytes > most_bytes:
+        message = f"got {prod(grid) * form.nbytes} bytes, must be {most_bytes} at most"
+        refuse("", "shape", f"{message} on this device", "IMG-04")
+    memory = ImageMemory(device, form, native, grid, levels)
+    return ImagePart(memory, 0, (0,) * form.rank, grid)
+
+
+def temporary(device: OpenDevice, form: ImageForm, grid: Ints) -> ImagePart:
+    """Make an image for elements that a shader is bound to as an image (IMG-03, IMG-04)."""
+    return _allocated(device, form, grid, 1)

@@ -1,0 +1,88 @@
+"""Copies between images and the elements of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from vkops.errors import BindingError
+from vkops.gpu.memory.pools import Allocation
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.image_memory import ImageMemory
+from vkops.gpu.run.open_device import OpenDevice, movement
+from vkops.plan.view import Ints, View
+from vkops.runtime.elements import Elements
+
+_ONES = {"f2": 0x3C003C00, "f4": 0x3F800000, "i1": 0x7F7F7F7F, "i2": 0x7FFF7FFF, "i4": 0x7FFFFFFF}
+"""Words of a fourth channel that is opaque: 1, or the largest integer."""
+
+Operations = tuple[list[Any], list[Allocation]]
+"""Operations, and the memory that they use in between, which they write."""
+
+
+class ImagePart:
+    """A box of one level of an image, without the channels: its corner and its sizes."""
+
+    def __init__(self, memory: ImageMemory, level: int, corner: Ints, sizes: Ints) -> None:
+        self.memory: ImageMemory = memory
+        self.level: int = level
+        self.corner: Ints = corner
+        self.sizes: Ints = sizes
+
+    @property
+    def is_level(self) -> bool:
+        """Whether it is a whole level, of some of the layers or all."""
+        layers = self.memory.form.has_layers
+        return self.sizes[layers:] == self.memory.sizes(self.level)[layers:]
+
+    def copied(self, device: OpenDevice, own: Elements, *, into: bool) -> Operations:
+        """Return operations that copy elements into it, or its texels to elements.
+
+        The elements are those of each texel, in order; if they are three, the fourth one is opaque.
+
+        Raises:
+            BindingError: they are in memory of the host (SH-12).
+        """
+        buffer, view, itemsize, _ = own
+        form = self.memory.form
+        if not isinstance(buffer, Buffer):
+            message = "is in memory of the host, must be on the device to be copied to an image"
+            raise BindingError("", "image", message, "SH-12")
+        place = self.level, self.corner, self.sizes
+        count, start = prod(view.sizes) // prod(self.sizes), view.offset * itemsize
+        if view.is_contiguous and start % form.nbytes == 0 and count == form.channels:
+            return self.memory.copies(buffer.extents, start, *place, into=into), []
+        packed = Buffer(device, prod(self.sizes) * form.nbytes)
+        there, here = [buffer.extents], [packed.extents]
+        texels = View.packed((*self.sizes, form.channels)).narrow(len(self.sizes), 0, count)
+        if len(view.sizes) == len(self.sizes):
+            texels = texels.select([*map(range, self.sizes), 0])
+        copy = self.memory.copies(packed.extents, 0, *place, into=into)
+        if into:
+            is_filled = count == form.channels
+            fill = [] if is_filled else _opaque(device, packed, form.dtype.str[1:])
+            plan = movement(device.tuning, itemsize, view, texels)
+            work = [*fill, *plan.operations(device.vulkan, there, here), *copy]
+        else:
+            plan = movement(device.tuning, itemsize, texels, view)
+            work = [*copy, *plan.operations(device.vulkan, here, there)]
+        return work, [packed.allocation]
+
+    def copied_to(self, device: OpenDevice, other: ImagePart) -> Operations:
+        """Return operations that copy its texels to a part of an image with the same sizes."""
+        packed = Buffer(device, prod(self.sizes) * self.memory.form.nbytes)
+        work = []
+        for part, into in ((self, False), (other, True)):
+            place = part.level, part.corner, part.sizes
+            work += part.memory.copies(packed.extents, 0, *place, into=into)
+        return work, [packed.allocation]
+
+
+def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Any]:
+    """Operations that fill a buffer with what the fourth channel has."""
+    fill = device.vulkan.module.OpFillRegions
+    return [
+        fill(extent.resource.native, _ONES.get(dtype, 0xFFFFFFFF), [[0, *extent[1:]]], True)
+        for extent in buffer.extents
+    ]

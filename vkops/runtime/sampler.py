@@ -1,0 +1,49 @@
+"""Samplers: how shaders read textures between texels and outside of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vkops.arguments.values import Place, boolean, refuse
+from vkops.errors import show
+from vkops.gpu.run.open_device import OpenDevice
+
+_ADDRESSES = {"repeat": 0, "mirror": 1, "clamp": 2, "border": 3}
+_FILTERS = ("linear", "nearest")
+
+
+class Sampler:
+    """A sampler, made by ``Device.sampler``.
+
+    Attributes:
+        filter: ``"linear"`` or ``"nearest"``, also between levels.
+        address: what is outside: ``"clamp"``, ``"repeat"``, ``"mirror"`` or ``"border"``.
+        normalized: whether coordinates are from 0 to 1 instead of texels.
+    """
+
+    def __init__(
+        self, device: OpenDevice, filter: Any = "linear", address: Any = "clamp",
+        normalized: Any = True,
+    ) -> None:  # fmt: skip
+        for name, value, allowed in (
+            ("filter", filter, _FILTERS),
+            ("address", address, _ADDRESSES),
+        ):
+            if value not in [*allowed]:
+                message = f"got {show(value)}, must be {' or '.join(map(show, allowed))}"
+                refuse("", name, message, "IMG-07")
+        self.normalized: bool = boolean(normalized, Place("", "normalized", "IMG-07"))
+        if not self.normalized and address not in ("clamp", "border"):
+            message = f"got {show(address)}, must be 'clamp' or 'border' without normalized"
+            refuse("", "address", message, "IMG-07")
+        self.filter: str = filter
+        self.address: str = address
+        device.prepare()
+        vulkan = device.vulkan
+        self.vulkan: Any = vulkan
+        number, make = _ADDRESSES[address], vulkan.module.Sampler
+        is_linear = filter == "linear"
+        self.native: Any = vulkan.call(make, vulkan.native, is_linear, number, self.normalized)
+
+    def __repr__(self) -> str:
+        return f"<vkops.Sampler {self.filter}, {self.address}>"

@@ -1,0 +1,224 @@
+"""Images, and tensors in the place of images, as arguments of shaders."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+from vkops.errors import BindingError, show
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.image_memory import LINEAR, SAMPLED, STORED, ImageForm, ImageMemory
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.shader_dispatch import Place
+from vkops.plan.view import Ints
+from vkops.runtime.bindings import is_memory
+from vkops.runtime.elements import Elements, elements
+from vkops.runtime.image import Image, temporary
+from vkops.runtime.image_copies import ImagePart
+from vkops.runtime.sampler import Sampler
+from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
+from vkops.shaders.image_formats import view_format
+from vkops.shaders.shader import Shader, Slot
+
+
+class ImageCopy:
+    """A copy of a part of an image, or of elements, as an image that a shader is bound to instead.
+
+    The attributes are those of ``ShaderCopy``.
+    """
+
+    def __init__(self, device: OpenDevice, source: Any, form: ImageForm, sizes: Ints) -> None:
+        self.source: Any = source
+        self.part: ImagePart = temporary(device, form, sizes)
+        self.resource: ImageMemory = self.part.memory
+        self.before: list[Any] = []
+        self.after: list[Any] = []
+        self.used: list[Any] = []
+        self.is_written: bool = False
+
+    def send(self) -> None:
+        """Nothing of it is on the host."""
+
+    def fetch(self) -> None:
+        """Nothing of it is on the host."""
+
+    def add(self, work: Any, *, back: bool) -> None:
+        """Add what makes the copy, or what copies it back."""
+        operations, used = work
+        self.used += used
+        if back:
+            self.after, self.is_written = operations, True
+        else:
+            self.before = operations
+
+
+class ImageArgument(NamedTuple):
+    """An image, with the sampler that is bound with it."""
+
+    image: Image
+    sampler: Sampler | None
+
+    @property
+    def buffer(self) -> ImageMemory:
+        """The memory of the image."""
+        return self.image.part.memory
+
+    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+        """Check dimensions and format; return the view of the image, and whether it is a level."""
+        image, block, own = self.image, slot.block, self.image.part
+        assert block.image is not None
+        form = own.memory.form
+        ranks = image.dims + image.has_layers, len(image.shape) - bool(image.channels)
+        layers = (own.corner[0], own.sizes[0]) if form.has_layers else (0, 1)
+        levels = image.mips if block.kind != "storage image" else 1
+        is_image = ranks[0] == ranks[1]
+        _check_dimensions(shader, slot, image, image.dims * is_image, image.has_layers, own.sizes)
+        place = _place(device, shader, slot, form, (own.level, levels, *layers), self.sampler)
+        return place, own.is_level
+
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ImageCopy:
+        """Return a copy of a part of an image."""
+        own = self.image.part
+        made = ImageCopy(device, own.memory, own.memory.form, own.sizes)
+        made.add(own.copied_to(device, made.part), back=False)
+        if is_written:
+            made.add(made.part.copied_to(device, own), back=True)
+        return made
+
+    def overlaps(self, other: Any) -> bool:
+        """Whether both are parts of one level that share texels."""
+        if self.buffer is not other.buffer:
+            return False
+        one, two = self.image.part, other.image.part
+        pairs = zip(one.corner, one.sizes, two.corner, two.sizes, strict=True)
+        return one.level == two.level and all(a < b + n and b < a + m for a, m, b, n in pairs)
+
+
+class TensorImage(NamedTuple):
+    """Elements of a tensor that are copied to an image of a form."""
+
+    elements: Elements
+    form: ImageForm
+    grid: Ints
+    sampler: Sampler | None
+
+    @property
+    def buffer(self) -> Any:
+        """The memory of the elements."""
+        return self.elements.buffer
+
+    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+        """Check the format; return the view of an image that it has to be copied to."""
+        layers = self.grid[0] if self.form.has_layers else 1
+        _check_dimensions(shader, slot, self.form, self.form.dims, self.form.has_layers, self.grid)
+        view = (0, 1, 0, layers)
+        return _place(device, shader, slot, self.form, view, self.sampler), False
+
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ImageCopy:
+        """Return a copy as an image."""
+        made = ImageCopy(device, self.buffer, self.form, self.grid)
+        made.add(made.part.copied(device, self.elements, into=True), back=False)
+        if is_written:
+            made.add(made.part.copied(device, self.elements, into=False), back=True)
+        return made
+
+    def overlaps(self, other: Any) -> bool:
+        """Whether both share bytes."""
+        return self.elements.overlaps(other)
+
+
+def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
+    """Return an image, or elements that become one; a texture can be (image, sampler).
+
+    Raises:
+        BindingError: it is neither, or not on this adapter (SH-13, B-02).
+    """
+    sampler = None
+    if type(value) is tuple and len(value) == 2 and slot.block.kind == "combined image sampler":
+        value, sampler = value[0], check_sampler(device, shader, slot, value[1])
+    if isinstance(value, Image):
+        if value.device is not device:
+            value.device.check()
+            if value.device.vulkan is not device.vulkan:
+                message = f"is {value!r}, must be on {device.info.label}"
+                raise BindingError(shader.name, slot.point, message, "B-02")
+        own = tuple.__new__(ImageArgument, (value, sampler))
+        return own, value.part.memory, (value.kind, sampler)
+    if not is_memory(value) or not hasattr(value, "placed"):
+        message = f"got {show(value)}, must be an image, a tensor or an array"
+        raise BindingError(shader.name, slot.point, message, "SH-13")
+    found = elements(device, shader.name, slot.point, value, written=slot.is_written)
+    if not isinstance(found.buffer, Buffer):
+        message = "is in memory of the host, must be on the device to be copied to an image"
+        raise BindingError(shader.name, slot.point, message, "SH-12")
+    declared = slot.block.image
+    assert declared is not None
+    rank, shape = declared.dims + declared.has_layers, tuple(value.shape)
+    channels = shape[rank] if len(shape) == rank + 1 else 1
+    if len(shape) not in (rank, rank + 1) or channels not in (1, 2, 3, 4):
+        message = f"got the shape {shape}, must have {rank} axes, and 1 to 4 channels or none"
+        raise BindingError(shader.name, slot.point, f"{message} for {declared}", "SH-13")
+    assert found.dtype is not None
+    form = ImageForm(
+        found.dtype, declared.dims, declared.has_layers, 4 if channels == 3 else channels, None
+    )
+    image = TensorImage(found, form, shape[:rank], sampler)
+    return image, found.buffer, (found[1:], shape, found.buffer.layout, sampler)
+
+
+def _check_dimensions(
+    shader: Shader, slot: Slot, given: Any, dims: int, has_layers: bool, sizes: Ints
+) -> None:
+    """Refuse an image of other dimensions than a block declares (SH-13)."""
+    declared = slot.block.image
+    assert declared is not None
+    message = ""
+    if (dims, has_layers) != (declared.dims, declared.has_layers):
+        what = f"an image of {declared.dims} dimensions{' with layers' * declared.has_layers}"
+        message = f"got {given!r}, must be {what} for {declared}"
+    elif declared.dimension == "Cube":
+        layers, height, width = sizes
+        if height != width or layers % 6 or (layers > 6 and not declared.is_arrayed):
+            message = f"got {given!r}, must be square with 6 layers for {declared}"
+    if message:
+        raise BindingError(shader.name, slot.point, message, "SH-13")
+
+
+def _place(
+    device: OpenDevice,
+    shader: Shader,
+    slot: Slot,
+    form: ImageForm,
+    part: tuple[int, int, int, int],
+    sampler: Sampler | None,
+) -> Place:
+    """Choose the format of a view (SH-14), and its sampler (SH-15).
+
+    ``part`` are the first level, the number of levels, the first layer and the number of layers.
+    """
+    block = slot.block
+    declared = block.image
+    assert declared is not None
+    is_stored = block.kind == "storage image"
+    texels = form.format.name if form.format else f"{form.dtype} and {form.channels} channels"
+    format_ = view_format(form.dtype, form.channels, form.format, declared)
+    if format_ is None:
+        _refuse(shader, slot, f"got {texels}, must be what {declared} has", "SH-14")
+    features, _ = device.vulkan.native.format_features(format_.vulkan)
+    if not features & (STORED if is_stored else SAMPLED):
+        kind = "a storage image" if is_stored else "a texture"
+        message = f"got {texels}: {device.info.label} has no {format_.name} in {kind}"
+        _refuse(shader, slot, message, "SH-14")
+    native = None
+    if block.kind == "combined image sampler":
+        sampler = sampler or default_sampler(device, is_linear=bool(features & LINEAR))
+        if sampler.filter == "linear" and not features & LINEAR:
+            message = f"got a linear sampler: {device.info.label} filters no {format_.name}"
+            _refuse(shader, slot, f"{message}; device.sampler(filter='nearest')", "SH-15")
+        native = sampler.native
+    view = (format_.vulkan, declared.view_type, *part, is_stored)
+    return view, native, slot.is_written
+
+
+def _refuse(shader: Shader, slot: Slot, message: str, rule: str) -> NoReturn:
+    raise BindingError(shader.name, slot.point, message, rule)

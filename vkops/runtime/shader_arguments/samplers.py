@@ -1,0 +1,49 @@
+"""Samplers as arguments of shaders."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+from vkops.errors import BindingError, show
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.shader_dispatch import Place
+from vkops.runtime.sampler import Sampler
+from vkops.runtime.shader_argument import Resolved
+from vkops.shaders.shader import Shader, Slot
+
+_defaults: WeakKeyDictionary[Any, dict[str, Sampler]] = WeakKeyDictionary()
+
+
+class SamplerArgument(NamedTuple):
+    """A sampler that is bound alone."""
+
+    sampler: Sampler
+
+    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+        """A dispatch has the sampler itself."""
+        return None, True
+
+
+def default_sampler(device: OpenDevice, *, is_linear: bool) -> Sampler:
+    """The sampler of a texture for which a call gives none."""
+    made, name = _defaults.setdefault(device.vulkan, {}), "linear" if is_linear else "nearest"
+    return made.get(name) or made.setdefault(name, Sampler(device, name))
+
+
+def check_sampler(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Sampler:
+    """Return a sampler of the adapter (SH-13)."""
+    if not isinstance(value, Sampler) or value.vulkan is not device.vulkan:
+        message = f"got {show(value)}, must be a sampler of this device: device.sampler() makes one"
+        raise BindingError(shader.name, slot.point, message, "SH-13")
+    return value
+
+
+def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
+    """Return a sampler; None stands for the default."""
+    if value is None:
+        kinds = {block.image.kind for block in shader.blocks if block.image}
+        sampler = default_sampler(device, is_linear=kinds <= {"float"})
+    else:
+        sampler = check_sampler(device, shader, slot, value)
+    return SamplerArgument(sampler), sampler.native, sampler

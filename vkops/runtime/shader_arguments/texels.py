@@ -1,0 +1,78 @@
+"""Tensors as texel buffers: elements that shaders see in a format."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from vkops.errors import BindingError
+from vkops.extent import slice_extents
+from vkops.gpu.run.image_memory import SAMPLED_TEXELS, STORED_TEXELS
+from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.shader_dispatch import Place
+from vkops.runtime.elements import Elements, elements
+from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_copies import ShaderCopy
+from vkops.shaders.image_formats import view_format
+from vkops.shaders.shader import Shader, Slot
+
+
+class Texels(NamedTuple):
+    """Elements of a tensor, ``channels`` for each texel unless the shader declares a format."""
+
+    elements: Elements
+    channels: int
+
+    @property
+    def buffer(self) -> Any:
+        """The memory of the elements."""
+        return self.elements.buffer
+
+    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+        """Choose the format (SH-14), and check the size (SH-05, SH-12)."""
+        point, block, is_written = slot
+        own, declared, limits = self.elements, block.image, device.info.limits
+        assert declared is not None
+        channels = declared.format.channels if declared.format else self.channels
+        format_ = None
+        if own.dtype is not None:
+            format_ = view_format(own.dtype, channels, None, declared)
+        is_stored = block.kind == "storage texel buffer"
+        usage = STORED_TEXELS if is_stored else SAMPLED_TEXELS
+        message, rule = "", "SH-14"
+        if format_ is None:
+            given = own.dtype or "bytes"
+            message = f"got {given}, must be a tensor of the numbers that {declared} has"
+        elif not device.vulkan.native.format_features(format_.vulkan)[1] & usage:
+            message = f"{device.info.label} has no {format_.name} in a {block.kind}"
+        elif own.nbytes % format_.nbytes:
+            message = f"got {own.nbytes} bytes, must be a multiple of {format_.nbytes}"
+            rule = "SH-05"
+        elif own.nbytes // format_.nbytes > limits.max_texel_buffer_elements:
+            message = (
+                f"got {own.nbytes // format_.nbytes} texels, must be "
+                f"{limits.max_texel_buffer_elements} at most on this device"
+            )
+            rule = "SH-12"
+        if message or format_ is None:
+            raise BindingError(shader.name, point, message, rule)
+        start, alignment = own.view.offset * own.itemsize, limits.min_texel_buffer_offset_alignment
+        extents = getattr(own.buffer, "extents", ())  # memory of the host has none
+        in_one_piece = len(slice_extents(extents, start, own.nbytes)) == 1
+        fits = in_one_piece and own.view.is_contiguous and start % alignment == 0
+        return (start, own.nbytes, is_written, format_.vulkan), fits
+
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
+        """Return a packed copy, which a dispatch is bound to instead."""
+        return self.elements.copy(device, is_written=is_written)
+
+    def overlaps(self, other: Any) -> bool:
+        """Whether both share bytes."""
+        return self.elements.overlaps(other)
+
+
+def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
+    """Return the elements that a value of a call names, as texels."""
+    own = elements(device, shader.name, slot.point, value, written=slot.is_written)
+    sizes = own.view.sizes
+    channels = sizes[-1] if len(sizes) > 1 and sizes[-1] in (2, 4) else 1
+    return Texels(own, channels), own.buffer, (own[1:], own.buffer.layout)

@@ -1,0 +1,153 @@
+"""The types of images that shaders declare, and the formats of images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy
+
+_DIMENSIONS = ("1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData")
+_VIEW_TYPES = {"1D": 0, "2D": 1, "3D": 2, "Cube": 3}
+_ARRAYED_VIEW_TYPES = {"1D": 4, "2D": 5, "Cube": 6}
+
+_FIRST = {
+    (8, 1): 9, (8, 2): 16, (8, 4): 37, (16, 1): 70, (16, 2): 77, (16, 4): 91,
+    (32, 1): 98, (32, 2): 101, (32, 4): 107, (64, 1): 110,
+}  # fmt: skip
+"""The first VkFormat with components of so many bits, and so many of them."""
+
+_SUFFIXES = {
+    8: {"": 0, "_snorm": 1, "ui": 4, "i": 5, "_srgb": 6},
+    16: {"": 0, "_snorm": 1, "ui": 4, "i": 5, "f": 6},
+    32: {"ui": 0, "i": 1, "f": 2},
+    64: {"ui": 0, "i": 1},
+}
+_PACKED = {
+    "rgb10_a2": (64, "float"), "rgb10_a2ui": (68, "uint"), "r11f_g11f_b10f": (122, "float"),
+}  # fmt: skip
+
+_SPIRV_FORMATS = (
+    "", "rgba32f", "rgba16f", "r32f", "rgba8", "rgba8_snorm", "rg32f", "rg16f", "r11f_g11f_b10f",
+    "r16f", "rgba16", "rgb10_a2", "rg16", "rg8", "r16", "r8", "rgba16_snorm", "rg16_snorm",
+    "rg8_snorm", "r16_snorm", "r8_snorm", "rgba32i", "rgba16i", "rgba8i", "r32i", "rg32i", "rg16i",
+    "rg8i", "r16i", "r8i", "rgba32ui", "rgba16ui", "rgba8ui", "r32ui", "rgb10_a2ui", "rg32ui",
+    "rg16ui", "rg8ui", "r16ui", "r8ui", "r64ui", "r64i",
+)  # fmt: skip
+"""The names of SPIR-V's image formats, by their numbers."""
+
+
+class Format(NamedTuple):
+    """A format of images.
+
+    ``name`` is that of GLSL, ``vulkan`` the VkFormat, ``dtype`` and ``channels`` are the elements
+    of a texel, and ``kind`` is the type of the numbers that shaders see: float, uint or int.
+
+    >>> FORMATS["rgba8"]
+    Format(name='rgba8', vulkan=37, dtype='u1', channels=4, kind='float')
+    """
+
+    name: str
+    vulkan: int
+    dtype: str
+    channels: int
+    kind: str
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a texel is one number that has several in its bits."""
+        return self.name in _PACKED
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of a texel."""
+        return int(self.dtype[1]) * self.channels
+
+
+def _formats() -> Iterator[Format]:
+    for (bits, channels), first in _FIRST.items():
+        for suffix, more in _SUFFIXES[bits].items():
+            name = f"{'rgba'[:channels]}{bits}{suffix}"
+            kind = {"ui": "uint", "i": "int"}.get(suffix, "float")
+            base = {"i": "i", "_snorm": "i", "f": "f"}.get(suffix, "u")
+            yield Format(name, first + more, f"{base}{bits // 8}", channels, kind)
+    for name, (number, kind) in _PACKED.items():
+        yield Format(name, number, "u4", 1, kind)
+
+
+FORMATS: Mapping[str, Format] = {each.name: each for each in _formats()}
+"""All formats by their names; those that a device lacks are refused there."""
+
+
+class ImageType(NamedTuple):
+    """The type of an image, a texture or a texel buffer in a shader.
+
+    ``dimension`` is 1D, 2D, 3D, Cube, Buffer or another one. ``kind`` is the type of the numbers
+    that the shader sees: float, uint or int. ``format`` is None if it declares none.
+    """
+
+    dimension: str
+    is_arrayed: bool
+    is_multisampled: bool
+    kind: str
+    format: Format | None
+
+    @classmethod
+    def read(cls, words: tuple[int, ...], kind: str) -> ImageType:
+        """Return the type that an OpTypeImage declares."""
+        _, _, dimension, _, arrayed, multisampled, _, format_ = words[:8]
+        named = _SPIRV_FORMATS[format_] if format_ < len(_SPIRV_FORMATS) else ""
+        name = _DIMENSIONS[dimension] if dimension < len(_DIMENSIONS) else str(dimension)
+        return cls(name, bool(arrayed), bool(multisampled), kind, FORMATS.get(named))
+
+    @property
+    def dims(self) -> int:
+        """The dimensions of the images that are bound to it."""
+        return 2 if self.dimension == "Cube" else int(self.dimension[0])
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether these images have layers."""
+        return self.is_arrayed or self.dimension == "Cube"
+
+    @property
+    def view_type(self) -> int | None:
+        """The VkImageViewType; None if vkops has no such images."""
+        types = _ARRAYED_VIEW_TYPES if self.is_arrayed else _VIEW_TYPES
+        return None if self.is_multisampled else types.get(self.dimension)
+
+    def __str__(self) -> str:
+        prefix = {"uint": "u", "int": "i"}.get(self.kind, "")
+        form = "MS" * self.is_multisampled + "Array" * self.is_arrayed
+        return f"{self.format.name + ' ' if self.format else ''}{prefix}image{self.dimension}{form}"
+
+
+def formats_of(dtype: numpy.dtype[numpy.generic], channels: int) -> list[Format]:
+    """Return all formats of texels with so many elements of a data type, whatever their sign."""
+    kinds = "ui" if dtype.kind in "ui" else dtype.kind
+    return [
+        each
+        for each in FORMATS.values()
+        if each.dtype[0] in kinds and int(each.dtype[1]) == dtype.itemsize
+        if each.channels == channels
+    ]
+
+
+def view_format(
+    dtype: numpy.dtype[numpy.generic], channels: int, fixed: Format | None, declared: ImageType
+) -> Format | None:
+    """Return the format of a view for a declaration; None if there is none.
+
+    Without a format of the image and of the declaration, integers of 8 and 16 bits are normalised
+    where the shader declares numbers of kind float.
+    """
+    wanted = declared.format
+    fitting = [fixed] if fixed else formats_of(dtype, channels)
+    if wanted is not None:
+        return wanted if wanted in fitting else None
+    kinds = [each for each in fitting if each.kind == declared.kind and not each.is_packed]
+    signed = [each for each in kinds if each.dtype[0] == dtype.kind]
+    if fixed:
+        return fixed if fixed.kind == declared.kind else None
+    return next(iter(signed or kinds), None)
