@@ -95,19 +95,25 @@ from vkops.tensors.eager import (
     split as split,
 )
 from vkops.tensors.manipulation import (
+    append as append,
     array_split as array_split,
     block as block,
     column_stack as column_stack,
     concat as concat,
     concatenate as concatenate,
+    dsplit as dsplit,
     dstack as dstack,
+    hsplit as hsplit,
     hstack as hstack,
     stack as stack,
+    vsplit as vsplit,
     vstack as vstack,
 )
 from vkops.tensors.matrices import (
     diag as diag,
+    diagflat as diagflat,
     eye as eye,
+    identity as identity,
     tril as tril,
     triu as triu,
 )
@@ -134,27 +140,16 @@ from vkops.tensors.namespace_info import (
 from vkops.tensors.rearrangement import (
     pad as pad,
     repeat as repeat,
+    resize as resize,
     roll as roll,
     tile as tile,
 )
 from vkops.tensors.selection import (
+    delete as delete,
+    insert as insert,
     put_along_axis as put_along_axis,
     take as take,
     take_along_axis as take_along_axis,
-)
-from vkops.tensors.short_forms import (
-    append as append,
-    delete as delete,
-    diagflat as diagflat,
-    dsplit as dsplit,
-    fliplr as fliplr,
-    flipud as flipud,
-    hsplit as hsplit,
-    identity as identity,
-    insert as insert,
-    resize as resize,
-    rollaxis as rollaxis,
-    vsplit as vsplit,
 )
 from vkops.tensors.tensor import (
     Tensor as Tensor,
@@ -164,8 +159,11 @@ from vkops.tensors.view_functions import (
     atleast_2d as atleast_2d,
     atleast_3d as atleast_3d,
     broadcast_arrays as broadcast_arrays,
+    fliplr as fliplr,
+    flipud as flipud,
     matrix_transpose as matrix_transpose,
     meshgrid as meshgrid,
+    rollaxis as rollaxis,
     unstack as unstack,
 )
 

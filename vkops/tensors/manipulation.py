@@ -17,7 +17,7 @@ from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.eager import entries, joinable, joined, split
-from vkops.tensors.operations import as_tensors, planned, source_of
+from vkops.tensors.operations import as_tensor, as_tensors, planned, source_of
 from vkops.tensors.shape_arguments import (
     MAX_PIECES,
     OneOrMore,
@@ -85,6 +85,28 @@ def _array_split(itemsize: int, at: Ints | int, axis: int, source: View) -> Arra
     )
 
 
+def hsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:
+    """``numpy.split`` along the second dimension, or along the only one."""
+    tensor = as_tensor("HSPLIT", x, device)
+    return _cut("HSPLIT", tensor, indices_or_sections, min(1, tensor.ndim - 1), 1)
+
+
+def vsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:
+    """``numpy.split`` along the first of at least two dimensions."""
+    return _cut("VSPLIT", as_tensor("VSPLIT", x, device), indices_or_sections, 0, 2)
+
+
+def dsplit(x: Any, indices_or_sections: OneOrMore, /, *, device: DeviceLike = None) -> list[Tensor]:
+    """``numpy.split`` along the third dimension."""
+    return _cut("DSPLIT", as_tensor("DSPLIT", x, device), indices_or_sections, 2, 3)
+
+
+def _cut(name: str, x: Tensor, at: OneOrMore, axis: int, rank: int) -> list[Tensor]:
+    if x.ndim < rank:
+        refuse(name, "x", f"has rank {x.ndim}, must be at least {rank}", "ARRAY-01")
+    return split_at(x, at, axis)
+
+
 def concat(
     arrays: Sequence[Any],
     /,
@@ -121,6 +143,11 @@ def _concat_flat(itemsize: int, dtypes: tuple[np.dtype[Any], ...], *views: View)
     starts = tuple(accumulate((prod(view.sizes) for view in views), initial=0))
     regions = [pack(view, starts[input], input) for input, view in enumerate(views)]
     return array_plan(itemsize, views, [starts[-1:]], [regions])
+
+
+def append(x: Any, values: Any, /, axis: int | None = None, *, device: DeviceLike = None) -> Tensor:
+    """``concat([x, values], axis)``; without an axis, of the flat arrays."""
+    return concat([x, values], axis, device=device)
 
 
 def stack(

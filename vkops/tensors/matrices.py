@@ -137,3 +137,13 @@ def _eye(shape: Ints, one: bytes, k: int) -> ArrayPlan:
     zero = Fill(bytes(len(one)))
     regions = list(fill_diagonals(zero, View.packed(shape), k, k + 1, Fill(one)))
     return array_plan(len(one), [], [shape], [regions])
+
+
+def diagflat(x: Any, /, k: int = 0, *, device: DeviceLike = None) -> Tensor:
+    """``diag`` of the flat array."""
+    return diag(as_tensor("DIAGFLAT", x, device).ravel(), k)
+
+
+def identity(n: int, dtype: DTypeLike = None, /, *, device: DeviceLike = None) -> Tensor:
+    """``eye(n)``, a square matrix."""
+    return eye(n, dtype=dtype, device=device)

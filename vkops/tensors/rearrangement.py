@@ -1,4 +1,4 @@
-"""Functions that roll, repeat or pad elements, named as in NumPy; one dispatch each."""
+"""Functions that roll, repeat, pad or resize, named as in NumPy; one dispatch each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,16 @@ from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import ArrayPlan, array_plan
+from vkops.tensors.creation import zeros_like
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.operations import planned, source_of
+from vkops.tensors.operations import as_tensor, native, planned, source_of
 from vkops.tensors.shape_arguments import (
     OneOrMore,
     check_not_negative,
     check_shape,
     one_axis,
     one_or_more,
+    sizes_of,
 )
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -102,6 +104,21 @@ def _tile(itemsize: int, times: Ints, source: View) -> ArrayPlan:
     check_shape("TILE", shape, itemsize)
     region = movements.tile(Read(0, source), View.packed(shape), times)
     return array_plan(itemsize, [source], [shape], [[region]])
+
+
+def resize(x: Any, new_shape: OneOrMore, /, *, device: DeviceLike = None) -> Tensor:
+    """The elements, row by row, under another shape: repeated as often as needed, or cut off.
+
+    >>> import vkops
+    >>> vkops.resize([1, 2, 3], (2, 2)).tolist()
+    [[1, 2], [3, 1]]
+    """
+    tensor = as_tensor("RESIZE", native(x), device)
+    shape = sizes_of("RESIZE", new_shape, tensor.itemsize)
+    wanted = int(np.prod(shape, dtype=object))
+    if not (tensor.size and wanted):
+        return zeros_like(tensor, shape=shape)
+    return tile(tensor.ravel(), -(-wanted // tensor.size))[:wanted].reshape(shape)
 
 
 def repeat(

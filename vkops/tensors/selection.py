@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from vkops.arguments.values import Place
 from vkops.plan.view import View
 from vkops.tensors.elements import Selection, gather, write_indexed
+from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.index_arrays import (
     Indices,
     Numbers,
@@ -25,7 +28,7 @@ from vkops.tensors.index_arrays import (
 from vkops.tensors.index_plans import gathering_along, scattering_along
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor, undefined
 
 
 def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike = None) -> Tensor:
@@ -145,3 +148,59 @@ def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, Nu
     view = tensor.placed()[1].broadcast((*shape[:axis], size, *shape[axis + 1 :]))
     numbers = Numbers.of(found)
     return view, numbers.over(numbers.tensor.view.broadcast(shape))
+
+
+def insert(
+    x: Any, obj: Any, values: Any, /, axis: int | None = None, *, device: DeviceLike = None
+) -> Tensor:
+    """A copy with values before some indices of an axis; without one, of the flat array.
+
+    As in NumPy, ``obj`` is an index, a slice, or a list or an array of indices, and ``values`` are
+    converted and broadcast.
+
+    Raises:
+        InvalidDescError: axis out of range (ARRAY-01), indices that NumPy refuses (ARRAY-14), or
+            values that cannot be converted or broadcast (ARRAY-10).
+
+    >>> import vkops
+    >>> vkops.insert([[1, 2], [3, 4]], 1, 9, axis=1).tolist()
+    [[1, 9, 2], [3, 9, 4]]
+    """
+    tensor, axis = _flat_or_axis("INSERT", x, axis, device)
+    size = tensor.shape[axis]
+    if not isinstance(values, Tensor):
+        with numpy_refusals("INSERT", "values"):
+            values = np.array(values, tensor.dtype)
+    values = values.reshape((1,) * (tensor.ndim - values.ndim) + values.shape)
+    obj = obj.numpy() if isinstance(obj, Tensor) else obj
+    with numpy_refusals("INSERT", "obj", "ARRAY-14"):
+        count = np.insert(np.arange(size), obj, 0).size - size
+        if not isinstance(obj, slice) and np.ndim(obj) == 0:
+            values = np.moveaxis(values, 0, axis)
+        count = values.shape[axis] if count == 1 else count
+        numbers = np.insert(np.full(size, -1), obj, np.arange(count))
+    order = np.argsort(numbers, kind="stable")
+    shape = (*tensor.shape[:axis], size + count, *tensor.shape[axis + 1 :])
+    result = undefined("INSERT", shape, tensor.dtype, tensor.device)
+    for indices, part in ((order[:size], tensor), (order[size:], values)):
+        result[(slice(None),) * axis + (indices,)] = part
+    return result
+
+
+def delete(x: Any, obj: Any, /, axis: int | None = None, *, device: DeviceLike = None) -> Tensor:
+    """A copy without some indices of an axis, as in ``insert``; without one, of the flat array.
+
+    >>> import vkops
+    >>> vkops.delete([1, 2, 3, 4], [0, -1]).tolist()
+    [2, 3]
+    """
+    tensor, axis = _flat_or_axis("DELETE", x, axis, device)
+    obj = obj.numpy() if isinstance(obj, Tensor) else obj
+    with numpy_refusals("DELETE", "obj", "ARRAY-14"):
+        kept = np.delete(np.arange(tensor.shape[axis]), obj)
+    return take(tensor, kept, axis)
+
+
+def _flat_or_axis(name: str, x: Any, axis: Any, device: DeviceLike) -> tuple[Tensor, int]:
+    tensor = as_tensor(name, x, device)
+    return (tensor.ravel(), 0) if axis is None else (tensor, one_axis(name, axis, tensor.ndim))

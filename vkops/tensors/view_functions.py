@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import show
 from vkops.tensors.index_arrays import common_shape
 from vkops.tensors.operations import as_tensor, as_tensors
@@ -128,3 +128,22 @@ def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike = None) -> l
         x.reshape([x.size if i == axis else 1 for i in range(len(found))]).broadcast_to(shape)
         for axis, x in zip(axes, found, strict=True)
     ]
+
+
+def fliplr(x: Any, /, *, device: DeviceLike = None) -> Tensor:
+    """``flip(x, 1)``, a view with the columns in reverse order."""
+    return as_tensor("FLIPLR", x, device).flip(1)
+
+
+def flipud(x: Any, /, *, device: DeviceLike = None) -> Tensor:
+    """``flip(x, 0)``, a view with the rows in reverse order."""
+    return as_tensor("FLIPUD", x, device).flip(0)
+
+
+def rollaxis(x: Any, axis: int, start: int = 0, /, *, device: DeviceLike = None) -> Tensor:
+    """A view with an axis moved to before the axis ``start``, which may be the rank."""
+    tensor = as_tensor("ROLLAXIS", x, device)
+    axis = one_axis("ROLLAXIS", axis, tensor.ndim)
+    end = integer(start, Place("ROLLAXIS", "start", "ARRAY-01"))
+    end = end if end == tensor.ndim else one_axis("ROLLAXIS", end, tensor.ndim, "start")
+    return tensor.moveaxis(axis, end - (axis < end))
