@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
 START = """
 import asyncio, gc, signal, threading, time
 from _thread import _count as count_threads
-from vkops.gpu.run import asynchronous, open_devices
+from vkops.gpu.run import asynchronous, open_device
 N = 1 << 16
 values = np.arange(N, dtype=np.int32)
 x = device.tensor(values)
@@ -126,7 +126,7 @@ async def main():
 asyncio.run(main())
 """
 ENDS = """
-open_devices.EXIT_SECONDS = 0.2
+open_device.EXIT_SECONDS = 0.2
 asyncio.run(begin(y.numpy_async(), device.synchronize_async()))
 """
 

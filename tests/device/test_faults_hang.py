@@ -57,9 +57,9 @@ assert np.frombuffer(target.read(), np.int32).tolist() == values[::-1].tolist()
 device.synchronize()
 """
 ENDS = """
-from vkops.gpu.run import open_devices
-open_devices.EXIT_SECONDS = float(sys.argv[4])
-if open_devices.EXIT_SECONDS > 1:
+from vkops.gpu.run import open_device
+open_device.EXIT_SECONDS = float(sys.argv[4])
+if open_device.EXIT_SECONDS > 1:
     timer = threading.Timer(0.5, interrupt)
     timer.daemon = True  # Python does not wait for it
     timer.start()
@@ -102,8 +102,8 @@ N = 64 * 65535
 x = device.tensor(np.zeros(N, np.uint32))
 shader(x, threads=N)
 import threading
-from vkops.gpu.run import open_devices
-open_devices.EXIT_SECONDS = 0.2
+from vkops.gpu.run import open_device
+open_device.EXIT_SECONDS = 0.2
 """
 
 

@@ -17,7 +17,7 @@ import vkops
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import held_bytes
-from vkops.gpu.run.open_devices import process
+from vkops.gpu.run.open_device import release_empty_heaps
 
 pytestmark = pytest.mark.memory
 
@@ -41,7 +41,7 @@ def full(adapter, monkeypatch):
 
     def full(left, **options):
         device = vkops.Device(adapter.index, **options)
-        process.release_empty_heaps()
+        release_empty_heaps()
         before = held(adapter)
         monkeypatch.setattr(adapters, "available_memory", lambda *_: left + before - held(adapter))
         return device

@@ -136,7 +136,7 @@ def test_elements_below_a_word_that_are_written_at_most_once_need_one_dispatch(
     monkeypatch, axis, sizes
 ):
     """Of those that a one-hot marks, only as many compete for a word as it has elements."""
-    monkeypatch.setattr(encoded_plan, "MAX_EXCHANGES", 4)
+    monkeypatch.setattr(encoded_plan.layout, "MAX_EXCHANGES", 4)
     values = [Read(number, View((), (), 0)) for number in (0, 1)]
     for rows, parts in ((1, 1), (2, 4)):  # two marks of a row may be at one place
         one_each = tuple(rows if i == axis else n for i, n in enumerate(sizes))

@@ -151,7 +151,7 @@ def test_large_plans(plan, name):
 )
 @pytest.mark.parametrize("bound", [39, 40], ids=["several dispatches", "one dispatch"])
 def test_rows_that_are_scattered(monkeypatch, dtype, row, name, bound):
-    monkeypatch.setattr(encoded_plan, "MAX_EXCHANGES", bound)
+    monkeypatch.setattr(encoded_plan.layout, "MAX_EXCHANGES", bound)
     case = case_of(dtype, ScatterRows(), (52, row), (40, 1), (40, row))
     inputs = case.inputs(np.random.default_rng(0))
     *_, step = case.desc.pipeline.steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.gpu.run import transfers
+from vkops.gpu.run import streaming
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.open_device import OpenDevice
 
@@ -24,7 +24,7 @@ class BufferCopy:
         self._device = device
         self._buffers = [Buffer(device, nbytes) for _ in range(2)]
         source, target = (buffer.extents[0].part(0, nbytes) for buffer in self._buffers)
-        self._copy = transfers.regions(device, (source,), (target,))
+        self._copy = streaming.regions(device, (source,), (target,))
 
     def run(self) -> None:
         """Copy once and wait."""

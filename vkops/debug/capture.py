@@ -25,7 +25,7 @@ from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.forks import state
 from vkops.gpu.adapters.loader_files import environment
-from vkops.gpu.run.open_devices import process
+from vkops.gpu.run.open_device import open_vulkan_devices
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
 DispatchHook = Callable[[str], AbstractContextManager[None]]
@@ -136,7 +136,7 @@ class _Capture:
         self.operators.append((operator, start, time.monotonic_ns()))
 
     def _begin(self) -> None:
-        queues = process.devices
+        queues = open_vulkan_devices()
         if len(queues) != 1:
             raise DeviceError(
                 f"capture: exactly one device must be opened in the block, got {len(queues)}"

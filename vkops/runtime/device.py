@@ -23,8 +23,7 @@ from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
 from vkops.gpu.adapters import adapter
 from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.open_devices import open_vulkan_device
+from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.size_limits import MAX_TENSOR_BYTES

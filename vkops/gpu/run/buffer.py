@@ -11,19 +11,12 @@ from weakref import ref
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import (
-    CONVERSION_ERRORS,
-    BindingError,
-    DeviceError,
-    OutOfDeviceMemoryError,
-    show,
-)
+from vkops.errors import CONVERSION_ERRORS, BindingError, DeviceError, OutOfDeviceMemoryError, show
 from vkops.extent import slice_extents
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
-from vkops.gpu.run import transfers
-from vkops.gpu.run.open_device import MAX_UNCHECKED_BYTES, OpenDevice
-from vkops.gpu.run.open_devices import with_reclaim
+from vkops.gpu.run import streaming
+from vkops.gpu.run.open_device import MAX_UNCHECKED_BYTES, OpenDevice, with_reclaim
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.plan.execute import Bytes, join_bytes, packed_bytes
 
@@ -142,9 +135,11 @@ class Resource(ABC):
             raise DeviceError(f"{self!r} is not mapped: the host sees only copies of it")
         return found
 
-    @abstractmethod
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
         """Return read-only bytes: as ``mapped`` does where the host sees them, else a copy."""
+        span = self._span(offset, nbytes)
+        self.finish_writes()
+        return np.asarray(self.memory_view(*span))
 
     @abstractmethod
     def finish_writes(self) -> None:
@@ -268,7 +263,9 @@ class Buffer(Resource):
         made = Buffer(self._device, nbytes, pool)
         source = slice_extents(self.extents, start, nbytes)
         target = slice_extents(made.extents, 0, nbytes)
-        transfers.copy(self._device, source, target, self.allocation, made.allocation, now=True)
+        work = streaming.regions(self._device, source, target)
+        memory = [self.allocation], [made.allocation]
+        self._device.submit(work, *memory, "a transfer", now=True)
         return made
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
@@ -279,7 +276,7 @@ class Buffer(Resource):
         if view is not None:
             return np.asarray(view)
         source = slice_extents(self.extents, offset, nbytes)
-        result = transfers.read(self._device, source, self.allocation)
+        result = streaming.read(self._device, source, self.allocation)
         result.flags.writeable = False
         return result
 
@@ -315,13 +312,14 @@ class Buffer(Resource):
             made = Buffer(self._device, source.size, constant=True)
             made._store(0, source)
             constant = slice_extents(made.extents, 0, source.size)
-            transfers.copy(self._device, constant, target, made.allocation, self.allocation)
+            work = streaming.regions(self._device, constant, target)
+            self._device.submit(work, [made.allocation], [self.allocation], "a transfer")
         elif _are_visible(target):
             self.settle()
             visible(target[0])[...] = source
             flush(*target)
         else:
-            transfers.write(self._device, target, source, self.allocation)
+            streaming.write(self._device, target, source, self.allocation)
 
 
 class HostBuffer(Resource):
@@ -337,13 +335,6 @@ class HostBuffer(Resource):
         self.shown: set[ref[MemoryView]] = set()
         self.pending: BackgroundTask | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
-
-    @classmethod
-    def over(cls, memory: Bytes) -> HostBuffer:
-        """Return a host buffer of memory that exists already."""
-        made = cls.__new__(cls)
-        made.nbytes, made.bytes, made.pending, made.shown = memory.size, memory, None, set()
-        return made
 
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"
@@ -381,12 +372,6 @@ class HostBuffer(Resource):
         self.bytes[offset : offset + source.size] = source
 
     finish_writes = settle
-
-    def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
-        """Return read-only bytes; see ``Resource``."""
-        span = self._span(offset, nbytes)
-        self.settle()
-        return np.asarray(self.memory_view(*span))
 
     def memory_view(self, offset: int, nbytes: int) -> MemoryView:
         """Return a view of bytes of the memory."""

@@ -15,20 +15,9 @@ import numpy.typing as npt
 
 from vkops.extent import Extent, slice_extents
 from vkops.gpu import copies
+from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel
 from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, factor
-from vkops.gpu.kernels.layout import (
-    ALL_WORDS,
-    HEADER_WORDS,
-    MAX_EXCHANGES,
-    MAX_RECORDS,
-    RECORD_WORDS,
-    Head,
-    Header,
-    Segment,
-    group_counts,
-    word,
-)
 from vkops.gpu.memory.pools import DeviceMemory, Extents
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
@@ -44,8 +33,10 @@ MAX_SPLIT_REGIONS = 64
 MAX_EMPTY = 2
 """How many times as many items a table may have so that each workgroup has one record."""
 
-_FIRST_ITEM, _DST, _SRC = (word(Head, field) for field in ("first_item", "dst", "src"))
-_SEGMENT_SOURCE = word(Segment, "source")
+_FIRST_ITEM, _DST, _SRC = (
+    layout.word(layout.Head, field) for field in ("first_item", "dst", "src")
+)
+_SEGMENT_SOURCE = layout.word(layout.Segment, "source")
 
 _Numbers = npt.NDArray[np.intp]
 _heap, _start = itemgetter(0), itemgetter(1)
@@ -76,13 +67,8 @@ class Dispatch:
 
     def operation(self, device: Any) -> Any:
         """Return the operation of the native module."""
-        table, heaps = self.table, [memory.native for memory in self.heaps]
-        pipeline = device.pipeline(table.kernel, aligned=table.aligned)
-        native = table.native(device.module)
-        # The validation layer takes dispatches on one piece of memory for a hazard.
-        ordered = self.ordered or device.validated
-        step = device.module.Step(pipeline, native, len(heaps), table.groups, ordered)
-        return step.bind(heaps, self.starts)
+        heaps = [memory.native for memory in self.heaps]
+        return self.table.step(device, ordered=self.ordered).bind(heaps, self.starts)
 
 
 PlanWork = Dispatch | copies.Copy
@@ -162,10 +148,8 @@ class EncodedPlan:
                 return []
             made.append(device.module.Step(copied.runs(device.module)))
         for own in chain.from_iterable(table.in_one_heap for table in self._tables):
-            ordered = len(made) == (copied is not None) or own.kernel.scatters or device.validated
-            pipeline = device.pipeline(own.kernel, aligned=own.aligned)
-            table, bindings = own.native(device.module), own.kernel.bindings - 1
-            made.append(device.module.Step(pipeline, table, bindings, own.groups, ordered))
+            ordered = len(made) == (copied is not None) or own.kernel.scatters
+            made.append(own.step(device, ordered=ordered))
         return made
 
     def in_one_heap(
@@ -183,16 +167,20 @@ class EncodedPlan:
         self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
     ) -> Iterator[Dispatch]:
         """Bind a table to extents of several heaps."""
+        # A constant reads nothing; any heap can be its source.
+        heaps = [*map(_heap, read), written[0].resource]
         encoded = table.encoded
-        groups = list(_by_heaps(encoded, read, written))
-        if encoded.kernel in STREAMS and any(
-            len(group.sources) > self._tuning.sources for group in groups
-        ):
-            encoded = table.without_streams
-            groups = list(_by_heaps(encoded, read, written))
-        for group in groups:
-            for own in _tables(encoded, group.kernel, group.records, group.source):
-                yield Dispatch(own, group.sources, group.target, starts)
+        groups = _by_heaps(encoded, heaps, written)
+        streams = encoded.kernel in STREAMS
+        if streams and any(len(sources) > self._tuning.sources for sources, _ in groups):
+            streams, encoded = False, table.without_streams
+            groups = _by_heaps(encoded, heaps, written)
+        for (sources, target), numbers in groups.items():
+            records = np.array(numbers)
+            source = [sources.index(heaps[number]) for number in encoded.inputs[records]]
+            kernel = STREAM if streams and len(sources) > 1 else encoded.kernel
+            for own in _tables(encoded, kernel, records, np.array(source)):
+                yield Dispatch(own, sources, target, starts)
 
     def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Bind buffers of several extents each, with the plan cut at their bounds."""
@@ -222,7 +210,7 @@ class _Part(NamedTuple):
     """
 
     regions: Mapping[int, Sequence[Region]]
-    word: int = ALL_WORDS
+    word: int = layout.ALL_WORDS
 
     def plan(self, whole: CopyPlan) -> CopyPlan:
         """The optimized plan of these regions, with only the outputs that have some."""
@@ -256,8 +244,8 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[_Part]:
             words = 4 // plan.element_size
             # The most stores that can compete for a word.
             stores = [words if _writes_once(region) else prod(region.sizes) for region in regions]
-            words = words if sum(stores) > MAX_EXCHANGES else 1
-        for word in range(words) if words > 1 else [ALL_WORDS]:
+            words = words if sum(stores) > layout.MAX_EXCHANGES else 1
+        for word in range(words) if words > 1 else [layout.ALL_WORDS]:
             yield _Part(kinds["scatter"], word)
 
 
@@ -279,35 +267,25 @@ def _writes_once(region: Region) -> bool:
 
 
 def _copied_parts(part: _Part, plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
-    """Divide regions without indices, if parts of much data can be made faster."""
+    """Divide regions without indices, if parts of much data can be made faster.
+
+    An output is a part, or else each of its regions is.
+    """
     nbytes = sum([output.nbytes for output in plan.outputs])
     count = sum(map(len, part.regions.values()))
     may_split = nbytes >= MIN_SPLIT_BYTES and 1 < count <= MAX_SPLIT_REGIONS
     groups: dict[Kernel, dict[int, list[Region]]] = {}
     if may_split and not _is_fastest(_kernel(part, plan, tuning)):
-        for kernel, number, regions in _best_kernels(part, plan, tuning):
-            groups.setdefault(kernel, {}).setdefault(number, []).extend(regions)
+        for number, regions in part.regions.items():
+            best = _kernel(_Part({number: regions}), plan, tuning)
+            for some in [regions] if _is_fastest(best) else [[region] for region in regions]:
+                if len(some) < len(regions):
+                    best = _kernel(_Part({number: some}), plan, tuning)
+                groups.setdefault(best, {}).setdefault(number, []).extend(some)
     if len(groups) > 1:
         yield from map(_Part, groups.values())
     else:
         yield part
-
-
-def _best_kernels(
-    part: _Part, plan: CopyPlan, tuning: Tuning
-) -> Iterator[tuple[Kernel, int, Sequence[Region]]]:
-    """Yield the outputs, or else their regions: the best kernel, the output's number, regions."""
-
-    def best(number: int, regions: Sequence[Region]) -> Kernel:
-        return _kernel(_Part({number: regions}), plan, tuning)
-
-    for number, regions in part.regions.items():
-        kernel = best(number, regions)
-        if _is_fastest(kernel):
-            yield kernel, number, regions
-            continue
-        for region in regions:
-            yield best(number, [region]), number, [region]
 
 
 def _kernel(part: _Part, plan: CopyPlan, tuning: Tuning) -> Kernel:
@@ -347,7 +325,8 @@ class _Table:
     def in_one_heap(self) -> list[DispatchTable]:
         """The dispatches where all memory is in one heap."""
         records = np.arange(len(self.encoded.records))
-        return list(_tables(self.encoded, self.encoded.kernel, records))
+        kernel, source = self.encoded.kernel, np.zeros_like(records)
+        return list(_tables(self.encoded, kernel, records, source))
 
 
 class DispatchTable:
@@ -360,7 +339,7 @@ class DispatchTable:
     __slots__ = ("_bases", "_native", "_places", "_words", "aligned", "groups", "kernel")
 
     def __init__(
-        self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | int
+        self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
@@ -378,22 +357,26 @@ class DispatchTable:
         if kernel == STREAM:
             records[:, _SEGMENT_SOURCE] = source
         turns = factor(len(records)) if table.turns else 0
-        header = np.array(Header(len(records), total, turns), np.uint32)
+        header = np.array(layout.Header(len(records), total, turns), np.uint32)
         self.kernel: Kernel = kernel
-        self.groups: tuple[int, int, int] = group_counts(ceil_div(total, kernel.workgroup))
+        self.groups: tuple[int, int, int] = layout.group_counts(ceil_div(total, kernel.workgroup))
         self._words = np.concatenate([header, records.ravel()])
         # The words that are addresses, and which base each counts from: those of all outputs, of
         # all inputs in reverse, and 0 for constants, whose input is -1.
-        starts = HEADER_WORDS + RECORD_WORDS * np.arange(len(records))
+        starts = layout.HEADER_WORDS + layout.RECORD_WORDS * np.arange(len(records))
         self._places = np.concatenate([starts + _DST, starts + _SRC])
         self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
         self._native: Any = None
 
-    def native(self, module: Any) -> Any:
-        """Return the table of the native module."""
+    def step(self, device: Any, *, ordered: bool) -> Any:
+        """Return a step of the native module."""
+        module, kernel = device.module, self.kernel
         if self._native is None:
-            self._native = module.Table(self._words, self._places, self._bases, self.kernel.unit)
-        return self._native
+            self._native = module.Table(self._words, self._places, self._bases, kernel.unit)
+        pipeline = device.pipeline(kernel, aligned=self.aligned)
+        # The validation layer takes dispatches on one piece of memory for a hazard.
+        ordered = ordered or device.validated
+        return module.Step(pipeline, self._native, kernel.bindings - 1, self.groups, ordered)
 
     def words(self, starts: Words) -> Words:
         """Return the words with the addresses, as ``Table::write`` of the native module does."""
@@ -403,46 +386,27 @@ class DispatchTable:
 
 
 def _tables(
-    table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers | None = None
+    table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers
 ) -> Iterator[DispatchTable]:
     """Split records into as many dispatches as they need."""
     start = 0
     while start < len(chosen):
-        end = start + MAX_RECORDS
+        end = start + layout.MAX_RECORDS
         # A record without items stays with those before it.
         while end < len(chosen) and not table.items[chosen[end]]:
             end -= 1
-        yield DispatchTable(
-            table, kernel, chosen[start:end], 0 if source is None else source[start:end]
-        )
+        yield DispatchTable(table, kernel, chosen[start:end], source[start:end])
         start = end
 
 
-class _Group(NamedTuple):
-    """Records that one dispatch can have, and which of the source heaps each reads."""
-
-    kernel: Kernel
-    sources: tuple[DeviceMemory, ...]
-    target: DeviceMemory
-    records: _Numbers
-    source: _Numbers
-
-
 def _by_heaps(
-    table: RegionTable, read: Sequence[Extent], written: Sequence[Extent]
-) -> Iterator[_Group]:
-    """Split a table by heaps: one source and one target each, but all sources of a region."""
+    table: RegionTable, heaps: Sequence[DeviceMemory], written: Sequence[Extent]
+) -> dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]]:
+    """Split records by heaps: one source and one target each, but all sources of a region."""
     heads = np.nonzero(table.items)[0].tolist()
     groups: dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]] = {}
-    # A constant reads nothing; any heap can be its source.
-    heaps = [*map(_heap, read), written[0].resource]
     for start, end in pairwise([*heads, len(table.items)]):
         sources = tuple(dict.fromkeys(heaps[number] for number in table.inputs[start:end]))
         target = written[table.outputs[start]].resource
         groups.setdefault((sources, target), []).extend(range(start, end))
-    for (sources, target), numbers in groups.items():
-        records = np.array(numbers)
-        source = [sources.index(heaps[number]) for number in table.inputs[records]]
-        several = len(sources) > 1 and table.kernel in STREAMS
-        kernel = STREAM if several else table.kernel
-        yield _Group(kernel, sources, target, records, np.array(source))
+    return groups

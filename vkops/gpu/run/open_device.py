@@ -1,30 +1,117 @@
-"""The base of ``vkops.Device``."""
+"""The devices that are open in this process, and the base of ``vkops.Device``."""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import logging
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from ctypes import py_object, pythonapi
 from dataclasses import astuple, replace
 from functools import lru_cache
-from typing import Any
+from threading import RLock
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
-from vkops.errors import DeviceError, OutOfDeviceMemoryError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError, is_held, refuse_reentry
 from vkops.gpu import copies
-from vkops.gpu.adapters import forks
+from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
-from vkops.gpu.memory.pools import MemoryReport, Pool
+from vkops.gpu.memory.pools import MemoryReport, Pool, living
 from vkops.gpu.run.encoded_plan import EncodedPlan
-from vkops.gpu.run.open_devices import with_reclaim
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
 from vkops.plan.view import View
+from vkops.system.processes import after_fork
+
+T = TypeVar("T")
 
 MAX_UNCHECKED_BYTES = 64 << 20
 """Bytes up to which memory is allocated without a check beforehand that it fits."""
+
+EXIT_SECONDS = 10.0
+"""How long the end of Python waits for work that still runs."""
+
+
+_opened: WeakValueDictionary[int, VulkanDevice] = WeakValueDictionary()
+
+
+def open_vulkan_devices() -> list[VulkanDevice]:
+    """Return the devices of this process that are open."""
+    return living(_opened)
+
+
+def release_empty_heaps() -> None:
+    """Release the driver memory that no device needs at the moment.
+
+    A thread that is in the middle of using one device leaves the others alone, too: another thread
+    could be waiting for the one it holds.
+    """
+    devices = open_vulkan_devices()
+    if not any(is_held(device.lock) for device in devices):
+        for device in devices:
+            device.release_empty_heaps()
+
+
+def _after_fork() -> None:
+    forks.state.forked = forks.state.opened
+    for device in open_vulkan_devices():
+        # Destroying it would wait for threads of the driver forever.
+        pythonapi.Py_IncRef(py_object(device.native))
+
+
+after_fork(_after_fork)
+
+
+@atexit.register
+def _at_exit() -> None:
+    for device in open_vulkan_devices():
+        with suppress(DeviceError):  # it is lost
+            if not (forks.state.forked or device.finish_within(EXIT_SECONDS)):
+                names = ", ".join(device.pending_names) or "work"
+                message = f"Python exits while {device.info.label} still runs {names}: "
+                logging.getLogger("vkops").warning(message + "not waited for")
+
+
+_opening = RLock()
+
+
+def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
+    """Return the device of an adapter: opened once, and again when nothing refers to it any more.
+
+    Another one is opened if it is lost, or if Vulkan's layers or VKOPS_LIMITS have changed.
+
+    Raises:
+        DeviceError: the driver cannot open the adapter, or this process was forked.
+    """
+    forks.check()
+    refuse_reentry(_opening, "a device is being opened")
+    with _opening:
+        key = info, os.environ.get(adapter.LAYERS)
+        for device in open_vulkan_devices():
+            if device.key == key and not device.lost:
+                return device
+        device = VulkanDevice(info, key)
+        _opened[id(device)] = device
+        return device
+
+
+def with_reclaim(allocate: Callable[[], T]) -> T:
+    """Allocate; if memory is short, free garbage and empty heaps, and try once more.
+
+    Call it with no lock held: finalizers run, and all devices are locked in turn.
+    """
+    with suppress(OutOfDeviceMemoryError):
+        return allocate()
+    gc.collect()
+    release_empty_heaps()
+    return allocate()
 
 
 class OpenDevice(ABC):

@@ -78,11 +78,7 @@ class BackgroundTask:
                 pass
 
     def wait(self) -> None:
-        """Wait until the results are complete; a second call returns at once.
-
-        Raises:
-            VkopsError: the work failed.
-        """
+        """Wait until the results are complete; see ``Pending``."""
         self.finish()
         if self._error is not None:
             raise self._error

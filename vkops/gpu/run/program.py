@@ -129,15 +129,8 @@ class Bound:
         # What the device runs, and its memory; None if memory on the host is read or written.
         self._work: list[PlanWork] | None = None
         self._memory: tuple[list[Allocation], list[Allocation]] = [], []
-        kinds: set[type] = set()
-        used: list[Any] = []
-        for memory in self.tensors.values():
-            if type(memory) is Extent:
-                used.append(memory.resource)
-                kinds.add(type(memory.resource))
-            else:
-                kinds.add(type(memory))
-        if HostBuffer in kinds:
+        used = [each.resource for each in self.tensors.values() if type(each) is Extent]
+        if HostBuffer in map(type, used):
             device.vulkan.refuse_recording("host memory cannot be streamed")
         else:
             self._work = self._bind()
@@ -309,11 +302,7 @@ class Submission:
         self._number = number
 
     def wait(self) -> None:
-        """Wait until the results are complete; a second call returns at once.
-
-        Raises:
-            DeviceError: the device is closed, or was lost.
-        """
+        """Wait until the results are complete; see ``Pending``."""
         self._device.wait(self._number)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -136,11 +137,9 @@ class RecordedProgram:
         self.recorded = RecordedSteps(names=self.recorded.names)
 
     def __repr__(self) -> str:
-        parts: list[str] = []
         names = self.recorded.names
-        for name in dict.fromkeys(names):
-            count = names.count(name)
-            parts.append(name if count == 1 else f"{count} times {name}")
+        counts = Counter(names).items()
+        parts = [name if count == 1 else f"{count} times {name}" for name, count in counts]
         text = f": {', '.join(parts)}" if parts else ""
         plural = "" if len(names) == 1 else "s"
         return f"<vkops.RecordedProgram of {len(names)} step{plural}{text}>"

@@ -1,19 +1,108 @@
-"""Streaming of plans on host memory that the device cannot hold, two chunks at a time."""
+"""Transfers between the host and memory of the device, and streaming of plans on host memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from typing import Any
 
-from vkops.extent import Extent
-from vkops.gpu.memory.pools import flush, invalidate, visible
+import numpy as np
+
+from vkops.extent import Extent, slice_extents
+from vkops.gpu.copies import RegionCopy
+from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
 from vkops.gpu.run.encoded_plan import EncodedPlan
-from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.open_devices import with_reclaim
+from vkops.gpu.run.open_device import OpenDevice, with_reclaim
 from vkops.plan.algebra import optimize
 from vkops.plan.chunks import Chunk, chunks, staged_bytes
 from vkops.plan.execute import Bytes
 from vkops.plan.region import CopyPlan
+
+# -- transfers, through memory that both see ------------------------------------------------------
+
+PIECE = 4 << 20
+"""Bytes that are transferred at a time."""
+
+PIECES = 4
+"""Pieces that are on their way at a time: the host copies one while the device copies others."""
+
+MAX_RECORDED = 64 << 10
+"""Bytes that are written as a part of the commands, without staging memory."""
+
+
+def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocation) -> None:
+    """Copy bytes to memory that the host does not see, that of the allocation ``written``.
+
+    It is done after all that was submitted before, also while this thread records a program.
+    """
+    name = "a transfer"
+    if source.size <= MAX_RECORDED:
+        work: list[Any] = []
+        start, copy_bytes = 0, device.vulkan.module.OpCopyBytes
+        for memory, first, nbytes in target:
+            work.append(copy_bytes(memory.native, first, source[start : start + nbytes].tobytes()))
+            start += nbytes
+        device.submit(work, (), [written], name, now=True)
+        return
+    for start, stage, part in _staged(device.vulkan.upload, source.size):
+        device.wait(stage.used)
+        visible(part)[...] = source[start : start + part.nbytes]
+        flush(part)
+        copies = regions(device, (part,), slice_extents(target, start, part.nbytes))
+        device.submit(copies, [stage], [written], name, now=True)
+
+
+def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
+    """Return bytes of memory that the host does not see, that of the allocation ``used``."""
+    nbytes = sum(extent.nbytes for extent in source)
+    found: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
+    under_way: deque[tuple[int, int, Extent]] = deque()
+
+    def finish() -> None:
+        number, start, part = under_way.popleft()
+        device.wait(number)
+        invalidate(part)
+        found[start : start + part.nbytes] = visible(part)
+
+    for start, stage, part in _staged(device.vulkan.readback, nbytes):
+        if len(under_way) == PIECES:
+            finish()
+        copies = regions(device, slice_extents(source, start, part.nbytes), (part,))
+        number = device.submit(copies, [used], [stage], "a transfer")
+        under_way.append((number, start, part))
+    while under_way:
+        finish()
+    return found
+
+
+def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Any]:
+    """Return the operations that copy bytes to as many others, one after the other."""
+    work: list[Any] = []
+    done = 0
+    for extent in target:
+        start = extent.start
+        for part in slice_extents(source, done, extent.nbytes):
+            rows = np.array([[part.start, start, part.nbytes]], np.uint64)
+            copied = RegionCopy(part.resource, extent.resource, rows, ordered=not work)
+            work.append(copied.operation(device.vulkan))
+            start += part.nbytes
+        done += extent.nbytes
+    return work
+
+
+def _staged(pool: Pool, nbytes: int) -> Iterator[tuple[int, Allocation, Extent]]:
+    """The first byte of each piece, the memory of the fourth piece before it, and what it takes."""
+    size = min(PIECE, pool.max_range)
+    count = min(PIECES, -(-nbytes // size))
+    stages = [with_reclaim(lambda: pool.allocate(min(size, nbytes))) for _ in range(count)]
+    for number, start in enumerate(range(0, nbytes, size)):
+        stage = stages[number % count]
+        yield start, stage, stage.extents[0].part(0, min(size, nbytes - start))
+
+
+# -- streaming of plans on memory that the device cannot hold, two chunks at a time ---------------
 
 Progress = Callable[[int, int], None] | None
 """A function that is called with the bytes done so far and the bytes in all, or None."""

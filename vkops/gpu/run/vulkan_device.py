@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, sleep
 from typing import Any, NoReturn
@@ -163,14 +163,12 @@ class VulkanDevice:
         self._waited = 0  # the last submission that was waited for
         self._waits = os.environ.get(SYNC) == "1"
         self._pools: WeakSet[Pool] = WeakSet()
+        # Through these, the host writes and reads memory that it does not see.
+        self.upload: Pool = self.new_pool("upload")
+        self.readback: Pool = self.new_pool("readback")
 
     def check(self) -> None:
-        """Check that this thread can use the device now.
-
-        Raises:
-            DeviceError: it is lost or was opened before this process was forked off, or it is in
-                use by this very thread.
-        """
+        """Check that this thread can use the device now; see ``OpenDevice.check``."""
         forks.check()
         refuse_reentry(self.lock, "the device {} is in use", self.info.label)
         if self.lost:
@@ -184,24 +182,9 @@ class VulkanDevice:
         self._pools.add(pool)
         return pool
 
-    @cached_property
-    def upload(self) -> Pool:
-        """Memory through which the host writes memory that it does not see."""
-        return self.new_pool("upload")
-
-    @cached_property
-    def readback(self) -> Pool:
-        """Memory through which the host reads memory that it does not see."""
-        return self.new_pool("readback")
-
     def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
-        """Take memory from the driver after a check that it is available, with the lock held.
-
-        Raises:
-            OutOfDeviceMemoryError: it is not.
-            DeviceError: the device is lost.
-        """
-        available, is_cpu = self._free(use), self.info.type == "CPU"
+        """Take memory from the driver after a check that it is available, with the lock held."""
+        available, is_cpu = self.available(use, limited=False), self.info.type == "CPU"
         if nbytes > available:
             message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
             raise OutOfDeviceMemoryError(message)
@@ -220,23 +203,16 @@ class VulkanDevice:
             host_memory.touch(memory.view)
         return memory
 
-    def _free(self, use: str) -> int:
-        """Return the bytes that this process can still get from the driver."""
+    def available(self, use: str, *, limited: bool = True) -> int:
+        """Return the bytes that this process can still get, within its own limit or without it."""
         heap = adapter.memory_heap(self.info.index, use)
         held = held_bytes((self.info.index, heap.index))
-        available = adapter.available_memory(self.info.index, heap, held)
-        return min(available, host_memory.available()) if self.info.type == "CPU" else available
-
-    def available(self, use: str) -> int:
-        """Return the bytes that this process can still get for memory of a use.
-
-        Raises:
-            DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
-        """
-        heap = adapter.memory_heap(self.info.index, use)
-        allowed = adapter.memory_limit(heap) - held_bytes((self.info.index, heap.index))
-        free = self._free(use)
-        return min(allowed, free) if use in ("device", "mapped") else free
+        found = adapter.available_memory(self.info.index, heap, held)
+        if self.info.type == "CPU":
+            found = min(found, host_memory.available())
+        if limited and use in ("device", "mapped"):
+            found = min(found, adapter.memory_limit(heap) - held)
+        return found
 
     def release_empty_heaps(self) -> None:
         """Give the memory that nothing uses back to the driver."""
@@ -334,10 +310,6 @@ class VulkanDevice:
         it, unless it is ``now``; the number is 0.
 
         ``reads`` and ``writes`` are the memory that it uses, ``name`` says in errors what it is.
-
-        Raises:
-            DeviceError: the device is lost.
-            OutOfDeviceMemoryError: the driver has no memory for the commands.
         """
         if not work:
             return 0
@@ -385,12 +357,7 @@ class VulkanDevice:
         return min(number, submitted) <= done
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function of the native module.
-
-        Raises:
-            OutOfDeviceMemoryError: the driver has no memory for it.
-            DeviceError: the device is lost.
-        """
+        """Call a function of the native module, whose errors become those of vkops."""
         try:
             return function(*arguments)
         except NATIVE_ERRORS as error:
