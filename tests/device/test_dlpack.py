@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
-from vkops.tensors.dlpack import EXTENSION_TYPES, element_type
+from vkops.tensors.exchange import EXTENSION_TYPES, element_type
 
 pytestmark = pytest.mark.memory
 

@@ -78,7 +78,7 @@ MODEL = onnx.parser.parse_model(
     '<ir_version: 9, opset_import: ["": 18]> g (float[2, 3] x) => (float[3, 2] y) { y = Transpose(x) }'
 )
 INTERNAL = {
-    "from_array", "from_arrays", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
+    "from_array", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
     "allocate", "submit", "wait", "prepare", "run_steps", "fits", "flush",
     "close", "lower", "specialize", "with_sizes", "call", "complete", "release", "take_time",
     "measure_dispatches", "memory_view", "peek", "finish_writes",

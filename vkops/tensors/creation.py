@@ -10,7 +10,6 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer, refuse
 from vkops.errors import InvalidDescBufferError, show
@@ -136,7 +135,7 @@ def zeros(shape: OneOrMore, dtype: DTypeLike = None, *, device: DeviceLike = Non
     [0.0, 0.0, 0.0]
     """
     kind = as_dtype("ZEROS", dtype)
-    return _full("ZEROS", shape, np.zeros((), kind), chosen_device("ZEROS", device))
+    return _full("ZEROS", shape, kind, device, np.zeros((), kind))
 
 
 def ones(shape: OneOrMore, dtype: DTypeLike = None, *, device: DeviceLike = None) -> Tensor:
@@ -146,8 +145,7 @@ def ones(shape: OneOrMore, dtype: DTypeLike = None, *, device: DeviceLike = None
     >>> vkops.ones(2, bool).tolist()
     [True, True]
     """
-    element = _element("ONES", 1, as_dtype("ONES", dtype))
-    return _full("ONES", shape, element, chosen_device("ONES", device))
+    return _full("ONES", shape, as_dtype("ONES", dtype), device, 1)
 
 
 def full(
@@ -165,8 +163,7 @@ def full(
     [[7, 7, 7]]
     """
     kind = None if dtype is None else as_dtype("FULL", dtype)
-    element = _element("FULL", fill_value, kind)
-    return _full("FULL", shape, element, chosen_device("FULL", device))
+    return _full("FULL", shape, kind, device, fill_value)
 
 
 # -- like another ----------------------------------------------------------------------------------
@@ -194,7 +191,7 @@ def zeros_like(
     [0, 0]
     """
     sizes, kind, home = _like("ZEROS_LIKE", x, shape, dtype, device)
-    return _full("ZEROS_LIKE", sizes, np.zeros((), kind), home)
+    return _full("ZEROS_LIKE", sizes, kind, home, np.zeros((), kind))
 
 
 def ones_like(
@@ -206,8 +203,7 @@ def ones_like(
     >>> vkops.ones_like([1, 2], shape=3).tolist()
     [1, 1, 1]
     """
-    sizes, kind, home = _like("ONES_LIKE", x, shape, dtype, device)
-    return _full("ONES_LIKE", sizes, _element("ONES_LIKE", 1, kind), home)
+    return _full("ONES_LIKE", *_like("ONES_LIKE", x, shape, dtype, device), 1)
 
 
 def full_like(
@@ -225,8 +221,7 @@ def full_like(
     >>> vkops.full_like([1.5, 2], 3).tolist()
     [3.0, 3.0]
     """
-    sizes, kind, home = _like("FULL_LIKE", x, shape, dtype, device)
-    return _full("FULL_LIKE", sizes, _element("FULL_LIKE", fill_value, kind), home)
+    return _full("FULL_LIKE", *_like("FULL_LIKE", x, shape, dtype, device), fill_value)
 
 
 # -- sequences of numbers --------------------------------------------------------------------------
@@ -317,15 +312,13 @@ def _like(
     return like.shape if shape is None else shape, kind, home
 
 
-def _element(name: str, value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
-    """A scalar, converted as ``numpy.full`` does, as an array without dimensions."""
+def _full(name: str, shape: Any, dtype: Any, device: DeviceLike, value: Any) -> Tensor:
+    """A tensor whose elements are a scalar, which is converted as ``numpy.full`` does."""
     with numpy_refusals(name, "fill_value"):
         if np.ndim(value):
             raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
-        return np.full((), as_array(value) if dtype is None else value, dtype)
-
-
-def _full(name: str, shape: Any, element: npt.NDArray[Any], home: Device | None) -> Tensor:
+        element = np.full((), as_array(value) if dtype is None else value, dtype)
+    home = chosen_device(name, device)
     sizes = sizes_of(name, shape, element.itemsize)
     plan = _filled[sizes, element.tobytes()]
     return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]

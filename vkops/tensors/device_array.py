@@ -39,6 +39,14 @@ _NOTHING = np.frombuffer(b"", np.uint8)
 """The memory of arrays without elements."""
 
 
+def _read_only(name: str, doc: str) -> Any:
+    """A property: with another shape or dtype, memory of other tensors would be read and written.
+
+    ``attrgetter`` reads as fast as an attribute.
+    """
+    return property(attrgetter(name), doc=doc)
+
+
 class DeviceArray:
     """The memory of a ``Tensor``: what the modules need that its methods call."""
 
@@ -54,12 +62,14 @@ class DeviceArray:
         "_size",
     )
 
-    device: OperatorDevice
-    shape: Ints
-    dtype: np.dtype[Any]
-    size: int
-    nbytes: int
-    is_read_only: bool
+    device: OperatorDevice = _read_only("_device", "The device that holds the elements.")
+    shape: Ints = _read_only("_shape", "Size of each dimension, in elements, outermost first.")
+    dtype: np.dtype[Any] = _read_only("_dtype", "NumPy's type of the elements.")
+    size: int = _read_only("_size", "Number of elements.")
+    nbytes: int = _read_only("_nbytes", "Bytes of the elements.")
+    is_read_only: bool = _read_only(
+        "_read_only", "Whether elements cannot be assigned to; see ``flags``."
+    )
     _buffer: Buffer | HostBuffer | None
     # Of a view: the tensor that owns the memory, and the view of it. One attribute, so that other
     # threads never see half of a change.
@@ -101,21 +111,9 @@ class DeviceArray:
     ) -> Self:
         """Copy an array, or anything that NumPy makes one of, to the device."""
         source = as_array(array)
-        return cls.from_arrays(device, [source], source.shape, on_host=on_host)
-
-    @classmethod
-    def from_arrays(
-        cls,
-        device: OperatorDevice,
-        arrays: Sequence[npt.NDArray[Any]],
-        shape: Ints,
-        *,
-        on_host: bool | None = False,
-    ) -> Self:
-        """Copy arrays of one dtype to the device, one after the other, as a tensor of a shape."""
-        tensor = cls(device, shape, arrays[0].dtype, on_host=on_host)
+        tensor = cls(device, source.shape, source.dtype, on_host=on_host)
         if tensor._buffer is not None:
-            tensor._buffer.fill_with(arrays)
+            tensor._buffer.fill_with([source])
         return tensor
 
     @classmethod
@@ -134,8 +132,7 @@ class DeviceArray:
 
     def _over(self, base: Self, view: View, *, read_only: bool = False) -> Self:
         """A view of a tensor's memory; without elements it needs none."""
-        made = type(self).__new__(type(self))
-        made._describe(self.device, view.sizes, self.dtype)
+        made = self.over(self.device, None, view.sizes, self.dtype)
         made._read_only = self._read_only or read_only
         if made.size:
             made._lazy = base, view
@@ -338,19 +335,6 @@ class DeviceArray:
             if isinstance(buffer, Buffer) and getrefcount(buffer.allocation) > 2:
                 return None
         return view
-
-
-# Read-only: with another shape or dtype, memory of other tensors would be read and written.
-# ``attrgetter`` reads as fast as an attribute.
-for _name, _doc in {
-    "device": "The device that holds the elements.",
-    "shape": "Size of each dimension, in elements, outermost first.",
-    "dtype": "NumPy's type of the elements.",
-    "size": "Number of elements.",
-    "nbytes": "Bytes of the elements.",
-    "is_read_only": "Whether elements cannot be assigned to; see ``flags``.",
-}.items():
-    setattr(DeviceArray, _name, property(attrgetter(f"_{_name.removeprefix('is_')}"), doc=_doc))
 
 
 def run_program(

@@ -107,13 +107,10 @@ def slice(
     steps = None if strides is None else counts(strides, Place("SLICE", "strides", "SLICE-01"))
     source = source_of(x)
     if not isinstance(source, Tensor) and all(lengths):
-        # Only the elements that are read are sent, in the array's own order.
         _slice[source.itemsize, starts, lengths, steps, packed(source.shape)]  # they are in it
-        steps = steps or (1,) * len(starts)
-        index: tuple[Any, ...] = (*map(_forwards, starts, lengths, steps), ...)
-        source = source[index]  # an array, even without dimensions
-        starts = tuple([0 if step > 0 else n - 1 for n, step in zip(lengths, steps, strict=True)])
-        steps = tuple([1 if step > 0 else -1 for step in steps])
+        index: tuple[Any, ...] = (*map(_range, starts, lengths, steps or (1,) * len(starts)), ...)
+        source = source[index]  # only what is read is sent: an array, even without dimensions
+        starts, steps = (0,) * len(starts), None
     return _slice("SLICE", [source], device, progress, starts, lengths, steps)[0]
 
 
@@ -177,10 +174,9 @@ def _slice(itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None, view: V
     return window(view.window(starts, sizes, steps), itemsize)
 
 
-def _forwards(start: int, count: int, step: int) -> builtins.slice:
-    """The indices that a slice reads, in rising order."""
-    last = start + (count - 1) * step
-    return builtins.slice(min(start, last), max(start, last) + 1, abs(step))
+def _range(start: int, count: int, step: int) -> builtins.slice:
+    end = start + count * step
+    return builtins.slice(start, None if end < 0 else end, step)
 
 
 # -- arguments -------------------------------------------------------------------------------------

@@ -17,10 +17,9 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import assignment, memoized
+from vkops.tensors.array_plan import assignment, gathering, memoized
 from vkops.tensors.device_array import A, DeviceArray, strided
 from vkops.tensors.index_arrays import Indices, Numbers, as_indices, check_range, tuples
-from vkops.tensors.index_plans import gathering
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
 # -- selecting -------------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ def write_indexed(
     selected: tuple[View, Numbers, int],
     shape: Ints,
 ) -> None:
-    """Write to the elements, of this shape, that indices select: by a plan of ``index_plans``."""
+    """Write to the elements, of this shape, that indices select: by a plan of ``array_plan``."""
     base, _ = target.placed()
     if 0 in shape:
         return

@@ -13,9 +13,9 @@ from vkops.errors import show
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
+from vkops.tensors.array_plan import stacking
 from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.index_plans import stacking
 from vkops.tensors.shape_arguments import broadcast_shapes, check_shape, packed, refuse_index
 
 Indices: TypeAlias = "DeviceArray | npt.NDArray[Any]"

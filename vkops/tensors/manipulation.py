@@ -15,17 +15,11 @@ from vkops.gpu.run.streaming import Progress
 from vkops.plan.movements import pack
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
+from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.eager import entries, joinable, joined, split
 from vkops.tensors.operations import as_tensor, as_tensors, planned, source_of
-from vkops.tensors.shape_arguments import (
-    MAX_PIECES,
-    OneOrMore,
-    check_shape,
-    counts,
-    one_axis,
-    packed,
-)
+from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
 from vkops.tensors.view_functions import of_rank
 
@@ -55,7 +49,7 @@ def array_split(
     axis = integer(axis, Place("ARRAY_SPLIT", "axis", "ARRAY-01"))
     place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
     given = indices_or_sections
-    at = counts(given, place) if isinstance(given, Sized) else integer(given, place)
+    at = shapes.counts(given, place) if isinstance(given, Sized) else integer(given, place)
     return _array_split("ARRAY_SPLIT", [source_of(x)], device, progress, at, axis)
 
 
@@ -69,12 +63,12 @@ def split_at(
 
 @planned
 def _array_split(itemsize: int, at: Ints | int, axis: int, source: View) -> ArrayPlan:
-    axis = one_axis("ARRAY_SPLIT", axis, len(source.sizes))
+    axis = shapes.one_axis("ARRAY_SPLIT", axis, len(source.sizes))
     whole = source.sizes[axis]
     if isinstance(at, int):
-        if not 1 <= at <= MAX_PIECES:
-            field, message = "indices_or_sections", f"got {show(at)}, must be 1 to {MAX_PIECES}"
-            refuse("ARRAY_SPLIT", field, message, "ARRAY-06")
+        if not 1 <= at <= shapes.MAX_PIECES:
+            message = f"got {show(at)}, must be 1 to {shapes.MAX_PIECES}"
+            refuse("ARRAY_SPLIT", "indices_or_sections", message, "ARRAY-06")
         size, more = divmod(whole, at)
         at = tuple(accumulate([size + 1] * more + [size] * (at - more)))[:-1]
     edges = pairwise([0, *at, whole])
@@ -136,7 +130,7 @@ concatenate = concat
 
 @planned
 def _concat_flat(itemsize: int, dtypes: tuple[np.dtype[Any], ...], *views: View) -> ArrayPlan:
-    flat = (packed((prod(view.sizes),)) for view in views)
+    flat = (shapes.packed((prod(view.sizes),)) for view in views)
     key = (itemsize, "CONCAT", dtypes, 0, *flat)
     joined[key]  # checks the dtypes
     views = tuple(view for view in views if view.extent)
@@ -169,12 +163,12 @@ def stack(
 
 @planned
 def _stack(itemsize: int, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: View) -> ArrayPlan:
-    axis = one_axis("STACK", axis, len(views[0].sizes) + 1)
+    axis = shapes.one_axis("STACK", axis, len(views[0].sizes) + 1)
     for i, view in enumerate(views):
         if view.sizes != views[0].sizes:
             message = f"got {view.sizes}, must be {views[0].sizes}"
             refuse("STACK", f"tensors[{i}].shape", message, "JOIN-05")
-    check_shape("STACK", (len(views), *views[0].sizes), itemsize)
+    shapes.check_shape("STACK", (len(views), *views[0].sizes), itemsize)
     key = (itemsize, "STACK", dtypes, axis, *(view.insert(axis) for view in views))
     return joined[key]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer, refuse
 from vkops.gpu.run.streaming import Progress
@@ -120,16 +119,11 @@ def eye(
     columns = rows if n_cols is None else integer(n_cols, Place("EYE", "n_cols", "ARRAY-06"))
     check_not_negative((rows, columns), Place("EYE", "shape", "ARRAY-06"))
     k = integer(k, Place("EYE", "k", "ARRAY-13"))
-    one = _one(dtype)
-    check_shape("EYE", (rows, columns), one.itemsize)
-    return Tensor.make(_eye[(rows, columns), one.tobytes(), k], home, [], [one.dtype])[0]
-
-
-def _one(dtype: DTypeLike) -> npt.NDArray[Any]:
-    """The number 1 in a type whose elements can be moved (T-02)."""
     found = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):
-        return np.eye(1, dtype=found)
+        one = np.eye(1, dtype=found)
+    check_shape("EYE", (rows, columns), one.itemsize)
+    return Tensor.make(_eye[(rows, columns), one.tobytes(), k], home, [], [one.dtype])[0]
 
 
 @memoized

@@ -24,10 +24,7 @@ _KINDS = {
     "complex floating": ("complex64", "complex128"),
 }
 _INTEGRAL = ("signed integer", "unsigned integer")
-_UNIONS = {
-    "integral": _INTEGRAL,
-    "numeric": (*_INTEGRAL, "real floating", "complex floating"),
-}
+_UNIONS = {"integral": _INTEGRAL, "numeric": (*_INTEGRAL, "real floating", "complex floating")}
 
 
 class NamespaceInfo:

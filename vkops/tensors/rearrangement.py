@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from math import prod
 from typing import Any, TypeAlias
@@ -17,18 +16,12 @@ from vkops.plan import index_runs, movements
 from vkops.plan.region import Fill, Read
 from vkops.plan.size_limits import MAX_PIECES
 from vkops.plan.view import Ints, View
+from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.creation import zeros_like
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor, native, planned, source_of
-from vkops.tensors.shape_arguments import (
-    OneOrMore,
-    check_not_negative,
-    check_shape,
-    one_axis,
-    one_or_more,
-    sizes_of,
-)
+from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 
@@ -52,8 +45,8 @@ def roll(
     >>> vkops.roll(np.arange(5), 2).numpy().tolist()
     [3, 4, 0, 1, 2]
     """
-    shifts = one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
-    axes = None if axis is None else one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
+    shifts = shapes.one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
+    axes = None if axis is None else shapes.one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
     return _roll("ROLL", [source_of(x)], device, progress, shifts, axes)[0]
 
 
@@ -65,7 +58,7 @@ def _roll(itemsize: int, shifts: Ints, axes: Ints | None, source: View) -> Array
         shift = sum(shifts) % size if size else 0
         boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
         return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
-    axes = tuple([one_axis("ROLL", axis, len(shape)) for axis in axes])
+    axes = tuple([shapes.one_axis("ROLL", axis, len(shape)) for axis in axes])
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
         refuse("ROLL", "shift", message, "ARRAY-06")
@@ -90,8 +83,8 @@ def tile(
     [[1, 2, 1, 2], [1, 2, 1, 2]]
     """
     place = Place("TILE", "repetitions", "ARRAY-06")
-    times = one_or_more(repetitions, place)
-    check_not_negative(times, place)
+    times = shapes.one_or_more(repetitions, place)
+    shapes.check_not_negative(times, place)
     return _tile("TILE", [source_of(x)], device, progress, times)[0]
 
 
@@ -101,7 +94,7 @@ def _tile(itemsize: int, times: Ints, source: View) -> ArrayPlan:
     times = (1,) * (rank - len(times)) + times
     source = source.broadcast((1,) * (rank - len(source.sizes)) + source.sizes)
     shape = movements.tile_sizes(source.sizes, times)
-    check_shape("TILE", shape, itemsize)
+    shapes.check_shape("TILE", shape, itemsize)
     region = movements.tile(Read(0, source), View.packed(shape), times)
     return array_plan(itemsize, [source], [shape], [[region]])
 
@@ -114,7 +107,7 @@ def resize(x: Any, new_shape: OneOrMore, /, *, device: DeviceLike = None) -> Ten
     [[1, 2], [3, 1]]
     """
     tensor = as_tensor("RESIZE", native(x), device)
-    shape = sizes_of("RESIZE", new_shape, tensor.itemsize)
+    shape = shapes.sizes_of("RESIZE", new_shape, tensor.itemsize)
     wanted = int(np.prod(shape, dtype=object))
     if not (tensor.size and wanted):
         return zeros_like(tensor, shape=shape)
@@ -148,8 +141,8 @@ def repeat(
     [1, 1, 3]
     """
     place = Place("REPEAT", "repeats", "ARRAY-06")
-    times = one_or_more(repeats, place)
-    check_not_negative(times, place)
+    times = shapes.one_or_more(repeats, place)
+    shapes.check_not_negative(times, place)
     axis = None if axis is None else integer(axis, Place("REPEAT", "axis", "ARRAY-01"))
     return _repeat("REPEAT", [source_of(x)], device, progress, times, axis)[0]
 
@@ -158,38 +151,30 @@ def repeat(
 def _repeat(itemsize: int, times: Ints, axis: int | None, source: View) -> ArrayPlan:
     if axis is not None:
         source = source if source.sizes else source.insert(0)  # in NumPy, a scalar has the axis 0
-        axis = one_axis("REPEAT", axis, len(source.sizes))
+        axis = shapes.one_axis("REPEAT", axis, len(source.sizes))
     n = prod(source.sizes) if axis is None else source.sizes[axis]
     if len(times) not in (1, n):
         message = f"got {len(times)} counts, must be 1 or {n}, one for each"
         refuse("REPEAT", "repeats", message, "ARRAY-06")
     total = times[0] * n if len(times) == 1 else sum(times)
     shape = (total,) if axis is None else (*source.sizes[:axis], total, *source.sizes[axis + 1 :])
-    check_shape("REPEAT", shape, itemsize)
-    # Neighbours with the same count are one piece: (count, first, size).
-    spans = [(times[0], 0, n)] if len(times) == 1 else list(_spans(times))
-    if axis is None:
-        boxes = [
-            box.insert(len(box.sizes), count)
-            for count, first, size in spans
-            for box in source.boxes(first, first + size)
-        ]
-        return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
-    target, regions, start = View.packed(shape), [], 0
-    for count, first, size in spans:
-        part = Read(0, source.narrow(axis, first, size))
-        into = target.narrow(axis, start, size * count)
-        regions.append(movements.repeat(part, into, axis, count))
-        start += size * count
+    shapes.check_shape("REPEAT", shape, itemsize)
+    # Neighbours with the same count are one piece.
+    pieces = [(count, len([*equal])) for count, equal in groupby(times)]
+    if len(times) == 1:
+        pieces = [(times[0], n)]
+    target, boxes, regions, first, start = View.packed(shape), [], [], 0, 0
+    for count, size in pieces:
+        end = first + size
+        if axis is None:
+            boxes += [box.insert(len(box.sizes), count) for box in source.boxes(first, end)]
+        else:
+            part = Read(0, source.narrow(axis, first, size))
+            into = target.narrow(axis, start, size * count)
+            regions.append(movements.repeat(part, into, axis, count))
+        first, start = end, start + size * count
+    regions += movements.pack_all(boxes)
     return array_plan(itemsize, [source], [shape], [regions])
-
-
-def _spans(times: Ints) -> Iterator[tuple[int, int, int]]:
-    first = 0
-    for count, equal in groupby(times):
-        size = sum(1 for _ in equal)
-        yield count, first, size
-        first += size
 
 
 # -- padding ---------------------------------------------------------------------------------------
@@ -279,7 +264,7 @@ def _pad(
 ) -> ArrayPlan:
     """The plan of a padding with constants, or by the mode that ``values`` names."""
     shape = tuple(map(sum, zip(starts, source.sizes, ends, strict=True)))
-    check_shape("PAD", shape, itemsize)
+    shapes.check_shape("PAD", shape, itemsize)
     origin, target = Read(0, source), View.packed(shape)
     if not isinstance(values, str):
         regions = movements.pad(origin, target, starts, ends, values)

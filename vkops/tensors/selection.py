@@ -15,17 +15,11 @@ import numpy as np
 
 from vkops.arguments.values import Place
 from vkops.plan.view import View
+from vkops.tensors import index_arrays
+from vkops.tensors.array_plan import gathering_along, scattering_along
 from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.index_arrays import (
-    Indices,
-    Numbers,
-    as_indices,
-    check_range,
-    common_shape,
-    tuples,
-)
-from vkops.tensors.index_plans import gathering_along, scattering_along
+from vkops.tensors.index_arrays import Indices, Numbers
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
 from vkops.tensors.tensor import DeviceLike, Tensor, undefined
@@ -54,7 +48,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
         tensor, axis = tensor.reshape(-1), 0
     place = Place("TAKE", "indices", "ARRAY-14")
     found = _indices(tensor, indices, axis, place)
-    numbers = tuples([found], [tensor.shape[axis]], place)
+    numbers = index_arrays.tuples([found], [tensor.shape[axis]], place)
     others = (other for other in range(tensor.ndim) if other != axis)
     view = tensor.placed()[1].permute((axis, *others))
     return gather(tensor, Selection(view, numbers, axis), "TAKE")
@@ -131,8 +125,8 @@ def _on_device(name: str, x: Any, indices: Any, device: DeviceLike) -> Tensor:
 
 
 def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
-    indices = as_indices(value, place, tensor.device)
-    check_range(indices, axis, tensor.shape[axis], place)
+    indices = index_arrays.as_indices(value, place, tensor.device)
+    index_arrays.check_range(indices, axis, tensor.shape[axis], place)
     return indices
 
 
@@ -143,7 +137,7 @@ def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, Nu
     if len(found.shape) != tensor.ndim:
         refuse_index(place, f"has rank {len(found.shape)}, must be {tensor.ndim}, that of x")
     before, size, after = tensor.shape[:axis], tensor.shape[axis], tensor.shape[axis + 1 :]
-    shape = common_shape([(*before, 1, *after), found.shape], place)
+    shape = index_arrays.common_shape([(*before, 1, *after), found.shape], place)
     check_shape(name, shape, max(8, tensor.dtype.itemsize))
     view = tensor.placed()[1].broadcast((*shape[:axis], size, *shape[axis + 1 :]))
     numbers = Numbers.of(found)

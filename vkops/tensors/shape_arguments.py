@@ -131,16 +131,6 @@ def broadcast_shapes(shapes: Sequence[Ints]) -> Ints | None:
     return tuple([size for (size,) in reversed(sizes)])
 
 
-def broadcast(name: str, own: Ints, shape: Ints, itemsize: int) -> Ints:
-    """Check that ``own`` can be broadcast to a shape, and return that shape (ARRAY-04)."""
-    check_not_negative(shape, Place(name, "shape", "ARRAY-04"))
-    if broadcast_shapes([own, shape]) != shape:
-        message = f"got {show(shape)}, must end like {own}; only a size of 1 can become another"
-        refuse(name, "shape", message, "ARRAY-04")
-    check_shape(name, shape, itemsize)
-    return shape
-
-
 def check_broadcast(name: str, shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
     """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
     extra = max(0, len(shape) - len(wanted)) if may_drop else 0

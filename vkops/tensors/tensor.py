@@ -29,30 +29,12 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
-from vkops.tensors import elements, exchange
-from vkops.tensors.array_protocols import (
-    API_VERSIONS,
-    COMPARISONS,
-    call_counterpart,
-    refuse_to_compute,
-)
+from vkops.tensors import array_protocols, elements, exchange
+from vkops.tensors import shape_arguments as shapes
+from vkops.tensors.array_plan import scattering
+from vkops.tensors.array_protocols import refuse_to_compute
 from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import as_dtype, numpy_refusals
-from vkops.tensors.index_plans import scattering
-from vkops.tensors.shape_arguments import (
-    broadcast,
-    check_broadcast,
-    check_shape,
-    may_copy,
-    one_axis,
-    one_or_more,
-    packed,
-    refuse_index,
-    reshaped,
-    sizes_of,
-    some_axes,
-    two_axes,
-)
 
 Number = TypeVar("Number", bool, int, float, complex)
 
@@ -126,7 +108,7 @@ class Tensor(DeviceArray):
     def strides(self) -> Ints:
         """Bytes from one element to the next along each dimension, in the present memory."""
         lazy = self._lazy
-        view = packed(self.shape) if lazy is None else lazy[1]
+        view = shapes.packed(self.shape) if lazy is None else lazy[1]
         return tuple([stride * self.dtype.itemsize for stride in view.strides])
 
     @property
@@ -139,7 +121,7 @@ class Tensor(DeviceArray):
     def flags(self) -> Flags:
         """The layout of the elements in memory, with the names of NumPy's flags."""
         lazy = self._lazy
-        view = packed(self.shape) if lazy is None else lazy[1]
+        view = shapes.packed(self.shape) if lazy is None else lazy[1]
         columns = view.permute(tuple(reversed(range(self.ndim))))
         by_rows, by_columns = (not self.size or it.is_contiguous for it in (view, columns))
         return Flags(by_rows, by_columns, lazy is None, not self._read_only)
@@ -210,7 +192,7 @@ class Tensor(DeviceArray):
         """
         kind = as_dtype("ASTYPE", dtype)
         if kind == self.dtype:
-            return self if may_copy("ASTYPE", copy) is False else self.copy()
+            return self if shapes.may_copy("ASTYPE", copy) is False else self.copy()
         with numpy_refusals("ASTYPE", "tensor"):
             made = self.numpy().astype(kind)
         return Tensor.from_array(self.device, made, on_host=None)
@@ -282,7 +264,7 @@ class Tensor(DeviceArray):
             order: Ints = tuple(reversed(range(self.ndim)))
         else:
             given = axes[0] if len(axes) == 1 else axes
-            order = some_axes("TRANSPOSE", given, self.ndim, "axes")
+            order = shapes.some_axes("TRANSPOSE", given, self.ndim, "axes")
             if len(order) != self.ndim:
                 message = f"got {len(order)} axes, must be {self.ndim}, the rank"
                 refuse("TRANSPOSE", "axes", message, "ARRAY-02")
@@ -299,7 +281,7 @@ class Tensor(DeviceArray):
         >>> vkops.zeros((1, 2, 3)).swapaxes(0, 2).shape
         (3, 2, 1)
         """
-        first, second = two_axes("SWAPAXES", axis1, axis2, self.ndim)
+        first, second = shapes.two_axes("SWAPAXES", axis1, axis2, self.ndim)
         order = list(range(self.ndim))
         order[first], order[second] = second, first
         return self.transpose(order)
@@ -316,7 +298,7 @@ class Tensor(DeviceArray):
         (3, 1, 2)
         """
         sources, targets = (
-            some_axes("MOVEAXIS", axes, self.ndim, name)
+            shapes.some_axes("MOVEAXIS", axes, self.ndim, name)
             for name, axes in (("source", source), ("destination", destination))
         )
         if len(sources) != len(targets):
@@ -338,7 +320,7 @@ class Tensor(DeviceArray):
         [[2, 4], [1, 3]]
         """
         turns = integer(k, Place("ROT90", "k", "ARRAY-06")) % 4
-        plane = some_axes("ROT90", axes, self.ndim, "axes")
+        plane = shapes.some_axes("ROT90", axes, self.ndim, "axes")
         if len(plane) != 2:
             refuse("ROT90", "axes", f"got {len(plane)} axes, must be 2", "ARRAY-02")
         if turns % 2 == 0:
@@ -364,21 +346,19 @@ class Tensor(DeviceArray):
         [[1, 2], [3, 4]]
         """
         given = shape[0] if len(shape) == 1 else shape
-        sizes = one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
+        sizes = shapes.one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
         if not (isinstance(order, str) and order in ("C", "F")):
             refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
         if order == "F":
             return self.T.reshape(sizes[::-1], copy=copy).T
-        sizes = reshaped("RESHAPE", sizes, self.size)
-        check_shape("RESHAPE", sizes, self.dtype.itemsize)
-        wanted = may_copy("RESHAPE", copy)
-        if wanted:
-            return self.copy().reshape(sizes)
+        sizes = shapes.reshaped("RESHAPE", sizes, self.size)
+        shapes.check_shape("RESHAPE", sizes, self.dtype.itemsize)
+        wanted = shapes.may_copy("RESHAPE", copy)
         base, view = self.placed()
-        found = view.reshape(sizes) if self.size else packed(sizes)
-        if found is not None:
+        found = view.reshape(sizes) if self.size else shapes.packed(sizes)
+        if found is not None and not wanted:
             return self._over(base, found)
-        if wanted is not None:
+        if wanted is False:
             message = f"got False, must be True or None: no view has the shape {sizes}"
             refuse("RESHAPE", "copy", message, "ARRAY-16")
         return self.copy().reshape(sizes)
@@ -408,9 +388,13 @@ class Tensor(DeviceArray):
         >>> vkops.asarray([1, 2]).broadcast_to((2, 2)).tolist()
         [[1, 2], [1, 2]]
         """
-        sizes = one_or_more(shape, Place("BROADCAST_TO", "shape", "ARRAY-04"))
-        itemsize = self.dtype.itemsize
-        sizes = broadcast("BROADCAST_TO", self.shape, sizes, itemsize)
+        place = Place("BROADCAST_TO", "shape", "ARRAY-04")
+        sizes = shapes.one_or_more(shape, place)
+        shapes.check_not_negative(sizes, place)
+        if shapes.broadcast_shapes([self.shape, sizes]) != sizes:
+            message = f"got {show(sizes)}, must end like {self.shape}; only a size of 1 can become "
+            refuse(*place[:2], message + "another", "ARRAY-04")
+        shapes.check_shape("BROADCAST_TO", sizes, self.dtype.itemsize)
         base, view = self.placed()
         return self._over(base, view.broadcast(sizes), read_only=True)
 
@@ -425,7 +409,7 @@ class Tensor(DeviceArray):
         [[2, 1], [4, 3]]
         """
         everything = tuple(range(self.ndim))
-        axes = everything if axis is None else some_axes("FLIP", axis, self.ndim)
+        axes = everything if axis is None else shapes.some_axes("FLIP", axis, self.ndim)
         base, view = self.placed()
         return self._over(base, view.flip(axes))
 
@@ -442,7 +426,7 @@ class Tensor(DeviceArray):
         >>> vkops.asarray([[1, 2], [3, 4]]).diagonal().tolist()
         [1, 4]
         """
-        axes = two_axes("DIAGONAL", axis1, axis2, self.ndim)
+        axes = shapes.two_axes("DIAGONAL", axis1, axis2, self.ndim)
         if axes[0] == axes[1]:
             message = f"got {show(axis2)}, must be another dimension than axis1"
             refuse("DIAGONAL", "axis2", message, "ARRAY-02")
@@ -461,12 +445,12 @@ class Tensor(DeviceArray):
         (2, 1)
         """
         place = Place("EXPAND_DIMS", "axis", "ARRAY-01")
-        rank = self.ndim + len(one_or_more(axis, place))
-        axes = some_axes("EXPAND_DIMS", axis, rank) if rank else ()
+        rank = self.ndim + len(shapes.one_or_more(axis, place))
+        axes = shapes.some_axes("EXPAND_DIMS", axis, rank) if rank else ()
         base, view = self.placed()
         for new in sorted(axes):
             view = view.insert(new)
-        check_shape("EXPAND_DIMS", view.sizes, self.dtype.itemsize)
+        shapes.check_shape("EXPAND_DIMS", view.sizes, self.dtype.itemsize)
         return self._over(base, view)
 
     def squeeze(self, axis: Any = None) -> Tensor:
@@ -485,9 +469,9 @@ class Tensor(DeviceArray):
         if axis is None:
             axes = ones
         elif self.shape or isinstance(axis, Sized):
-            axes = some_axes("SQUEEZE", axis, self.ndim)
+            axes = shapes.some_axes("SQUEEZE", axis, self.ndim)
         else:
-            one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
+            shapes.one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
         base, view = self.placed()
         for i in sorted(axes, reverse=True):
             if self.shape[i] != 1:
@@ -545,7 +529,7 @@ class Tensor(DeviceArray):
             place = integer(index[0], Place("ITEM", "index", "ARRAY-09"))
             if not -self.size <= place < self.size:
                 message = f"got {show(place)}, must be {-self.size} to {self.size - 1}"
-                refuse_index(elements.INDEX, message)
+                shapes.refuse_index(elements.INDEX, message)
             index = tuple(map(int, np.unravel_index(place % self.size, self.shape)))
         chosen = self[index[0] if len(index) == 1 else index] if index else self
         if chosen.size != 1:
@@ -632,12 +616,12 @@ class Tensor(DeviceArray):
             check_device(name, "value", value, self.device)
         is_array = isinstance(value, (np.ndarray, Tensor))
         if is_array:  # before its elements are converted
-            check_broadcast(name, value.shape, shape)
+            shapes.check_broadcast(name, value.shape, shape)
             if 0 in shape:  # NumPy checks the cast of dtypes, but converts no element
                 value = np.empty(0, value.dtype)
         source = self._converted(name, value)
         if not is_array:
-            check_broadcast(name, source.shape, shape, may_drop=False)
+            shapes.check_broadcast(name, source.shape, shape, may_drop=False)
         return source
 
     def _converted(self, name: str, value: Any) -> Tensor | npt.NDArray[Any]:
@@ -754,9 +738,11 @@ class Tensor(DeviceArray):
         Raises:
             InvalidDescError: an unknown version of the array API (ARRAY-19).
         """
-        is_known = isinstance(api_version, str) and api_version in API_VERSIONS
+        is_known = isinstance(api_version, str) and api_version in array_protocols.API_VERSIONS
         if not (api_version is None or is_known):
-            message = f"got {show(api_version)}, must be one of {', '.join(API_VERSIONS)}"
+            message = (
+                f"got {show(api_version)}, must be one of {', '.join(array_protocols.API_VERSIONS)}"
+            )
             raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
         return import_late("vkops")
 
@@ -779,9 +765,9 @@ class Tensor(DeviceArray):
         """
         if not all(issubclass(kind, (Tensor, np.ndarray)) for kind in types):
             return NotImplemented
-        if func.__module__ == "numpy" and func.__name__ in COMPARISONS:
+        if func.__module__ == "numpy" and func.__name__ in array_protocols.COMPARISONS:
             return func(*map(_on_host, args), **{k: _on_host(v) for k, v in kwargs.items()})
-        return call_counterpart(func, args, kwargs, self.device)
+        return array_protocols.call_counterpart(func, args, kwargs, self.device)
 
     def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> NoReturn:
         refuse_to_compute(f"numpy.{ufunc.__name__}")
@@ -949,7 +935,7 @@ def _device_of(index: int | None) -> Device:
 def undefined(name: str, shape: Any, dtype: Any, device: Device | None) -> Tensor:
     """A tensor whose elements are undefined, on a device or the default one."""
     kind = as_dtype(name, dtype)
-    sizes = sizes_of(name, shape, kind.itemsize)
+    sizes = shapes.sizes_of(name, shape, kind.itemsize)
     return Tensor(device or default_device(), sizes, kind, on_host=None)
 
 
