@@ -269,7 +269,8 @@ def _writes_once(region: Region) -> bool:
 def _copied_parts(part: _Part, plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
     """Divide regions without indices, if parts of much data can be made faster.
 
-    An output is a part, or else each of its regions is.
+    A part has the regions with one best kernel: that of their whole output if it is among the
+    fastest, or else their own.
     """
     nbytes = sum([output.nbytes for output in plan.outputs])
     count = sum(map(len, part.regions.values()))
