@@ -203,7 +203,7 @@ def test_lost_messages(printf, folder, monkeypatch):
         (["none.json"], "Failed to parse the model: none.json: cannot be read: No such file or directory"),
         (["none.comp"], "none.comp: No such file or directory"),
         (["a.comp", "--out", "uint32:0"], "uint32:0: must be "),
-        (["a.txt"], "a.txt: must be a .json, .onnx, .comp, .hlsl, .spv, .py file"),
+        (["a.txt"], "a.txt: must be a .json, .onnx, .comp, .hlsl, .slang, .spv, .py file"),
         (["a.comp", "--invocation", "a"], "Failed to parse command-line arguments: "),
         (["a.comp", "--invocation", "1,2,3,4"], "Failed to parse command-line arguments: "),
         (["a.comp", "--invocation=-1"], "Failed to parse command-line arguments: "),

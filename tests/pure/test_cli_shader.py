@@ -104,7 +104,7 @@ def test_a_file_with_a_kernels_name_is_the_file(shader, tmp_path):
     assert (
         status,
         err.startswith(
-            "copy_4: must be a .comp, .hlsl or .spv file, or a kernel of `vkops shader list`"
+            "copy_4: must be a .comp, .hlsl, .slang or .spv file, or a kernel of `vkops shader list`"
         ),
     ) == (
         1,
@@ -139,16 +139,19 @@ NOT_SPIRV = "that are not SPIR-V"
         (["wrong.comp"], "wrong.comp:4: 'missing' : undeclared identifier"),
         (["none.comp"], "none.comp: No such file or directory"),
         (["none.spv"], "none.spv: No such file or directory"),
-        (["none"], "none: must be a .comp, .hlsl or .spv file, or a kernel of `vkops shader list`"),
+        (
+            ["none"],
+            "none: must be a .comp, .hlsl, .slang or .spv file, or a kernel of `vkops shader list`",
+        ),
         (
             ["text.txt"],
-            "text.txt: must be a .comp, .hlsl or .spv file, or a kernel of `vkops shader list`",
+            "text.txt: must be a .comp, .hlsl, .slang or .spv file, or a kernel of `vkops shader list`",
         ),
         (["noise.spv"], NOT_SPIRV),
         (["empty.spv"], NOT_SPIRV),
         (
             ["parts"],
-            "parts: must be a .comp, .hlsl or .spv file, or a kernel of `vkops shader list`",
+            "parts: must be a .comp, .hlsl, .slang or .spv file, or a kernel of `vkops shader list`",
         ),
         (["inc.comp"], "by.glsl"),
         (["wrong.comp", "-D", "2=3"], "define '2' is not an identifier"),

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def debug(context: click.Context) -> None:
     """Find faults of shaders, kernels and drivers.
 
-    TARGET is a model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .hlsl, .spv)
-    with those of `vkops shader run`.
+    TARGET is a model (.json, .onnx) with options of `vkops run`, or a shader (.comp, .hlsl, .slang,
+    .spv) with those of `vkops shader run`.
     """
     from vkops import console
 
@@ -39,7 +39,7 @@ _FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _target = click.argument("target", metavar="TARGET [OPTIONS]...", type=click.Path())
 _RUN = {
     **dict.fromkeys((".json", ".onnx"), ("-m", "vkops", "run")),
-    **dict.fromkeys((".comp", ".hlsl", ".spv"), ("-m", "vkops", "shader", "run")),
+    **dict.fromkeys((".comp", ".hlsl", ".slang", ".spv"), ("-m", "vkops", "shader", "run")),
     ".py": (),
 }
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def shader(context: click.Context) -> None:
     """Build, inspect and run shaders.
 
-    SHADER is a .comp, .hlsl or .spv file of your own, or the name of a kernel of vkops.
+    SHADER is a .comp, .hlsl, .slang or .spv file of your own, or the name of a kernel of vkops.
     """
     options.help_without_command(context)
 
@@ -307,8 +307,8 @@ def _spirv(
     variant = shaders.VARIANTS.get(shader)
     if variant is not None and not path.is_file():
         return shader, variant.compile(defines=defines, debug=debug)
-    if path.suffix not in (".comp", ".hlsl", ".spv"):
-        message = "must be a .comp, .hlsl or .spv file, or a kernel of `vkops shader list`"
+    if path.suffix not in (".comp", ".hlsl", ".slang", ".spv"):
+        message = "must be a .comp, .hlsl, .slang or .spv file, or a kernel of `vkops shader list`"
         raise ShaderCompileError(f"{shader}: {message}")
     spirv = shaders.read(
         path, entry=entry, defines=defines, include=include, debug=debug, allow_paths=True

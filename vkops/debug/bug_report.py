@@ -27,12 +27,13 @@ from vkops.system.processes import cores, describe, processor
 
 _TIMEOUT_S = 60.0
 
-_PACKAGES = ("kp", "numpy", "onnx", "python-rapidjson", "click", "rich", "psutil")
+_PACKAGES = ("kp", "numpy", "onnx", "python-rapidjson", "click", "rich", "psutil", "slangpy")
 
 _PROGRAMS = (
     # Name, Debian's package, the variable that names another program, the option for its version.
     ("glslangValidator", "glslang-tools", "VKOPS_GLSLANG", "--version"),
     ("spirv-val", "spirv-tools", None, "--version"),
+    ("slangc", "vkops[slang]", "VKOPS_SLANGC", "-v"),
     ("renderdoccmd", "renderdoccmd", None, "version"),
 )
 

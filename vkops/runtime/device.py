@@ -223,10 +223,10 @@ class OperatorDevice(OpenDevice):
         """Make a user-defined compute shader ready to run.
 
         Args:
-            source: GLSL or HLSL text, the path of a GLSL, .hlsl or .spv file, SPIR-V, or a loaded
+            source: a text, the path of a GLSL, .hlsl, .slang or .spv file, SPIR-V, or a loaded
                 ``Shader``.
-            language: ``"glsl"``, ``"hlsl"`` or ``"spirv"``; by default that of the file's suffix,
-                and GLSL for text.
+            language: ``"glsl"``, ``"hlsl"``, ``"slang"`` or ``"spirv"``; by default that of the
+                file's suffix, and GLSL for text.
             entry: the entry point; that of GLSL is ``"main"``.
             constants: values of specialization constants, by name or id.
             defines: macros, for GLSL.

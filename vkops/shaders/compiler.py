@@ -10,12 +10,12 @@ import sys
 import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import cache as disk
-from vkops.shaders import diagnostics, sources, tools
+from vkops.shaders import diagnostics, slang, sources, tools
 from vkops.shaders.binary import corrected
 
 EXITING = "no shader can be compiled while Python exits"
@@ -30,7 +30,7 @@ _MAX_RECENT_BYTES = 1 << 20
 _recent: OrderedDict[str, bytes] = OrderedDict()
 """The modules that this process compiled or loaded last, by their keys."""
 
-_NO_ENTRY = "Entry point not found"
+_NO_ENTRY = "Entry point not found"  # with no line; slang.py makes the same of Slang's message
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
 _GLOBALS = b"$Global"
 _PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\](?!\s*(?:ConstantBuffer|cbuffer)\b)")
@@ -53,7 +53,7 @@ def compile(
 ) -> bytes:
     r"""Compile a compute shader to SPIR-V: a file if ``source`` is a path, else text.
 
-    ``language`` is glsl or hlsl; for HLSL, ``entry`` is the function that is compiled.
+    ``language`` is glsl, hlsl or slang; ``entry`` is the function that is compiled, for GLSL main.
     ``#include "x.glsl"`` is searched for beside the including file, then in ``include``: one or
     more folders, or a mapping of names to texts. With symbolic links resolved, it must be in one of
     these, or in ``root`` if that is given, unless ``allow_paths`` is true. ``debug`` adds the
@@ -66,26 +66,26 @@ def compile(
 
     Raises:
         ShaderCompileError: the shader is wrong, or the compiler is missing or fails.
-        InvalidDescError: the entry point of HLSL is missing (SH-03).
+        InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
     """
     debug = debug or "VKOPS_MESSAGE_LOG" in os.environ  # messages of the layer then have lines
     flags = sources.flags(defines, target_env, debug, language, entry)
     if language == "glsl" and sources.has_includes(sources.read(source)):
         flags = (*flags, sources.ALLOW_INCLUDES)
     try:
-        compiler = find_compiler()
+        command = slang.find_compiler() if language == "slang" else (find_compiler(),)
         with sources.include_folders(include) as (folders, texts):
             trusted = (source.parent, *folders) if isinstance(source, Path) else folders
             roots = None if allow_paths else trusted if root is None else [root]
             roots = [*roots, texts] if roots is not None and texts is not None else roots
-            compilation = _Compilation(compiler, source, flags, folders, texts, roots, name)
+            compilation = _Compilation(command, source, entry, flags, folders, texts, roots, name)
             key = compilation.key()  # which refuses included files outside of the folders
             if not cache:
                 return compilation.run()
             spirv = _recent.get(key) if memoize else None
             if spirv is None:
                 spirv = compilation.cached(key)
-                if memoize and len(spirv) <= _MAX_RECENT_BYTES:
+                if memoize and compilation.is_known and len(spirv) <= _MAX_RECENT_BYTES:
                     _recent[key] = spirv
                 while len(_recent) > _MAX_RECENT:
                     _recent.popitem(last=False)
@@ -101,13 +101,21 @@ def compile(
 class _Compilation:
     """A source with all that its SPIR-V depends on."""
 
-    compiler: str
+    command: Sequence[str]  # whose last part is the file of the compiler
     source: str | Path
+    entry: str
     flags: Sequence[str]
     include: Sequence[Path]
     texts: Path | None  # the temporary folder of included texts
     roots: Sequence[Path] | None
     name: str
+    known: set[str] = field(default_factory=set)  # files that the key depends on
+    read: set[str] = field(default_factory=set)  # files that the compiler of Slang read
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the key depends on all files that were read."""
+        return self.read <= self.known
 
     def key(self) -> str:
         """Return the hash of all that the SPIR-V depends on."""
@@ -115,8 +123,10 @@ class _Compilation:
         temporary = Path(tempfile.gettempdir(), TEXT)
         own = self.source.parent if isinstance(self.source, Path) else temporary
         folders = (own, *self.include)
-        digest = sources.digest(self.source, folders, self.flags, self.roots, self.texts)
-        found = os.stat(path := os.path.realpath(self.compiler))
+        digest = sources.digest(
+            self.source, folders, self.flags, self.roots, self.texts, self.known
+        )
+        found = os.stat(path := os.path.realpath(self.command[-1]))
         identity = f"{path}\n{found.st_size}\n{found.st_mtime_ns}"
         return hashlib.sha256(f"{digest}\n{identity}\n{_REVISION}".encode()).hexdigest()
 
@@ -126,7 +136,7 @@ class _Compilation:
         if found is not None:
             return found
         spirv = self.run()
-        if self.key() == key:  # no file was edited while the compiler read it
+        if self.is_known and self.key() == key:  # no file was edited while the compiler read it
             disk.store(key, spirv)
         return spirv
 
@@ -149,8 +159,10 @@ class _Compilation:
                 file, cwd = TEXT, self.texts or folder
                 (cwd / TEXT).write_bytes(text)
                 includes = [f"-I{os.path.abspath(p)}" for p in self.include if p != self.texts]
+            is_slang, written = "-lang" in self.flags, folder / "dependencies"
+            depends = ["-depfile", str(written)] if is_slang else []
             loop = "; does a file include itself?" if sources.has_includes(text) else ""
-            argv = [self.compiler, *self.flags, *includes, "-o", str(output), file]
+            argv = [*self.command, *self.flags, *includes, file, *depends, "-o", str(output)]
             try:
                 returncode, log = tools.run(argv, cwd=cwd)
             except ShaderCompileError as error:
@@ -158,22 +170,30 @@ class _Compilation:
                 raise ShaderCompileError(message, file=name, log=error.log) from error
             log = log.replace(TEXT, name) if cwd else log
             log = log.replace(f"{self.texts}{os.sep}", "") if self.texts else log
+            log = slang.with_located_errors(log) if is_slang else log
             if returncode != 0:
-                if _NO_ENTRY in log and not diagnostics.LOCATED.search(log):
+                located = diagnostics.LOCATED.search(log)
+                if _NO_ENTRY in (log if located is None else located[0]):
                     raise self._without_entry(name, text)
                 code = functools.partial(self._code, name if cwd else file, text)
                 crash = loop or "; that is a fault of the compiler, not of the shader"
-                raise diagnostics.error(self.compiler, name, returncode, log, crash, code)
+                raise diagnostics.error(self.command[-1], name, returncode, log, crash, code)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
             macros = [flag for flag in self.flags if flag.startswith("-D")]  # and -D for HLSL
-            argv = [self.compiler, "-E", "-S", "comp", *macros, *includes, file]
+            own = os.path.realpath(os.path.join(cwd or "", file))
+            for path in slang.dependencies(written):
+                real = os.path.realpath(os.path.join(cwd or "", path))
+                if self.roots is not None and real != own:
+                    sources.check_inside(path, real, self.roots)
+                self.read.update({real} - {own})
+            argv = [*self.command, "-E", "-S", "comp", *macros, *includes, file]
             if _GLOBALS in spirv and _PUSHED.search(tools.run(argv, cwd=cwd)[1]):
                 message = f"{name}: glslang ignores [[vk::push_constant]] before a struct's name: "
                 message += "write [[vk::push_constant]] ConstantBuffer<NAME> instead of NAME"
                 raise ShaderCompileError(message, file=name, log=log)
         if not disk.is_spirv(spirv):
             what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
-            message = f"{name}: {self.compiler} reported success and wrote {what}"
+            message = f"{name}: {self.command[-1]} reported success and wrote {what}"
             raise ShaderCompileError(message, file=name, log=log)
         return corrected(spirv)
 
@@ -193,10 +213,11 @@ class _Compilation:
 
     def _without_entry(self, name: str, text: bytes) -> InvalidDescError:
         """Make an error that names the functions with [numthreads]."""
-        entry = self.flags[self.flags.index("-e") + 1]
         found = [match.decode(errors="replace") for match in _ENTRY.findall(text)]
         allowed = " or ".join(map(repr, found)) or "a function of the shader"
-        return InvalidDescError(name, "entry point", f"got {entry!r}, must be {allowed}", "SH-03")
+        return InvalidDescError(
+            name, "entry point", f"got {self.entry!r}, must be {allowed}", "SH-03"
+        )
 
 
 def find_compiler() -> str:

@@ -76,6 +76,10 @@ class _Packing:
         if named is not None and isinstance(layout, Struct):
             self._members(path, layout, offset, named)
             return
+        if isinstance(layout, Struct) and [each.name for each in layout.members] == ["data"]:
+            # Slang of 2025 puts such a struct around each matrix and array.
+            self.fill(path, layout.members[0].type, offset + layout.members[0].offset, value)
+            return
         items = None if isinstance(value, Mapping) else _items(value)
         if items is None:
             kinds = "a sequence" if isinstance(layout, Array) else _KINDS

@@ -38,15 +38,15 @@ MAX_SETS = 4
 MAX_BINDING = 4095
 """Drivers allocate memory for the unused bindings of a set, too."""
 
-_SUFFIXES = (".comp", ".glsl", ".hlsl", ".spv")
+_SUFFIXES = (".comp", ".glsl", ".hlsl", ".slang", ".spv")
 
-LANGUAGES = ("glsl", "hlsl", "spirv")
+LANGUAGES = ("glsl", "hlsl", "slang", "spirv")
 
 _MACRO_BITS = 64
 
 _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
-    "source": ((str, Path, bytes), "GLSL or HLSL text, a path or SPIR-V"),
-    "language": ((str, type(None)), "'glsl', 'hlsl' or 'spirv'"),
+    "source": ((str, Path, bytes), "text, a path or SPIR-V"),
+    "language": ((str, type(None)), "'glsl', 'hlsl', 'slang' or 'spirv'"),
     "entry": (str, "a string"),
     "constants": (Mapping, "a mapping of names or ids to numbers"),
     "defines": (Mapping, "a mapping of names to text or integers"),
@@ -409,11 +409,12 @@ def load(
     allow_paths: bool = False,
     root: Path | None = None,
 ) -> Shader:
-    r"""Load a compute shader: GLSL or HLSL text, a file, or SPIR-V.
+    r"""Load a compute shader: a text, a file, or SPIR-V.
 
-    ``language`` is glsl, hlsl or spirv. By default, files are .hlsl, .spv, or GLSL by their suffix,
-    and texts are GLSL. ``entry`` is the entry point: that of GLSL is main. ``constants`` are
-    specialization constants, by name or id; the other arguments are those of ``compile``.
+    ``language`` is glsl, hlsl, slang or spirv. By default, files are .hlsl, .slang, .spv, or GLSL
+    by their suffix, and texts are GLSL. ``entry`` is the entry point: that of GLSL is main.
+    ``constants`` are specialization constants, by name or id; the other arguments are those of
+    ``compile``.
 
     >>> text = "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };"
     >>> shader = load(text + "void main() { data[0] = 1u; }")
@@ -436,6 +437,7 @@ def load(
     else:
         name = printable(source.name if isinstance(source, Path) else name)
         spirv = read(source, **settings, name=name, root=root)
+    entry = entry.partition("<")[0]  # the arguments of a generic function of Slang
     module = _module(spirv, name, entry)
     if constants:
         module = _module(spirv, name, entry, _constants(name, module, constants))
@@ -468,7 +470,7 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
             raise ShaderCompileError(f"{field}: got {show(value)}, must be {expected}")
     source, language, include = (settings[field] for field in ("source", "language", "include"))
     kind = "spirv" if isinstance(source, bytes) else "text"
-    wrong = {"spirv": ("glsl", "hlsl"), "text": ("spirv",)}[kind]
+    wrong = {"spirv": LANGUAGES[:-1], "text": ("spirv",)}[kind]
     if language not in (None, *LANGUAGES) or (language in wrong and not isinstance(source, Path)):
         allowed = " or ".join(repr(each) for each in LANGUAGES if each not in wrong)
         hint = "; SPIR-V is bytes or a pathlib.Path" if language == "spirv" else ""
@@ -503,11 +505,11 @@ def read(source: str | Path, *, language: str | None = None, **settings: Any) ->
 
     Raises:
         ShaderCompileError: it is wrong, or a tool is missing.
-        InvalidDescError: the entry point of HLSL is missing (SH-03).
+        InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
     """
     if language is None:
         suffix = source.suffix if isinstance(source, Path) else ""
-        language = {".spv": "spirv", ".hlsl": "hlsl"}.get(suffix, "glsl")
+        language = {".spv": "spirv", ".hlsl": "hlsl", ".slang": "slang"}.get(suffix, "glsl")
     if language == "spirv" and isinstance(source, Path):
         return corrected(sources.read(source, sources.MAX_SPIRV_BYTES))
     return compiler.compile(source, language=language, memoize=True, **settings)

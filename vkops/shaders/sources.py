@@ -12,6 +12,7 @@ from itertools import chain, product
 from pathlib import Path
 
 from vkops.errors import ShaderCompileError, show
+from vkops.shaders import slang
 from vkops.system.files import below, open_regular, read_regular
 
 MAX_SOURCE_BYTES = 4 << 20
@@ -38,7 +39,10 @@ _PLAIN_NAME = re.compile(
 _SPLICE = re.compile(rb"\\(?:\r\n|\n|\r)")
 # The same, for a part of the name of a text: neither "." nor "..", and a file of each system.
 _PLAIN_PART = re.compile(r"""(?!\.{1,2}\Z)[^\x00-\x1f\x7f"<>\\:*?|]{1,100}""")
+# ``import a.b_c;`` of Slang, which may be in a/b-c.slang.
+_IMPORT = re.compile(rb"""\b(?:import|__include)\s+(?:"([^"\n]*)"|([\w.]+))\s*;""")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GENERIC = re.compile(r"[A-Za-z_][A-Za-z0-9_]*<[A-Za-z0-9_<>., ]+>")
 _REGISTERS = (
     "--hlsl-iomap", "--auto-map-bindings", "--hlsl-offsets", "--shift-texture-binding", "0",
     "--shift-uav-binding", "64", "--shift-UBO-binding", "128",
@@ -64,14 +68,16 @@ def flags(
 ) -> tuple[str, ...]:
     """Return the compiler's options, which do not depend on the order of ``defines``.
 
-    The entry point is for HLSL. There, the bindings of registers t0, u0 and b0 are 0, 64 and 128.
+    The entry point is for HLSL and Slang, where it can have arguments: ``Sum<float>``. In HLSL, the
+    bindings of registers t0, u0 and b0 are 0, 64 and 128.
 
     Raises:
         ShaderCompileError: a define, ``target_env`` or ``entry`` is not valid.
     """
     if not _TARGET_ENV.fullmatch(target_env):
         raise ShaderCompileError(f"target_env {target_env!r} is not a Vulkan version: 'vulkan1.1'")
-    if not _IDENTIFIER.fullmatch(entry):
+    is_slang = language == "slang"
+    if not _IDENTIFIER.fullmatch(entry) and not (is_slang and _GENERIC.fullmatch(entry)):
         raise ShaderCompileError(f"entry {entry!r} is not the name of a function")
     macros = []
     for name, value in sorted(defines.items()):
@@ -85,6 +91,7 @@ def flags(
     if hlsl and target_env > "vulkan1.1":  # glslang makes BufferBlocks, which SPIR-V 1.4 lacks
         hlsl += ["--target-env", "spirv1.3"]
     options = ("-V", "-S", "comp", *hlsl, "--target-env", target_env)
+    options = slang.flags(entry, target_env) if is_slang else options
     return (*options, *macros, *(["-g"] if debug else []))
 
 
@@ -148,13 +155,14 @@ def digest(
     flags: Sequence[str],
     roots: Sequence[Path] | None = None,
     unnamed: Path | None = None,
+    found: set[str] | None = None,
 ) -> str:
     """Return the SHA-256 of the source, all files that it may include, and the flags.
 
     ``folders`` are that of the source and the include folders. The hash depends on the names and
     contents of files, not on their time stamps, and on their folders, except for ``unnamed``, only
     with ``-g``, which writes them into the SPIR-V. Included files must be in one of ``roots``, with
-    symbolic links resolved, unless ``roots`` is None.
+    symbolic links resolved, unless ``roots`` is None. ``found`` gets the paths of these files.
 
     Raises:
         ShaderCompileError: the source file cannot be read, or an included one is outside.
@@ -164,8 +172,10 @@ def digest(
     if "-g" in flags:
         named = folders[1:] if isinstance(source, str) else (source, *folders)
         parts += (os.fsencode(path) for path in (Path.cwd(), *named) if path != unnamed)
-    for place, name, content in _included(text, folders, roots):
+    for place, name, content, path in _included(text, folders, roots):
         parts += (b"%d" % place, name, content)
+        if found is not None:
+            found.add(path)
     total = hashlib.sha256()
     for part in parts:
         total.update(b"%d:" % len(part) + part)
@@ -174,8 +184,8 @@ def digest(
 
 def _included(
     text: bytes, first: Sequence[Path], roots: Sequence[Path] | None
-) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield each file that a text may include: number of its folder, name and content.
+) -> Iterator[tuple[int, bytes, bytes, str]]:
+    """Yield each file that a text may include: number of its folder, name, content and path.
 
     Each name is looked up in the ``first`` folders and in those of all files found. Which of these
     files are included, only the compiler knows. It is not asked, because it opens files before it
@@ -203,7 +213,7 @@ def _included(
         available -= len(content)
         if available < 0:
             raise ShaderCompileError(f"more than {MAX_SOURCE_BYTES} bytes are included")
-        yield number, name, content
+        yield number, name, content, real
         folder = os.path.realpath(os.path.dirname(path))
         if folder not in folders:
             lookups.append(product([len(folders)], names))
@@ -228,6 +238,10 @@ def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
                     "is given"
                 )
         found.update(dict.fromkeys(match[1] for match in _INCLUDE.finditer(each)))
+        for quoted, dotted in _IMPORT.findall(each):
+            path = dotted.replace(b".", b"/") + b".slang"
+            names = (quoted, quoted + b".slang") if quoted else (path, path.replace(b"_", b"-"))
+            found.update(dict.fromkeys(names))
     return found
 
 

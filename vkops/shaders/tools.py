@@ -25,7 +25,8 @@ _OTHER_NAMES = {"glslangValidator": ("glslang",)}  # as newer versions of glslan
 def find(program: str, package: str, variable: str | None = None) -> str:
     """Find ``program`` in PATH, or the file that the environment variable ``variable`` names.
 
-    ``package`` is Debian's that contains it. What is not on PATH may be in vkops_lavapipe.
+    ``package`` is Debian's that contains it, or an extra of vkops. What is not on PATH may be in
+    vkops_lavapipe.
 
     Raises:
         ShaderCompileError: it is not there; the message says how to install it.
@@ -40,9 +41,9 @@ def find(program: str, package: str, variable: str | None = None) -> str:
     if chosen:
         raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
     hint = f", or set {variable} to its path" if variable else ""
-    raise ShaderCompileError(
-        f"{program} is not on PATH: install it ({lavapipe.how_to_install(package)}){hint}"
-    )
+    is_extra = package.startswith("vkops[")
+    install = f"pip install '{package}'" if is_extra else lavapipe.how_to_install(package)
+    raise ShaderCompileError(f"{program} is not on PATH: install it ({install}){hint}")
 
 
 def run(
