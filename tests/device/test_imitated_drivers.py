@@ -275,6 +275,35 @@ def test_extensions_can_be_hidden(program):
     assert fewer == [names[0], *names[3:]]
 
 
+ADDED = """
+import vkops
+faulty.record(1)
+device = vkops.Device(index)
+print(json.dumps([records("added"), device.cooperative_matrices, sorted(device.features)]))
+"""
+
+
+def test_newer_features_are_enabled_where_the_driver_has_them(program):
+    (added, matrices, features), _ = program("discrete", ADDED, VKOPS_ADDED="1")
+    assert added == [
+        "VK_KHR_shader_quad_control 1", "VK_KHR_shader_subgroup_rotate 3", "VK_KHR_shader_maximal_reconvergence 1",
+        "VK_KHR_cooperative_matrix 1", "VK_KHR_shader_float_controls2 1", "VK_KHR_shader_expect_assume 1",
+        "VK_NV_shader_subgroup_partitioned -1",
+    ]  # fmt: skip
+    assert {
+        "shaderQuadControl", "shaderSubgroupRotate", "shaderSubgroupRotateClustered", "shaderMaximalReconvergence",
+        "cooperativeMatrix", "shaderFloatControls2", "shaderExpectAssume", "VK_NV_shader_subgroup_partitioned",
+    } < {*features}  # fmt: skip
+    assert matrices == [
+        [16, 16, 16, "float16", "float16", "float32", "float32", False, "subgroup"],
+        [8, 16, 32, "uint8", "int8", "int32", "int32", True, "subgroup"],
+        [16, 16, 16, "bfloat16", "bfloat16", "float32", "uint32", False, "workgroup"],
+    ]
+    (none, matrices, fewer), _ = program("discrete", ADDED)
+    assert (none, matrices) == ([], [])
+    assert {*fewer} < {*features}
+
+
 UNSEEN = "print(said(lambda: vk.vkMapMemory(device, allocate(0), 0, 1024, 0)))"
 
 

@@ -52,7 +52,7 @@ def module(body=(), capabilities=(), modes=(), classes=()):
 
 def needed():
     """Yield all features that a module of known capabilities and modes can need."""
-    known = [n for n, name in grammar.CAPABILITIES.items() if name in features._CAPABILITIES]
+    known = [n for n, name in grammar.CAPABILITIES.items() if name in features.CAPABILITIES]
     for mode, width in itertools.product(grammar.EXECUTION_MODES, (16, 32, 64)):
         made = module(modes=[(mode, width)], capabilities=known)
         if not features.unknown(made, MAIN):
@@ -68,6 +68,11 @@ def needed():
         Instruction(op, (id_ + vector, 200, 7))
         for op, id_, vector in itertools.product(Op.SUBGROUP, NUMBERS, (0, 40))
     ]
+    for clustered, scope in itertools.product(((), (9,)), (1, 3)):
+        rotate = Instruction(Op.GroupNonUniformRotateKHR, (1, 200, 7, 8, 9, *clustered))
+        made = module([rotate, Instruction(Op.ReadClockKHR, (1, 200, 300))], known)
+        made.defined[300] = Instruction(Op.Constant, (1, 300, scope))
+        yield from features.needs(made, NUMBERS, MAIN)
     yield from features.needs(module(body), NUMBERS, MAIN)
     yield from filter(None, _LAYOUTS)
 
@@ -76,16 +81,18 @@ def test_each_name_that_a_module_can_need_is_one_that_the_device_is_asked_for():
     names = set(needed())
     assert {"maintenance4", "shaderSharedFloat64AtomicMinMax", "scalarBlockLayout"} < names
     assert {"shaderZeroInitializeWorkgroupMemory", "shaderSubgroupExtendedTypes"} < names
+    assert {"shaderSubgroupRotate", "shaderSubgroupRotateClustered", "cooperativeMatrix"} < names
+    assert {"shaderSubgroupClock", "shaderDeviceClock", "shaderMaximalReconvergence"} < names
     assert sorted(names - {*vkops_native.FEATURES}) == []
 
 
 def test_modes_and_capabilities_are_known_by_name_or_refused():
     for number, name in grammar.CAPABILITIES.items():
         refused = features.unknown(module(capabilities=[number]), MAIN)
-        assert refused == (() if name in features._CAPABILITIES else (name,))
+        assert refused == (() if name in features.CAPABILITIES else (name,))
     for number, name in grammar.EXECUTION_MODES.items():
         refused = features.unknown(module(modes=[(number, 32)]), MAIN)
-        assert refused == (() if name in features._MODES else (name,))
+        assert refused == (() if name in features.MODES else (name,))
         assert features.unknown(module(modes=[(number, 32)]), MAIN + 1) == ()
 
 
@@ -122,6 +129,23 @@ PROGRAMS = {
     "shaderSubgroupUniformControlFlow": (
         extension("KHR_shader_subgroup_basic", "EXT_subgroup_uniform_control_flow"), "",
         "[[subgroup_uniform_control_flow]]", "o[i] = 2 * i;"
+    ),
+    "shaderSubgroupClock": (
+        extension("ARB_shader_clock"), "", "", "o[i] = clock2x32ARB().x == 0 ? 2 * i : 2 * i;"
+    ),
+    "shaderDeviceClock": (
+        extension("EXT_shader_realtime_clock"), "", "", "o[i] = clockRealtime2x32EXT() == uvec2(0) ? 1 : 2 * i;"
+    ),
+    "VK_EXT_shader_subgroup_ballot": (
+        extension("ARB_shader_ballot", "ARB_gpu_shader_int64"), "", "",
+        "o[i] = i + readFirstInvocationARB(7) - 7 + bitCount(uint(ballotARB(true) & gl_SubGroupLtMaskARB));"
+    ),
+    "VK_EXT_shader_subgroup_vote": (
+        extension("ARB_shader_group_vote"), "", "",
+        "o[i] = anyInvocationARB(i < 8) && allInvocationsARB(i < 8) && allInvocationsEqualARB(i < 8) ? 2 * i : 1;"
+    ),
+    "VK_NV_shader_subgroup_partitioned": (
+        extension("NV_shader_subgroup_partitioned"), "", "", "o[i] = i + subgroupPartitionedAddNV(i, subgroupPartitionNV(i));"
     ),
     **dict([
         float_mode("shaderDenormPreserveFloat32", 4464, 4459),

@@ -47,6 +47,20 @@ __attribute__((constructor)) static void read_environment(void)
     if (extensions) hidden = extensions;
 }
 
+/* Extensions that VKOPS_ADDED adds to the driver, with the types of their features and the members. */
+static const struct { const char *extension; int type, members; } ADDED[] = {
+    { "VK_NV_shader_subgroup_partitioned", 0, 0 },
+    { "VK_KHR_shader_quad_control", 1000235000, 1 }, { "VK_KHR_shader_subgroup_rotate", 1000416000, 2 },
+    { "VK_KHR_shader_maximal_reconvergence", 1000434000, 1 },
+    { "VK_KHR_cooperative_matrix", 1000506000, 2 }, { "VK_KHR_shader_float_controls2", 1000528000, 1 },
+    { "VK_KHR_shader_expect_assume", 1000544000, 1 },
+};
+struct shape { int type; void *next; uint32_t m, n, k; int types[4]; VkBool32 saturating; int scope; };
+static const struct shape SHAPES[] = {
+    { 0, 0, 16, 16, 16, { 0, 0, 1, 1 }, 0, 3 }, { 0, 0, 8, 16, 32, { 7, 3, 5, 5 }, 1, 3 },
+    { 0, 0, 16, 16, 16, { 1000141000, 1000141000, 1, 9 }, 0, 2 },
+};
+
 /* The required limits of Vulkan 1.1, as far as they concern what is not drawn. */
 static void reduce(VkPhysicalDeviceLimits *limits)
 {

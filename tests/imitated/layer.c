@@ -1,6 +1,6 @@
 /* A Vulkan layer that makes a driver look like another one, lets its calls fail, and records them.
    VKOPS_IMITATED names the device (KINDS in devices.h; empty: that of the driver), and VKOPS_HIDDEN_EXTENSIONS
-   the extensions that it lacks. Tests call the exported functions through ctypes (__init__.py). */
+   the extensions that it lacks; VKOPS_ADDED adds those of ADDED. Tests call the exported functions through ctypes (__init__.py). */
 #include "calls.h"
 
 /* -- properties ---------------------------------------------------------------------------------- */
@@ -54,6 +54,11 @@ FUNCTION(void, GetPhysicalDeviceFeatures)(VkPhysicalDevice d, VkPhysicalDeviceFe
 FUNCTION(void, GetPhysicalDeviceFeatures2)(VkPhysicalDevice d, VkPhysicalDeviceFeatures2 *o)
 {
     NEXT(d, GetPhysicalDeviceFeatures2, o);
+    for (size_t i = 0; i < COUNT(ADDED) && getenv("VKOPS_ADDED"); ++i) {
+        VkBool32 *found = ADDED[i].type ? chained(o, ADDED[i].type) : 0;
+        for (int k = 0; found && k < ADDED[i].members; ++k)
+            ((VkBool32 *)((char *)found + sizeof(VkBaseOutStructure)))[k] = 1;
+    }
     if (!minimum) return;
     o->features = (VkPhysicalDeviceFeatures){ .robustBufferAccess = 1 };
 #define CLEAR(name, type) \
@@ -119,6 +124,8 @@ FUNCTION(VkResult, EnumerateDeviceExtensionProperties)(
         if (kept < room) o[kept] = all[i];
         ++kept;
     }
+    for (size_t i = 0; i < COUNT(ADDED) && getenv("VKOPS_ADDED"); ++i, ++kept)
+        if (kept < room) o[kept].specVersion = 1, strcpy(o[kept].extensionName, ADDED[i].extension);
     *n = o && kept > room ? room : kept;
     return o && kept > room ? VK_INCOMPLETE : VK_SUCCESS;
 }
@@ -414,7 +421,20 @@ FUNCTION(VkResult, CreateDevice)(
     const struct table *instance = table_of(d);
     VkPhysicalDeviceMemoryProperties memory;
     instance->GetPhysicalDeviceMemoryProperties(d, &memory);
-    result = ((PFN_vkCreateDevice)function(0, "vkCreateDevice"))(d, i, a, o);
+    const char *names[64];
+    VkDeviceCreateInfo info = *i;
+    info.ppEnabledExtensionNames = names, info.enabledExtensionCount = 0;
+    for (uint32_t k = 0; k < i->enabledExtensionCount; ++k) {
+        const char *name = names[info.enabledExtensionCount++] = i->ppEnabledExtensionNames[k];
+        for (size_t n = 0; n < COUNT(ADDED) && getenv("VKOPS_ADDED"); ++n) {
+            if (strcmp(ADDED[n].extension, name)) continue;
+            const VkBool32 *found = ADDED[n].type ? chained(i->pNext, ADDED[n].type) : 0;
+            const VkBool32 *values = (void *)((char *)found + sizeof(VkBaseOutStructure));
+            note_command("added", " %s %d", name, found ? (int)(values[0] + 2 * values[1]) : -1);
+            --info.enabledExtensionCount;
+        }
+    }
+    result = ((PFN_vkCreateDevice)function(0, "vkCreateDevice"))(d, &info, a, o);
     if (result) return result;
     struct table *made = add_table(*o, (void *)device_function, 1);
     made->device_function = device_function;
@@ -447,6 +467,19 @@ static PFN_vkVoidFunction own_function(const char *name)
             return (PFN_vkVoidFunction)own[i].function;
     return 0;
 }
+static VKAPI_ATTR VkResult VKAPI_CALL cooperative_matrices(VkPhysicalDevice d, uint32_t *n, struct shape *o)
+{
+    (void)d;
+    *n = COUNT(SHAPES);
+    if (o) memcpy(o, SHAPES, sizeof SHAPES);
+    return VK_SUCCESS;
+}
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL physical_function(VkInstance instance, const char *name)
+{
+    const int ours = !strcmp(name, "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR");
+    (void)instance;
+    return ours && getenv("VKOPS_ADDED") ? (PFN_vkVoidFunction)cooperative_matrices : 0;
+}
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char *name)
 {
     const PFN_vkVoidFunction next = table_of(device)->device_function(device, name), own = own_function(name);
@@ -465,6 +498,6 @@ EXPORT VkResult vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface
     layer->loaderLayerInterfaceVersion = 2;
     layer->pfnGetInstanceProcAddr = instance_function;
     layer->pfnGetDeviceProcAddr = device_function;
-    layer->pfnGetPhysicalDeviceProcAddr = 0;
+    layer->pfnGetPhysicalDeviceProcAddr = physical_function;
     return VK_SUCCESS;
 }

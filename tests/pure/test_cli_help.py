@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
+from capability_reference import page as capabilities
 from command_reference import page
 
 from vkops.cli import main
@@ -46,8 +47,9 @@ def test_help_fits_and_names_are_whole(path, width, capsys, monkeypatch):
             assert option.help
 
 
-def test_the_reference_is_current():
-    """After a change of the command line: scripts/docs."""
+def test_the_references_are_current():
+    """After a change of the command line, or of what shaders can use: scripts/docs."""
+    assert (Path(__file__).parents[2] / "docs/capabilities.md").read_text() == capabilities()
     text = page()
     assert all(f"\n## {' '.join(('vkops', *path))}\n" in text for path in COMMANDS)
     assert (Path(__file__).parents[2] / "docs/commands.md").read_text() == text

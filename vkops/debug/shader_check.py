@@ -32,7 +32,7 @@ DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
 MAX_INVOCATIONS = 1 << 24
 
-_SUBGROUP = "GroupNonUniform"
+_SUBGROUP = ("GroupNonUniform", "Subgroup")
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
 """Differences that are tolerated between floats, as they may have been added in another order."""
 

@@ -140,6 +140,29 @@ class Adapter
         return found;
     }
 
+    // VkCooperativeMatrixPropertiesKHR, which is newer than Vulkan's headers of 2023.
+    struct CooperativeMatrix
+    {
+        int type = 1000506001;
+        void* next = nullptr;
+        std::uint32_t m = 0, n = 0, k = 0;
+        std::array<std::int32_t, 4> types = {};  // of the matrices A, B, C and of the result
+        vk::Bool32 is_saturating = false;
+        std::int32_t scope = 0;
+    };
+    std::vector<CooperativeMatrix> cooperative_matrices() const
+    {
+        using List = VkResult(VKAPI_PTR*)(VkPhysicalDevice, std::uint32_t*, CooperativeMatrix*);
+        const auto list = reinterpret_cast<List>(
+          instance->getProcAddr("vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+        std::uint32_t count = 0;
+        if (!has("VK_KHR_cooperative_matrix") || !list || list(*physical, &count, nullptr)) return {};
+        std::vector<CooperativeMatrix> found(count);
+        if (list(*physical, &count, found.data()) < 0) return {};
+        found.resize(count);
+        return found;
+    }
+
   private:
     std::set<std::string> extensions_;
     vk::StructureChain<vk::PhysicalDeviceProperties2, vk::PhysicalDeviceMaintenance3Properties,

@@ -53,6 +53,23 @@
     X(Robustness2FeaturesEXT, "VK_EXT_robustness2", NEVER, HAS(robustBufferAccess2)                \
       HAS(robustImageAccess2))
 
+// Features whose structures Vulkan's headers of 2023 lack, or that shaders alone use: the extensions,
+// the versions of Vulkan that contain them, and the types and the members of the structures.
+struct PlainFeatures
+{
+    const char* extension;
+    std::uint32_t version;
+    int type;
+    const char* names[3];
+};
+// What a structure is: its type, the next one, and a boolean for each member.
+struct PlainStructure
+{
+    int type;
+    void* next;
+    vk::Bool32 values[3];
+};
+
 // The features of an adapter that shaders can use, or those that a device is opened with: not the
 // robust ones if the validation layer is to report accesses out of bounds.
 class Features
@@ -64,8 +81,22 @@ class Features
     keep<vk::PhysicalDevice##structure>(adapter, extension, version);
         VKOPS_FEATURES(KEEP)
 #undef KEEP
+        std::vector<const PlainFeatures*> kept;
+        for (const auto& each : PLAIN)
+            if (supported(adapter, each.extension, each.version)) {
+                if (adapter.has(each.extension)) extensions_.push_back(each.extension);
+                kept.push_back(&each);
+                plain_.push_back({ each.type, nullptr, {} });
+            }
         Chain found = chain_;  // all features, also those that shaders do not use
+        link_plain(found);
         adapter.physical->getFeatures2(&found.get<vk::PhysicalDeviceFeatures2>());
+        for (std::size_t i = 0; i < kept.size(); ++i)
+            for (std::size_t k = 0; k < std::size(kept[i]->names); ++k) {
+                const char* name = kept[i]->names[k];
+                plain_[i].values[k] = name && plain_[i].values[k];
+                if (plain_[i].values[k]) names_.push_back(name);
+            }
         if (!robust)
             found.get<vk::PhysicalDeviceFeatures2>().features.robustBufferAccess =
               found.get<vk::PhysicalDeviceRobustness2FeaturesEXT>().robustBufferAccess2 = false;
@@ -94,7 +125,9 @@ class Features
             for (const auto& [name, value] : members(controls))
                 if (*value) names_.push_back(name);
         }
+        link_plain(chain_);
     }
+    Features(const Features&) = delete;  // its structures point to one another
 
     // The names of all features that could be there.
     static std::vector<const char*> all()
@@ -105,6 +138,9 @@ class Features
         for (const auto& [name, value] : members(chain)) found.push_back(name);
         for (const auto& [name, value] : members(controls)) found.push_back(name);
         for (const auto& [name, version] : EXTENSIONS) found.push_back(name);
+        for (const auto& each : PLAIN)
+            for (const char* name : each.names)
+                if (name) found.push_back(name);
         return found;
     }
     const std::vector<const char*>& names() const { return names_; }
@@ -134,10 +170,34 @@ class Features
         { "VK_KHR_shader_float_controls", VK_API_VERSION_1_2 },
         { "VK_KHR_spirv_1_4", VK_API_VERSION_1_2 },
         { "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2 },
+        { "VK_EXT_shader_subgroup_ballot", NEVER },
+        { "VK_EXT_shader_subgroup_vote", NEVER },
+        { "VK_NV_shader_subgroup_partitioned", NEVER },
+    };
+    static constexpr std::uint32_t VERSION_1_4 = VK_API_VERSION_1_3 + (1 << 12);
+    static constexpr PlainFeatures PLAIN[] = {
+        { "VK_KHR_shader_clock", NEVER, 1000181000, { "shaderSubgroupClock", "shaderDeviceClock" } },
+        { "VK_KHR_shader_quad_control", NEVER, 1000235000, { "shaderQuadControl" } },
+        { "VK_EXT_shader_demote_to_helper_invocation", VK_API_VERSION_1_3, 1000276000,
+          { "shaderDemoteToHelperInvocation" } },
+        { "VK_KHR_shader_subgroup_rotate", VERSION_1_4, 1000416000,
+          { "shaderSubgroupRotate", "shaderSubgroupRotateClustered" } },
+        { "VK_KHR_shader_maximal_reconvergence", NEVER, 1000434000,
+          { "shaderMaximalReconvergence" } },
+        { "VK_KHR_cooperative_matrix", NEVER, 1000506000, { "cooperativeMatrix" } },
+        { "VK_KHR_shader_float_controls2", VERSION_1_4, 1000528000, { "shaderFloatControls2" } },
+        { "VK_KHR_shader_expect_assume", VERSION_1_4, 1000544000, { "shaderExpectAssume" } },
     };
     Chain chain_;
+    std::vector<PlainStructure> plain_;
     std::optional<vk::PipelineRobustnessCreateInfoEXT> robust_pipeline_;
     std::vector<const char*> names_, extensions_;
+
+    void link_plain(Chain& chain)
+    {
+        auto& first = chain.get<vk::PhysicalDeviceFeatures2>();
+        for (auto& each : plain_) first.pNext = (each.next = first.pNext, &each);
+    }
 
     static bool supported(const Adapter& adapter, const char* extension, std::uint32_t version)
     {

@@ -159,6 +159,16 @@ void define_adapters(py::module_& module)
       .def_property_readonly("limits", &limits)
       .def_property_readonly(
         "features", [](const Adapter& self) { return py::tuple(py::cast(Features(self).names())); })
+      .def_property_readonly(
+        "cooperative_matrices",
+        [](const Adapter& self) {
+            py::list found;
+            for (const auto& [type, next, m, n, k, types, saturating, scope] :
+                 self.cooperative_matrices())
+                found.append(
+                  py::make_tuple(m, n, k, py::tuple(py::cast(types)), bool(saturating), scope));
+            return found;
+        })
       .def_property_readonly("memory_heaps", &memory_heaps)
       .def_property_readonly("memory_types", &memory_types)
       .def_property_readonly("memory_budget", &memory_budget)

@@ -223,7 +223,7 @@ def declarations(spirv: bytes) -> Declarations:
             for first in range(1, len(operands), width):
                 target = found.decorations.setdefault(operands[first : first + width], {})
                 target.update(found.decorated(operands[0]))
-        elif Op.TypeVoid <= op < Op.TypeForwardPointer:
+        elif Op.TypeVoid <= op < Op.TypeForwardPointer or op == Op.TypeCooperativeMatrixKHR:
             found.defined[operands[0]] = made
         elif Op.ConstantTrue <= op <= Op.SpecConstantOp or op in (Op.Variable, Op.Undef):
             found.defined[operands[1]] = made

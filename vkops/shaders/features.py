@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from vkops.shaders import grammar
 from vkops.shaders.binary import Declarations, Instruction, Op, Storage
-from vkops.shaders.grammar import CAPABILITIES, EXECUTION_MODES, WITH_RESULT
+from vkops.shaders.grammar import EXECUTION_MODES, WITH_RESULT
 from vkops.shaders.layout import Number
 
 SUBGROUP = {
@@ -33,8 +34,8 @@ _IMAGE_FEATURES = (
     "StorageImageExtendedFormats", "StorageImageReadWithoutFormat",
     "StorageImageWriteWithoutFormat", "ImageGatherExtended",
 )  # fmt: skip
-_CAPABILITIES = {
-    **dict.fromkeys(("Matrix", "Shader", *SUBGROUP), ""),
+CAPABILITIES = {
+    **dict.fromkeys(("Matrix", "Shader", "DeviceGroup", *SUBGROUP), ""),
     **dict.fromkeys(("Image1D", "Sampled1D", "ImageBuffer", "SampledBuffer", "ImageQuery"), ""),
     **{name: f"shader{name}" for name in _IMAGE_FEATURES},
     **dict.fromkeys(("ImageCubeArray", "SampledCubeArray"), "imageCubeArray"),
@@ -47,17 +48,29 @@ _CAPABILITIES = {
        for form in ("", "InputAll", "Input4x8Bit", "Input4x8BitPacked")},
     "Int64Atomics": "shader{}Int64Atomics",
     "ShaderNonUniform": "VK_EXT_descriptor_indexing",
+    "SubgroupBallotKHR": "VK_EXT_shader_subgroup_ballot",
+    "SubgroupVoteKHR": "VK_EXT_shader_subgroup_vote",
+    "GroupNonUniformPartitionedEXT": "VK_NV_shader_subgroup_partitioned",
+    "GroupNonUniformRotateKHR": "shaderSubgroupRotate",
+    "ShaderClockKHR": "shader{}Clock",
+    **{name: f"shader{name.removesuffix('KHR')}"
+       for name in ("DemoteToHelperInvocation", "ExpectAssumeKHR", "FloatControls2",
+                    "QuadControlKHR")},
+    "CooperativeMatrixKHR": "cooperativeMatrix",
     **dict.fromkeys(_FLOAT_CONTROLS, "VK_KHR_shader_float_controls"),  # modes name the features
 }  # fmt: skip
-"""The features of Vulkan that capabilities need; {} is where atomic operations work."""
+"""The features of Vulkan that capabilities need; {} is the place that instructions name."""
 
-_MODES = {
+MODES = {
     "LocalSize": "", "LocalSizeId": "maintenance4",
     "SubgroupUniformControlFlowKHR": "shaderSubgroupUniformControlFlow",
+    "MaximallyReconvergesKHR": "shaderMaximalReconvergence",
+    "FPFastMathDefault": "shaderFloatControls2",
     **{mode: f"shader{mode}Float{{}}" for mode in _FLOAT_CONTROLS},
 }  # fmt: skip
 """The features that execution modes need; {} is the width of numbers."""
 
+_DEVICE_SCOPE = 1
 _ATOMIC_NAMES = {5614: "AtomicMinMax", 5615: "AtomicMinMax", 6035: "AtomicAdd"}
 _ATOMIC_PLACES = {Storage.WORKGROUP: "Shared", Storage.IMAGE: "Image"}
 _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), ("float", 8))
@@ -65,13 +78,13 @@ _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), (
 
 def name(capability: int) -> str:
     """Return the name of a capability."""
-    return CAPABILITIES.get(capability, f"capability {capability}")
+    return grammar.CAPABILITIES.get(capability, f"capability {capability}")
 
 
 def unknown(module: Declarations, function: int) -> tuple[str, ...]:
     """Return the capabilities and the modes of an entry point that vkops does not support."""
-    modes = [mode for mode, _ in _modes(module, function) if mode not in _MODES]
-    return (*(each for each in map(name, module.capabilities) if each not in _CAPABILITIES), *modes)
+    modes = [mode for mode, _ in _modes(module, function) if mode not in MODES]
+    return (*(each for each in map(name, module.capabilities) if each not in CAPABILITIES), *modes)
 
 
 def _modes(module: Declarations, function: int) -> Iterator[tuple[str, Sequence[int]]]:
@@ -85,11 +98,13 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
     """Return the features of Vulkan that a device must have for an entry point of a module."""
     used = dict.fromkeys(_used(module, numbers))
     for mode, operands in _modes(module, function):
-        used[_MODES.get(mode, "").format(*operands)] = None
+        used[MODES.get(mode, "").format(*operands)] = None
     found: list[str] = []
     for capability in map(name, module.capabilities):
-        template = _CAPABILITIES.get(capability, "")
-        places = [template.format(place) for place in ("Buffer", "Shared", "Image")]
+        template = CAPABILITIES.get(capability, "")
+        is_clock = capability == "ShaderClockKHR"
+        kinds = ("Subgroup", "Device") if is_clock else ("Buffer", "Shared", "Image")
+        places = [template.format(kind) for kind in kinds]
         found += [place for place in places if place in used] or places[:1]
     return tuple(dict.fromkeys(filter(None, (*found, *used))))
 
@@ -111,7 +126,12 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
             _, storage, pointee = found[words[0 if op == Op.AtomicStore else 2]]
             place = _ATOMIC_PLACES.get(storage, "Buffer")
             yield from _atomic(instruction, numbers.get(pointee), place)
+        elif op == Op.ReadClockKHR:
+            is_of_device = module.defined[words[2]].words[2:] == (_DEVICE_SCOPE,)
+            yield f"shader{'Device' if is_of_device else 'Subgroup'}Clock"
         elif op in Op.SUBGROUP:
+            if op == Op.GroupNonUniformRotateKHR and len(words) > 5:
+                yield "shaderSubgroupRotateClustered"
             type_ = words[0]
             if module.defined[type_].op == Op.TypeVector:
                 type_ = module.defined[type_].words[1]

@@ -441,7 +441,11 @@ def _subgroup(run: State, step: Step) -> Value:
     subgroup = run.order.subgroup(active.who)
     _, rows = np.unique(subgroup, return_inverse=True)
     where = subgroups.Subgroups(rows, active.who % run.group_size % size, size)
+    if step.op in subgroups.OLDER:  # without a scope
+        step = step._replace(op=subgroups.OLDER[step.op], operands=(0, *step.operands))
     ids, operation = step.operands[1:], 0
+    if step.op == Op.GroupNonUniformPartitionEXT:
+        ids = step.operands
     if step.op == 342 or 349 <= step.op <= 364:
         operation, ids = ids[0], ids[1:]
     if step.op in subgroups.MOVES:
@@ -476,6 +480,13 @@ def _dot_product(run: State, step: Step) -> Value:
     return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > Op.SUDot)]))
 
 
+def _clock(run: State, step: Step) -> Value:
+    """Return the number of instructions that were executed, in one number or two words."""
+    words = np.full((1, 1), run.executed, np.uint64)
+    is_vector = isinstance(run.program.type(step.type), layout.Array)
+    return words.view(np.uint32) if is_vector else words[:, 0]
+
+
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
     **dict.fromkeys(_ATOMIC, _atomic), Op.AtomicStore: _atomic,
@@ -490,7 +501,7 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(range(4450, 4456), _dot_product),
     77: _dynamic, 78: _dynamic_insert, 79: _shuffle, 80: _construct, 81: _extract, 82: _insert,
     **dict.fromkeys((83, 400, 5631), lambda run, step: run.raw(step.operands[0])),
-    124: _bitcast, 169: _select, 224: _barrier,
+    5056: _clock, 124: _bitcast, 169: _select, 224: _barrier,
     225: lambda run, step: _fence(run, step.operands, run.active),
 }  # fmt: skip
 """By opcode."""

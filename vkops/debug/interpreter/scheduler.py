@@ -133,6 +133,7 @@ class Run(State):
             28: (groups * self.local + local).astype(np.uint32), 29: index.astype(np.uint32),
             36: constant(size)[0], 38: constant(-(-self.group_size // size))[0],
             40: (index // size).astype(np.uint32), 41: column.astype(np.uint32),
+            4438: constant(0)[0],  # the index of the device
         }  # fmt: skip
         for number, mask in enumerate(masks):
             words = np.zeros((len(who), 4), np.uint32)

@@ -15,6 +15,8 @@ import numpy as np
 from vkops.debug.interpreter.operations import Array, bit_count, integers
 
 _REDUCE, _INCLUSIVE, _EXCLUSIVE, _CLUSTERED = range(4)
+_PARTITIONED = 6
+"""The first of the same operations among the invocations of a ballot."""
 
 
 def _largest(dtype: np.dtype[Any]) -> Any:
@@ -38,8 +40,11 @@ _ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
 }  # fmt: skip
 """By opcode: how operands are taken, the function, and its identity."""
 
-OPERATIONS = range(333, 367)
-MOVES = (337, 338, 345, 346, 347, 348, 365, 366)
+OLDER = {4421: 339, 4422: 338, 4428: 334, 4429: 335, 4430: 336, 4432: 337}
+"""Operations of SPV_KHR_shader_ballot and SPV_KHR_subgroup_vote, and the same ones of today."""
+
+OPERATIONS = (*range(333, 367), *OLDER, 4431, 5110, 5111, 5296)
+MOVES = (337, 338, 345, 346, 347, 348, 365, 366, 4431)
 """Operations that return what another invocation has."""
 
 
@@ -91,6 +96,17 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         return group.each(~(differs & taking_part).any(1))
     if opcode == 339:  # Ballot
         return group.each(_words(group.table(value, False)))
+    if opcode in (5110, 5111):  # QuadAll, QuadAny
+        quads = group.table(value, opcode == 5110).reshape(group.rows, -1, 4)
+        found = quads.all(2) if opcode == 5110 else quads.any(2)
+        return found.repeat(4, axis=1)[group.row, group.column]
+    if opcode == 5296:  # Partition
+        flat = value.reshape(len(value), -1)
+        same = (flat[:, None] == flat).all(2) & (group.row[:, None] == group.row)
+        one, other = np.nonzero(same)
+        bits = np.zeros((len(value), group.size), bool)
+        bits[one, group.column[other]] = True
+        return _words(bits)
     if opcode in (340, 341):  # InverseBallot, BallotBitExtract
         at = group.column if opcode == 340 else values[1].astype(np.int64)
         word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
@@ -102,6 +118,15 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
     kind, function, identity = _ARITHMETIC[opcode]
     value = integers(np.ascontiguousarray(values[0]), kind) if kind else values[0]
     neutral = identity(value.dtype)
+    if operation >= _PARTITIONED:
+        found = np.empty_like(value)
+        keys = np.column_stack([group.row, values[1]])
+        _, parts = np.unique(keys, axis=0, return_inverse=True)
+        for part in range(int(parts.max()) + 1):
+            own = parts.reshape(-1) == part
+            alone = Subgroups(np.zeros(own.sum(), int), group.column[own], group.size)
+            found[own] = _arithmetic(opcode, alone, operation - _PARTITIONED, [values[0][own]])
+        return found
     table = group.table(value, neutral)
     if operation == _CLUSTERED:
         width = int(values[1][0])
@@ -140,7 +165,9 @@ def moved(opcode: int, group: Subgroups, values: list[Array], fill: Any) -> Arra
     values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
     own = group.column
     other = values[1].astype(np.int64) if len(values) > 1 else own
+    cluster = int(values[2][0]) if len(values) > 2 else group.size
     source = {
+        4431: own // cluster * cluster + (own + other) % cluster,
         337: other, 338: group.each(group.first()), 345: other, 346: own ^ other,
         347: own - other, 348: own + other, 365: own // 4 * 4 + other,
         366: own ^ (1 + other),

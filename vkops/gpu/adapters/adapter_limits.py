@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, show
 
@@ -28,6 +29,40 @@ class MemoryType:
 
     heap: int
     properties: tuple[str, ...]
+
+
+COMPONENTS = {
+    **dict(enumerate(("float16", "float32", "float64"))),
+    **{3 + n: f"{'u' * (n > 3)}int{8 << n % 4}" for n in range(8)},
+    1000141000: "bfloat16", 1000491002: "float8_e4m3", 1000491003: "float8_e5m2",
+}  # fmt: skip
+"""The names of VkComponentTypeKHR."""
+
+
+class CooperativeMatrix(NamedTuple):
+    """A shape of matrices that subgroups multiply: result = a @ b + c, with types of numbers.
+
+    ``a`` has m times k numbers, ``b`` k times n, the others m times n.
+    """
+
+    m: int
+    n: int
+    k: int
+    a: str
+    b: str
+    c: str
+    result: str
+    saturating: bool
+    scope: str
+
+    @classmethod
+    def read(
+        cls, m: int, n: int, k: int, types: Sequence[int], saturating: bool, scope: int
+    ) -> CooperativeMatrix:
+        """Name the numbers of Vulkan."""
+        a, b, c, result = (COMPONENTS.get(type_, f"type {type_}") for type_ in types)
+        named = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue family"}
+        return cls(m, n, k, a, b, c, result, saturating, named.get(scope, f"scope {scope}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +115,7 @@ class Limits:
     )
     features: tuple[str, ...] = ("robustBufferAccess",)
     """The optional features that shaders can use. The kernels of vkops use only shaderInt64."""
+    cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
 
     @property
     def max_allocation(self) -> int:
@@ -105,4 +141,11 @@ def limits_of(adapter: Any) -> Limits:
     if wanted == "minimum":
         return Limits(heaps=heaps)
     types = tuple(MemoryType(*kind) for kind in adapter.memory_types)
-    return Limits(**adapter.limits, heaps=heaps, memory_types=types, features=adapter.features)
+    matrices = tuple(CooperativeMatrix.read(*shape) for shape in adapter.cooperative_matrices)
+    return Limits(
+        **adapter.limits,
+        heaps=heaps,
+        memory_types=types,
+        features=adapter.features,
+        cooperative_matrices=matrices,
+    )

@@ -20,6 +20,7 @@ from vkops.errors import DeviceError, OutOfDeviceMemoryError, is_held, refuse_re
 from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter_limits import CooperativeMatrix
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
 from vkops.gpu.memory.pools import MemoryReport, Pool, living
@@ -146,6 +147,11 @@ class OpenDevice(ABC):
     def features(self) -> frozenset[str]:
         """The optional features of Vulkan that shaders can use, such as ``"shaderFloat64"``."""
         return self.vulkan.features
+
+    @property
+    def cooperative_matrices(self) -> tuple[CooperativeMatrix, ...]:
+        """The shapes and types of the cooperative matrices that shaders can multiply."""
+        return self.info.limits.cooperative_matrices
 
     @property
     def closed(self) -> bool:
