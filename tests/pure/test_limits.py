@@ -69,14 +69,14 @@ def test_sets_of_shaders():
 
 def offer(monkeypatch, **limits):
     """Offer one adapter, with these limits and otherwise the least ones; return its information."""
-    other = ("memory_types", "features", "heaps")
+    other = ("memory_types", "features", "heaps", "cooperative_matrices")
     values = {field.name: getattr(LEAST, field.name) for field in dataclasses.fields(Limits)}
     found = SimpleNamespace(
         name="X", type=2, driver="x", api_version=1 << 22, driver_version=1, vendor_id=1, device_id=1,
         limits={name: value for name, value in {**values, **limits}.items() if name not in other},
         memory_heaps=[(1 << 30, True), (1 << 20, False)],
         memory_types=[(0, ("DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT"))],
-        features=("robustBufferAccess", "shaderInt64"),
+        features=("robustBufferAccess", "shaderInt64"), cooperative_matrices=(),
     )  # fmt: skip
     monkeypatch.setattr(adapter, "native_adapters", lambda: (found,))
     (info,) = adapter.devices()
