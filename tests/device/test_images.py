@@ -73,8 +73,9 @@ def test_an_image_of_a_shape_is_zeros(device):
         np.s_[2, 4, 5, :], np.s_[1:3],
     ],
 )  # fmt: skip
-def test_rectangles_and_layers(any_device, key):
-    array = values((3, 5, 6, 4), np.uint16)
+@pytest.mark.parametrize("channels", [3, 4])
+def test_rectangles_and_layers(any_device, key, channels):
+    array = values((3, 5, 6, channels), np.uint16)
     image = any_device.image(array, layers=True)
     assert image[key].shape == array[key].shape
     np.testing.assert_array_equal(image[key].numpy(), array[key])

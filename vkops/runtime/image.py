@@ -159,9 +159,9 @@ class Image:
             value = value.tensor()
         if not hasattr(value, "placed"):
             try:
-                given = np.asarray(value)
-                casting: Any = "same_kind" if given.ndim else "unsafe"  # a number of Python
-                array = np.broadcast_to(given.astype(self.dtype, casting=casting), shape)
+                is_typed = hasattr(value, "dtype")  # not numbers of Python
+                given = np.asarray(value, None if is_typed else self.dtype)
+                array = np.broadcast_to(given.astype(self.dtype, casting="same_kind"), shape)
             except CONVERSION_ERRORS as error:
                 message = f"got {show(value)}, must be an array of {shape} {self.dtype}: {error}"
                 raise InvalidDescError("", "image", message, "IMG-06") from None

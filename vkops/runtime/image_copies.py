@@ -56,8 +56,7 @@ class ImagePart:
         packed = Buffer(device, prod(self.sizes) * form.nbytes)
         there, here = [buffer.extents], [packed.extents]
         texels = View.packed((*self.sizes, form.channels)).narrow(len(self.sizes), 0, count)
-        if len(view.sizes) == len(self.sizes):
-            texels = texels.select([*map(range, self.sizes), 0])
+        view = _expanded(view, texels.sizes)
         copy = self.memory.copies(packed.extents, 0, *place, into=into)
         if into:
             is_filled = count == form.channels
@@ -77,6 +76,17 @@ class ImagePart:
             place = part.level, part.corner, part.sizes
             work += part.memory.copies(packed.extents, 0, *place, into=into)
         return work, [packed.allocation]
+
+
+def _expanded(view: View, sizes: Ints) -> View:
+    """Return a view with more axes of size 1.
+
+    >>> _expanded(View((4, 3), (1, 4)), (4, 1, 3))
+    View(sizes=(4, 1, 3), strides=(1, 0, 4), offset=0)
+    """
+    axes = [*zip(view.sizes, view.strides, strict=True)]
+    strides = [axes.pop(0)[1] if axes and axes[0][0] == size else 0 for size in sizes]
+    return View(sizes, tuple(strides), view.offset)
 
 
 def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Any]:

@@ -169,9 +169,10 @@ def block_text(block: Block) -> str:
     >>> block_text(Block("Source", "", "storage", 0, 1, True, 0, 4, None))
     '1 Source (storage, read only)'
     """
-    access = ", read only" if block.readonly and block.kind == "storage" else ""
+    access = ", read only" if block.readonly and block.kind.startswith("storage") else ""
     names = " ".join(filter(None, (block.number, block.name, block.instance)))
-    return f"{names} ({block.kind}{access})"
+    image = f" {block.image}" if block.image else ""
+    return f"{names} ({block.kind}{image}{access})"
 
 
 def _constant_text(constant: Scalar) -> str:
