@@ -13,10 +13,10 @@ from spirv import assembled
 from vkops import shaders
 from vkops.cli import main
 from vkops.debug import check
-from vkops.debug.interpreter.recorder import Recorder
-from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.interpreter.state import Settings
 from vkops.debug.shader_check import Case
+from vkops.interpreter.recorder import Recorder
+from vkops.interpreter.scheduler import Run
+from vkops.interpreter.state import Settings
 from vkops.shaders.binary import HEADER_WORDS, Op, positions
 
 SOURCE = """#version 450

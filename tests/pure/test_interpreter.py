@@ -15,8 +15,8 @@ from strategies import input_bytes, plans
 
 from vkops import shaders
 from vkops.debug import check
-from vkops.debug.interpreter.program import Program
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
+from vkops.interpreter.program import Program
 from vkops.plan import execute
 from vkops.shaders.binary import Op, positions
 from vkops.shaders.module import Module

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vkops.debug import check
-from vkops.debug.interpreter.instructions import HANDLERS
 from vkops.errors import ShaderCompileError
+from vkops.interpreter.instructions import HANDLERS
 from vkops.shaders import features
 from vkops.shaders.grammar import INSTRUCTIONS
 

@@ -7,11 +7,11 @@ import pytest
 from spirv import assembled
 
 from vkops.debug import check
-from vkops.debug.interpreter.recorder import Recorder
-from vkops.debug.interpreter.state import Settings
-from vkops.debug.interpreter.tracing import TracedRun
 from vkops.debug.shader_check import Case
 from vkops.errors import ShaderCompileError
+from vkops.interpreter.recorder import Recorder
+from vkops.interpreter.state import Settings
+from vkops.interpreter.tracing import TracedRun
 
 HEAD = """
 OpCapability Shader

@@ -10,11 +10,11 @@ import spirv
 
 from vkops import shaders
 from vkops.debug import check
-from vkops.debug.interpreter import instructions, operations
-from vkops.debug.interpreter.recorder import Recorder
-from vkops.debug.interpreter.state import Settings
-from vkops.debug.interpreter.tracing import TracedRun
 from vkops.debug.shader_check import Case
+from vkops.interpreter import instructions, operations
+from vkops.interpreter.recorder import Recorder
+from vkops.interpreter.state import Settings
+from vkops.interpreter.tracing import TracedRun
 
 HEAD = """#version 450
 #extension GL_KHR_shader_subgroup_basic : require

@@ -23,13 +23,13 @@ from strategies import input_bytes, plans
 from vkops.bench.movements import ScatterRows
 from vkops.bench.workloads import case_of
 from vkops.debug.host_execution import HostHeap, kernel_run
-from vkops.debug.interpreter.memory import Memory
-from vkops.debug.interpreter.scheduler import Run
 from vkops.debug.traffic import ALIGNMENT, SEGMENTS, SUBGROUPS, IndexValues, count
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.layout import LINE
 from vkops.gpu.run import encoded_plan
 from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.scheduler import Run
 from vkops.plan.rounding import round_up
 from vkops.shaders.binary import Op
 

@@ -3,7 +3,7 @@
 ``check`` runs a shader without a device, and finds its faults.
 """
 
-from vkops.debug.interpreter.findings import Finding
 from vkops.debug.shader_check import Report, check
+from vkops.interpreter.findings import Finding
 
 __all__ = ["Finding", "Report", "check"]

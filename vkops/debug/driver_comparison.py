@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
-from vkops.debug.interpreter.findings import Finding
+from vkops.interpreter.findings import Finding
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
 from vkops.debug.shader_check import Case, check_end, differences, number_at
 from vkops.models.model import Bound, Execution, Output, Prepared

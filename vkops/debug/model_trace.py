@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
-from vkops.debug.interpreter.tracing import Line, TracedRun
+from vkops.interpreter.tracing import Line, TracedRun
 from vkops.debug.shader_check import Case, as_numbers, check_end, number_at
 from vkops.errors import ModelError
 from vkops.gpu.kernels.encoding import GPU, Tuning

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.console import activity
-from vkops.debug.interpreter.findings import Finding, Findings, Invocation
-from vkops.debug.interpreter.memory import Memory
-from vkops.debug.interpreter.operations import dtype_of
-from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.interpreter.state import MAX_ITERATIONS, Settings
 from vkops.errors import BindingError, InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.extent import Extent
+from vkops.interpreter.findings import Finding, Findings, Invocation
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.operations import dtype_of
+from vkops.interpreter.races import Shadow
+from vkops.interpreter.scheduler import Run
+from vkops.interpreter.state import MAX_ITERATIONS, Settings
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
 from vkops.shaders.layout import Array, Number, leaves

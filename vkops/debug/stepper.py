@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, NoReturn, TextIO
 
 from vkops.console import info
-from vkops.debug.interpreter.findings import Invocation
-from vkops.debug.interpreter.recorder import ALONE, MAX_STOPS, Recorder, Scope, Stop
-from vkops.debug.interpreter.values import Partial, Place, Pointer
 from vkops.debug.shader_check import Case
 from vkops.errors import InvalidDescError, ShaderCompileError
+from vkops.interpreter.findings import Invocation
+from vkops.interpreter.recorder import ALONE, MAX_STOPS, Recorder, Scope, Stop
+from vkops.interpreter.values import Partial, Place, Pointer
 from vkops.shaders.layout import Array, Number, Struct
 
 _ALIASES = {

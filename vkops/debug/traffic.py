@@ -18,16 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
-from vkops.debug.interpreter.memory import Active, Memory
-from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import zeros
-from vkops.debug.interpreter.races import Order
-from vkops.debug.interpreter.scheduler import Run
-from vkops.debug.interpreter.state import Settings
-from vkops.debug.interpreter.values import Place, Pointer, Value
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
+from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import zeros
+from vkops.interpreter.races import Order
+from vkops.interpreter.scheduler import Run
+from vkops.interpreter.state import Settings
+from vkops.interpreter.values import Place, Pointer, Value
 from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
 from vkops.shaders.layout import Number, Type

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.values import Place
+from vkops.interpreter.operations import Array
+from vkops.interpreter.values import Place
 
 Invocation = tuple[int, int, int]
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter import glsl_functions, operations, program, subgroups
-from vkops.debug.interpreter.memory import Active, Memory
-from vkops.debug.interpreter.operations import Array, dtype_of
-from vkops.debug.interpreter.program import Step, composed, scalar_of, shape_of, zeros
-from vkops.debug.interpreter.state import State
-from vkops.debug.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
+from vkops.interpreter import glsl_functions, operations, program, subgroups
+from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.operations import Array, dtype_of
+from vkops.interpreter.program import Step, composed, scalar_of, shape_of, zeros
+from vkops.interpreter.state import State
+from vkops.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.layout import Number, Struct

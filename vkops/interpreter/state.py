@@ -8,10 +8,11 @@ from typing import NoReturn
 
 import numpy as np
 
-from vkops.debug.interpreter.findings import Findings, Invocation, number_text
-from vkops.debug.interpreter.memory import Active, Memory, Register, Variable, offsets_of
-from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import (
+from vkops.errors import ShaderCompileError
+from vkops.interpreter.findings import Findings, Invocation, number_text
+from vkops.interpreter.memory import Active, Memory, Register, Variable, offsets_of
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import (
     Function,
     Program,
     Step,
@@ -20,9 +21,8 @@ from vkops.debug.interpreter.program import (
     scalar_of,
     zeros,
 )
-from vkops.debug.interpreter.races import Conflict, Order, Shadow
-from vkops.debug.interpreter.values import Outside, Partial, Place, Pointer, Value, merge, take
-from vkops.errors import ShaderCompileError
+from vkops.interpreter.races import Conflict, Order, Shadow
+from vkops.interpreter.values import Outside, Partial, Place, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Storage
 from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Number, Type

@@ -9,13 +9,13 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from vkops.debug.interpreter.findings import Invocation
-from vkops.debug.interpreter.memory import Active, Memory, Variable
-from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import Block, Function, Step, is_pointer, scalar_of
-from vkops.debug.interpreter.scheduler import Call, Run
-from vkops.debug.interpreter.state import Frame
-from vkops.debug.interpreter.values import Place, Pointer, Value, take
+from vkops.interpreter.findings import Invocation
+from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import Block, Function, Step, is_pointer, scalar_of
+from vkops.interpreter.scheduler import Call, Run
+from vkops.interpreter.state import Frame
+from vkops.interpreter.values import Place, Pointer, Value, take
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Type
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array, by_number, column, integers
+from vkops.interpreter.operations import Array, by_number, column, integers
 
 
 def _smooth_step(low: Array, high: Array, x: Array) -> Array:

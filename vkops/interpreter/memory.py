@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array, dtype_of
-from vkops.debug.interpreter.program import is_pointer, members_of, scalar_of, shape_of, zeros
-from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.values import Partial, Place, Value, merge, separated, take
-from vkops.plan.rounding import round_up
+from vkops.interpreter.operations import Array, dtype_of
+from vkops.interpreter.program import is_pointer, members_of, scalar_of, shape_of, zeros
+from vkops.interpreter.races import Shadow
+from vkops.interpreter.values import Partial, Place, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
 
@@ -180,7 +179,7 @@ class Memory(Variable):
         self, name: str, type_: Type, kind: str, rows: int, nbytes: int, *, is_written: bool = False
     ) -> None:
         self.name, self.type, self.kind, self.nbytes = name, type_, kind, nbytes
-        self._row = round_up(max(nbytes, 1), _ROW_ALIGNMENT)
+        self._row = -(-max(nbytes, 1) // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
         self._data = np.zeros(rows * self._row, np.uint8)
         self._views: dict[str, Array] = {}
         scalars = [number.nbytes for number in type_.scalars]

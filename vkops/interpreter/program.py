@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.interpreter import operations
-from vkops.debug.interpreter.operations import dtype_of
-from vkops.debug.interpreter.values import Partial, Place, Pointer
+from vkops.interpreter import operations
+from vkops.interpreter.operations import dtype_of
+from vkops.interpreter.values import Partial, Place, Pointer
 from vkops.shaders import constants
 from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array
+from vkops.interpreter.operations import Array
 from vkops.shaders.layout import Type
 
 Value = Any

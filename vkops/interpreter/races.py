@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array
+from vkops.interpreter.operations import Array
 
 _LANE_BITS = 32
 _LANES = (1 << _LANE_BITS) - 1

@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter import operations, subgroups
-from vkops.debug.interpreter.instructions import HANDLERS
-from vkops.debug.interpreter.memory import Active, Memory, Register, Variable
-from vkops.debug.interpreter.operations import Array
-from vkops.debug.interpreter.program import Block, Function, Step
-from vkops.debug.interpreter.races import Shadow
-from vkops.debug.interpreter.state import Frame, State
-from vkops.debug.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.errors import OutOfDeviceMemoryError
+from vkops.interpreter import operations, subgroups
+from vkops.interpreter.instructions import HANDLERS
+from vkops.interpreter.memory import Active, Memory, Register, Variable
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import Block, Function, Step
+from vkops.interpreter.races import Shadow
+from vkops.interpreter.state import Frame, State
+from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.layout import Member, Struct
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.debug.interpreter.operations import Array, bit_count, integers
+from vkops.interpreter.operations import Array, bit_count, integers
 
 _REDUCE, _INCLUSIVE, _EXCLUSIVE, _CLUSTERED = range(4)
 _PARTITIONED = 6
