@@ -17,6 +17,7 @@ from vkops.debug.shader_check import Case
 from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
+from vkops.interpreter.tracing import Tracer
 from vkops.shaders.binary import HEADER_WORDS, Op, positions
 
 SOURCE = """#version 450
@@ -306,13 +307,12 @@ def test_the_record_does_not_change_results(seed):
     loaded = shaders.load(text, debug=True, name="random")
     case = Case.of(loaded, {"Source": source, "Target": 4 * 32 * COUNT}, threads=32)
     found = []
-    for kind in (Run, Recorder):
+    for observers in ([], [recorder := Recorder(0), Tracer([0])]):
         memory = case.memory()
-        run = kind(case.shader, memory, case.groups, case.push, Settings())
-        run.run()
+        Run(case.shader, memory, case.groups, case.push, Settings(), observers=observers).run()
         found.append(memory[0, 1].contents())
     np.testing.assert_array_equal(*found)
-    assert len(run.stops) > 40
+    assert len(recorder.stops) > 40
 
 
 LOG = """#version 450

@@ -10,8 +10,7 @@ from vkops.debug import check
 from vkops.debug.shader_check import Case
 from vkops.errors import ShaderCompileError
 from vkops.interpreter.recorder import Recorder
-from vkops.interpreter.state import Settings
-from vkops.interpreter.tracing import TracedRun
+from vkops.interpreter.tracing import Tracer
 
 HEAD = """
 OpCapability Shader
@@ -181,12 +180,8 @@ def test_results_of_runs_that_record(name):
     """``vkops debug step`` and ``vkops debug trace`` execute the same."""
     body, wanted = CASES[name]
     case = Case.of(module(body), arrays())
-    for kind in (Recorder, TracedRun):
-        memory = case.memory()
-        run = kind(case.shader, memory, case.groups, case.push, Settings())
-        run.watched = 1 if kind is Recorder else np.arange(4)
-        run.run()
-        assert memory[0, 2].contents().view(np.uint32).tolist() == wanted
+    _, memory = case.run(observers=[Recorder(1), Tracer(range(4))])
+    assert memory[0, 2].contents().view(np.uint32).tolist() == wanted
 
 
 def test_pointers_behind_the_end():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vkops.debug import check
-from vkops.debug.interpreter.subgroups import Subgroups, execute, moved
+from vkops.interpreter.subgroups import Subgroups, execute, moved
 
 OLDER = """#version 450
 #extension GL_ARB_shader_ballot : require

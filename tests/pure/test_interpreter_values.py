@@ -13,8 +13,7 @@ from vkops.debug import check
 from vkops.debug.shader_check import Case
 from vkops.interpreter import instructions, operations
 from vkops.interpreter.recorder import Recorder
-from vkops.interpreter.state import Settings
-from vkops.interpreter.tracing import TracedRun
+from vkops.interpreter.tracing import Tracer
 
 HEAD = """#version 450
 #extension GL_KHR_shader_subgroup_basic : require
@@ -256,12 +255,8 @@ def test_calls_of_any_depth():
     report = case.check()
     assert report.ok, str(report)
     assert report.buffers["Y"].tolist() == [600 + n for n in range(32)]
-    for kind in (Recorder, TracedRun):
-        run = kind(case.shader, case.memory(), case.groups, case.push, Settings())
-        run.watched = 1 if kind is Recorder else np.arange(2)
-        run.run()
-        if kind is Recorder:
-            assert max(stop.scope.depth for stop in run.stops) == 600
+    case.run(observers=[recorder := Recorder(1), Tracer(range(2))])
+    assert max(stop.scope.depth for stop in recorder.stops) == 600
 
 
 @pytest.mark.parametrize(

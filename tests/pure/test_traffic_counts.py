@@ -29,7 +29,7 @@ from vkops.gpu.kernels.layout import LINE
 from vkops.gpu.run import encoded_plan
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.interpreter.memory import Memory
-from vkops.interpreter.scheduler import Run
+from vkops.interpreter.observer import Observer
 from vkops.plan.rounding import round_up
 from vkops.shaders.binary import Op
 
@@ -37,25 +37,23 @@ CACHE = 4096
 GPU_TUNINGS = pytest.mark.parametrize("tuning", [encoding.GPU, TUNINGS["gpu"], TUNINGS["single"]])
 
 
-class Logged(Run):
-    """A run that writes down each access to tensors: invocation, moment, is_store, address, bytes.
+class Log(Observer):
+    """Writes down each access to tensors: invocation, moment, is_store, address, bytes.
 
     Those with the same moment are executed together.
     """
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
+    def __init__(self):
         self.accesses, self.moment, self.exchanging = [], 0, set()
 
-    def record(self, kind, pointer, active):
-        super().record(kind, pointer, active)
+    def access(self, kind, pointer, active):
         memory, nbytes, is_store = pointer.variable, pointer.type.nbytes, kind != "read"
         if not isinstance(memory, Memory) or memory.kind or memory.element(0).startswith("table"):
             return
         self.moment += 1
         first = memory.addresses(pointer.type, pointer.offset, active)
         first = np.broadcast_to(first.reshape(len(first), -1)[:, 0], len(active.who)).tolist()
-        exchanges = self.step.op == Op.AtomicCompareExchange
+        exchanges = self.machine.step.op == Op.AtomicCompareExchange
         for who, address in zip(active.who.tolist(), first, strict=True):
             # An exchange that follows another one repeats it: others changed the word meanwhile.
             if not exchanges or who not in self.exchanging:
@@ -96,7 +94,8 @@ def check(plan, tuning, inputs):
     names = set()
     for dispatch in (dispatch for _, dispatches in parts for dispatch in dispatches):
         run = kernel_run(dispatch)
-        accesses = run.case.run(kind=Logged)[0].accesses
+        run.case.run(observers=[log := Log()])
+        accesses = log.accesses
         traffic = count([dispatch], values, ends[-1], CACHE)
         touched, moved = by_hand(accesses)
         for is_store, kind in ((False, traffic.loads), (True, traffic.stores)):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
-from vkops.interpreter.findings import Finding
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
 from vkops.debug.shader_check import Case, check_end, differences, number_at
+from vkops.interpreter.findings import Finding
 from vkops.models.model import Bound, Execution, Output, Prepared
 from vkops.plan.rounding import round_up
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
-from vkops.interpreter.tracing import Line, TracedRun
 from vkops.debug.shader_check import Case, as_numbers, check_end, number_at
 from vkops.errors import ModelError
 from vkops.gpu.kernels.encoding import GPU, Tuning
+from vkops.interpreter.tracing import Line, Tracer
 from vkops.models.model import Prepared
 from vkops.plan.execute import addresses
 from vkops.plan.graph import Step
@@ -75,9 +75,9 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
     runs = 0
     while True:
         runs += 1
-        made, memory = case.run(kind=partial(TracedRun, watched=watched))
+        made = Tracer(watched)
+        _, memory = case.run(observers=[made])
         check_end(case.findings)
-        assert isinstance(made, TracedRun)
         own = memory[block.place]
         assert own.shadow is not None
         name, value = own.element(at), number_at(block, own.contents(), at)

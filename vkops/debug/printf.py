@@ -11,7 +11,7 @@ from vkops.debug import layer
 from vkops.debug.messages import Message
 from vkops.errors import DeviceError
 from vkops.gpu.copies.rule import COPY
-from vkops.interpreter.instructions import CONVERSION
+from vkops.interpreter.printing import CONVERSION
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.sources import MAX_SOURCE_BYTES
 from vkops.system.files import read_regular

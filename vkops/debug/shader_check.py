@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -14,12 +14,18 @@ import numpy.typing as npt
 from vkops.console import activity
 from vkops.errors import BindingError, InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.extent import Extent
+from vkops.interpreter.barriers import Barriers
+from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
 from vkops.interpreter.memory import Memory
+from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import dtype_of
-from vkops.interpreter.races import Shadow
+from vkops.interpreter.order import Shadow
+from vkops.interpreter.printing import Printing
+from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import MAX_ITERATIONS, Settings
+from vkops.interpreter.undefined import Floats, Undefined
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
 from vkops.shaders.layout import Array, Number, leaves
@@ -31,6 +37,9 @@ if TYPE_CHECKING:
 DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
 MAX_INVOCATIONS = 1 << 24
+
+CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Races, Undefined)
+"""What is looked for by default."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
@@ -190,7 +199,8 @@ class Case:
 
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
-        first = run, memory = self.run()
+        printing = Printing()
+        first = run, memory = self.run(observers=[printing])
         count, note = prod(self.groups), ""
         declares = any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities)
         if not run.stopped and (declares or run.program.has_subgroup_barriers):
@@ -209,23 +219,28 @@ class Case:
             replace(found, message=found.message + note) if found.kind == "loop" else found
             for found in self.findings
         )
-        results, printed = self.results(memory), tuple(run.printed)
+        results, printed = self.results(memory), tuple(printing.texts)
         return Report(self.shader.name, tuple(findings), results, printed, run.executed)
 
     def run(
         self,
         subgroup_size: int | None = None,
         order: str = "ascending",
-        kind: Callable[..., Run] = Run,
+        observers: Sequence[Observer] = (),
     ) -> _Outcome:
-        """Run it on fresh buffers, and add what is found for the first time."""
+        """Run it on fresh buffers, and add what is found for the first time.
+
+        ``observers`` are told before the checks of what happens.
+        """
         size = subgroup_size or self.subgroup_size
-        settings = Settings(size, order, Findings(), self.floats, self.max_iterations)
+        settings = Settings(size, order, self.max_iterations)
+        checks = [kind() for kind in (*CHECKS, *[Floats] * self.floats)]
         memory = self.memory()
-        run = kind(self.shader, memory, self.groups, self.push, settings)
+        arguments = self.shader, memory, self.groups, self.push, settings
+        run = Run(*arguments, observers=[*observers, *checks])
         with activity(lambda: f"{run.step.place}: {run.executed:,} instructions executed"):
             run.run()
-        self.findings.update(settings.findings)
+        self.findings.update(run.findings)
         return run, memory
 
     def memory(self) -> dict[tuple[int, int], Memory]:

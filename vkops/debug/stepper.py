@@ -5,7 +5,6 @@ from __future__ import annotations
 import cmd
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any, NoReturn, TextIO
 
 from vkops.console import info
@@ -41,13 +40,13 @@ def step(case: Case, invocation: Invocation, commands: TextIO | None = None) -> 
         raise InvalidDescError(name, "invocation", message, "SH-07")
     (x, i), (y, j), (z, k) = map(divmod, invocation, (lx, ly, lz))
     watched = ((z * gy + y) * gx + x) * lx * ly * lz + (k * ly + j) * lx + i
-    run, _ = case.run(kind=partial(Recorder, watched=watched))
-    assert isinstance(run, Recorder)
-    if len(run.stops) == 1:
+    record = Recorder(watched)
+    case.run(observers=[record])
+    if len(record.stops) == 1:
         message = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
         raise ShaderCompileError(f"{name}: {message}")
-    info(f"{name}: invocation {invocation} executed {len(run.stops) - 1:,} lines; try 'help'")
-    stepper = _Stepper(run, commands)
+    info(f"{name}: invocation {invocation} executed {len(record.stops) - 1:,} lines; try 'help'")
+    stepper = _Stepper(record, commands)
     stepper.show()
     stepper.cmdloop()
 
@@ -102,19 +101,20 @@ class _Stepper(cmd.Cmd):
     prompt = "(vkops) "
     identchars = cmd.Cmd.identchars + "-"
 
-    def __init__(self, run: Recorder, commands: TextIO | None) -> None:
+    def __init__(self, record: Recorder, commands: TextIO | None) -> None:
         super().__init__(stdin=commands)
         self.use_rawinput = self.stdin.isatty()
-        self.run, self.stops, self.at = run, run.stops, 0
+        self.run, self.globals = record.machine, record.globals
+        self.stops, self.at = record.stops, 0
         self.breaks: dict[int, Place] = {}
         self._shown: Scope | None = None
-        blocks = (block for f in run.program.functions.values() for block in f.blocks)
+        blocks = (block for f in self.run.program.functions.values() for block in f.blocks)
         self._places = {step.place for block in blocks for step in block.steps if step.place.line}
-        self._files = {**{place.file: [] for place in self._places}, **run.program.sources}
+        self._files = {**{place.file: [] for place in self._places}, **self.run.program.sources}
         self._words = {*re.findall(r"\w+", "\n".join(map("\n".join, self._files.values())))}
         if not self._words:
             info("The module has no source text (OpSource): only numbers of lines are shown.")
-        if not any(run.program.found.names.values()):
+        if not any(self.run.program.found.names.values()):
             info("The module has no names (OpName): variables are called %1, %2 and so on.")
 
     @property
@@ -231,7 +231,7 @@ class _Stepper(cmd.Cmd):
         if kind == "breakpoints":
             lines = [f"{number}  {place}" for number, place in self.breaks.items()]
         elif kind == "buffers":
-            shared = {i: p for i, p in self.run.globals.items() if p.variable.kind != "invocation"}
+            shared = {i: p for i, p in self.globals.items() if p.variable.kind != "invocation"}
             lines = [f"{name} = {_text(pointer)}" for name, pointer in self._named(shared).items()]
         else:
             scope = self.stop.scope
@@ -286,7 +286,7 @@ class _Stepper(cmd.Cmd):
         match = re.fullmatch(rf"([\w%]+)((?:\.\w+|\[{_INDEX}\])*)", text.strip())
         if match is None:
             _refuse(f'got "{text}", must be a variable, with .member and [index]')
-        for variables in (self.stop.scope.variables, self.stop.scope.parameters, self.run.globals):
+        for variables in (self.stop.scope.variables, self.stop.scope.parameters, self.globals):
             if (found := self._named(variables).get(match[1])) is not None:
                 for part in re.findall(r"[-\w]+", match[2]):
                     found = _part(found, int(part) if part.strip("-").isdecimal() else part)

@@ -22,9 +22,9 @@ from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import zeros
-from vkops.interpreter.races import Order
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
 from vkops.interpreter.values import Place, Pointer, Value
@@ -185,15 +185,17 @@ def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cach
     """
     traffic = Traffic()
     for dispatch in dispatches:
-        run = _Run(dispatch, values, nbytes)
+        counter = _Counter(traffic, cache)
+        run, groups = _run(dispatch, values, nbytes, counter)
         at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // run.group_size
-        groups = run.busy_groups
         chunks = min(ceil_div(groups, at_once), MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
         counted = min(groups, chunks * at_once)
-        run.counter = counter = _Counter(traffic, cache, groups / counted)
+        counter.factor = groups / counted
+        traffic.is_estimate |= counted < groups
         step = groups // chunks if counted < groups else at_once
         for first in range(0, chunks * step, step):
-            run.run_some(np.arange(first, min(first + at_once, groups)))
+            with np.errstate(all="ignore"):
+                run.run_groups(np.arange(first, min(first + at_once, groups)))
             counter.move()
     return traffic
 
@@ -222,51 +224,20 @@ class _Tensors(Memory):
         return found
 
 
-class _Unordered(Order):
-    """No order: races are not looked for."""
-
-    def barrier(self, who: Array) -> None:
-        """Do nothing."""
-
-    def fence(self, who: Array, *, is_global: bool) -> None:
-        """Do nothing."""
-
-
-class _Run(Run):
-    """A run of a kernel, whose accesses to tensors ``counter`` counts.
-
-    ``busy_groups`` is the number of workgroups that have items; a dispatch may have a few more.
-    """
-
-    counter: _Counter
-
-    def __init__(self, dispatch: Dispatch, values: IndexValues, nbytes: int) -> None:
-        table = dispatch.table
-        shader = _kernel(table.kernel.name, table.aligned)
-        words = table.words(dispatch.starts)
-        memory: dict[tuple[int, int], Memory] = {
-            block.place: _Tensors(nbytes, values) for block in shader.blocks
-        }
-        region_table = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
-        region_table.fill(words.tobytes())
-        memory[0, 0] = region_table
-        super().__init__(shader, memory, table.groups, b"", Settings())
-        self.order = _Unordered(0, self.group_size, 1)
-        self.busy_groups: int = ceil_div(int(words[1]), self.group_size)
-
-    def run_some(self, groups: Array) -> None:
-        """Run these workgroups."""
-        with np.errstate(all="ignore"):
-            self._run_groups(groups)
-
-    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Count an access to tensors."""
-        memory = pointer.variable
-        if isinstance(memory, _Tensors):
-            first = memory.addresses(pointer.type, pointer.offset, active)
-            address = np.full(active.together, -1)
-            address[active.slots] = first.reshape(len(first), -1)[:, 0]
-            self.counter.add(kind != "read", address, pointer.type.nbytes)
+def _run(
+    dispatch: Dispatch, values: IndexValues, nbytes: int, counter: _Counter
+) -> tuple[Run, int]:
+    """Return a run of a kernel, and how many workgroups have items; it may have a few more."""
+    table = dispatch.table
+    shader = _kernel(table.kernel.name, table.aligned)
+    words = table.words(dispatch.starts)
+    memory: dict[tuple[int, int], Memory] = {
+        block.place: _Tensors(nbytes, values) for block in shader.blocks
+    }
+    memory[0, 0] = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
+    memory[0, 0].fill(words.tobytes())
+    run = Run(shader, memory, table.groups, b"", Settings(), observers=[counter])
+    return run, ceil_div(int(words[1]), run.group_size)
 
 
 @cached
@@ -274,17 +245,27 @@ def _kernel(name: str, aligned: bool) -> Shader:
     return shaders.load(shaders.for_records(shaders.spirv(name), aligned=aligned), name=name)
 
 
-class _Counter:
-    """Adds the accesses of workgroups to ``traffic``, each ``factor`` times."""
+class _Counter(Observer):
+    """Adds the accesses of workgroups to tensors to ``traffic``, each ``factor`` times."""
 
-    def __init__(self, traffic: Traffic, cache: int, factor: float) -> None:
-        self._traffic, self._cache, self._factor = traffic, cache, factor
-        traffic.is_estimate |= factor > 1
+    factor = 1.0
+
+    def __init__(self, traffic: Traffic, cache: int) -> None:
+        self._traffic, self._cache = traffic, cache
         self._touched = 0
         self._kept = np.empty(0, np.int64)
         self._lines: list[tuple[Array, Array]] = []
 
-    def add(self, is_store: bool, addresses: Array, nbytes: int) -> None:
+    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Count an access to tensors."""
+        memory = pointer.variable
+        if isinstance(memory, _Tensors):
+            first = memory.addresses(pointer.type, pointer.offset, active)
+            address = np.full(active.together, -1)
+            address[active.slots] = first.reshape(len(first), -1)[:, 0]
+            self._add(kind != "read", address, pointer.type.nbytes)
+
+    def _add(self, is_store: bool, addresses: Array, nbytes: int) -> None:
         """Count an access of all invocations that run together; -1 if one takes no part."""
         totals = self._traffic.stores if is_store else self._traffic.loads
         for size in SUBGROUPS:
@@ -297,7 +278,7 @@ class _Counter:
                 is_new = number >= 0
                 is_new[:, 1:] &= number[:, 1:] != number[:, :-1]
                 found = int(np.count_nonzero(is_new))
-                totals.segments[size, segment] += self._factor * segment * found
+                totals.segments[size, segment] += self.factor * segment * found
         # The last ones: lines of workgroups.
         self._lines.append((np.nonzero(is_new)[0], number[is_new] * 2 + is_store))
 
@@ -314,15 +295,15 @@ class _Counter:
         keys = keys[np.diff(keys, prepend=-1) != 0]
         stores = np.count_nonzero(keys & 1) - np.count_nonzero(self._kept & 1)
         loads = keys.size - self._kept.size - stores
-        self._traffic.loads.memory += self._factor * LINE * loads
-        self._traffic.stores.memory += self._factor * LINE * stores
+        self._traffic.loads.memory += self.factor * LINE * loads
+        self._traffic.stores.memory += self.factor * LINE * stores
         self._kept = keys[keys >> 40 == windows[-1]]
 
     def _describe(self, totals: Totals, address: Array, nbytes: int) -> None:
         """Add how many invocations take part, and how far apart their addresses are."""
         active = address >= 0
-        taking_part = self._factor * np.count_nonzero(active)
-        totals.count += self._factor * np.count_nonzero(active.any(axis=1))
+        taking_part = self.factor * np.count_nonzero(active)
+        totals.count += self.factor * np.count_nonzero(active.any(axis=1))
         totals.active += taking_part
         totals.requested += nbytes * taking_part
         if len(totals.distances) < MAX_DISTANCES:

@@ -5,13 +5,12 @@ Terms and numbers are those of the SPIR-V specification.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from vkops.interpreter import glsl_functions, operations, program, subgroups
+from vkops.interpreter import glsl_functions, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import Step, composed, scalar_of, shape_of, zeros
@@ -21,8 +20,6 @@ from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.layout import Number, Struct
 
-_RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
-_WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
 _ELEMENT_ACCESS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
 
@@ -115,9 +112,7 @@ def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> V
 def _arithmetic(run: State, step: Step) -> Value:
     operands, masks, known = separated([run.raw(id_) for id_ in step.operands])
     number = scalar_of(run.program.type(step.type))
-    if step.op in operations.DIVISIONS:
-        _report_where(run, operands[1] == 0, "division by zero", "divides an integer by zero")
-    elif step.op in operations.BITS:
+    if step.op in operations.BITS:
         text, first = operations.BITS[step.op]
         bits, counts = 8 * operands[0].itemsize, operands[first:]
         wide = [operations.integers(each, "u").astype(np.uint64) for each in counts]
@@ -127,13 +122,15 @@ def _arithmetic(run: State, step: Step) -> Value:
             masks = [*(masks or ()), wrong]
             known = known or Partial(wrong, wrong, message, step.place, kind="shift")
     found = operations.apply(step.op, operands, number)
+    for tell in run.told["arithmetic"]:
+        tell(step, operands, found)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
         decides = step.op == operations.LOGICAL[0]
         known_ones = [(a == decides) & ~mask for a, mask in zip(operands, masks, strict=True)]
         masks = [(masks[0] | masks[1]) & ~known_ones[0] & ~known_ones[1]]
         if not masks[0].any():
             return found
-    return _marked(_finite(run, operands, found), masks, known)
+    return _marked(found, masks, known)
 
 
 def _span(values: Array, chosen: Array) -> str:
@@ -143,31 +140,14 @@ def _span(values: Array, chosen: Array) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _finite(run: State, operands: list[Value], found: Value) -> Value:
-    """Report NaN and infinity that were not in the operands."""
-    if run.settings.floats and isinstance(found, np.ndarray) and found.dtype.kind == "f":
-        wrong = ~np.isfinite(found)
-        if wrong.any():
-            rows = wrong.reshape(len(found), -1).any(1)
-            for operand in operands:
-                if isinstance(operand, np.ndarray) and operand.dtype.kind == "f":
-                    rows = rows & np.isfinite(operand).reshape(len(operand), -1).all(1)
-            name = "NaN" if np.isnan(found).any() else "infinity"
-            _report_where(run, rows, "floats", f"makes {name} of finite numbers")
-    return found
-
-
-def _report_where(run: State, wrong: Array, kind: str, message: str) -> None:
-    if wrong.any():
-        rows = wrong.reshape(len(wrong), -1).any(1)
-        run.report(kind, message, run.active.some(rows))
-
-
 def _glsl(run: State, step: Step) -> Value:
     name = run.program.found.strings[step.operands[0]]
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
-        return _print(run, ids)
+        values = [run.value(id_) for id_ in ids[1:]]
+        for tell in run.told["printed"]:
+            tell(run.program.found.strings[ids[0]], values)
+        return None
     if name != "GLSL.std.450":
         return None
     type_ = run.program.type(step.type)
@@ -183,31 +163,10 @@ def _glsl(run: State, step: Step) -> Value:
         run.refuse(f"function {number} of GLSL.std.450")
     operands, masks, known = separated([run.raw(id_) for id_ in ids])
     dtype = None if scalar is None else dtype_of(scalar)
-    found = _finite(run, operands, glsl_functions.apply(number, operands, dtype))
+    found = glsl_functions.apply(number, operands, dtype)
+    for tell in run.told["arithmetic"]:
+        tell(step, operands, found)
     return _marked(found, masks, known)
-
-
-CONVERSION = re.compile(
-    r"%(?P<flags>[-+ #0-9.]*)(?P<vector>v[234])?(?:[ul]*(?P<letter>[dioxXeEfFgGaA])|ul|[ul]*u)"
-)
-"""A conversion in a format of debugPrintfEXT."""
-
-
-def _print(run: State, ids: tuple[int, ...]) -> None:
-    form = run.program.found.strings[ids[0]]
-    operands = [run.value(id_) for id_ in ids[1:]]
-    for number, who in enumerate(run.active.who.tolist()):
-        values = iter([v[number if len(v) > 1 else 0] for v in operands])
-
-        def text(match: re.Match[str], values: Any = values) -> str:
-            value = None if match[0] == "%%" else next(values, None)
-            if value is None:  # the format has more conversions than there are values
-                return match[0].replace("%%", "%")
-            spec = f"%{match['flags']}{match['letter'] or 'u'}"
-            return ", ".join(spec % part for part in np.atleast_1d(value).tolist())
-
-        made = re.sub(rf"%%|{CONVERSION.pattern}", text, form)
-        run.printed.append((run.global_id(who), made))
 
 
 def _rearranged(parts: Sequence[Value], move: Callable[..., Array]) -> Value:
@@ -293,9 +252,7 @@ def _checked_component(run: State, vector: int, id_: int) -> Array:
     wide = run.value(id_).astype(np.int64)
     wrong = (wide < 0) | (wide >= count)
     if wrong.any():
-        number = wide[run.example(wrong)]
-        message = f"index {number} of a vector is out of bounds: it has {count} components"
-        _report_where(run, wrong, "out of bounds", message)
+        run.report_outside("a vector", wide, wrong, f"{count} components", run.active)
     return np.clip(wide, 0, count - 1)
 
 
@@ -344,28 +301,17 @@ def _bitcast(run: State, step: Step) -> Value:
 
 
 def _barrier(run: State, step: Step) -> None:
-    scope, active, order = int(run.value(step.operands[0])[0]), run.active, run.order
-    if scope == program.SUBGROUP_SCOPE:
-        order.subgroup_barrier(active.who)
-        return
-    counts = np.bincount(active.groups)
-    short = np.flatnonzero((counts > 0) & (counts < run.group_size))
-    if len(short):
-        message = (
-            f"only {counts[short[0]]} of the {run.group_size} invocations of a workgroup reach "
-            "this barrier"
-        )
-        run.report("barrier", message, active.some(active.groups == short[0]))
-    _fence(run, step.operands[1:], active)
-    order.barrier(active.who)
+    scope, memory_scope, semantics = (int(run.value(id_)[0]) for id_ in step.operands)
+    for tell in run.told["barrier"]:
+        tell(scope, memory_scope, semantics, run.active)
+    run.tick()
 
 
 def _fence(run: State, operands: Sequence[int], active: Active) -> None:
-    """Release what was written, as the scope and the semantics of memory say."""
     scope, semantics = (int(run.value(id_)[0]) for id_ in operands)
-    if semantics & _RELEASES and scope != _INVOCATION_SCOPE:
-        is_global = scope not in (_WORKGROUP_SCOPE, program.SUBGROUP_SCOPE)
-        run.order.fence(active.who, is_global=is_global and semantics & _STORAGE_BUFFERS != 0)
+    for tell in run.told["fence"]:
+        tell(scope, semantics, active)
+    run.tick()
 
 
 class _Exchange:
@@ -427,10 +373,7 @@ def _atomic(run: State, step: Step) -> Value:
             first = np.unique(at, return_index=True)[1]
             missing &= np.isin(np.arange(len(missing)), first)
         before = old._replace(numbers=before, missing=missing)
-    run.record("atomic", pointer, active)
-    if op == Op.AtomicCompareExchange and memory.shadow is not None:
-        units = memory.addresses(number, pointer.offset, active) // memory.unit
-        run.exchanged.setdefault(memory.shadow, []).append(units << 32 | active.who)
+    run.access("atomic", pointer, active)
     if mask is None:
         return before
     return merge(np.zeros(len(mask), dtype), before, np.flatnonzero(mask), len(mask))
@@ -438,7 +381,7 @@ def _atomic(run: State, step: Step) -> Value:
 
 def _subgroup(run: State, step: Step) -> Value:
     active, size = run.active, run.settings.subgroup_size
-    subgroup = run.order.subgroup(active.who)
+    subgroup = run.subgroup(active.who)
     _, rows = np.unique(subgroup, return_inverse=True)
     where = subgroups.Subgroups(rows, active.who % run.group_size % size, size)
     if step.op in subgroups.OLDER:  # without a scope

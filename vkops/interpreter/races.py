@@ -1,180 +1,112 @@
-"""Who accessed memory, and whether two accesses are ordered."""
+"""The check of accesses that nothing orders."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 
+from vkops.interpreter.memory import Active, Memory, offsets_of
+from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
+from vkops.interpreter.order import Conflict, Order, Shadow
+from vkops.interpreter.program import members_of, scalar_of
+from vkops.interpreter.values import Pointer
+from vkops.shaders.binary import Op
+from vkops.shaders.layout import Number, Type
 
-_LANE_BITS = 32
-_LANES = (1 << _LANE_BITS) - 1
-
-
-class Conflict(NamedTuple):
-    """Accesses that are not ordered with earlier ones.
-
-    ``at`` are their numbers among those that were given; ``others`` are the invocations of the
-    earlier ones, which did what ``did`` says at times ``when``.
-    """
-
-    did: str
-    at: Array
-    others: Array
-    when: Array
+_VERBS = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
+_PAST = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
 
 
-class Order:
-    """When invocations synchronized with each other.
+class Races(Observer):
+    """Finds data races in shared memory and in buffers."""
 
-    Invocations of a workgroup are ordered by its barriers, those of a subgroup also by its own.
-    What a workgroup wrote before a memory barrier and an atomic operation is visible to a
-    workgroup that executes an atomic operation later, and what an invocation wrote before these to
-    another one of its workgroup. Times are numbers of memory accesses.
-    """
+    def begin(self) -> None:
+        """Nobody has accessed anything."""
+        run = self.machine
+        groups = int(np.prod(run.groups))
+        self._order = Order(groups, run.group_size, run.settings.subgroup_size)
+        self._deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
+        self._exchanged: dict[Shadow, list[Array]] = {}
 
-    def __init__(self, groups: int, group_size: int, subgroup_size: int) -> None:
-        self.group_size = group_size
-        self.subgroup_size = subgroup_size
-        self._subgroups = -(-group_size // subgroup_size)
-        self._barriers = np.zeros(groups, np.int64)
-        self._subgroup_barriers: Array | None = None
-        self._fences = np.zeros(groups, np.int64)
-        self._acquired = np.zeros(groups, np.int64)
-        self._released: dict[int, list[tuple[int, int]]] = {}
-        # The same for each invocation: the last fence, the atomic operation after it, and the last.
-        self._own = np.zeros((3, 0), np.int64)
-        self.clock = 1
+    def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
+        """Order what is before the barrier with what is after it."""
+        self._order.barrier(active.who, scope, memory_scope, semantics, self.machine.time)
 
-    def subgroup(self, who: Array) -> Array:
-        """Return the numbers of invocations' subgroups, among those of all workgroups."""
-        group, local = np.divmod(who, self.group_size)
-        return group * self._subgroups + local // self.subgroup_size
+    def fence(self, scope: int, semantics: int, active: Active) -> None:
+        """Let later atomic operations release what was written."""
+        self._order.fence(active.who, scope, semantics, self.machine.time)
 
-    def barrier(self, who: Array) -> None:
-        """Order the workgroups of invocations."""
-        self._barriers[who // self.group_size] = self.clock
-        self.clock += 1
+    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Record an access in the shadow of a memory, and report races."""
+        memory = pointer.variable
+        if memory.shadow is None:
+            return
+        assert isinstance(memory, Memory)
+        time = self.machine.time
+        for number, type_, offset in _scalars(pointer.type, pointer.offset):
+            addresses = memory.addresses(type_, offset, active)
+            units = memory.units_of(number, addresses)
+            units = units.reshape(len(units), -1)
+            who = active.who
+            if len(units) == 1 and len(who) > 1:
+                if kind == "read":
+                    who = who[[0, -1]]
+                units = np.broadcast_to(units, (len(who), units.shape[1]))
+            who = np.repeat(who, units.shape[1])
+            units = units.reshape(-1)
+            for conflict in memory.shadow.access(kind, self._order, units, who, time):
+                self._race(kind, memory, conflict, units, who)
+        if kind == "atomic":
+            self._order.atomic(active.who, time)
+            if self.machine.step.op == Op.AtomicCompareExchange:
+                pairs = units << 32 | who
+                self._exchanged.setdefault(memory.shadow, []).append(pairs)
 
-    def subgroup_barrier(self, who: Array) -> None:
-        """Order the subgroups of invocations."""
-        if self._subgroup_barriers is None:
-            self._subgroup_barriers = np.zeros(len(self._barriers) * self._subgroups, np.int64)
-        self._subgroup_barriers[self.subgroup(who)] = self.clock
-        self.clock += 1
+    def end(self) -> None:
+        """Report reads of what atomic operations change, by those that have never exchanged it.
 
-    def fence(self, who: Array, *, is_global: bool) -> None:
-        """Let the next atomic operation release what was written, to other workgroups or not."""
-        if not self._own.size:
-            self._own = np.zeros((3, len(self._fences) * self.group_size), np.int64)
-        self._own[0, who] = self.clock
-        if is_global:
-            self._fences[who // self.group_size] = self.clock
-        self.clock += 1
-
-    def atomic(self, who: Array) -> None:
-        """Release what was written before the last memory barrier, and acquire."""
-        if self._own.size:
-            fence, released, _ = self._own[:, who]
-            self._own[1, who] = np.where(fence > released, self.clock, released)
-            self._own[2, who] = self.clock
-        groups = np.unique(who // self.group_size)
-        self._acquired[groups] = self.clock
-        for group in groups[self._fences[groups] > 0].tolist():
-            known = self._released.setdefault(group, [])
-            if not known or known[-1][0] < self._fences[group]:
-                known.append((int(self._fences[group]), self.clock))
-
-    def unordered(self, before: Array, who: Array) -> Array:
-        """Return whether accesses conflict with earlier ones, which are entries of a shadow."""
-        other = (before & _LANES) - 1
-        found = (before != 0) & (other != who)
-        if not found.any():
-            return found
-        when = before >> _LANE_BITS
-        group, other_group = who // self.group_size, other // self.group_size
-        same = group == other_group
-        found &= ~(same & (self._barriers[group] >= when))
-        if self._subgroup_barriers is not None and found.any():
-            subgroup = self.subgroup(who)
-            near = same & (self.subgroup(np.maximum(other, 0)) == subgroup)
-            found &= ~(near & (self._subgroup_barriers[subgroup] >= when))
-        if self._own.size and found.any():
-            (fence, released, _), acquired = self._own[:, np.maximum(other, 0)], self._own[2, who]
-            found &= ~(same & (fence >= when) & (released > when) & (released < acquired))
-        if self._released:
-            for at in np.flatnonzero(found & ~same).tolist():
-                acquired = self._acquired[group[at]]
-                pairs = self._released.get(int(other_group[at]), ())
-                released = (at_ for upto, at_ in pairs if upto >= when[at])
-                found[at] = next(released, np.inf) > acquired
-        return found
-
-
-class Shadow:
-    """The last accesses to each unit of a memory.
-
-    Two readers and two atomic operations are kept: the last one, and one of another workgroup if
-    there was any, else of another invocation.
-    """
-
-    def __init__(self, units: int) -> None:
-        self._writes, self._reads, self._readers, self._atomics, self._others = (
-            np.zeros(units, np.int64) for _ in range(5)
-        )
-
-    def access(self, kind: str, order: Order, at: Array, who: Array) -> list[Conflict]:
-        """Record accesses of units by invocations, and return a conflict of each kind.
-
-        Their kind is "read", "write" or "atomic".
+        A read may be the first of a loop with atomicCompSwap, which is no fault.
         """
-        kinds = [(self._writes, "written")]
-        kinds += [(each, "read") for each in (self._reads, self._readers) if kind != "read"]
-        kinds += [(each, "changed") for each in (self._atomics, self._others) if kind != "atomic"]
-        found = []
-        for entries, did in kinds:
-            before = entries[at]
-            numbers = np.flatnonzero(order.unordered(before, who))
-            if len(numbers):
-                code = before[numbers]
-                found.append(Conflict(did, numbers, (code & _LANES) - 1, code >> _LANE_BITS))
-        if kind == "read":
-            self._record(order, self._reads, self._readers, at, who)
-        elif kind == "atomic":
-            self._record(order, self._atomics, self._others, at, who)
+        for shadow, addresses, who, report in () if self.machine.stopped else self._deferred:
+            known = self._exchanged.get(shadow)
+            pairs = addresses << 32 | who
+            kept = pairs if known is None else pairs[~np.isin(pairs, np.concatenate(known))]
+            if len(kept):
+                report(int(np.flatnonzero(pairs == kept[0])[0]))
+
+    def _race(
+        self, kind: str, memory: Memory, conflict: Conflict, units: Array, who: Array
+    ) -> None:
+        run, place = self.machine, self.machine.step.place
+
+        def report(number: int) -> None:
+            at, other = int(conflict.at[number]), int(conflict.others[number])
+            where = run.access_places[int(conflict.when[number])]
+            name = memory.element(memory.offset(int(units[at]) * memory.unit))
+            room = "shared memory" if memory.kind else "a storage buffer"
+            between = "there is no barrier between" if memory.kind else "nothing orders"
+            message = (
+                f"'{name}' in {room}: the first invocation {_VERBS[kind]}, the second "
+                f"{_PAST[conflict.did]}{where.seen_from(place)}, and {between} them"
+            )
+            key = f"{name.partition('[')[0]} {where}"
+            pair, count = (int(who[at]), other), len(conflict.at)
+            run.report_pair("data race", place, message, pair, count, key)
+
+        if {kind, conflict.did} <= {"read", "atomic", "changed"}:
+            readers = who[conflict.at] if kind == "read" else conflict.others
+            assert memory.shadow is not None
+            self._deferred.append((memory.shadow, units[conflict.at], readers, report))
         else:
-            code = order.clock << _LANE_BITS | (who + 1)
-            self._writes[at] = code
-            lost = np.flatnonzero(self._writes[at] != code)
-            if len(lost):
-                others = (self._writes[at[lost]] & _LANES) - 1
-                found.append(Conflict("written", lost, others, np.full(len(lost), order.clock)))
-        return found
+            report(run.example(np.ones(len(conflict.at), bool), who[conflict.at]))
 
-    def last_change(self, unit: int) -> tuple[int, int]:
-        """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
-        code = max(int(each[unit]) for each in (self._writes, self._atomics))
-        return code >> _LANE_BITS, (code & _LANES) - 1
 
-    @staticmethod
-    def _record(order: Order, last: Array, others: Array, at: Array, who: Array) -> None:
-        code = order.clock << _LANE_BITS | (who + 1)
-        size = order.group_size
-        old = last[at]
-        for candidates in (old, None):
-            if candidates is None:
-                last[at] = code
-                candidates, holder = code, last[at]
-            else:
-                holder = code
-            differs = (candidates & _LANES) != (holder & _LANES)
-            differs &= candidates != 0
-            if not differs.any():
-                continue
-            lane, kept = ((each & _LANES) - 1 for each in (holder, others[at]))
-            group = lane // size
-            has_far = (kept >= 0) & (kept // size != group)
-            is_far = ((candidates & _LANES) - 1) // size != group
-            put = differs & (is_far | ~has_far)
-            others[at[put]] = candidates[put]
+def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int | Array]]:
+    """Return the parts of a type that are scalars, vectors or matrices, with their offsets."""
+    number = scalar_of(type_)
+    if number is not None:
+        return [(number, type_, offset)]
+    parts = zip(members_of(type_), offsets_of(type_), strict=True)
+    return [each for part, at in parts for each in _scalars(part, offset + at)]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from vkops.interpreter.findings import Invocation
 from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Block, Function, Step, is_pointer, scalar_of
-from vkops.interpreter.scheduler import Call, Run
-from vkops.interpreter.state import Frame
+from vkops.interpreter.program import Block, Function, Step, is_pointer
 from vkops.interpreter.values import Place, Pointer, Value, take
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Type
@@ -84,28 +82,32 @@ class Stop(NamedTuple):
     faults: list[str]
 
 
-class Recorder(Run):
-    """A dispatch with a record of the invocation ``watched``.
+class Recorder(Observer):
+    """A record of the invocation ``watched``.
 
     ``globals`` are the variables outside of functions, by id, pointers to histories. The last of
     the ``stops`` is the end, in no line.
     """
 
-    def __init__(self, *arguments: Any, watched: int = 0) -> None:
-        super().__init__(*arguments)
+    needs_addresses = True
+
+    def __init__(self, watched: int) -> None:
         self.watched = watched
 
-    def run(self) -> None:
-        """Run all workgroups, and keep what buffers hold in the end."""
+    def begin(self) -> None:
+        """Nothing has happened."""
+        self.machine.shown = self.watched
         self.stops: list[Stop] = []
         self.globals: dict[int, Pointer] = {}
-        self._own = self.active
+        self._own = self.machine.active
         self._scopes: list[Scope] = []
         self._last: tuple[Scope, Place] | None = None  # where the invocation stopped
         self._loops: dict[int, int] = {}
         self._histories: WeakKeyDictionary[Variable, History] = WeakKeyDictionary()
         self._changed: WeakSet[Variable] = WeakSet()
-        super().run()
+
+    def end(self) -> None:
+        """Keep what buffers hold in the end."""
         self._update()
         end = Place(self.stops[-1].place.file if self.stops else "", 0)
         self.stops.append(Stop(Scope("", None, 0), end, False, []))
@@ -117,61 +119,56 @@ class Recorder(Run):
 
     # -- where the invocation is -------------------------------------------------------------------
 
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
-        """Call a function."""
+    def enter(self, function: Function, active: Active) -> None:
+        """Begin a scope."""
         if self._lane(active) is None:
-            return (yield from super().call(function, arguments, active))
-        id_ = next(i for i, each in self.program.functions.items() if each is function)
-        name = self.program.name(id_).partition("(")[0].lstrip("@")
-        caller = (self._scopes[-1], self.step.place) if self._scopes else None
+            return
+        program, step = self.machine.program, self.machine.step
+        id_ = next(i for i, each in program.functions.items() if each is function)
+        name = program.name(id_).partition("(")[0].lstrip("@")
+        caller = (self._scopes[-1], step.place) if self._scopes else None
         self._scopes.append(Scope(name, caller, len(self._scopes)))
-        result = yield from super().call(function, arguments, active)
-        self._scopes.pop()
-        if caller is None:
-            self._update()
-        return result
 
-    def _block(self, frame: Frame, block: Block) -> Call:
-        if block.is_loop and self._lane(self.active) is not None:
+    def leave(self, function: Function, active: Active) -> None:
+        """End the scope."""
+        if self._lane(active) is not None:
+            self._scopes.pop()
+            if not self._scopes:
+                self._update()
+
+    def block(self, block: Block) -> None:
+        """Make a stop of each iteration of a loop, even if all are in one line."""
+        if block.is_loop and self._lane(self.machine.active) is not None:
             if self._loops.get(block.label) == len(self.stops):
-                self._last = None  # all iterations in one line: each is a stop
+                self._last = None
             self._loops[block.label] = len(self.stops) + (self._last is None)
-        return (yield from super()._block(frame, block))
 
-    def begin(self, step: Step) -> None:
-        """Begin to execute an instruction, and stop if the line is another one."""
-        super().begin(step)
+    def instruction(self, step: Step) -> None:
+        """Stop if the line is another one."""
         if not self._scopes or (self._scopes[-1], step.place) == self._last:
             return
-        scope, lane = self._scopes[-1], self._lane(self.active)
+        scope, lane = self._scopes[-1], self._lane(self.machine.active)
         is_hidden = step.op in (Op.Branch, Op.Return) and not step.has_line
         if lane is None or is_hidden or step.op == Op.Variable or not step.place.line:
             return
         if len(self.stops) >= MAX_STOPS:
             return
         if not self.stops:
-            self._own = self.active.some(np.arange(len(self.active.who)) == lane)
-            self.globals = self._all_seen(self.variables)
+            active = self.machine.active
+            self._own = active.some(np.arange(len(active.who)) == lane)
+            self.globals = self._all_seen(self.machine.variables)
         if not (scope.variables or scope.parameters):
-            for id_, type_ in self.frame.function.parameters.items():
-                value = take(self.raw(id_), np.array([lane]))
-                scope.parameters[id_] = self._seen(value, self.program.type(type_))
-            scope.variables |= self._all_seen(self.frame.variables)
+            frame = self.machine.frame
+            for id_, type_ in frame.function.parameters.items():
+                value = take(self.machine.raw(id_), np.array([lane]))
+                scope.parameters[id_] = self._seen(value, self.machine.program.type(type_))
+            scope.variables |= self._all_seen(frame.variables)
         self._update()
         self._last = scope, step.place
         is_return = bool(self.stops) and self.stops[-1].scope.caller == self._last
         self.stops.append(Stop(*self._last, is_return, []))
 
     # -- what it sees ------------------------------------------------------------------------------
-
-    def variable(
-        self, name: str, type_: Type, active: Active, call: Frame | None = None
-    ) -> Variable:
-        """Make a variable that each invocation has for itself, with an address."""
-        made = super().variable(name, type_, active, call)
-        if scalar_of(type_) is None:
-            return made
-        return Memory(name, type_, "invocation", active.together, type_.nbytes)
 
     def _all_seen(self, variables: Mapping[int, Pointer]) -> dict[int, Pointer]:
         """Return pointers to the histories of variables other than those of pointers."""
@@ -182,7 +179,7 @@ class Recorder(Run):
         own = self._own
         if isinstance(value, Pointer) and not isinstance(value.variable, Memory):  # a built-in one
             type_ = value.variable.type
-            value = value.variable.load(type_, 0, own, self.step.place)
+            value = value.variable.load(type_, 0, own, self.machine.step.place)
         if type_ is not None and not isinstance(value, Pointer):
             own, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
             memory.store(type_, 0, value, own)
@@ -199,34 +196,13 @@ class Recorder(Run):
                 self._histories[variable].update(len(self.stops), variable, self._own)
         self._changed.clear()
 
-    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Record an access."""
+    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Remember which variables have changed."""
         if kind != "read":
             self._changed.add(pointer.variable)
-        super().record(kind, pointer, active)
 
-    def example(self, wrong: Array) -> int:
-        """Return one of the active invocations that a mask chooses."""
-        lane = self._lane(self.active)
-        return super().example(wrong) if lane is None or not wrong[lane] else lane
-
-    def shown_race(self, who: Array) -> int:
-        """Return which of these invocations a finding names: the one that is watched."""
-        return int((who == self.watched).argmax())
-
-    def add_race(
-        self, place: Place, message: str, ids: tuple[Invocation, Invocation], count: int, key: str
-    ) -> None:
-        """Add a data race of two invocations."""
-        if ids[0] == self.global_id(self.watched) and self.stops:
-            self.stops[-1].faults.append(f"data race: {message}; invocations {ids[0]} and {ids[1]}")
-        super().add_race(place, message, ids, count, key)
-
-    def report(
-        self, kind: str, message: str, active: Active, key: str = "", place: Place | None = None
-    ) -> None:
-        """Add a finding of these invocations."""
-        text = f"{kind}: {message}"
-        if self._lane(active) is not None and self.stops and text not in self.stops[-1].faults:
+    def finding(self, kind: str, text: str, who: Array) -> None:
+        """Add a fault to the line."""
+        text = f"{kind}: {text}"
+        if self.watched in who and self.stops and text not in self.stops[-1].faults:
             self.stops[-1].faults.append(text)
-        super().report(kind, message, active, key, place)

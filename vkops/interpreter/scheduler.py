@@ -18,9 +18,10 @@ from vkops.errors import OutOfDeviceMemoryError
 from vkops.interpreter import operations, subgroups
 from vkops.interpreter.instructions import HANDLERS
 from vkops.interpreter.memory import Active, Memory, Register, Variable
+from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
+from vkops.interpreter.order import Shadow
 from vkops.interpreter.program import Block, Function, Step
-from vkops.interpreter.races import Shadow
 from vkops.interpreter.state import Frame, State
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
@@ -47,12 +48,18 @@ Call = Generator[Any, Value, Value]
 class Run(State):
     """A dispatch of a shader.
 
-    Afterwards, the memory has the results, ``printed`` what debugPrintfEXT printed with
-    the invocations that did, and ``executed`` is the number of instructions, by invocation.
-    ``stopped`` says whether it stopped at a loop that does not end.
+    Afterwards, the memory has the results, and ``executed`` is the number of instructions, by
+    invocation. ``stopped`` says whether it stopped at a loop that does not end.
     """
 
-    stopped = False
+    def __init__(self, *arguments: Any, observers: Sequence[Observer] = ()) -> None:
+        super().__init__(*arguments)
+        self.has_addresses = any(each.needs_addresses for each in observers)
+        for observer in observers:
+            observer.machine = self
+            for name in EVENTS:
+                if getattr(type(observer), name) is not getattr(Observer, name):
+                    self.told[name].append(getattr(observer, name))
 
     def run(self) -> None:
         """Run all workgroups, many at a time; stop at a loop that does not end."""
@@ -62,25 +69,26 @@ class Run(State):
         if self.program.has_atomics and step == 1:  # to find those that wait for later ones
             together = min(together, -(-count // 2))
         order = np.arange(count)
+        self._tell("begin")
         with np.errstate(all="ignore"):
             for first in range(0, count, together):
                 try:
                     self.begun = min(first + together, count)
-                    self._run_groups(order[first : first + together][::step])
+                    self.run_groups(order[first : first + together][::step])
                 except _EndlessLoopError:
                     self.stopped = True  # what is found later may only follow from that
-                    return
+                    break
                 except MemoryError as error:
                     message = f"{self.step.place}: the host has no more memory available"
                     raise OutOfDeviceMemoryError(message) from error
-        for shadow, addresses, who, report in self.deferred:
-            known = self.exchanged.get(shadow)
-            pairs = addresses << 32 | who
-            kept = pairs if known is None else pairs[~np.isin(pairs, np.concatenate(known))]
-            if len(kept):
-                report(int(np.flatnonzero(pairs == kept[0])[0]))
+        self._tell("end")
 
-    def _run_groups(self, groups: Array) -> None:
+    def _tell(self, event: str, *about: Any) -> None:
+        for tell in self.told[event]:
+            tell(*about)
+
+    def run_groups(self, groups: Array) -> None:
+        """Run workgroups together."""
         size = self.group_size
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         slots = np.arange(len(who))
@@ -108,6 +116,7 @@ class Run(State):
                 self.variables[id_] = Pointer(self.variable(name, type_, active), type_, 0)
             if value is not None:
                 self.variables[id_].variable.store(type_, 0, value, active)
+        self._tell("workgroups", active)
         self._execute(self.program.functions[self.program.main], active)
 
     def _inputs(self, who: Array) -> dict[int, Array]:
@@ -154,6 +163,7 @@ class Run(State):
 
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
         """Execute a function's blocks, and return its results for all; yield calls in it."""
+        self._tell("enter", function, active)
         saved = self.frame, self.values, self.active
         frame = self.frame = Frame(function, len(active.slots))
         for id_, value in zip(function.parameters, arguments, strict=True):
@@ -173,6 +183,7 @@ class Run(State):
             for target, mask in targets:
                 self._branch(frame, block, target, mask)
         self.frame, self.values, self.active = saved
+        self._tell("leave", function, active)
         return frame.result
 
     def _next(self, frame: Frame) -> tuple[int, Array]:
@@ -214,6 +225,7 @@ class Run(State):
                 raise _EndlessLoopError
         elif to.is_loop:
             frame.iterations.pop(number, None)
+        self._tell("branch", block, to, active)
         chosen = None if mask is None else np.flatnonzero(mask)
         made = []
         for phi in to.phis:
@@ -230,14 +242,15 @@ class Run(State):
             at = None
         frame.values[id_] = merge(frame.values.get(id_), value, at, active.together)
 
-    def after(self, step: Step, value: Value) -> None:
-        """Do nothing after an instruction, which made a value for the active invocations."""
-
     def _block(self, frame: Frame, block: Block) -> Call:
         """Execute a block, and return where invocations go; yield calls of functions."""
         self.executed += len(self.active.slots) * len(block.steps)
+        before, after = self.told["instruction"], self.told["result"]
+        self._tell("block", block)
         for step in block.steps[:-1]:
-            self.begin(step)
+            self.step = step
+            for tell in before:
+                tell(step)
             if step.op == Op.FunctionCall:
                 function = self.program.functions[step.operands[0]]
                 arguments = [self.raw(id_) for id_ in step.operands[1:]]
@@ -247,13 +260,15 @@ class Run(State):
                 if handler is None:
                     self.refuse()
                 value = self._handled(handler, step)
-            self.after(step, value)
+            for tell in after:
+                tell(step, value)
             if step.result:
                 self.values[step.result] = value
                 if step.escapes:
                     self._put(frame, step.result, value, self.active)
-        step = block.steps[-1]
-        self.begin(step)
+        step = self.step = block.steps[-1]
+        for tell in before:
+            tell(step)
         op, operands = step.op, step.operands
         if op == Op.Branch:
             return [(operands[0], None)]

@@ -1,7 +1,8 @@
-"""The state of a dispatch: variables, values of ids, and what was found."""
+"""The state of a dispatch: variables, values of ids, findings, and those who observe it."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
@@ -10,7 +11,7 @@ import numpy as np
 
 from vkops.errors import ShaderCompileError
 from vkops.interpreter.findings import Findings, Invocation, number_text
-from vkops.interpreter.memory import Active, Memory, Register, Variable, offsets_of
+from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import (
     Function,
@@ -21,11 +22,10 @@ from vkops.interpreter.program import (
     scalar_of,
     zeros,
 )
-from vkops.interpreter.races import Conflict, Order, Shadow
 from vkops.interpreter.values import Outside, Partial, Place, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Storage
 from vkops.shaders.grammar import INSTRUCTIONS
-from vkops.shaders.layout import Number, Type
+from vkops.shaders.layout import Type
 from vkops.shaders.shader import Shader
 
 UNSUPPORTED = "is not supported by the interpreter"
@@ -53,12 +53,10 @@ class Frame:
 
 @dataclass
 class Settings:
-    """How to run: the order of workgroups, and what to look for."""
+    """How to run: the size of subgroups, the order of workgroups, and when a loop is endless."""
 
     subgroup_size: int = 32
     order: str = "ascending"  # or descending
-    findings: Findings = field(default_factory=Findings)
-    floats: bool = False
     max_iterations: int = MAX_ITERATIONS
 
 
@@ -66,9 +64,10 @@ class State:
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
-    are those of ids of the block. ``access_places`` has the line of each access of memory, by its
-    time. ``buffers`` has the memory of each binding, by set and number; ``push`` the bytes of push
-    constants.
+    are those of ids of the block. ``time`` counts the accesses of shared memory and of buffers;
+    ``access_places`` has their lines. ``buffers`` has the memory of each binding, by set and
+    number; ``push`` the bytes of push constants. ``told`` has the methods of observers by name. A
+    finding names the invocation ``shown`` if that has the fault.
     """
 
     def __init__(
@@ -81,20 +80,21 @@ class State:
     ) -> None:
         self.program = Program(shader.module, shader.name)
         self.settings = settings
-        self.findings = settings.findings
+        self.findings = Findings()
+        self.told: defaultdict[str, list[Callable[..., None]]] = defaultdict(list)
+        self.has_addresses = False
+        self.shown = -1
         self.groups = (groups[0], groups[1], groups[2])
         self.local = shader.module.local_size
         self.group_size = int(np.prod(self.local))
-        self.printed: list[tuple[Invocation, str]] = []
         self.executed = 0
+        self.stopped = False
         self.begun = 0
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value]] = []
         self.variables: dict[int, Pointer] = {}
-        self.order = Order(int(np.prod(self.groups)), self.group_size, settings.subgroup_size)
+        self.time = 0
         self.access_places: list[Place] = [Place(shader.name, 0)]
-        self.deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
-        self.exchanged: dict[Shadow, list[Array]] = {}
         nothing = np.zeros(0, np.int64)
         self.active = Active(None, nothing, nothing, nothing, 0)
         self.frame = Frame(self.program.functions[self.program.main], 0)
@@ -134,17 +134,14 @@ class State:
         self, name: str, type_: Type, active: Active, call: Frame | None = None
     ) -> Variable:
         """Make a variable that each invocation has for itself."""
-        if scalar_of(type_) is not None or is_pointer(type_):
+        is_number = scalar_of(type_) is not None
+        if is_pointer(type_) or (is_number and not self.has_addresses):
             return Register(name, type_, None, call)
-        if any(map(is_pointer, members_of(type_))):
+        if not is_number and any(map(is_pointer, members_of(type_))):
             self.refuse(f"the variable '{name}', which has pointers in it,")
         return Memory(name, type_, "invocation", active.together, type_.nbytes)
 
     # -- operands ----------------------------------------------------------------------------------
-
-    def begin(self, step: Step) -> None:
-        """Begin to execute an instruction."""
-        self.step = step
 
     def raw(self, id_: int) -> Value:
         """Return the value of an id, perhaps with numbers that are undefined."""
@@ -170,8 +167,8 @@ class State:
             if not missing.any():
                 return value.numbers
             active = (active or self.active).some(missing)
-            key = value.message if value.kind == "never written" else ""
-            self.report(value.kind, value.message, active, key, value.place)
+            for tell in self.told["undefined"]:
+                tell(value, active)
             return value.numbers
         if isinstance(value, list):
             return [self.checked(member, active) for member in value]
@@ -182,6 +179,12 @@ class State:
         assert memory.shadow is not None
         when, _ = memory.shadow.last_change(address // memory.unit)
         return self.access_places[when]
+
+    def subgroup(self, who: Array) -> Array:
+        """Return the numbers of invocations' subgroups, among those of all workgroups."""
+        group, local = np.divmod(who, self.group_size)
+        size = self.settings.subgroup_size
+        return group * -(-self.group_size // size) + local // size
 
     # -- reports -----------------------------------------------------------------------------------
 
@@ -202,10 +205,35 @@ class State:
         who = tuple(self.global_id(int(each)) for each in active.who[:1])
         count = len(active.who)
         self.findings.add(kind, place or self.step.place, message, who, count, key)
+        for tell in self.told["finding"]:
+            tell(kind, message, active.who)
 
-    def example(self, wrong: Array) -> int:
-        """Return one of the active invocations that a mask chooses, for a message."""
-        return int(np.flatnonzero(wrong)[0])
+    def report_pair(
+        self, kind: str, place: Place, message: str, who: tuple[int, int], count: int, key: str
+    ) -> None:
+        """Add a finding of two invocations."""
+        one, other = map(self.global_id, who)
+        self.findings.add(kind, place, message, (one, other), count, key)
+        for tell in self.told["finding"]:
+            tell(kind, f"{message}; invocations {one} and {other}", np.array(who[:1]))
+
+    def report_where(self, rows: Array, kind: str, message: str) -> None:
+        """Add a finding of the active invocations that a mask chooses, if there are any."""
+        if rows.any():
+            self.report(kind, message, self.active.some(rows))
+
+    def report_outside(
+        self, name: str, indices: Array, wrong: Array, count: str, active: Active
+    ) -> None:
+        """Tell observers of invocations whose index is out of bounds."""
+        index = number_text(indices, self.example(wrong, active.who))
+        for tell in self.told["outside"]:
+            tell(name, index, count, active.some(wrong))
+
+    def example(self, wrong: Array, who: Array) -> int:
+        """Return one of the invocations that a mask chooses, for a message."""
+        rows = np.flatnonzero(wrong)
+        return int(rows[(who[rows] == self.shown).argmax()])
 
     def refuse(self, what: str = "") -> NoReturn:
         """Refuse what the interpreter does not support: this instruction, unless it is named."""
@@ -229,11 +257,8 @@ class State:
         if outside is None or not outside.mask.any():
             return pointer, active, None
         wrong = np.broadcast_to(outside.mask, len(active.slots))
-        first = self.example(wrong)
-        name = outside.name
-        index = number_text(outside.indices, first)
-        message = f"index {index} of '{name}' is out of bounds: it has {outside.length} elements"
-        self.report("out of bounds", message, active.some(wrong), name)
+        count = f"{outside.length} elements"
+        self.report_outside(f"'{outside.name}'", outside.indices, wrong, count, active)
         inside = take(pointer._replace(outside=None), np.flatnonzero(~wrong))
         return inside, active.some(~wrong), ~wrong
 
@@ -243,7 +268,7 @@ class State:
         if mask is not None and not len(active.slots):
             return zeros(pointer.type)
         value = pointer.variable.load(pointer.type, pointer.offset, active, self.step.place)
-        self.record("read", pointer, active)
+        self.access("read", pointer, active)
         if mask is None:
             return value
         return merge(zeros(pointer.type), value, np.flatnonzero(mask), len(mask))
@@ -257,82 +282,16 @@ class State:
             if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
                 value = self.checked(value, active)
             pointer.variable.store(pointer.type, pointer.offset, value, active)
-            self.record("write", pointer, active)
+            self.access("write", pointer, active)
 
-    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Record an access in the shadow of a memory, and report races."""
-        memory = pointer.variable
-        if memory.shadow is None:
-            return
-        assert isinstance(memory, Memory)
-        self.order.clock += 1
-        self.access_places += [Place("", 0)] * (self.order.clock - len(self.access_places))
+    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """Tell observers of an access: "read", "write" or "atomic"."""
+        if pointer.variable.shadow is not None:
+            self.tick()
+        for tell in self.told["access"]:
+            tell(kind, pointer, active)
+
+    def tick(self) -> None:
+        """Let the time go on."""
+        self.time += 1
         self.access_places.append(self.step.place)
-        for number, type_, offset in _scalars(pointer.type, pointer.offset):
-            addresses = memory.addresses(type_, offset, active)
-            units = memory.units_of(number, addresses)
-            units = units.reshape(len(units), -1)
-            who = active.who
-            if len(units) == 1 and len(who) > 1:
-                if kind == "read":
-                    who = who[[0, -1]]
-                units = np.broadcast_to(units, (len(who), units.shape[1]))
-            who = np.repeat(who, units.shape[1])
-            units = units.reshape(-1)
-            for conflict in memory.shadow.access(kind, self.order, units, who):
-                self._race(kind, memory, conflict, units, who)
-        if kind == "atomic":
-            self.order.atomic(active.who)
-
-    def _race(
-        self, kind: str, memory: Memory, conflict: Conflict, units: Array, who: Array
-    ) -> None:
-        """Report a data race.
-
-        A read that an atomic operation conflicts with may be the first of a loop with
-        atomicCompSwap, which is no fault: it is reported at the end if the invocation that read
-        did not execute one.
-        """
-        verbs = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
-        dids = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
-        place = self.step.place
-
-        def report(number: int) -> None:
-            at, other = int(conflict.at[number]), int(conflict.others[number])
-            where = self.access_places[int(conflict.when[number])]
-            name = memory.element(memory.offset(int(units[at]) * memory.unit))
-            room = "shared memory" if memory.kind else "a storage buffer"
-            between = "there is no barrier between" if memory.kind else "nothing orders"
-            message = (
-                f"'{name}' in {room}: the first invocation {verbs[kind]}, the second "
-                f"{dids[conflict.did]}{where.seen_from(place)}, and {between} them"
-            )
-            ids = self.global_id(int(who[at])), self.global_id(other)
-            key = f"{name.partition('[')[0]} {where}"
-            self.add_race(place, message, ids, len(conflict.at), key)
-
-        if {kind, conflict.did} <= {"read", "atomic", "changed"}:
-            readers = who[conflict.at] if kind == "read" else conflict.others
-            assert memory.shadow is not None
-            self.deferred.append((memory.shadow, units[conflict.at], readers, report))
-        else:
-            report(self.shown_race(who[conflict.at]))
-
-    def shown_race(self, who: Array) -> int:
-        """Return which of these invocations a finding names."""
-        return 0
-
-    def add_race(
-        self, place: Place, message: str, ids: tuple[Invocation, Invocation], count: int, key: str
-    ) -> None:
-        """Add a data race of two invocations."""
-        self.findings.add("data race", place, message, ids, count, key)
-
-
-def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int | Array]]:
-    """Return the parts of a type that are scalars, vectors or matrices, with their offsets."""
-    number = scalar_of(type_)
-    if number is not None:
-        return [(number, type_, offset)]
-    parts = zip(members_of(type_), offsets_of(type_), strict=True)
-    return [each for part, at in parts for each in _scalars(part, offset + at)]

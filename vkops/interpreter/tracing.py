@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from vkops.interpreter.findings import Invocation
 from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Block, Function, Step
-from vkops.interpreter.scheduler import Call, Run
-from vkops.interpreter.state import Frame
 from vkops.interpreter.values import Partial, Place, Pointer, Value, take
 from vkops.shaders.binary import Op
 
@@ -58,15 +57,14 @@ class Line(NamedTuple):
         return "\n    ".join(filter(None, (head, self.text, f"from {of}" if of else "")))
 
 
-class TracedRun(Run):
-    """A run that remembers how the invocations ``watched`` made their values.
+class Tracer(Observer):
+    """Remembers how the invocations ``watched`` made their values.
 
     Afterwards, ``changes`` has what they stored in buffers and shared memory, by the time and the
-    invocation.
+    invocation. It needs to be told of an access before Races.
     """
 
-    def __init__(self, *arguments: Any, watched: Collection[int] = ()) -> None:
-        super().__init__(*arguments)
+    def __init__(self, watched: Collection[int]) -> None:
         self.watched = np.array(sorted(watched), np.int64)
         self.changes: dict[tuple[int, int], Made] = {}
         self._results: dict[tuple[int, int], Made] = {}
@@ -105,16 +103,16 @@ class TracedRun(Run):
                     read[made.name, text_of(made.value), made.note] = None
                 if made.kind == "read" or not made.name:
                     rest += made.sources[::-1]
-            yield Line(line.place, self.program.text(line.place), self.global_id(line.who),
-                       line.name, text_of(line.value), tuple(read))  # fmt: skip
+            text, who = self.machine.program.text(line.place), self.machine.global_id(line.who)
+            yield Line(line.place, text, who, line.name, text_of(line.value), tuple(read))
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def after(self, step: Step, value: Value) -> None:
+    def result(self, step: Step, value: Value) -> None:
         """Remember the result of an instruction."""
         if step.result and step.op != Op.Variable:
-            name = self.program.found.names.get((step.result,), "")
-            for row, who in self._rows(self.active):
+            name = self.machine.program.found.names.get((step.result,), "")
+            for row, who in self._rows(self.machine.active):
                 own, reads = _row(value, row), self._reads.get(who, [])
                 for read in reads:
                     read.value = own
@@ -122,8 +120,9 @@ class TracedRun(Run):
                 found = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
                 if step.op in Op.SUBGROUP:  # it is made of what others have, too
-                    together = self.order.subgroup(self.active.who)
-                    peers = self.active.who[together == together[row]].tolist()
+                    active = self.machine.active
+                    together = self.machine.subgroup(active.who)
+                    peers = active.who[together == together[row]].tolist()
                     found = [source for peer in peers for source in self._sources(peer, step)]
                 sources = (*reads, *found)
                 made = self._made("", step.place, who, name, own, sources) if sources else None
@@ -134,40 +133,36 @@ class TracedRun(Run):
             made.value = _row(value, row)
         self._reads, self._overwritten = {}, []
 
-    def record(self, kind: str, pointer: Pointer, active: Active) -> None:
+    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
         """Remember what is read and stored."""
         rows = self._rows(active)
         if kind != "write":
             for row, who in rows:
                 self._reads.setdefault(who, []).append(self._read(pointer, active, row, who))
-        super().record(kind, pointer, active)
         for row, who in rows if kind != "read" else ():
             alike = _alike(pointer, active, row) if kind == "atomic" else np.zeros(0, np.int64)
             before, later = alike[alike < row], alike[alike > row]
             if len(before):
-                last = self.order.clock, int(active.who[before[-1]])
+                last = self.machine.time, int(active.who[before[-1]])
                 self._link(self._reads[who][-1], [last])
             made = self._change(pointer, active, row, who)
             if len(later):  # the value is what the next invocation finds
                 self._overwritten.append((made, int(later[0])))
 
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
+    def enter(self, function: Function, active: Active) -> None:
         """Let the parameters of a function be made of the arguments."""
-        for id_, given in zip(function.parameters, self.step.operands[1:], strict=False):
+        for id_, given in zip(function.parameters, self.machine.step.operands[1:], strict=False):
             for _, who in self._rows(active):
                 self._remember(who, id_, self._results.get((who, given)))
-        return (yield from super().call(function, arguments, active))
 
-    def _branch(self, frame: Frame, block: Block, target: int, mask: Array | None) -> None:
+    def branch(self, block: Block, target: Block, active: Active) -> None:
         """Let the phis of a block be made of what this branch gives them."""
-        phis = frame.function.blocks[frame.function.numbers[target]].phis
-        active = self.active if mask is None else self.active.some(mask)
+        phis = target.phis
         for _, who in self._rows(active) if phis else ():
             given = [dict(zip(p.operands[1::2], p.operands[::2], strict=True)) for p in phis]
             made = [self._results.get((who, ids.get(block.label, 0))) for ids in given]
             for phi, each in zip(phis, made, strict=True):
                 self._remember(who, phi.result, each)
-        super()._branch(frame, block, target, mask)
 
     # -- values ------------------------------------------------------------------------------------
 
@@ -196,7 +191,7 @@ class TracedRun(Run):
 
     def _returned(self, who: int, step: Step) -> list[Made]:
         """Return what a function returned: the latest of what its instructions can return."""
-        blocks = self.program.functions[step.operands[0]].blocks
+        blocks = self.machine.program.functions[step.operands[0]].blocks
         ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.ReturnValue]
         found = [made for end in ends for made in self._sources(who, end)]
         return sorted(found, key=lambda made: made.time)[-1:]
@@ -204,7 +199,7 @@ class TracedRun(Run):
     def _read(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset = pointer.variable, _offset(pointer, row)
         name = _name(pointer, offset)
-        made = self._made("read", self.step.place, who, name, None, ())
+        made = self._made("read", self.machine.step.place, who, name, None, ())
         if variable.shadow is not None:
             first = variable.addresses(pointer.type, offset, _one(active, row)).item(0)
             units = range(
@@ -230,17 +225,17 @@ class TracedRun(Run):
                 read.sources += (known,)
             elif when:
                 read.unknown += (writer,)
-                where = self.access_places[when].seen_from(read.place)
-                read.note = f"stored{where} by invocation {self.global_id(writer)}"
+                where = self.machine.access_places[when].seen_from(read.place)
+                read.note = f"stored{where} by invocation {self.machine.global_id(writer)}"
 
     def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
-        variable, offset = pointer.variable, _offset(pointer, row)
-        value = _row(variable.load(pointer.type, offset, _one(active, row), self.step.place), 0)
-        sources = [*self._reads.get(who, ()), *self._sources(who, self.step)]
+        variable, offset, step = pointer.variable, _offset(pointer, row), self.machine.step
+        value = _row(variable.load(pointer.type, offset, _one(active, row), step.place), 0)
+        sources = [*self._reads.get(who, ()), *self._sources(who, step)]
         name = _name(pointer, offset)
-        made = self._made("store", self.step.place, who, name, value, sources)
+        made = self._made("store", step.place, who, name, value, sources)
         if variable.shadow is not None:
-            self.changes[self.order.clock, who] = made
+            self.changes[self.machine.time, who] = made
         else:
             self._local.update(
                 ((who, variable, at), made) for at in _numbers(variable, pointer, offset)

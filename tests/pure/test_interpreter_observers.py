@@ -1,0 +1,91 @@
+"""Observers of the interpreter: all see the same run, and a check is a class of a few lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from vkops.debug.shader_check import CHECKS, Case
+from vkops.interpreter.observer import EVENTS, Observer
+from vkops.interpreter.recorder import Recorder
+from vkops.interpreter.scheduler import Run
+from vkops.interpreter.state import Settings
+from vkops.interpreter.tracing import Tracer
+
+TEXT = """#version 450
+layout(local_size_x = 4) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+shared uint part[4];
+uint twice(uint value) { return value * 2u; }
+void main() {
+    uint own = gl_LocalInvocationIndex;
+    part[own] = twice(data[own]);
+    memoryBarrierShared();
+    barrier();
+    if (own < 2u) atomicAdd(data[own], part[3u - own] / (own + 1u));
+}"""
+
+
+class Count(Observer):
+    """Counts what it is told."""
+
+    def __init__(self):
+        self.events = Counter()
+
+
+def counted(name):
+    def method(self, *about):
+        self.events[name] += 1
+
+    return method
+
+
+for event in EVENTS:
+    setattr(Count, event, counted(event))
+
+
+def test_observers_combine():
+    """A recorder, a tracer, a counter and all checks observe one run."""
+    case = Case.of(TEXT, {"Data": np.arange(1, 5, dtype=np.uint32)})
+    count, recorder, tracer = Count(), Recorder(1), Tracer([1])
+    _, memory = case.run(observers=[count, recorder, tracer])
+    assert memory[0, 0].contents().view(np.uint32).tolist() == [9, 5, 3, 4]
+    assert not [*case.findings]
+    assert [stop.place.line for stop in recorder.stops[:-1]] == [7, 8, 5, 8, 9, 10, 11]
+    (last,) = (made for (_, who), made in tracer.changes.items() if made.place.line == 11)
+    assert {"data[1]", "own"} == {line.name for line in tracer.lines(last)}
+    only_once = dict.fromkeys(("begin", "workgroups", "end", "barrier"), 1)
+    assert {name: count.events[name] for name in only_once} == only_once
+    assert count.events["enter"] == count.events["leave"] == 2
+    assert count.events["access"] > 8
+    assert count.events["outside"] == 0
+
+
+def test_without_checks_nothing_is_found():
+    text = TEXT.replace("barrier();", "data[own + 9u] = 1u;")
+    case = Case.of(text, {"Data": np.arange(1, 5, dtype=np.uint32)})
+    for checks in ([], [kind() for kind in CHECKS]):
+        memory = case.memory()
+        run = Run(case.shader, memory, case.groups, case.push, Settings(), observers=checks)
+        run.run()
+        kinds = {finding.kind for finding in run.findings}
+        assert kinds == ({"data race", "out of bounds"} if checks else set())
+
+
+class ZeroStores(Observer):
+    """Finds stores of zero."""
+
+    def access(self, kind, pointer, active):
+        if kind == "write" and pointer.variable.shadow is not None:
+            stored = pointer.variable.load(pointer.type, pointer.offset, active, None)
+            rows = np.broadcast_to(stored == 0, len(active.who))
+            self.machine.report_where(rows, "zero", "stores zero")
+
+
+def test_a_new_check_reports_the_line_and_the_invocations():
+    case = Case.of(TEXT, {"Data": np.array([0, 1, 0, 2], np.uint32)})
+    case.run(observers=[ZeroStores()])
+    (found,) = case.findings
+    assert (found.kind, found.place.line, found.count) == ("zero", 8, 2)
+    assert found.invocations == ((0, 0, 0),)

@@ -1,0 +1,79 @@
+"""Observers of a machine: checks, and records of what it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vkops.interpreter.memory import Active
+from vkops.interpreter.program import Block, Function, Step
+from vkops.interpreter.values import Partial, Pointer, Value
+
+if TYPE_CHECKING:
+    from vkops.interpreter.state import State
+
+
+class Observer:
+    """Is told what a machine does; a class overrides the methods that it needs.
+
+    ``machine`` executes ``machine.step`` for the invocations ``machine.active``. Only
+    ``machine.report`` makes findings.
+    """
+
+    machine: State
+    needs_addresses = False
+    """Whether each variable of an invocation must have an address, as it is looked at later."""
+
+    def begin(self) -> None:
+        """The machine begins to run."""
+
+    def end(self) -> None:
+        """All workgroups have run, or one has stopped the machine."""
+
+    def workgroups(self, active: Active) -> None:
+        """Some workgroups begin; they run together."""
+
+    def enter(self, function: Function, active: Active) -> None:
+        """A function is called, by ``machine.step`` unless it is the entry point."""
+
+    def leave(self, function: Function, active: Active) -> None:
+        """All of these invocations have returned from the function that was entered last."""
+
+    def block(self, block: Block) -> None:
+        """The active invocations begin a block."""
+
+    def branch(self, block: Block, target: Block, active: Active) -> None:
+        """Invocations leave a block for another one."""
+
+    def instruction(self, step: Step) -> None:
+        """An instruction is about to be executed."""
+
+    def arithmetic(self, step: Step, operands: list[Any], result: Any) -> None:
+        """An arithmetic instruction or a function of GLSL was executed on numbers."""
+
+    def result(self, step: Step, value: Value) -> None:
+        """An instruction was executed."""
+
+    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
+        """A variable was read ("read"), written ("write") or changed ("atomic")."""
+
+    def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
+        """Invocations execute a control barrier."""
+
+    def fence(self, scope: int, semantics: int, active: Active) -> None:
+        """Invocations execute a memory barrier, or the one of an atomic operation."""
+
+    def outside(self, name: str, index: str, count: str, active: Active) -> None:
+        """Invocations use an index out of bounds: of what has a name and a count of parts."""
+
+    def undefined(self, value: Partial, active: Active) -> None:
+        """Invocations use numbers that are not defined."""
+
+    def printed(self, form: str, values: list[Value]) -> None:
+        """The active invocations call debugPrintfEXT with a format."""
+
+    def finding(self, kind: str, text: str, who: Any) -> None:
+        """Invocations have a fault."""
+
+
+EVENTS = tuple(name for name, each in vars(Observer).items() if callable(each))
+"""The names of the methods."""

@@ -1,0 +1,49 @@
+"""The checks of results that are not defined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vkops.interpreter import operations
+from vkops.interpreter.memory import Active
+from vkops.interpreter.observer import Observer
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import Step
+from vkops.interpreter.values import Partial
+
+
+class Undefined(Observer):
+    """Finds uses of what was never written or is undefined, and integer divisions by zero."""
+
+    def undefined(self, value: Partial, active: Active) -> None:
+        """Report the use."""
+        key = value.message if value.kind == "never written" else ""
+        self.machine.report(value.kind, value.message, active, key, value.place)
+
+    def arithmetic(self, step: Step, operands: list[Any], result: Any) -> None:
+        """Report divisions by zero."""
+        if step.op in operations.DIVISIONS:
+            rows = _rows(operands[1] == 0)
+            self.machine.report_where(rows, "division by zero", "divides an integer by zero")
+
+
+class Floats(Observer):
+    """Finds instructions that make NaN or infinity of finite numbers."""
+
+    def arithmetic(self, step: Step, operands: list[Any], result: Any) -> None:
+        """Report NaN and infinity that were not in the operands."""
+        if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
+            return
+        rows = _rows(~np.isfinite(result))
+        for operand in operands if rows.any() else ():
+            if isinstance(operand, np.ndarray) and operand.dtype.kind == "f":
+                rows = rows & ~_rows(~np.isfinite(operand))
+        name = "NaN" if np.isnan(result).any() else "infinity"
+        self.machine.report_where(rows, "floats", f"makes {name} of finite numbers")
+
+
+def _rows(wrong: Array) -> Array:
+    """Return which invocations have a wrong number."""
+    return wrong.reshape(len(wrong), -1).any(1)
