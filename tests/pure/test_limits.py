@@ -16,7 +16,6 @@ from vkops.gpu.kernels.choice import STREAM, STREAM_SHARED, TILES, choose_kernel
 from vkops.plan.algebra import optimize
 from vkops.shaders import spirv
 from vkops.shaders.module import Module
-from vkops.shaders.shader import MAX_SETS
 from vkops.shaders.variants import VARIANTS
 
 LEAST = Limits()
@@ -58,10 +57,6 @@ def test_workgroups_that_are_too_large_are_not_chosen(size):
         for most in (large.workgroup, large.workgroup - 1):
             chosen = choose_kernel(plan, is_cpu=False, invocations=most).kernel
             assert (chosen == large) == (most == large.workgroup)
-
-
-def test_sets_of_shaders():
-    assert LEAST.max_bound_descriptor_sets == MAX_SETS
 
 
 # -- adapters --------------------------------------------------------------------------------------

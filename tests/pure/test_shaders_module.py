@@ -163,8 +163,6 @@ def test_blocks_of_one_struct_go_by_their_own_names():
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (block("A", instance="a[2]"), "array of storage"),
-        ("layout(binding = 0) uniform U { vec4 v; } u[2];", "array of uniform"),
         ("layout(binding = 0) uniform sampler s;", "sampler"),
         ("layout(binding = 0) uniform sampler2D s;", "combined image sampler"),
         ("layout(binding = 0) uniform itexture3D s;", "sampled image"),
@@ -177,6 +175,18 @@ def test_blocks_of_one_struct_go_by_their_own_names():
 def test_other_kinds(text, kind):
     (found,) = declared(module(text + MAIN))
     assert found.kind == (f"{kind} blocks" if "array" in kind else kind)
+
+
+@pytest.mark.parametrize(("length", "expected"), [("", None), ("[1]", 1), ("[2]", 2)])
+def test_arrays_of_blocks(length, expected):
+    text = (
+        block("A", instance=f"a{length}")
+        + f"layout(binding = 1) uniform U {{ vec4 v; }} u{length};"
+    )
+    found = declared(module(text + MAIN))
+    assert [(b.point, b.kind, b.length, b.nbytes, b.stride) for b in found] == [
+        ("A", "storage", expected, 0, 4), ("U", "uniform", expected, 16, 0),
+    ]  # fmt: skip
 
 
 # -- numbers ---------------------------------------------------------------------------------------

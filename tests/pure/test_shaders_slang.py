@@ -57,6 +57,12 @@ def test_bindings_have_the_order_of_the_declarations(target_env):
     assert [(c.name, c.location) for c in shader.module.specialization_constants] == [("N", 4)]
 
 
+def test_registers_are_bindings_and_spaces_are_sets():
+    text = "StructuredBuffer<uint> a : register(t3, space1); RWStructuredBuffer<uint> b : register(u2);"
+    shader = load(text + "[numthreads(1,1,1)] void Run() { b[0] = a[0]; }")
+    assert [(b.point, b.place) for b in shader.blocks] == [("b", (0, 2)), ("a", (1, 3))]
+
+
 @pytest.mark.parametrize(("defines", "expected"), [({}, 6 * 3 * 4), ({"OP": "Add"}, (6 + 3) * 4)])
 def test_values(defines, expected):
     pairs = np.tile(np.array([9, 0, 0, 0, 4, 5, 3, 0], np.float32), 64)
@@ -101,7 +107,7 @@ BODY = "[numthreads(1,1,1)] void Run() {}"
         pytest.param(SUM.replace("* N", "* M"), {}, "x:16:", id="name"),
         pytest.param(SUM, {"include": {"parts/number-of.slang": MODULE + "\nfloat f() { return g(); }"}}, "parts/number-of.slang:3:", id="module"),
         pytest.param("import no;\n" + BODY, {}, "x:1:", id="import"),
-        pytest.param("StructuredBuffer<float> a : register(t0);\n" + BODY, {}, "x:1:", id="register"),
+        pytest.param("StructuredBuffer<float> a : register(t0);\nRWStructuredBuffer<float> b : register(u0);\n" + BODY, {}, "x:2:", id="register"),
         pytest.param(BODY, {"target_env": "vulkan1.9"}, "target_env:", id="target"),
         pytest.param(BODY, {"entry": "Run<-h>"}, "entry", id="option"),
     ],
@@ -158,7 +164,7 @@ def test_command_line_of_slangc(fake, tmp_path):
     )
     words = (tmp_path / "arguments").read_text().split()
     assert " ".join(words[: words.index("<source>")]) == (
-        "-lang slang -target spirv -stage compute -O0 -fvk-use-entrypoint-name -warnings-as-errors 39029 "
+        "-lang slang -target spirv -stage compute -O0 -fvk-use-entrypoint-name -warnings-as-errors 39001 "
         f"-profile spirv_1_5 -entry Run -DN=3 -g -I{tmp_path}"
     )
 

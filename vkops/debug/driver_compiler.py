@@ -110,7 +110,7 @@ def _child(manifest: Path, family: str, shaders: Sequence[Shader]) -> tuple[int,
     given = []
     for shader in shaders:
         spirv, module = b64encode(shader.spirv).decode(), shader.module
-        given.append(json.dumps([spirv, shader.entry_point, shader.bindings, module.push_nbytes]))
+        given.append(json.dumps([spirv, shader.entry_point, shader.bindings(), module.push_nbytes]))
     try:
         status, output = run_limited(
             [sys.executable, "-c", _CHILD],

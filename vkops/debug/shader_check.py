@@ -12,7 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.console import activity
-from vkops.errors import BindingError, InvalidDescError, ModelError, OutOfDeviceMemoryError, show
+from vkops.errors import (
+    BindingError,
+    InvalidDescError,
+    ModelError,
+    OutOfDeviceMemoryError,
+    ShaderCompileError,
+    show,
+)
 from vkops.extent import Extent
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
@@ -24,7 +31,7 @@ from vkops.interpreter.order import Shadow
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
-from vkops.interpreter.state import MAX_ITERATIONS, Settings
+from vkops.interpreter.state import MAX_ITERATIONS, UNSUPPORTED, Settings
 from vkops.interpreter.undefined import Floats, Undefined
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
@@ -362,6 +369,12 @@ def _given(
     found: dict[tuple[int, int], Buffer] = {}
     sizes = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
+    if shader.module.uses_addresses:
+        raise ShaderCompileError(f"{shader.name}: a buffer reference {UNSUPPORTED}")
+    for block in shader.blocks:
+        if block.length is not None:
+            message = f"{shader.name}: the array of blocks {block.point} {UNSUPPORTED}"
+            raise ShaderCompileError(message)
     for point, block in shader.named(buffers).items():
         value = given = buffers[point]
         if block.kind == "uniform" and not isinstance(value, np.ndarray):

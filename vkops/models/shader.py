@@ -110,6 +110,10 @@ class ShaderDispatchable(Dispatchable):
             raise source.error(printable(str(error))) from error
         except InvalidDescError as error:
             raise (values or node).error(str(error)) from error
+        if shader.module.uses_addresses and not folders.allow_paths:
+            raise source.error(
+                "uses physical addresses, which have no bounds: only with --allow_paths a model may"
+            )
         pushed = _read_push_constants(node.optional("pushConstants"), node, shader)
         return cls(name, node, shader, pushed, load)
 

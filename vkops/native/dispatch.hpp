@@ -122,9 +122,10 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
 {
     push.resize(push_size(push.size()));
     std::size_t expected = 0;
-    for (const auto& set : pipeline->bindings) expected += set.size();
+    for (const auto& set : pipeline->bindings)
+        for (const auto& binding : set) expected += std::get<2>(binding);
     if (all.size() != expected)
-        throw py::value_error("bound: must be one for each binding of the pipeline");
+        throw py::value_error("bound: must be one for each descriptor of the pipeline");
     const bool many = groups.are_many();
     const auto reserve = [=, infos = std::vector<vk::DescriptorBufferInfo>(),
                           writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
@@ -132,20 +133,24 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         for (std::size_t number = 0; number < pipeline->sets.size(); ++number) {
             const auto& bindings = pipeline->bindings[number];
             if (bindings.empty()) continue;
-            infos.resize(bindings.size());
+            std::size_t total = 0;
+            for (const auto& binding : bindings) total += std::get<2>(binding);
+            infos.resize(total);
             writes.clear();
             Key key{ pipeline->serial, number };
-            for (std::size_t i = 0; i < bindings.size(); ++i, ++bound) {
-                const auto& [binding, type, count] = bindings[i];
-                if (bound->view) {
-                    key.insert(key.end(), bound->key.begin(), bound->key.end());
-                } else {
+            auto info = infos.begin();
+            for (const auto& [binding, type, count] : bindings) {
+                writes.emplace_back(vk::DescriptorSet(), binding, 0, count, vk::DescriptorType(type),
+                                    &bound->image, &*info, &bound->texels);
+                for (std::uint32_t i = 0; i < count; ++i, ++bound, ++info) {
+                    if (bound->view) {  // there are no arrays of these
+                        key.insert(key.end(), bound->key.begin(), bound->key.end());
+                        continue;
+                    }
                     const auto range = memory_of(*bound, many, commands);
                     key.insert(key.end(), { range.serial, range.offset, range.range });
-                    infos[i] = range;
+                    *info = range;
                 }
-                writes.emplace_back(vk::DescriptorSet(), binding, 0, count, vk::DescriptorType(type),
-                                    &bound->image, &infos[i], &bound->texels);
             }
             commands.sets.push_back(
               commands.descriptors(pipeline->sets[number], pipeline->counts[number], key, writes));

@@ -45,6 +45,9 @@
       HAS(vulkanMemoryModel) HAS(vulkanMemoryModelDeviceScope))                                    \
     X(ShaderIntegerDotProductFeatures, "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3,    \
       HAS(shaderIntegerDotProduct))                                                                \
+    X(DescriptorIndexingFeatures, "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2,                \
+      HAS(shaderStorageBufferArrayNonUniformIndexing)                                              \
+      HAS(shaderUniformBufferArrayNonUniformIndexing) HAS(runtimeDescriptorArray))                 \
     X(BufferDeviceAddressFeatures, "VK_KHR_buffer_device_address", VK_API_VERSION_1_2,             \
       HAS(bufferDeviceAddress))                                                                    \
     X(PipelineRobustnessFeaturesEXT, "VK_EXT_pipeline_robustness", NEVER, HAS(pipelineRobustness)) \
@@ -116,7 +119,9 @@ class Features
         }
         // Capabilities of shaders that have no feature of their own in Vulkan.
         for (const auto& [extension, version] : EXTENSIONS) {
-            if (adapter.has(extension)) extensions_.push_back(extension);
+            const bool is_new = std::none_of(extensions_.begin(), extensions_.end(),
+              [&](const char* known) { return !std::strcmp(known, extension); });
+            if (is_new && adapter.has(extension)) extensions_.push_back(extension);
             if (supported(adapter, extension, version)) names_.push_back(extension);
         }
         if (supported(adapter, EXTENSIONS[0].first, EXTENSIONS[0].second)) {
@@ -225,6 +230,7 @@ class Features
         CORE(shaderStorageImageExtendedFormats) CORE(shaderStorageImageReadWithoutFormat)
         CORE(shaderStorageImageWriteWithoutFormat) CORE(shaderImageGatherExtended)
         CORE(imageCubeArray) CORE(shaderResourceMinLod)
+        CORE(shaderStorageBufferArrayDynamicIndexing) CORE(shaderUniformBufferArrayDynamicIndexing)
 #undef CORE
 #define HAS(name) found.emplace_back(#name, &own.name);
 #define BOTH(name) HAS(shaderBuffer##name) HAS(shaderShared##name)

@@ -57,6 +57,15 @@ class Memory : public DeviceObject
         device_->bindBufferMemory(buffer, whole->memory_, start);
     }
 
+    // The address of the first byte, for shaders.
+    std::uint64_t address() const
+    {
+        auto get = device_->getProcAddr("vkGetBufferDeviceAddress");
+        if (!get) get = device_->getProcAddr("vkGetBufferDeviceAddressKHR");
+        const VkBufferDeviceAddressInfo info{ VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr,
+                                              buffer };
+        return reinterpret_cast<PFN_vkGetBufferDeviceAddress>(get)(*device_, &info);
+    }
     // Bind an image to it.
     void bind(vk::Image image, std::uint64_t start) const
     {

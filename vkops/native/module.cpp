@@ -432,6 +432,7 @@ void define_operations(py::module_ module)
       .def_readonly("offset", &Memory::offset)
       .def_readonly("type", &Memory::type)
       .def_property_readonly("coherent", &Memory::coherent)
+      .def_property_readonly("device_address", &Memory::address)
       .def_property_readonly("array", [](const std::shared_ptr<Memory>& self) -> py::object {
           if (!self->data) return py::none();
           return py::array_t<std::uint8_t>(
@@ -527,7 +528,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 10;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 11;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

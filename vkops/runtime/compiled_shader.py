@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -21,9 +22,11 @@ from vkops.runtime.bindings import Binding, are_integers, is_memory
 from vkops.runtime.elements import elements
 from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import Argument
+from vkops.runtime.shader_arguments.addresses import with_addresses
 from vkops.runtime.shader_arguments.kinds import RESOLVERS
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.runtime.shader_copies import ShaderCopy, make_copies
+from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader, Slot
 
@@ -54,7 +57,10 @@ class BoundShader:
     there for all that comes after it.
     """
 
-    def __init__(self, device: OpenDevice, name: str, launch: Launch) -> None:
+    def __init__(
+        self, device: OpenDevice, name: str, launch: Launch, *, uses_addresses: bool = False
+    ) -> None:
+        self._uses_addresses = uses_addresses
         work, reads, writes, self._copies, _ = launch
         self._device = device
         self._name = name
@@ -71,7 +77,10 @@ class BoundShader:
             return
         for copy in self._copies:
             copy.send()
-        self._device.submit(*self._work)
+        work, reads, writes, name = self._work
+        if self._uses_addresses:  # also those that were given out since
+            writes = [*writes, *self._device.vulkan.addressed_memory()]
+        self._device.submit(work, reads, writes, name)
         for copy in self._copies:
             copy.fetch()
 
@@ -124,14 +133,34 @@ class CompiledShader:
         self._group_counts = lru_cache(MAX_CALLS)(shader.group_counts)
         self._calls: dict[tuple[Any, ...], PreparedCall] = {}
         check_features(device, shader)
-        check_limits(device, shader)
-        spirv, pushed = within_bounds(device, shader), shader.module.push_nbytes
-        make = device.vulkan.shader_pipeline
-        self._pipeline = make(spirv, shader.bindings, shader.entry_point, pushed)
+        self._pipelines: dict[Lengths, Any] = {}
+        self._is_open = any(block.length == 0 for block in shader.blocks)
+        if self._is_open:
+            check_limits(device, shader)
+        else:
+            self._pipeline()
 
     def __repr__(self) -> str:
         blocks = ", ".join(block.point for block in self.shader.blocks) or "none"
         return f"<vkops.CompiledShader {self.name!r} of blocks {blocks}>"
+
+    def _pipeline(self, slots: Sequence[Slot] = ()) -> Any:
+        """Return the pipeline; one for each length of arrays of blocks that declare none."""
+        lengths = self._lengths(slots)
+        if lengths not in self._pipelines:
+            device, shader = self._device, self.shader
+            check_limits(device, shader, lengths)
+            self._pipelines[lengths] = device.vulkan.shader_pipeline(
+                within_bounds(device, shader, lengths),
+                shader.bindings(dict(lengths)),
+                shader.entry_point,
+                shader.module.push_nbytes,
+            )
+        return self._pipelines[lengths]
+
+    def _lengths(self, slots: Sequence[Slot]) -> Lengths:
+        found = Counter(slot.block.place for slot in slots if slot.block.length == 0)
+        return tuple(found.items())
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -150,7 +179,7 @@ class CompiledShader:
             buffers: tensors, buffers, (buffer or tensor, byte offset, bytes), or arrays, which are
                 sent: one for each block in the order of bindings. A uniform block also takes
                 values: numbers in the order of their declaration, a mapping, a structured NumPy
-                scalar, or bytes.
+                scalar, or bytes. An array of blocks takes a list of these.
             groups: one to three numbers of workgroups, or a tensor, a buffer or (one of these, byte
                 offset) of three numbers of 32 bits that the device reads.
             threads: one to three numbers of invocations, rounded up to whole workgroups; with 0,
@@ -190,19 +219,21 @@ class CompiledShader:
             self._device.check()
         else:
             given.append(None)  # of samplers without an argument
-            values = [*map(given.__getitem__, arguments.sources)]
+            slots, values = self.shader.expanded(
+                arguments.slots, [*map(given.__getitem__, arguments.sources)]
+            )
             for number, value in enumerate(values):
                 if isinstance(value, np.ndarray):
-                    values[number] = self._sent(arguments.slots[number], value)
+                    values[number] = self._sent(slots[number], value)
             pushed, packed = {}, None
             try:
-                if arguments.packer is not None:
+                if arguments.packer is not None and not self.shader.module.uses_addresses:
                     packed = arguments.packer.pack(*map(given.__getitem__, arguments.order))
             except PACKING_ERRORS:  # ``pack`` says what is wrong
                 pass
             if packed is None:
                 pushed = {name: given[n] for name, n in arguments.pushed.items()}
-            self._run(arguments.slots, values, counts, pushed, packed)
+            self._run(slots, values, counts, pushed, packed)
         return None if out is None else made[0] if len(made) == 1 else tuple(made)
 
     def dispatch(
@@ -245,14 +276,16 @@ class CompiledShader:
         launch: Launch = (), (), (), (), ()
         if counts is not None:
             call, found, memory = self._located(slots, values)
-            push = self.shader.pack(push_constants)
+            push = self._packed(push_constants)
             launch = self._launch(slots, call, found, memory, counts, push)
-        return BoundShader(self._device, self.name, launch)
+        addressed = self.shader.module.uses_addresses
+        return BoundShader(self._device, self.name, launch, uses_addresses=addressed)
 
     def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
         """Check bindings, and return the call for all bindings of these kinds."""
         slots = self._slots((*buffers,))
-        return self._located(slots, [buffers.get(slot.point) for slot in slots])[0]
+        values = [buffers.get(slot.point) for slot in slots]
+        return self._located(*self.shader.expanded(slots, values))[0]
 
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
@@ -266,7 +299,7 @@ class CompiledShader:
             groups = 1
         counts = self._counts(groups, threads)
         slots = () if counts is None else self._slots((*bound,))
-        return slots, [bound.get(slot.point) for slot in slots], counts
+        return *self.shader.expanded(slots, [bound.get(slot.point) for slot in slots]), counts
 
     def _run(
         self,
@@ -278,12 +311,17 @@ class CompiledShader:
     ) -> None:
         """Check all bindings, and the push constants unless they are ``packed``; run the shader."""
         call, found, memory = self._located(slots, values)
-        push = self.shader.pack(push_constants) if packed is None else packed
+        push = self._packed(push_constants) if packed is None else packed
         if not call.copied:
             call.run(self._device, memory, counts, push)
             return
         launch = self._launch(slots, call, found, memory, counts, push)
         BoundShader(self._device, self.name, launch).dispatch()
+
+    def _packed(self, push_constants: Any) -> bytes:
+        """Return push constants as bytes, and tensors in them as their addresses."""
+        values = with_addresses(self._device, self.shader, "push_constants", push_constants)
+        return self.shader.pack(values)
 
     def _launch(
         self,
@@ -299,7 +337,8 @@ class CompiledShader:
         if copies:
             memory = [copies[n].resource if n in copies else own for n, own in enumerate(memory)]
             places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
-            call = PreparedCall(self._device, self.name, self._pipeline, places)
+            call = PreparedCall(self._device, self.name, self._pipeline(slots), places,
+                                uses_addresses=call.uses_addresses)  # fmt: skip
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
         made = [*dict.fromkeys(copies.values())]
@@ -323,6 +362,8 @@ class CompiledShader:
             found.append(own)
             memory.append(resource)
             kinds.append(kind)
+        if self._is_open:
+            kinds.append(self._lengths(slots))
         call = self._calls.get(key := tuple(kinds))
         if call is None:
             if len(self._calls) >= MAX_CALLS:
@@ -334,10 +375,11 @@ class CompiledShader:
         """Check all arguments, and decide what is bound where it is."""
         pairs = zip(slots, found, strict=True)
         placed = [own.place(self._device, self.shader, slot) for slot, own in pairs]
-        self.shader.check_complete([slot.point for slot in slots])
+        self.shader.check_complete([slot.block for slot in slots])
         copied = [number for number, (_, fits) in enumerate(placed) if not fits]
         places = [place for place, _ in placed]
-        return PreparedCall(self._device, self.name, self._pipeline, places, copied)
+        return PreparedCall(self._device, self.name, self._pipeline(slots), places, copied,
+                            uses_addresses=self.shader.module.uses_addresses)  # fmt: skip
 
     # -- arguments --------------------------------------------------------------------------------
 

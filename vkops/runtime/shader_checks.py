@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from vkops.errors import InvalidDescError
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.shaders.limited_indices import with_limited_indices
+from vkops.shaders.limited_indices import Lengths, with_limited_indices
 from vkops.shaders.shader import Shader
 
 _AXES = "xyz"
@@ -37,24 +39,28 @@ def check_features(device: OpenDevice, shader: Shader) -> None:
         raise InvalidDescError(shader.name, "", message, "SH-02")
 
 
-def check_limits(device: OpenDevice, shader: Shader) -> None:
-    """Refuse a shader that takes more than the device has (SH-08)."""
+def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> None:
+    """Refuse a shader that takes more than the device has (SH-08); see ``with_limited_indices``."""
     module, limit = shader.module, device.info.limits
     x, y, z = module.local_size
     sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
     used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
-    kinds = [blocks[0].kind for blocks in shader.places.values()]
-    stored, texture, both, sampler, texels, read_texels = map(kinds.count, _IMAGES)
+    kinds: Counter[str] = Counter()
+    for place, (block, *_) in shader.places.items():
+        kinds[block.kind] += block.length or dict(lengths).get(place, 1)
+    stored, texture, both, sampler, texels, read_texels = map(kinds.__getitem__, _IMAGES)
+    sets = 1 + max((block.set for block in shader.blocks), default=-1)
     used += [
+        ("descriptor sets", sets, limit.max_bound_descriptor_sets),
         ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
         ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
         ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
-        ("storage blocks", kinds.count("storage"), limit.max_per_stage_descriptor_storage_buffers),
-        ("uniform blocks", kinds.count("uniform"), limit.max_per_stage_descriptor_uniform_buffers),
+        ("storage blocks", kinds["storage"], limit.max_per_stage_descriptor_storage_buffers),
+        ("uniform blocks", kinds["uniform"], limit.max_per_stage_descriptor_uniform_buffers),
         ("storage images", stored + texels, limit.max_per_stage_descriptor_storage_images),
         ("textures", texture + both + read_texels, limit.max_per_stage_descriptor_sampled_images),
         ("samplers", sampler + both, limit.max_per_stage_descriptor_samplers),
-        ("blocks", len(kinds), limit.max_per_stage_resources),
+        ("blocks", kinds.total(), limit.max_per_stage_resources),
     ]
     for field, got, allowed in used:
         if got > allowed:
@@ -62,7 +68,7 @@ def check_limits(device: OpenDevice, shader: Shader) -> None:
             raise InvalidDescError(shader.name, field, message, "SH-08")
 
 
-def within_bounds(device: OpenDevice, shader: Shader) -> bytes:
+def within_bounds(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> bytes:
     """Return the SPIR-V with indices that cannot reach what is next to an array or a buffer.
 
     Those are this process's own data where the driver runs on the CPU. The validation layer must
@@ -71,5 +77,5 @@ def within_bounds(device: OpenDevice, shader: Shader) -> bytes:
     if device.info.type != "CPU" or device.vulkan.validated:
         return shader.spirv
     if "robustBufferAccess2" in device.features:
-        return with_limited_indices(shader.spirv)
-    return shader.with_limited_indices()
+        return with_limited_indices(shader.spirv, lengths)
+    return shader.with_limited_indices(lengths)

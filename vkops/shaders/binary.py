@@ -42,6 +42,7 @@ class Storage:
     """Storage classes."""
 
     UNIFORM_CONSTANT, UNIFORM, WORKGROUP, PUSH_CONSTANT, IMAGE, STORAGE_BUFFER = 0, 2, 4, 9, 11, 12
+    PHYSICAL = 5349
 
 
 GL_COMPUTE = 5
@@ -147,6 +148,12 @@ class Declarations:
     def decorated(self, *target: int) -> dict[int, tuple[int, ...]]:
         """Return the decorations of an id or a member, with their operands."""
         return self.decorations.get(target, {})
+
+    def place(self, variable: int) -> tuple[int, int]:
+        """Return the descriptor set and the binding of a variable; -1 if it has no binding."""
+        decorations = self.decorated(variable)
+        (binding,) = decorations.get(Decoration.BINDING, (-1,))
+        return decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0], binding
 
     def variables(self) -> Iterator[tuple[int, int, int]]:
         """Yield the id, the storage class and the type of each variable outside of functions."""

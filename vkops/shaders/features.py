@@ -28,7 +28,7 @@ _SAME_NAMES = (
     "StorageBuffer16BitAccess", "UniformAndStorageBuffer16BitAccess", "StoragePushConstant16",
     "VariablePointersStorageBuffer", "VariablePointers", "WorkgroupMemoryExplicitLayoutKHR",
     "WorkgroupMemoryExplicitLayout8BitAccessKHR", "WorkgroupMemoryExplicitLayout16BitAccessKHR",
-    "VulkanMemoryModel", "VulkanMemoryModelDeviceScope",
+    "VulkanMemoryModel", "VulkanMemoryModelDeviceScope", "RuntimeDescriptorArray",
 )  # fmt: skip
 _IMAGE_FEATURES = (
     "StorageImageExtendedFormats", "StorageImageReadWithoutFormat",
@@ -57,6 +57,9 @@ CAPABILITIES = {
        for name in ("DemoteToHelperInvocation", "ExpectAssumeKHR", "FloatControls2",
                     "QuadControlKHR")},
     "CooperativeMatrixKHR": "cooperativeMatrix",
+    "PhysicalStorageBufferAddresses": "bufferDeviceAddress",
+    **{f"{kind}BufferArray{index}": f"shader{kind}BufferArray{index}"
+       for kind in ("Storage", "Uniform") for index in ("DynamicIndexing", "NonUniformIndexing")},
     **dict.fromkeys(_FLOAT_CONTROLS, "VK_KHR_shader_float_controls"),  # modes name the features
 }  # fmt: skip
 """The features of Vulkan that capabilities need; {} is the place that instructions name."""
@@ -71,6 +74,10 @@ MODES = {
 """The features that execution modes need; {} is the width of numbers."""
 
 _DEVICE_SCOPE = 1
+_ACCESS = (Op.AccessChain, Op.InBoundsAccessChain)
+_ARRAYS = (Op.TypeArray, Op.TypeRuntimeArray)
+_DYNAMIC = {Storage.UNIFORM: "shaderUniformBufferArrayDynamicIndexing",
+            Storage.STORAGE_BUFFER: "shaderStorageBufferArrayDynamicIndexing"}  # fmt: skip
 _ATOMIC_NAMES = {5614: "AtomicMinMax", 5615: "AtomicMinMax", 6035: "AtomicAdd"}
 _ATOMIC_PLACES = {Storage.WORKGROUP: "Shared", Storage.IMAGE: "Image"}
 _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), ("float", 8))
@@ -103,8 +110,8 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
     for capability in map(name, module.capabilities):
         template = CAPABILITIES.get(capability, "")
         is_clock = capability == "ShaderClockKHR"
-        kinds = ("Subgroup", "Device") if is_clock else ("Buffer", "Shared", "Image")
-        places = [template.format(kind) for kind in kinds]
+        names = ("Subgroup", "Device") if is_clock else ("Buffer", "Shared", "Image")
+        places = [template.format(place) for place in names]
         found += [place for place in places if place in used] or places[:1]
     return tuple(dict.fromkeys(filter(None, (*found, *used))))
 
@@ -112,14 +119,18 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
 def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
     """Yield the features that instructions of a module need, some of them without a capability."""
     pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TypePointer}
-    found = {}
+    found, arrays = {}, {}
     for id_, (op, words) in module.defined.items():
         if op == Op.Variable:
-            found[id_] = pointers[words[0]]
+            _, storage, pointee = found[id_] = pointers[words[0]]
+            if storage in _DYNAMIC and module.defined[pointee].op in _ARRAYS:
+                arrays[id_] = _DYNAMIC[storage]
             if words[2] == Storage.WORKGROUP and len(words) > 3:
                 yield "shaderZeroInitializeWorkgroupMemory"
     for instruction in (each for body in module.functions.values() for each in body):
         op, words = instruction
+        if op in _ACCESS and words[2] in arrays and words[3] not in module.defined:
+            yield arrays[words[2]]
         if op in WITH_RESULT and words[0] in pointers:
             found[words[1]] = pointers[words[0]]
         elif op in Op.ATOMICS:

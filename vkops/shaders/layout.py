@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from vkops.shaders.binary import Declarations, Decoration, Op
+from vkops.shaders.binary import Declarations, Decoration, Op, Storage
 
 _CODES = {
     "bool": {4: "I"},
@@ -197,6 +197,8 @@ class Types:
         stride = self._module.decorated(id_).get(Decoration.ARRAY_STRIDE, (0,))[0]
         if op == Op.TypeStruct:
             return self._struct(id_)
+        if op == Op.TypePointer and words[1] == Storage.PHYSICAL:
+            return Number("uint", 8)  # an address
         if op not in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeRuntimeArray):
             return self._known.get((id_, 0, False), _OPAQUE)
         element = self.type(words[1], matrix_stride, row_major=row_major)

@@ -1,8 +1,8 @@
-"""Modules whose indices of arrays outside of buffers stay within these arrays.
+"""Modules whose indices of arrays outside of buffers, and of arrays of blocks, stay within these.
 
 An access to a buffer out of bounds is discarded by devices with robustBufferAccess2. No feature
 does that for shared memory, local variables and push constants, which a CPU driver has in the
-memory of this process.
+memory of this process. Nor does one for an array of blocks.
 """
 
 from __future__ import annotations
@@ -11,20 +11,24 @@ from array import array
 from functools import lru_cache
 from itertools import count
 
-from vkops.shaders.binary import HEADER_WORDS, Op, declarations, positions
+from vkops.shaders.binary import HEADER_WORDS, Op, Storage, declarations, positions
 from vkops.shaders.constants import numbers, values
 from vkops.shaders.grammar import WITH_RESULT
 
 _CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
+_BLOCKS = (Storage.UNIFORM, Storage.STORAGE_BUFFER)
 _UMIN = 38
+Lengths = tuple[tuple[tuple[int, int], int], ...]
+"""Sets and bindings with the number of their blocks."""
+
 _GLSL = array("I", b"GLSL.std.450\0\0\0\0")
 
 
 @lru_cache(maxsize=64)
-def with_limited_indices(spirv: bytes) -> bytes:
+def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
     """Return a module in which too large an index is that of the last element.
 
-    Negative indices are large ones.
+    Negative indices are large ones. ``lengths`` are those of arrays of blocks that declare none.
     """
     module = declarations(spirv)
     types = numbers(module)
@@ -48,13 +52,19 @@ def with_limited_indices(spirv: bytes) -> bytes:
             of[operands[1]] = operands[0]
         if op in (Op.AccessChain, Op.InBoundsAccessChain):
             _, storage, pointee = module.defined[of[operands[2]]].words
-            for number in range(3, len(operands) if storage in _CLASSES else 3):
+            place = module.place(operands[2])
+            for number in range(3, len(operands) if storage in (*_CLASSES, *_BLOCKS) else 3):
                 index, (kind, parts) = operands[number], module.defined[pointee]
+                if kind == Op.TypeStruct and storage in _BLOCKS:
+                    break
                 if kind == Op.TypeStruct:
                     pointee = parts[1 + known[index]]
                     continue
                 pointee = parts[1]
-                size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
+                if kind == Op.TypeRuntimeArray:
+                    size = dict(lengths).get(place)
+                else:
+                    size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
                 if index not in of or not isinstance(size, int):
                     continue
                 value = known.get(index)  # that of a specialization constant can be too large

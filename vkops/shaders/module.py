@@ -42,13 +42,16 @@ _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 _RESOURCES = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
 _STORED = 2
 _COUNTERS = ("counter.var.", "@count")
+_ARRAYS = (Op.TypeArray, Op.TypeRuntimeArray)
 
 
 class Block(NamedTuple):
     """A storage or uniform block, which a buffer is bound to, or an image, a texture or a sampler.
 
     ``instance`` is the name of the block's instance, ``""`` if it has none. ``nbytes`` is the least
-    size of the buffer, ``stride`` that of each element of a runtime array at the end.
+    size of the buffer, ``stride`` that of each element of a runtime array at the end. ``length`` is
+    the number of elements of an array of blocks, each of which a buffer is bound to: 0 if it has as
+    many as there are buffers, None if there is no array.
     """
 
     name: str
@@ -60,6 +63,7 @@ class Block(NamedTuple):
     nbytes: int
     stride: int
     type: Struct | None
+    length: int | None = None
     image: ImageType | None = None
 
     @property
@@ -161,6 +165,11 @@ class Module:
             raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
 
     @property
+    def uses_addresses(self) -> bool:
+        """Whether it accesses memory by addresses."""
+        return "PhysicalStorageBufferAddresses" in self.capabilities
+
+    @property
     def subgroup_operations(self) -> tuple[str, ...]:
         """The VkSubgroupFeatureFlagBits that a device must have."""
         return tuple(features.SUBGROUP[c] for c in self.capabilities if c in features.SUBGROUP)
@@ -191,7 +200,7 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
             types.type(id_)  # finds wrong lengths
     used = found.used(function)
     variables = list(found.variables())
-    blocks = sorted(_blocks(found, types), key=lambda pair: (pair[1].set, pair[1].binding))
+    blocks = sorted(_blocks(found, types, values), key=lambda pair: (pair[1].set, pair[1].binding))
     pushes = {id_: pointee for id_, kind, pointee in variables if kind == Storage.PUSH_CONSTANT}
     chosen = [pointee for id_, pointee in pushes.items() if id_ in used]
     if not chosen and len(found.entries) == 1:  # declared for this entry point, but not used
@@ -238,7 +247,9 @@ def _local_size(
     return 1, 1, 1
 
 
-def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
+def _blocks(
+    found: Declarations, types: Types, values: Mapping[int, Any]
+) -> Iterator[tuple[int, Block]]:
     """Yield the blocks with the ids of their variables.
 
     The name of a struct that several variables share is the name of none of them. Compilers of
@@ -250,9 +261,13 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
         decorations = found.decorated(id_)
         if storage not in _RESOURCES:
             continue
-        (binding,) = decorations.get(Decoration.BINDING, (-1,))
+        own, length = pointee, None
+        if own in found.defined and found.defined[own].op in _ARRAYS:
+            _, pointee, *sizes = found.defined[own].words
+            length = values[sizes[0]] if sizes else 0
+        set_, binding = found.place(id_)
         instance = found.names.get((id_,), "" if binding >= 0 else f"%{id_}")
-        name = found.names.get((pointee,), "") if shared[pointee] == 1 else ""
+        name = found.names.get((pointee,), "") if shared[own] == 1 else ""
         if found.language not in _STRUCT_NAMES:
             name, instance = instance or name, ""
         kind = "uniform" if storage == Storage.UNIFORM else "image or sampler"
@@ -261,7 +276,7 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
             kind = "storage"
         type_: Any = None
         image = None
-        if found.defined[pointee].op in (Op.TypeArray, Op.TypeRuntimeArray):
+        if length is not None and kind not in DESCRIPTOR_TYPES:
             kind = f"array of {kind} blocks"
         elif storage == Storage.UNIFORM_CONSTANT:
             kind, image = _opaque(found, types, pointee)
@@ -279,7 +294,7 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
                 name,
                 instance,
                 kind,
-                decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0],
+                set_,
                 binding,
                 not kind.startswith("storage")
                 or Decoration.NON_WRITABLE in decorations
@@ -287,6 +302,7 @@ def _blocks(found: Declarations, types: Types) -> Iterator[tuple[int, Block]]:
                 type_.nbytes if type_ else 0,
                 type_.stride if type_ else 0,
                 type_,
+                length,
                 image,
             ),
         )

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_BINDING", "SUBGROUP", "Arguments", "Number", "Shader", "Slot", "load", "read"]
 
-MAX_SETS = 4
-"""Descriptor sets that every Vulkan device can bind."""
+MAX_SETS = 32
+"""Descriptor sets of a shader; drivers bind 4 to 32."""
 
 MAX_BINDING = 4095
 """Drivers allocate memory for the unused bindings of a set, too."""
@@ -117,13 +117,14 @@ class Shader:
         """The VkSubgroupFeatureFlagBits that a device must have."""
         return self.module.subgroup_operations
 
-    def with_limited_indices(self) -> bytes:
+    def with_limited_indices(self, lengths: limited_indices.Lengths = ()) -> bytes:
         """Return the SPIR-V with each index clamped to the elements of its array or vector.
 
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
-        spirv = tools.with_robust_access(limited_indices.with_limited_indices(self.spirv))
+        limited = limited_indices.with_limited_indices(self.spirv, lengths)
+        spirv = tools.with_robust_access(limited)
         validated(spirv, self.name)
         return spirv
 
@@ -162,13 +163,18 @@ class Shader:
             found.setdefault(block.place, []).append(block)
         return found
 
-    @functools.cached_property
-    def bindings(self) -> Sequence[Sequence[tuple[int, int, int]]]:
-        """For each set, its bindings: number, type of descriptor in Vulkan, how many it has."""
+    def bindings(
+        self, lengths: Mapping[tuple[int, int], int] = {}
+    ) -> Sequence[Sequence[tuple[int, int, int]]]:
+        """Return the bindings of each set: number, type of descriptor in Vulkan, how many it has.
+
+        ``lengths`` are those of the arrays of blocks that have as many elements as are bound.
+        """
         found: list[list[tuple[int, int, int]]] = []
         for (number, binding), (block, *_) in self.places.items():
             found += [[] for _ in range(number + 1 - len(found))]
-            found[number].append((binding, DESCRIPTOR_TYPES[block.kind], 1))
+            count = block.length or lengths.get(block.place, 1)
+            found[number].append((binding, DESCRIPTOR_TYPES[block.kind], count))
         return tuple(map(tuple, found))
 
     def block(self, point: str) -> Block | None:
@@ -275,7 +281,7 @@ class Shader:
         for point, block in bound.items():
             (_, start, nbytes), capacity = extents[point]
             self.check_bytes(point, block, start, nbytes, capacity)
-        self.check_complete(bound)
+        self.check_complete(bound.values())
 
     def check_bytes(self, point: str, block: Block, start: int, nbytes: int, capacity: int) -> None:
         """Check the bytes that are bound to the blocks of one binding; see ``check`` (SH-05)."""
@@ -293,10 +299,43 @@ class Shader:
         if message:
             raise BindingError(self.name, point, message, "SH-05")
 
-    def check_complete(self, points: Iterable[str]) -> None:
-        """Check that each binding is one of these names (SH-04)."""
-        for block in self.free(points):
-            raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
+    def check_complete(self, bound: Iterable[Block]) -> None:
+        """Check that each binding is that of one of these blocks (SH-04)."""
+        places = {block.place for block in bound}
+        for place, (block, *_) in self.places.items():
+            if place not in places:
+                raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
+
+    def expanded(
+        self, slots: Sequence[Slot], values: list[Any]
+    ) -> tuple[Sequence[Slot], list[Any]]:
+        """Return slots and their values with one for each element of an array of blocks.
+
+        Raises:
+            BindingError: the value is no list, or has another length than the array (SH-04).
+        """
+        if not self.has_arrays:
+            return slots, values
+        made: list[tuple[Slot, Any]] = []
+        for slot, value in zip(slots, values, strict=True):
+            if (length := slot.block.length) is None:
+                made.append((slot, value))
+                continue
+            count = len(value) if isinstance(value, (list, tuple)) else 0
+            if not count or length not in (0, count):
+                got = f"a list of {count}" if count else show(value)
+                message = f"got {got}, must be a list of {length or 'one or more'} for the array"
+                raise BindingError(self.name, slot.point, message, "SH-04")
+            made += [
+                (slot._replace(point=f"{slot.point}[{number}]"), each)
+                for number, each in enumerate(value)
+            ]
+        return [slot for slot, _ in made], [value for _, value in made]
+
+    @functools.cached_property
+    def has_arrays(self) -> bool:
+        """Whether a block is an array of blocks."""
+        return any(block.length is not None for block in self.blocks)
 
     def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:
         """Check elements that are bound to the blocks of one binding; None are bytes (SH-11)."""
@@ -528,7 +567,7 @@ def _module(
 
 def _check(name: str, module: Module) -> None:
     """Refuse a shader that vkops cannot run."""
-    kinds: dict[tuple[int, int], str] = {}
+    kinds: dict[tuple[int, int], tuple[str, int | None]] = {}
     for block in module.blocks:
         message = ""
         if block.kind not in DESCRIPTOR_TYPES:
@@ -537,9 +576,14 @@ def _check(name: str, module: Module) -> None:
             message = f"got set {block.set}, must be {MAX_SETS - 1} at most"
         elif block.binding > MAX_BINDING:
             message = f"got binding {block.binding}, must be {MAX_BINDING} at most"
-        elif kinds.setdefault((block.set, block.binding), block.kind) != block.kind:
-            other = kinds[block.set, block.binding]
+        elif kinds.setdefault(block.place, (block.kind, block.length)) != (
+            block.kind,
+            block.length,
+        ):
+            other, _ = kinds[block.place]
             message = f"got binding {block.number} for a {other} and a {block.kind}"
+            if other == block.kind:
+                message = f"got binding {block.number} for arrays of different lengths"
         if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
     if module.unknown:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import refuse
-from vkops.errors import DeviceError, OutOfDeviceMemoryError
+from vkops.errors import BindingError, DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run import open_device
@@ -198,6 +198,28 @@ class DeviceArray:
         return buffer
 
     @property
+    def device_address(self) -> int:
+        """The address of the first element, for shaders with buffer references.
+
+        From now on the memory does not move, until the tensor is freed or released. Each shader
+        that uses addresses is taken to read and write all tensors that have given one out.
+
+        Raises:
+            DeviceError: the device has no addresses, or the elements are not on it in one piece.
+            BindingError: it has no elements or is not contiguous (SH-12), or is read-only (B-21).
+        """
+        base, view = self.placed()
+        if self.is_read_only:
+            raise BindingError("", "device_address", "is read-only, must be writable", "B-21")
+        if not self.size or not view.is_contiguous:
+            what = "is a view that is not contiguous" if self.size else "has no elements"
+            raise BindingError("", "device_address", f"{what}, must have one address", "SH-12")
+        buffer = base.buffer
+        if not isinstance(buffer, Buffer):
+            raise DeviceError("the tensor has no address: it is in memory of the host")
+        return buffer.device_address() + view.offset * self.dtype.itemsize
+
+    @property
     def owns_buffer(self) -> bool:
         """Whether ``buffer`` is the memory of the elements, and not a packed copy of them.
 
@@ -320,7 +342,7 @@ class DeviceArray:
         looks at whether it is shown: one of the two sides sees the other.
         """
         buffer = self._buffer
-        if buffer is None:
+        if buffer is None or (type(buffer) is Buffer and buffer.is_addressed):
             return None
         with self.device.vulkan.lock:
             view = buffer.memory_view(0, buffer.nbytes)

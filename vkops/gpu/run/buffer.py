@@ -189,10 +189,11 @@ class Buffer(Resource):
     """Device memory, allocated by ``Device.buffer`` and freed with this object.
 
     ``extents`` are its ranges of memory, one after the other; nearly always one. A ``constant`` is
-    written once, when it is made, even while this thread records a program.
+    written once, when it is made, even while this thread records a program. If it ``is_addressed``,
+    shaders have its address: tensors do not move to other memory.
     """
 
-    __slots__ = ("_constant", "_device", "allocation", "extents", "layout")
+    __slots__ = ("_constant", "_device", "allocation", "extents", "is_addressed", "layout")
 
     def __init__(
         self, device: OpenDevice, nbytes: int, pool: Pool | None = None, *, constant: bool = False
@@ -200,6 +201,7 @@ class Buffer(Resource):
         pool = pool or device.pool
         self._device = device
         self._constant = constant
+        self.is_addressed: bool = False
         self.nbytes = nbytes
         self.shown: set[ref[MemoryView]] = set()
         made = None
@@ -231,6 +233,20 @@ class Buffer(Resource):
         """
         is_free = self._constant or self._device.vulkan.recording is None
         return visible(self.extents[0]) if is_free and _are_visible(self.extents) else None
+
+    def device_address(self) -> int:
+        """Return the address of the first byte for shaders, which may use it from now on.
+
+        Raises:
+            DeviceError: the device has no addresses, or these bytes are in several allocations.
+        """
+        if "bufferDeviceAddress" not in self._device.features or len(self.extents) > 1:
+            raise DeviceError(f"{self!r} has no address: the device lacks bufferDeviceAddress, or "
+                              "it is larger than an allocation")  # fmt: skip
+        memory, start, _ = self.extents[0]
+        self.is_addressed = True
+        self._device.vulkan.addressed[id(self)] = self
+        return memory.native.device_address + start  # type: ignore[no-any-return]
 
     def flush(self) -> None:
         """Make what the host has written visible to the device."""

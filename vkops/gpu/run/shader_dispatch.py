@@ -34,6 +34,7 @@ class PreparedCall:
         name: the name of the shader in errors.
         places: the place of each binding.
         copied: the numbers of those that have to be bound as copies.
+        uses_addresses: whether the shader can access all memory whose address is known.
     """
 
     def __init__(
@@ -43,7 +44,10 @@ class PreparedCall:
         pipeline: Any,
         places: Sequence[Place],
         copied: Sequence[int] = (),
+        *,
+        uses_addresses: bool = False,
     ) -> None:
+        self.uses_addresses: bool = uses_addresses
         self.name: str = name
         self.places: Sequence[Place] = places
         self.copied: Sequence[int] = copied
@@ -66,6 +70,8 @@ class PreparedCall:
         )
         if isinstance(groups, Extent):
             reads.append(groups.resource.allocation)
+        if self.uses_addresses:
+            writes += vulkan.addressed_memory()
         return made, reads, writes
 
     def run(
@@ -74,7 +80,7 @@ class PreparedCall:
         """Submit the dispatch, if nothing is bound as a copy."""
         device.prepare()
         vulkan = device.vulkan
-        if vulkan.recording is None:
+        if vulkan.recording is None and not self.uses_addresses:
             values = memory, groups, push_constants, vulkan.validated, self.name
             vulkan.start(self._native.run, vulkan.native, *values)
             return

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, sleep
 from typing import Any, NoReturn
-from weakref import WeakKeyDictionary, WeakSet, finalize, ref
+from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
 
@@ -33,6 +33,7 @@ from vkops.gpu.memory.pools import (
     ImportedMemory,
     Pool,
     held_bytes,
+    living,
 )
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.shaders import for_records, spirv
@@ -111,6 +112,7 @@ class VulkanDevice:
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
         measures: whether the device measures what is submitted.
+        addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
 
     Raises:
@@ -125,6 +127,7 @@ class VulkanDevice:
         self.lost: str = ""
         self.thread: _Thread = _Thread()
         self.measures: bool = False
+        self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = adapter.under_validation()
         if info.type == "CPU":
             threads = 2 * adapter.threads() + 2
@@ -268,6 +271,10 @@ class VulkanDevice:
                 found = self._new_pipeline(code, [bindings], robust=False)
                 self._pipelines[kernel.name, aligned] = found
         return found
+
+    def addressed_memory(self) -> list[Allocation]:
+        """Return the memory that shaders can access by addresses."""
+        return [buffer.allocation for buffer in living(self.addressed)]
 
     def _new_pipeline(
         self,

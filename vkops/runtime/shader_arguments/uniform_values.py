@@ -9,6 +9,7 @@ from vkops.gpu.run.shader_dispatch import Place
 from vkops.runtime import elements
 from vkops.runtime.bindings import is_memory
 from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_arguments.addresses import with_addresses
 from vkops.shaders.shader import Shader, Slot
 
 
@@ -26,5 +27,6 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
     """Return values as bytes, or the elements that are bound to the block."""
     if is_memory(value):
         return elements.resolved(device, shader, slot, value)
+    value = with_addresses(device, shader, slot.point, value)
     own = UniformValues(shader.pack_uniform(slot.block, value))
     return own, own, len(own)
