@@ -90,6 +90,14 @@ def buffers(count, uniforms=0):
     return "\n".join([*numbered, f"void main() {{ b0 = {total}; }}"])
 
 
+def images(declared, size, count):
+    """A shader with so many images, textures or samplers."""
+    lines = ["#extension GL_EXT_samplerless_texture_functions : require", "shared int total;"]
+    lines += [declared.format(n) for n in range(count)]
+    sizes = " + ".join(f"{size.format(n)}.x" for n in range(count))
+    return "\n".join([*lines, f"void main() {{ total = {sizes}; }}"])
+
+
 COUNTED = {
     # The most of something in a shader, and a shader with so many.
     "max_compute_work_group_size x": (128, lambda _: SIZED.format("x")),
@@ -106,6 +114,15 @@ COUNTED = {
     ),
     "max_per_stage_descriptor_storage_buffers": (4, buffers),
     "max_per_stage_descriptor_uniform_buffers": (12, lambda n: buffers(1, n)),
+    "max_per_stage_descriptor_storage_images": (
+        4, lambda n: images("layout(r32f, binding = {0}) readonly uniform image2D i{0};", "imageSize(i{0})", n)
+    ),
+    "max_per_stage_descriptor_sampled_images": (
+        16, lambda n: images("layout(binding = {0}) uniform texture2D i{0};", "textureSize(i{0}, 0)", n)
+    ),
+    "max_per_stage_descriptor_samplers": (
+        16, lambda n: images("layout(binding = {0}) uniform sampler2D i{0};", "textureSize(i{0}, 0)", n)
+    ),
     "max_per_stage_resources": (128, buffers),
     "max_bound_descriptor_sets": (3, lambda n: FIRST.replace("binding = 0", f"set = {n}, binding = 0")),
 }  # fmt: skip
@@ -171,6 +188,21 @@ def test_sizes_of_uniform_blocks(limited):
                     assert target.numpy()[0] == values[-1]
                 else:
                     assert "got 16400 bytes, must be 16384 at most" in fault(call, BindingError)
+
+
+def test_texel_buffers(limited, monkeypatch):
+    """Their sizes, and offsets, where a view is bound as a copy."""
+    text = "layout(binding = 0, r32ui) uniform uimageBuffer B;"
+    text += "void main() { imageStore(B, 0, imageLoad(B, 0) + 1u); }"
+    with limited("max_texel_buffer_elements", "min_texel_buffer_offset_alignment") as device:
+        bound = seen(monkeypatch, device.vulkan.module, "Launch")
+        values = device.tensor(np.zeros(65537, np.uint32))
+        shader = compiled(device, text)
+        for start in (0, 1, 64):
+            shader(values[start : start + 65536], threads=1)
+        assert values.numpy()[[0, 1, 64]].tolist() == [1, 1, 1]
+        assert all(place[0] % 256 == 0 for call in bound for place in call[1])
+        assert "got 65537 texels" in fault(lambda: shader(values, threads=1), BindingError)
 
 
 # -- what is bound ---------------------------------------------------------------------------------
@@ -429,8 +461,8 @@ def test_all_limits_are_listed(monkeypatch, capsys, adapter):
 def test_each_limit_has_a_test():
     """The other ones are only reported."""
     reported = {
-        "max_texel_buffer_elements", "min_texel_buffer_offset_alignment", "non_coherent_atom_size",
-        "buffer_image_granularity", "max_image_dimension_2d", "subgroup_size",
+        "non_coherent_atom_size", "buffer_image_granularity", "max_image_dimension_2d",
+        "subgroup_size",
     }  # fmt: skip
     tests = Path(__file__).read_text().partition("reported = ")[0]
     names = {field.name for field in fields(Limits)} - {"heaps"}
