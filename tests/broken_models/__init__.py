@@ -188,7 +188,7 @@ CASES: dict[str, Case] = {
     "shader_push_constant_of_other_type": shader({"dispatchables.scale.pushConstants[0].type": "FLOAT32"}),
     "shader_push_constants_missing": shader({"dispatchables.scale.pushConstants": GONE}, at="dispatchables.scale", rule="SH-09"),
     "shader_undeclared": shader({"dispatchables.scale.sourcePath": "data/shader_undeclared.comp"}),
-    "shader_with_image": shader({"dispatchables.scale": {"type": "glsl", "sourcePath": "data/shader_with_image.comp"}}, rule="SH-01"),
+    "shader_with_image": shader({"dispatchables.scale": {"type": "glsl", "sourcePath": "data/shader_with_image.comp"}}, at="commands[0].bindings.Source", rule="SH-01"),
     "size_below_data": split({"resources.In.sizeInBytes": 31}),
     "size_beyond_64_bits": split({"resources.In.sizeInBytes": 2**64}),
     "size_huge": split({"resources.In.sizeInBytes": 2**60}),

@@ -240,6 +240,14 @@ class Image:
         return self
 
 
+def _data_type(dtype: Any) -> Any:
+    """A data type of NumPy, or None (IMG-01)."""
+    try:
+        return None if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        refuse("", "dtype", f"got {show(dtype)}, must be a data type of NumPy", "IMG-01")
+
+
 def create(
     device: OpenDevice,
     array: Any,
@@ -262,10 +270,10 @@ def create(
             refuse("", "format", f"got {show(format_name)}, must be a format of GLSL", "IMG-03")
         dtype = fixed.dtype if dtype is None and _is_shape(array) else dtype
     if not hasattr(array, "placed") and not _is_shape(array):
-        values = np.asarray(array, dtype)
+        values = np.asarray(array, _data_type(dtype))
     if _is_shape(array):
         values, shape = None, _shape(array)
-        kind = np.dtype(np.float32 if dtype is None else dtype)
+        kind = np.dtype(_data_type(dtype) or np.float32)
     else:
         shape, kind = tuple(values.shape), np.dtype(values.dtype)
     form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
