@@ -453,7 +453,12 @@ def test_all_limits_are_listed(monkeypatch, capsys, adapter):
     assert main(["devices", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["devices"][adapter.index]["limits"]
     own = adapters.native_adapters()[adapter.index].limits  # what is missing would be the least
-    assert own.keys() == found.keys() - {"heaps", "memory_types", "features", "cooperative_matrices"}
+    assert own.keys() == found.keys() - {
+        "heaps",
+        "memory_types",
+        "features",
+        "cooperative_matrices",
+    }
     assert found.pop("heaps")
     assert found.items() <= json.loads(json.dumps(asdict(LEAST))).items()
 

@@ -270,7 +270,11 @@ def create(
             refuse("", "format", f"got {show(format_name)}, must be a format of GLSL", "IMG-03")
         dtype = fixed.dtype if dtype is None and _is_shape(array) else dtype
     if not hasattr(array, "placed") and not _is_shape(array):
-        values = np.asarray(array, _data_type(dtype))
+        chosen = _data_type(dtype)
+        try:
+            values = np.asarray(array, chosen)
+        except (TypeError, ValueError):
+            refuse("", "array", f"got {show(array)}, must be an array or a shape", "IMG-01")
     if _is_shape(array):
         values, shape = None, _shape(array)
         kind = np.dtype(_data_type(dtype) or np.float32)

@@ -29,7 +29,7 @@ class Sampler:
             ("filter", filter, _FILTERS),
             ("address", address, _ADDRESSES),
         ):
-            if value not in [*allowed]:
+            if not isinstance(value, str) or value not in allowed:
                 message = f"got {show(value)}, must be {' or '.join(map(show, allowed))}"
                 refuse("", name, message, "IMG-07")
         self.normalized: bool = boolean(normalized, Place("", "normalized", "IMG-07"))
