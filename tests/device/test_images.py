@@ -8,6 +8,7 @@ import itertools
 import numpy as np
 import pytest
 from instructions import calls
+from processes import python
 from refusals import fault
 
 import vkops
@@ -595,3 +596,27 @@ def test_bindings_that_are_refused(device, message, wrong, named):
 def test_images_where_only_buffers_can_be(message):
     shader = vkops.shaders.load("#version 450\n" + BINDINGS, name="x")
     message(fault(lambda: shader.check({}), BindingError), "x Picture", "[SH-01]")
+
+
+FREED = """
+import gc, sys, weakref
+import numpy as np, vkops
+device = vkops.Device(int(sys.argv[1]))
+text = '''#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) uniform sampler2D x;
+layout(binding = 1) buffer Y { float y[]; };
+void main() { y[0] = textureLod(x, vec2(0.5), 0).x; }'''
+shader = device.compile_shader(text)
+print(shader(np.ones((2, 2), np.float32), out=1, groups=1).item())
+opened = weakref.ref(device.vulkan)
+del shader
+device.close()
+del device
+gc.collect()
+print(opened())
+"""
+
+
+def test_a_default_sampler_does_not_keep_a_device(adapter):
+    assert python("-c", FREED, adapter.index) == "1.0\nNone\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from vkops.arguments.values import Place, boolean, refuse
 from vkops.errors import show
@@ -40,10 +41,14 @@ class Sampler:
         self.address: str = address
         device.prepare()
         vulkan = device.vulkan
-        self.vulkan: Any = vulkan
+        self._vulkan = ref(vulkan)  # the device may keep samplers that nobody else has
         number, make = _ADDRESSES[address], vulkan.module.Sampler
         is_linear = filter == "linear"
         self.native: Any = vulkan.call(make, vulkan.native, is_linear, number, self.normalized)
+
+    def is_on(self, device: OpenDevice) -> bool:
+        """Whether shaders of a device can use it."""
+        return self._vulkan() is device.vulkan
 
     def __repr__(self) -> str:
         return f"<vkops.Sampler {self.filter}, {self.address}>"

@@ -33,7 +33,7 @@ def default_sampler(device: OpenDevice, *, is_linear: bool) -> Sampler:
 
 def check_sampler(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Sampler:
     """Return a sampler of the adapter (SH-13)."""
-    if not isinstance(value, Sampler) or value.vulkan is not device.vulkan:
+    if not isinstance(value, Sampler) or not value.is_on(device):
         message = f"got {show(value)}, must be a sampler of this device: device.sampler() makes one"
         raise BindingError(shader.name, slot.point, message, "SH-13")
     return value
