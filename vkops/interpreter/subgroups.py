@@ -121,8 +121,8 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
     if operation >= _PARTITIONED:
         found = np.empty_like(value)
         keys = np.column_stack([group.row, values[1]])
-        _, parts = np.unique(keys, axis=0, return_inverse=True)
-        for part in range(int(parts.max()) + 1):
+        distinct, parts = np.unique(keys, axis=0, return_inverse=True)
+        for part in range(len(distinct)):
             own = parts.reshape(-1) == part
             alone = Subgroups(np.zeros(own.sum(), int), group.column[own], group.size)
             found[own] = _arithmetic(opcode, alone, operation - _PARTITIONED, [values[0][own]])
