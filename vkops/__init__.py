@@ -11,7 +11,6 @@ from threading import RLock
 from typing import Any
 
 from vkops import errors
-from vkops.arguments import refused_operators
 from vkops.late_names import modules_of
 
 __version__ = "0.1.0"
@@ -49,8 +48,9 @@ def __getattr__(name: str) -> Any:
         if name in _NEAR:
             message += f": use {_NEAR[name]}"
         elif name in getattr(sys.modules.get("numpy"), "__all__", ()):
-            in_kernels = name in refused_operators.KERNELS
-            instead = f"vkops.kernels.{name}" if in_kernels else f"numpy.{name} on tensor.numpy()"
+            instead = f"numpy.{name} on tensor.numpy()"
+            if name in errors.import_late("vkops.arguments.refused_operators").KERNELS:
+                instead = f"vkops.kernels.{name}"
             message += f": arrays only move data; use {instead}"
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
     if module == "vkops":

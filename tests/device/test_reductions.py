@@ -221,6 +221,7 @@ def test_refusals(device, message):
         "the shape of an output": lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(3, "f4"))),
         "the type of an output": lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(4, int))),
         "a data type": lambda: kernels.sum(x, dtype="complex64"),
+        "no data type": lambda: kernels.sum(x, dtype="no type"),
         "a mean of integers": lambda: kernels.mean(x, dtype="int32"),
         "two axes of an index": lambda: kernels.argmax(x, (0, 1), dtype="int32"),
         "a number alone": lambda: mean(3),

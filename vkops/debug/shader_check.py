@@ -46,7 +46,7 @@ OTHER_SUBGROUP_SIZES = (8, 64)
 MAX_INVOCATIONS = 1 << 24
 
 CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Races, Undefined)
-"""What is looked for by default."""
+"""The checks that are made by default."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5

@@ -12,6 +12,7 @@ from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import divided, is_nan, to_half
 from vkops.kernels.reduction import ReductionKernel
+from vkops.tensors.exchange import as_dtype
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -309,7 +310,7 @@ def _typed(
 ) -> tuple[Tensor, np.dtype[Any]]:
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
     tensor = as_tensor(name, x, device)
-    wanted = default(tensor.dtype) if dtype is None else np.dtype(dtype)
+    wanted = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
     if wanted.name not in GLSL_TYPES or (default is _averaged and wanted.kind != "f"):
         allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
         refuse(name, "dtype", f"got {wanted}, must be {', '.join(allowed)}", "EW-04")

@@ -1,4 +1,4 @@
-"""What a model consists of, the methods of each kind of dispatchable, and the execution of both."""
+"""The parts of a model, the methods of each kind of dispatchable, and the execution of both."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ class Output(NamedTuple):
 
 
 class ReadContext(NamedTuple):
-    """What a dispatchable may name or depend on when it is read."""
+    """All that a dispatchable may name or depend on when it is read."""
 
     folders: Folders
     resources: Resources

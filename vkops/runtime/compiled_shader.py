@@ -39,7 +39,7 @@ MAX_CALLS = 256
 """Calls of different signatures that a shader or a kernel keeps prepared."""
 
 PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
-"""What ``struct`` raises for values that it cannot pack."""
+"""The errors that ``struct`` raises for values that it cannot pack."""
 
 Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from operator import index
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place, boolean, integer, integers, refuse
-from vkops.errors import CONVERSION_ERRORS, InvalidDescError, show
+from vkops.errors import CONVERSION_ERRORS, InvalidDescError, from_builtin, show
 from vkops.gpu.run.image_memory import ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.plan.view import Ints
@@ -18,6 +19,8 @@ from vkops.runtime.elements import elements
 from vkops.runtime.image_copies import ImagePart
 from vkops.runtime.image_mips import generate
 from vkops.shaders.image_formats import FORMATS, formats_of
+
+T = TypeVar("T")
 
 MAX_CHANNELS = 4
 
@@ -240,12 +243,12 @@ class Image:
         return self
 
 
-def _data_type(dtype: Any) -> Any:
-    """A data type of NumPy, or None (IMG-01)."""
+def _converted(field: str, convert: Callable[..., T], *arguments: Any) -> T:
+    """Return what a function of NumPy makes (IMG-01)."""
     try:
-        return None if dtype is None else np.dtype(dtype)
-    except (TypeError, ValueError, SyntaxError):
-        refuse("", "dtype", f"got {show(dtype)}, must be a data type of NumPy", "IMG-01")
+        return convert(*arguments)
+    except CONVERSION_ERRORS as error:
+        raise from_builtin(error, "", field, "IMG-01", "NumPy says: ") from error
 
 
 def create(
@@ -263,22 +266,19 @@ def create(
     has_layers = boolean(layers, Place("", "layers", "IMG-01"))
     if not 1 <= rank <= 3 or (has_layers and rank == 3):
         refuse("", "dims", f"got {rank}, must be 1 to 3, and 1 or 2 with layers", "IMG-01")
-    values, fixed = array, None
+    fixed = None
     if format_name is not None:
         fixed = FORMATS.get(format_name) if isinstance(format_name, str) else None
         if fixed is None:
             refuse("", "format", f"got {show(format_name)}, must be a format of GLSL", "IMG-03")
         dtype = fixed.dtype if dtype is None and _is_shape(array) else dtype
-    if not hasattr(array, "placed") and not _is_shape(array):
-        chosen = _data_type(dtype)
-        try:
-            values = np.asarray(array, chosen)
-        except (TypeError, ValueError):
-            refuse("", "array", f"got {show(array)}, must be an array or a shape", "IMG-01")
     if _is_shape(array):
         values, shape = None, _shape(array)
-        kind = np.dtype(_data_type(dtype) or np.float32)
+        kind: Any = _converted("dtype", np.dtype, np.float32 if dtype is None else dtype)
     else:
+        kind = None if dtype is None else _converted("dtype", np.dtype, dtype)
+        is_tensor = hasattr(array, "placed")
+        values = array if is_tensor else _converted("array", np.asarray, array, kind)
         shape, kind = tuple(values.shape), np.dtype(values.dtype)
     form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
     grid = shape[: form.rank]

@@ -72,7 +72,7 @@ class Dispatch:
 
 
 PlanWork = Dispatch | copies.Copy
-"""What a plan becomes."""
+"""The operations that a plan becomes."""
 
 
 class EncodedPlan:
