@@ -12,7 +12,7 @@ from processes import python
 from refusals import fault
 
 import vkops
-from vkops.errors import BindingError
+from vkops.errors import BindingError, show
 from vkops.shaders.image_formats import FORMATS
 
 pytestmark = pytest.mark.memory
@@ -590,7 +590,8 @@ def test_bindings_that_are_refused(device, message, wrong, named):
         texture = device.image(np.zeros((4, 4), np.uint8)), device.sampler("linear")
         value = {"linear": texture, "buffer": device.buffer(16)}.get(value, value)
     error = fault(lambda: run(device, BINDINGS, **good | {name: value}, threads=1), BindingError)
-    message(error, *named.split(), device=device.info.label)
+    images = {"image": show(value)} if name == "O" else {}
+    message(error, *named.split(), device=device.info.label, **images)
 
 
 def test_images_where_only_buffers_can_be(message):

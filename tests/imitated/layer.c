@@ -487,7 +487,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device,
 }
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char *name)
 {
-    const PFN_vkVoidFunction own = own_function(name);
+    PFN_vkVoidFunction own = own_function(name);
+    if (!own) own = physical_function(instance, name); /* loaders that know the function ask here */
     if (!strcmp(name, "vkGetDeviceProcAddr")) return (PFN_vkVoidFunction)device_function;
     if (!strcmp(name, "vkGetInstanceProcAddr")) return (PFN_vkVoidFunction)instance_function;
     if (own || !instance) return own;

@@ -52,7 +52,8 @@ def test_observers_combine():
     _, memory = case.run(observers=[count, recorder, tracer])
     assert memory[0, 0].contents().view(np.uint32).tolist() == [9, 5, 3, 4]
     assert not [*case.findings]
-    assert [stop.place.line for stop in recorder.stops[:-1]] == [7, 8, 5, 8, 9, 10, 11]
+    lines = [stop.place.line for stop in recorder.stops]  # some compilers give the last brace one
+    assert [line for line in lines[:-1] if line != 12] == [7, 8, 5, 8, 9, 10, 11]
     (last,) = (made for (_, who), made in tracer.changes.items() if made.place.line == 11)
     assert {"data[1]", "own"} == {line.name for line in tracer.lines(last)}
     only_once = dict.fromkeys(("begin", "workgroups", "end", "barrier"), 1)
