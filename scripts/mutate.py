@@ -1,0 +1,247 @@
+"""Plant faults in vkops, one at a time, and count how many of them the tests find: scripts/mutate.
+
+A fault is another comparison, operator, number, condition or result, or a call that is left out, at
+any place of the folders named; the same seed plants the same faults in the same tree. The first
+time, all tests run once with coverage, to know which of them reach which line (``build/mutate``
+keeps that). Each fault is then planted in a copy of the tree, where the tests that reach its line
+run until one fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import hashlib
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import coverage
+
+ROOT = Path(__file__).parent.parent
+KEPT = ROOT / "build" / "mutate"
+FOLDERS = ("plan", "dml", "gpu", "runtime", "shaders", "interpreter", "onnx")
+GROUPS: dict[str, dict[str, str]] = {
+    "tests/pure": {},
+    "tests/device": {"VKOPS_TEST_ADAPTERS": "llvmpipe", "VKOPS_EXPECT": "llvmpipe"},
+}
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable")
+ENOUGH_TESTS = 120
+"""Of those that reach a line; others that run the same code rarely find more."""
+SECONDS = 300
+"""For one fault; one that makes a loop endless is found."""
+
+OTHER: dict[type[ast.AST], Any] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.And: ast.Or, ast.Or: ast.And,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv, ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Text of one file that is replaced by another: lines from 1, columns in bytes."""
+
+    file: str
+    first: tuple[int, int]
+    last: tuple[int, int]
+    before: str
+    after: str
+
+    def planted_in(self, text: str) -> str:
+        """Return the file's text with the fault."""
+        lines = text.encode().splitlines(keepends=True)
+        (first, begin), (last, end) = self.first, self.last
+        changed = lines[first - 1][:begin] + f"({self.after})".encode() + lines[last - 1][end:]
+        return b"".join([*lines[: first - 1], changed, *lines[last:]]).decode()
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.first[0]}: {self.before} -> {self.after}"
+
+
+def faults_of(file: str, text: str) -> Iterator[Fault]:
+    """Yield all faults that can be planted in the text of a module."""
+    for node in _code(ast.parse(text)):
+        for old, new in _changes(node):
+            first = old.lineno, old.col_offset
+            last = old.end_lineno or 0, old.end_col_offset or 0
+            yield Fault(file, first, last, ast.unparse(old), ast.unparse(new))
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield each expression of a node that another with another meaning may replace."""
+    match node:
+        case ast.Compare(left, [operator], others) if type(operator) in OTHER:
+            yield node, ast.Compare(left, [OTHER[type(operator)]()], others)
+        case ast.BinOp(left, operator, right) if type(operator) in OTHER:
+            if not any(isinstance(side, ast.JoinedStr) for side in (left, right)):
+                yield node, ast.BinOp(left, OTHER[type(operator)](), right)
+        case ast.BoolOp(operator, values):
+            yield node, ast.BoolOp(OTHER[type(operator)](), values)
+        case ast.Constant(bool(value)):
+            yield node, ast.Constant(not value)
+        case ast.Constant(int(value)):
+            yield node, ast.Constant(value + 1)
+        case ast.If(test) | ast.IfExp(test) | ast.While(test):
+            if not isinstance(test, (ast.Compare, ast.BoolOp)):
+                yield test, ast.UnaryOp(ast.Not(), test)
+        case ast.Expr(ast.Call() as call):
+            yield call, ast.Constant(None)
+        case ast.Return(ast.expr() as result) if not isinstance(result, ast.Constant):
+            yield result, ast.Constant(None)
+
+
+def _code(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that run: no annotations, imports, texts, nor what is for type checkers."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns", "decorator_list"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
+                continue
+            if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+                continue
+            if isinstance(child, ast.AST):
+                yield child
+                yield from _code(child)
+
+
+def tracked_files() -> list[str]:
+    """Return the names of the files that git knows."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True)
+    return [name for name in listed.stdout.decode().split("\0") if (ROOT / name).is_file()]
+
+
+def chosen_faults(folders: Sequence[str], count: int, seed: int) -> list[Fault]:
+    """Return a sample of the faults that can be planted in folders of vkops."""
+    starts = tuple(f"vkops/{folder}/" for folder in folders)
+    names = [each for each in tracked_files() if each.startswith(starts) and each.endswith(".py")]
+    texts = {name: (ROOT / name).read_text(encoding="utf-8") for name in names}
+    faults = [fault for name, text in texts.items() for fault in faults_of(name, text)]
+    return random.Random(seed).sample(faults, min(count, len(faults)))
+
+
+class Copy:
+    """A copy of the tree, and the tests that reach each line of it; both are kept."""
+
+    def __init__(self) -> None:
+        digest = hashlib.sha256()
+        for name in tracked_files():
+            if name.startswith(("vkops/", "tests/", "shaders/")):
+                digest.update((ROOT / name).read_bytes())
+        self.folder: Path = KEPT / digest.hexdigest()[:16]
+        self._reached = coverage.CoverageData(str(self.folder / "reached"))
+        if not Path(self._reached.data_filename()).exists():
+            self._make()
+        self._reached.read()
+        failed = self.folder / ".pytest_cache/v/cache/lastfailed"
+        self._failed: set[str] = set(json.loads(failed.read_bytes())) if failed.exists() else set()
+
+    def _make(self) -> None:
+        """Copy the tree, and run all tests there with coverage."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        subprocess.run(["git", "clone", "-q", "--shared", ROOT, self.folder], check=True)
+        for name in tracked_files():
+            shutil.copy(ROOT / name, self.folder / name)
+        for name in (".venv", "build"):
+            (self.folder / name).symlink_to(ROOT / name)
+        settings = self.folder / "coverage.ini"
+        settings.write_text(
+            f"[run]\nsource = {self.folder / 'vkops'}\nparallel = true\npatch = subprocess\n"
+            f"data_file = {self.folder}/part\ncontext = ${{PYTEST_CURRENT_TEST-}}\n",
+            encoding="utf-8",
+        )
+        for group in GROUPS:
+            print(f"mutate: running {group} once, to know which tests reach which line", flush=True)
+            options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
+            self.run(group, [*options, group])
+        name = str(self.folder / "reached")
+        parts = coverage.Coverage(data_file=name, config_file=str(settings))
+        parts.combine([str(path) for path in self.folder.glob("part*")])
+        parts.save()
+
+    def run(self, group: str, arguments: Sequence[str], seconds: float | None = None) -> bool:
+        """Run pytest in the copy, and return whether all tests pass in time."""
+        ours = {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return not subprocess.run(
+                [*PYTEST, *arguments], cwd=self.folder, env=os.environ | GROUPS[group] | ours,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds, check=False,
+            ).returncode  # fmt: skip
+        return False
+
+    def tests_that_reach(self, fault: Fault) -> list[str]:
+        """Return tests that reach a fault, or that use its module if only its import does."""
+        contexts = self._reached.contexts_by_lineno(str(self.folder / fault.file))
+        lines = range(fault.first[0], fault.last[0] + 1)
+        reached = {test_of(each) for line in lines for each in contexts.get(line, ())}
+        if reached == {""}:
+            reached = {test_of(each) for line in contexts for each in contexts[line]}
+        chosen = sorted(reached - {""} - self._failed)
+        random.Random(str(fault)).shuffle(chosen)
+        return chosen[:ENOUGH_TESTS]
+
+    def is_found(self, fault: Fault, tests: Sequence[str]) -> bool:
+        """Plant a fault in the copy, and return whether one of the tests fails."""
+        path = self.folder / fault.file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(fault.planted_in(text), encoding="utf-8")
+        try:
+            for group in GROUPS:
+                chosen = [test for test in tests if test.startswith(group)]
+                options = ("-p", "no:cacheprovider", "-x")
+                if chosen and not self.run(group, [*options, *chosen], SECONDS):
+                    return True
+        finally:
+            path.write_text(text, encoding="utf-8")
+        return False
+
+
+def test_of(context: str) -> str:
+    """Return the test that a context of coverage names.
+
+    It is ``TEST|PHASE``, or ``TEST (PHASE)`` in a child process, which has it from pytest.
+    """
+    if context.endswith(("|setup", "|run", "|teardown")):
+        return context.removeprefix("|").rpartition("|")[0]
+    return context.rpartition(" (")[0]
+
+
+def main() -> None:
+    """Plant the faults that the command line asks for; print those that no test finds."""
+    parser = argparse.ArgumentParser(prog="mutate", description=__doc__.partition("\n")[0])
+    parser.add_argument("folders", nargs="*", default=FOLDERS, help="of vkops, such as plan dml")
+    parser.add_argument("--faults", type=int, default=300, help="how many faults are planted")
+    parser.add_argument("--seed", type=int, default=0, help="which ones")
+    parser.add_argument("--list", action="store_true", help="only list the faults")
+    options = parser.parse_args()
+    faults = chosen_faults(options.folders, options.faults, options.seed)
+    if options.list:
+        print(*faults, sep="\n")
+        return
+    copy, found = Copy(), Counter[str]()
+    for number, fault in enumerate(faults, 1):
+        tests = copy.tests_that_reach(fault)
+        if tests and copy.is_found(fault, tests):
+            found[fault.file.split("/")[1]] += 1
+        else:
+            why = f"{len(tests)} tests pass" if tests else "no test reaches it"
+            print(f"{number} of {len(faults)}: {why}: {fault}", flush=True)
+    planted = Counter(fault.file.split("/")[1] for fault in faults)
+    for name, count in sorted(planted.items()):
+        print(f"{name}: {found[name]} of {count} found ({found[name] / count:.0%})")
+
+
+if __name__ == "__main__":
+    main()
