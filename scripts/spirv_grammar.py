@@ -1,8 +1,8 @@
 """Write vkops/shaders/grammar.json from the grammar of SPIR-V.
 
-Usage: scripts/spirv_grammar.py /usr/include/spirv/unified1/spirv.core.grammar.json
+Usage: scripts/spirv_grammar.py /usr/include/spirv/unified1
 
-The file is that of SPIRV-Headers (Debian: spirv-headers). vkops/shaders/grammar.py explains the
+The folder is that of SPIRV-Headers (Debian: spirv-headers). vkops/shaders/grammar.py explains the
 result.
 """
 
@@ -52,8 +52,8 @@ def enumerants(grammar: dict[str, Any], kind: str) -> dict[str, int]:
     return {name: value for value, name in values.items()}
 
 
-def converted(grammar: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the part of the grammar that vkops uses."""
+def converted(grammar: dict[str, Any], glsl: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the parts that vkops uses of the grammars of SPIR-V and of GLSL.std.450."""
     patterns: dict[str, dict[str, int]] = defaultdict(dict)
     known = set()
     for instruction in grammar["instructions"]:
@@ -64,6 +64,8 @@ def converted(grammar: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "capabilities": enumerants(grammar, "Capability"),
         "execution modes": enumerants(grammar, "ExecutionMode"),
         "instructions": dict(sorted(patterns.items())),
+        "built-in variables": enumerants(grammar, "BuiltIn"),
+        "functions": {each["opname"]: each["opcode"] for each in glsl["instructions"]},
     }
 
 
@@ -74,5 +76,7 @@ def text(data: dict[str, dict[str, Any]]) -> str:
 
 
 if __name__ == "__main__":
-    grammar = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    TARGET.write_text(text(converted(grammar)), "utf-8")
+    names = ("spirv.core", "extinst.glsl.std.450")
+    files = [Path(sys.argv[1], f"{name}.grammar.json") for name in names]
+    grammars = (json.loads(file.read_text("utf-8")) for file in files)
+    TARGET.write_text(text(converted(*grammars)), "utf-8")

@@ -81,6 +81,24 @@ def test_which_operands_are_ids():
     assert sum(text is None for text in found.values()) > 400
 
 
+def test_names_of_functions_and_built_in_variables():
+    """SPIRV-Tools print the names of all functions of GLSL.std.450, and of the variables that it knows."""
+    name = [int.from_bytes(b"GLSL.std.450"[at : at + 4], "little") for at in (0, 4, 8)]
+    head = [0x07230203, 0x10600, 0, 2000, 0]
+    for function, number in grammar.FUNCTIONS.items():
+        calls = ([5 + n << 16 | 12, 2, 3, 1, number, *[4] * n] for n in (1, 2, 3))
+        texts = (disassembled([*head, 6 << 16 | 11, 1, *name, 0, *call]) for call in calls)
+        assert f" %1 {function} " in next(filter(None, texts))
+    found = {}
+    for variable, number in grammar.BUILT_IN.items():
+        line = disassembled([*head, 4 << 16 | 71, 1, 11, number])
+        if line is not None:
+            found[variable] = line.split()[-1]
+    suffix = re.compile("(KHR|EXT|NV)$")
+    assert all(suffix.sub("", a) == suffix.sub("", b) for a, b in found.items())
+    assert len(found) > 60
+
+
 LINES = """#version 450
 #extension GL_EXT_shader_atomic_int64 : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkops.interpreter.operations import Array, by_number, column, integers
+from vkops.shaders.grammar import FUNCTIONS as NUMBERS
 
 
 def _smooth_step(low: Array, high: Array, x: Array) -> Array:
@@ -108,38 +109,54 @@ _DEGREE = np.pi / 180
 _MAX_EXPONENT = 1 << 12
 """One that makes 0 or infinity of all floats."""
 
-FUNCTIONS = by_number({
+FUNCTIONS = by_number(NUMBERS, {
     "": {
-        1: np.rint, 2: np.rint, 3: np.trunc, 4: np.abs, 6: np.sign, 8: np.floor, 9: np.ceil,
-        10: lambda v: v - np.floor(v), 11: lambda v: v * v.dtype.type(_DEGREE),
-        12: lambda v: v / v.dtype.type(_DEGREE), 13: np.sin, 14: np.cos, 15: np.tan,
-        16: np.arcsin, 17: np.arccos, 18: np.arctan, 19: np.sinh, 20: np.cosh, 21: np.tanh,
-        22: np.arcsinh, 23: np.arccosh, 24: np.arctanh, 25: np.arctan2, 26: np.power, 27: np.exp,
-        28: np.log, 29: np.exp2, 30: np.log2, 31: np.sqrt, 32: lambda v: 1 / np.sqrt(v),
-        33: lambda m: np.linalg.det(m.astype(np.float64)), 34: _inverse,
-        36: lambda v: [*np.modf(v)], 37: _minimum, 40: _maximum, 43: _clamp,
-        46: lambda a, b, t: a * (1 - t) + b * t, 48: lambda edge, x: np.where(x < edge, 0, 1),
-        49: _smooth_step, 50: _fma, 52: lambda v: [*np.frexp(v)], 53: _ldexp,
-        54: _pack_norm(4, 8, signed=True), 55: _pack_norm(4, 8, signed=False),
-        56: _pack_norm(2, 16, signed=True), 57: _pack_norm(2, 16, signed=False),
-        58: lambda v: np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0],
-        59: lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0],
-        60: _unpack_norm(2, 16, signed=True), 61: _unpack_norm(2, 16, signed=False),
-        62: lambda v: np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2),
-        63: _unpack_norm(4, 8, signed=True), 64: _unpack_norm(4, 8, signed=False),
-        65: lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2),
-        66: _length, 67: lambda a, b: _length(a - b), 68: lambda a, b: np.cross(a, b),
-        69: lambda v: v / column(_length(v), v),
-        70: lambda n, i, other: np.where(column(_dot(other, i), n) < 0, n, -n),
-        71: lambda i, n: i - 2 * column(_dot(n, i), i) * n, 72: _refract,
-        79: np.fmin, 80: np.fmax, 81: lambda v, low, high: np.fmin(np.fmax(v, low), high),
+        "Round": np.rint, "RoundEven": np.rint, "Trunc": np.trunc, "FAbs": np.abs, "FSign": np.sign,
+        "Floor": np.floor, "Ceil": np.ceil, "Fract": lambda v: v - np.floor(v),
+        "Radians": lambda v: v * v.dtype.type(_DEGREE),
+        "Degrees": lambda v: v / v.dtype.type(_DEGREE), "Sin": np.sin, "Cos": np.cos, "Tan": np.tan,
+        "Asin": np.arcsin, "Acos": np.arccos, "Atan": np.arctan, "Sinh": np.sinh, "Cosh": np.cosh,
+        "Tanh": np.tanh, "Asinh": np.arcsinh, "Acosh": np.arccosh, "Atanh": np.arctanh,
+        "Atan2": np.arctan2, "Pow": np.power, "Exp": np.exp, "Log": np.log, "Exp2": np.exp2,
+        "Log2": np.log2, "Sqrt": np.sqrt, "InverseSqrt": lambda v: 1 / np.sqrt(v),
+        "Determinant": lambda m: np.linalg.det(m.astype(np.float64)), "MatrixInverse": _inverse,
+        "ModfStruct": lambda v: [*np.modf(v)], "FMin": _minimum, "FMax": _maximum, "FClamp": _clamp,
+        "FMix": lambda a, b, t: a * (1 - t) + b * t,
+        "Step": lambda edge, x: np.where(x < edge, 0, 1), "SmoothStep": _smooth_step, "Fma": _fma,
+        "FrexpStruct": lambda v: [*np.frexp(v)], "Ldexp": _ldexp,
+        "PackSnorm4x8": _pack_norm(4, 8, signed=True),
+        "PackUnorm4x8": _pack_norm(4, 8, signed=False),
+        "PackSnorm2x16": _pack_norm(2, 16, signed=True),
+        "PackUnorm2x16": _pack_norm(2, 16, signed=False),
+        "PackHalf2x16":
+            lambda v: np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0],
+        "PackDouble2x32": lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0],
+        "UnpackSnorm2x16": _unpack_norm(2, 16, signed=True),
+        "UnpackUnorm2x16": _unpack_norm(2, 16, signed=False),
+        "UnpackHalf2x16": lambda v: np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2),
+        "UnpackSnorm4x8": _unpack_norm(4, 8, signed=True),
+        "UnpackUnorm4x8": _unpack_norm(4, 8, signed=False),
+        "UnpackDouble2x32": lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2),
+        "Length": _length, "Distance": lambda a, b: _length(a - b),
+        "Cross": lambda a, b: np.cross(a, b), "Normalize": lambda v: v / column(_length(v), v),
+        "FaceForward": lambda n, i, other: np.where(column(_dot(other, i), n) < 0, n, -n),
+        "Reflect": lambda i, n: i - 2 * column(_dot(n, i), i) * n, "Refract": _refract,
+        "NMin": np.fmin, "NMax": np.fmax,
+        "NClamp": lambda v, low, high: np.fmin(np.fmax(v, low), high),
     },
-    "u": {38: np.minimum, 41: np.maximum, 44: _clamp, 73: _lowest_bit, 75: _highest},
-    "s": {5: np.abs, 7: np.sign, 39: np.minimum, 42: np.maximum, 45: _clamp, 74: _highest_signed},
+    "u": {
+        "UMin": np.minimum, "UMax": np.maximum, "UClamp": _clamp, "FindILsb": _lowest_bit,
+        "FindUMsb": _highest,
+    },
+    "s": {
+        "SAbs": np.abs, "SSign": np.sign, "SMin": np.minimum, "SMax": np.maximum, "SClamp": _clamp,
+        "FindSMsb": _highest_signed,
+    },
 })  # fmt: skip
-"""By number. Modf (35) and Frexp (51) are 36 and 52 whose second result is stored."""
+"""By number."""
 
-STORING: dict[int, int] = {35: 36, 51: 52}
+STORING = {NUMBERS[name]: NUMBERS[f"{name}Struct"] for name in ("Modf", "Frexp")}
+"""Functions whose second result is stored, and those that return both."""
 
 
 def apply(number: int, operands: list[Any], dtype: np.dtype[Any] | None) -> Any:

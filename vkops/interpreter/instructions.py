@@ -18,6 +18,7 @@ from vkops.interpreter.state import State
 from vkops.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
+from vkops.shaders.grammar import OPCODES
 from vkops.shaders.layout import Number, Struct
 
 _ELEMENT_ACCESS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
@@ -324,17 +325,20 @@ class _Exchange:
         return values
 
 
-# By opcode: how operands are taken, the function, and whether it can accumulate, as NumPy's do.
-_ATOMIC: dict[int, tuple[str, Callable[[Array, Array], Array], bool]] = {
-    229: ("", _Exchange(), True), 232: ("one", np.add, True),
-    233: ("one", np.subtract, True), 234: ("", np.add, True), 235: ("", np.subtract, True),
-    236: ("s", np.minimum, True), 237: ("u", np.minimum, True), 238: ("s", np.maximum, True),
-    239: ("u", np.maximum, True), 240: ("", np.bitwise_and, True),
-    241: ("", np.bitwise_or, True), 242: ("", np.bitwise_xor, True), 6035: ("", np.add, True),
-    5614: ("", np.fmin, True), 5615: ("", np.fmax, True),
-    227: ("", lambda old, new: old, False),
-    230: ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
+# How operands are taken, the function, and whether it can accumulate, as NumPy's do.
+_ATOMIC_NAMES: dict[str, tuple[str, Callable[[Array, Array], Array], bool]] = {
+    "Exchange": ("", _Exchange(), True), "IIncrement": ("one", np.add, True),
+    "IDecrement": ("one", np.subtract, True), "IAdd": ("", np.add, True),
+    "ISub": ("", np.subtract, True), "SMin": ("s", np.minimum, True),
+    "UMin": ("u", np.minimum, True), "SMax": ("s", np.maximum, True),
+    "UMax": ("u", np.maximum, True), "And": ("", np.bitwise_and, True),
+    "Or": ("", np.bitwise_or, True), "Xor": ("", np.bitwise_xor, True),
+    "FAddEXT": ("", np.add, True), "FMinEXT": ("", np.fmin, True),
+    "FMaxEXT": ("", np.fmax, True), "Load": ("", lambda old, new: old, False),
+    "CompareExchange":
+        ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
 }  # fmt: skip
+_ATOMIC = {OPCODES[f"Atomic{name}"]: how for name, how in _ATOMIC_NAMES.items()}
 
 
 def _atomic(run: State, step: Step) -> Value:
@@ -389,7 +393,7 @@ def _subgroup(run: State, step: Step) -> Value:
     ids, operation = step.operands[1:], 0
     if step.op == Op.GroupNonUniformPartitionEXT:
         ids = step.operands
-    if step.op == 342 or 349 <= step.op <= 364:
+    if subgroups.has_operation(step.op):
         operation, ids = ids[0], ids[1:]
     if step.op in subgroups.MOVES:
         return _moved(run, step, where, [run.raw(ids[0]), *map(run.value, ids[1:])])
@@ -432,19 +436,27 @@ def _clock(run: State, step: Step) -> Value:
 
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
-    **dict.fromkeys(_ATOMIC, _atomic), Op.AtomicStore: _atomic,
+    **dict.fromkeys((*_ATOMIC, Op.AtomicStore), _atomic),
     **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
-    **dict.fromkeys((0, 256, 257, 5630), lambda run, step: None),
-    1: lambda run, step: run.program.undefined(step.result, step.type, step.place),
-    12: _glsl, 59: _declare, 61: lambda run, step: run.load(run.raw(step.operands[0])),
-    62: lambda run, step: run.store(*map(run.raw, step.operands[:2])),
-    63: lambda run, step: run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1]))),
-    **dict.fromkeys((65, 66, *_ELEMENT_ACCESS), _access), 68: _array_length,
-    401: _same_pointers, 402: _same_pointers, 403: _pointer_difference,
-    **dict.fromkeys(range(4450, 4456), _dot_product),
-    77: _dynamic, 78: _dynamic_insert, 79: _shuffle, 80: _construct, 81: _extract, 82: _insert,
-    **dict.fromkeys((83, 400, 5631), lambda run, step: run.raw(step.operands[0])),
-    5056: _clock, 124: _bitcast, 169: _select, 224: _barrier,
-    225: lambda run, step: _fence(run, step.operands, run.active),
+    **{OPCODES[f"{name}Dot{form}"]: _dot_product
+       for name in ("S", "U", "SU") for form in ("", "AccSat")},
+    **{op: lambda run, step: None
+       for op in (Op.Nop, Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR)},
+    **{op: lambda run, step: run.raw(step.operands[0])
+       for op in (Op.CopyObject, Op.CopyLogical, Op.ExpectKHR)},
+    **dict.fromkeys((Op.AccessChain, Op.InBoundsAccessChain, *_ELEMENT_ACCESS), _access),
+    **dict.fromkeys((Op.PtrEqual, Op.PtrNotEqual), _same_pointers),
+    Op.Undef: lambda run, step: run.program.undefined(step.result, step.type, step.place),
+    Op.Load: lambda run, step: run.load(run.raw(step.operands[0])),
+    Op.Store: lambda run, step: run.store(*map(run.raw, step.operands[:2])),
+    Op.CopyMemory:
+        lambda run, step: run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1]))),
+    Op.MemoryBarrier: lambda run, step: _fence(run, step.operands, run.active),
+    Op.ControlBarrier: _barrier, Op.ReadClockKHR: _clock, Op.ExtInst: _glsl, Op.Select: _select,
+    Op.Variable: _declare,
+    Op.ArrayLength: _array_length, Op.PtrDiff: _pointer_difference, Op.Bitcast: _bitcast,
+    Op.VectorExtractDynamic: _dynamic, Op.VectorInsertDynamic: _dynamic_insert,
+    Op.VectorShuffle: _shuffle, Op.CompositeConstruct: _construct,
+    Op.CompositeExtract: _extract, Op.CompositeInsert: _insert,
 }  # fmt: skip
 """By opcode."""

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from vkops.shaders.binary import Op
+from vkops.shaders.grammar import OPCODES
 from vkops.shaders.layout import Number
 
 Array = Any
@@ -20,12 +22,14 @@ Array = Any
 Function = Callable[..., Any]
 
 
-def by_number(kinds: Mapping[str, Mapping[int, Function]]) -> dict[int, tuple[str, Function]]:
-    """Return functions by number, each with how operands are taken.
+def by_number(
+    numbers: Mapping[str, int], kinds: Mapping[str, Mapping[str, Function]]
+) -> dict[int, tuple[str, Function]]:
+    """Return named functions by number, each with how operands are taken.
 
     That is as unsigned integers (u), as signed ones (s), or as they are ("").
     """
-    return {n: (kind, function) for kind, own in kinds.items() for n, function in own.items()}
+    return {numbers[n]: (kind, f) for kind, own in kinds.items() for n, f in own.items()}
 
 
 def integers(value: Array, kind: str) -> Array:
@@ -143,7 +147,11 @@ def _integer_dot(kinds: str) -> Function:
     return dot
 
 
-_DOTS = [*map(_integer_dot, ("ss", "uu", "su"))]
+_DOTS = {
+    f"{name}{form}": _integer_dot(kinds)
+    for name, kinds in (("SDot", "ss"), ("UDot", "uu"), ("SUDot", "su"))
+    for form in ("", "AccSat")
+}
 
 
 def _product_halves(a: Array, b: Array) -> list[Array]:
@@ -168,54 +176,70 @@ def _same(value: Array) -> Array:
     return value
 
 
-TABLE = by_number({
+def _scaled(value: Array, scalar: Array) -> Array:
+    return value * column(scalar, value)
+
+
+TABLE = by_number(OPCODES, {
     "": {
-        84: lambda m: np.swapaxes(m, 1, 2), 109: _same, 110: _same, 115: _same,
-        116: lambda v: v.astype(np.float16), 127: np.negative, 129: np.add, 131: np.subtract,
-        133: np.multiply, 136: np.divide, 140: np.fmod, 141: lambda a, b: a - b * np.floor(a / b),
-        **dict.fromkeys((142, 143), lambda v, scalar: v * column(scalar, v)),
-        144: lambda v, m: _dot(v[:, None, :], m),
-        145: lambda m, v: _dot(np.swapaxes(m, 1, 2), v[:, None, :]),
-        146: lambda a, b: _dot(np.swapaxes(a, 1, 2)[:, None], b[:, :, None]),
-        147: lambda a, b: a[:, None, :] * b[:, :, None], 148: _dot,
-        154: lambda v: v.any(-1), 155: lambda v: v.all(-1),
-        156: np.isnan, 157: np.isinf, 158: np.isfinite, 164: np.equal, 165: np.not_equal,
-        166: np.logical_or, 167: np.logical_and, 168: np.logical_not, 169: select,
-        180: np.equal, 181: _unordered(np.equal), 183: _unordered(np.not_equal),
-        182: lambda a, b: (a < b) | (a > b), 184: np.less, 185: _unordered(np.less),
-        186: np.greater, 187: _unordered(np.greater),
-        188: np.less_equal, 189: _unordered(np.less_equal),
-        190: np.greater_equal, 191: _unordered(np.greater_equal),
-        194: _shift(np.right_shift, "u"), 195: _shift(np.right_shift, "s"),
-        196: _shift(np.left_shift, "u"),
-        202: lambda v, at, count: _extract(integers(v, "s"), at, count),
-        **dict(enumerate((*_DOTS, *_DOTS), 4450)),
+        "Transpose": lambda m: np.swapaxes(m, 1, 2), "ConvertFToU": _same, "ConvertFToS": _same,
+        "FConvert": _same, "QuantizeToF16": lambda v: v.astype(np.float16), "FNegate": np.negative,
+        "FAdd": np.add, "FSub": np.subtract, "FMul": np.multiply, "FDiv": np.divide,
+        "FRem": np.fmod, "FMod": lambda a, b: a - b * np.floor(a / b),
+        **dict.fromkeys(("VectorTimesScalar", "MatrixTimesScalar"), _scaled),
+        "VectorTimesMatrix": lambda v, m: _dot(v[:, None, :], m),
+        "MatrixTimesVector": lambda m, v: _dot(np.swapaxes(m, 1, 2), v[:, None, :]),
+        "MatrixTimesMatrix": lambda a, b: _dot(np.swapaxes(a, 1, 2)[:, None], b[:, :, None]),
+        "OuterProduct": lambda a, b: a[:, None, :] * b[:, :, None], "Dot": _dot,
+        "Any": lambda v: v.any(-1), "All": lambda v: v.all(-1), "IsNan": np.isnan,
+        "IsInf": np.isinf, "IsFinite": np.isfinite, "LogicalEqual": np.equal,
+        "LogicalNotEqual": np.not_equal, "LogicalOr": np.logical_or, "LogicalAnd": np.logical_and,
+        "LogicalNot": np.logical_not, "Select": select, "FOrdEqual": np.equal,
+        "FUnordEqual": _unordered(np.equal), "FUnordNotEqual": _unordered(np.not_equal),
+        "FOrdNotEqual": lambda a, b: (a < b) | (a > b), "FOrdLessThan": np.less,
+        "FUnordLessThan": _unordered(np.less), "FOrdGreaterThan": np.greater,
+        "FUnordGreaterThan": _unordered(np.greater), "FOrdLessThanEqual": np.less_equal,
+        "FUnordLessThanEqual": _unordered(np.less_equal), "FOrdGreaterThanEqual": np.greater_equal,
+        "FUnordGreaterThanEqual": _unordered(np.greater_equal),
+        "ShiftRightLogical": _shift(np.right_shift, "u"),
+        "ShiftRightArithmetic": _shift(np.right_shift, "s"),
+        "ShiftLeftLogical": _shift(np.left_shift, "u"),
+        "BitFieldSExtract": lambda v, at, count: _extract(integers(v, "s"), at, count),
+        **_DOTS,
     },
     "u": {
-        112: _same, 113: _same, 128: np.add, 130: np.subtract, 132: np.multiply, 134: divided,
-        137: _remainder(np.fmod), 149: lambda a, b: [a + b, (a + b < a).astype(a.dtype)],
-        150: lambda a, b: [a - b, (a < b).astype(a.dtype)], 151: _product_halves,
-        170: np.equal, 171: np.not_equal, 172: np.greater, 174: np.greater_equal, 176: np.less,
-        178: np.less_equal, 197: np.bitwise_or, 198: np.bitwise_xor, 199: np.bitwise_and,
-        200: np.invert, 201: _insert, 203: _extract, 204: _reversed, 205: bit_count,
+        "ConvertUToF": _same, "UConvert": _same, "IAdd": np.add, "ISub": np.subtract,
+        "IMul": np.multiply, "UDiv": divided, "UMod": _remainder(np.fmod),
+        "IAddCarry": lambda a, b: [a + b, (a + b < a).astype(a.dtype)],
+        "ISubBorrow": lambda a, b: [a - b, (a < b).astype(a.dtype)],
+        "UMulExtended": _product_halves, "IEqual": np.equal, "INotEqual": np.not_equal,
+        "UGreaterThan": np.greater, "UGreaterThanEqual": np.greater_equal, "ULessThan": np.less,
+        "ULessThanEqual": np.less_equal, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
+        "BitwiseAnd": np.bitwise_and, "Not": np.invert, "BitFieldInsert": _insert,
+        "BitFieldUExtract": _extract, "BitReverse": _reversed, "BitCount": bit_count,
     },
     "s": {
-        111: _same, 114: _same, 126: np.negative, 135: divided, 138: _remainder(np.fmod),
-        139: _remainder(np.mod), 152: _product_halves, 173: np.greater, 175: np.greater_equal,
-        177: np.less, 179: np.less_equal,
+        "ConvertSToF": _same, "SConvert": _same, "SNegate": np.negative, "SDiv": divided,
+        "SRem": _remainder(np.fmod), "SMod": _remainder(np.mod), "SMulExtended": _product_halves,
+        "SGreaterThan": np.greater, "SGreaterThanEqual": np.greater_equal, "SLessThan": np.less,
+        "SLessThanEqual": np.less_equal,
     },
 })  # fmt: skip
 """By opcode. The result is converted to the type of the instruction if it is not boolean."""
 
-DIVISIONS = (134, 135, 137, 138, 139)
+DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
 BITS: dict[int, tuple[str, int]] = {
-    **dict.fromkeys((194, 195, 196), ("shifts a number of {0} bits by {1}", -1)),
     **dict.fromkeys(
-        (201, 202, 203), ("uses {2} bits from bit {1} on, of a number of {0} bits", -2)
+        (Op.ShiftRightLogical, Op.ShiftRightArithmetic, Op.ShiftLeftLogical),
+        ("shifts a number of {0} bits by {1}", -1),
+    ),
+    **dict.fromkeys(
+        (Op.BitFieldInsert, Op.BitFieldSExtract, Op.BitFieldUExtract),
+        ("uses {2} bits from bit {1} on, of a number of {0} bits", -2),
     ),
 }
 """Shifts and bit fields: a sentence, and the first operand of those that count bits."""
-LOGICAL = (166, 167)
+LOGICAL = (Op.LogicalOr, Op.LogicalAnd)
 """Or, and."""
 
 

@@ -26,7 +26,7 @@ _DEBUG_LINE = 103
 
 SUBGROUP_SCOPE = 3
 _BARRIERS = (Op.ControlBarrier, Op.MemoryBarrier)
-_VARIABLE_POINTERS = {4441, 4442}
+_VARIABLE_POINTERS = {"VariablePointersStorageBuffer", "VariablePointers"}
 
 
 class Step(NamedTuple):
@@ -95,7 +95,7 @@ class Program:
         )
         self.main = entry
         self.used = found.used(entry)
-        self.has_variable_pointers = not _VARIABLE_POINTERS.isdisjoint(found.capabilities)
+        self.has_variable_pointers = not _VARIABLE_POINTERS.isdisjoint(module.capabilities)
         self.functions = {id_: self._function(body) for id_, body in found.functions.items()}
 
     # -- types and constants -----------------------------------------------------------------------

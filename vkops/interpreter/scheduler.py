@@ -25,6 +25,7 @@ from vkops.interpreter.program import Block, Function, Step
 from vkops.interpreter.state import Frame, State
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
+from vkops.shaders.grammar import BUILT_IN
 from vkops.shaders.layout import Member, Struct
 
 MAX_TOGETHER = 1 << 16
@@ -131,24 +132,29 @@ class Run(State):
         one, bits = np.uint64(1), np.uint64(min(size, 64))
         all_ = ~np.uint64(0) >> (np.uint64(64) - bits)
         equal, below = one << column, (one << column) - one
-        masks = (equal, all_ & ~below, all_ & ~below & ~equal, below | equal, below)
+        masks = {
+            "Eq": equal, "Ge": all_ & ~below, "Gt": all_ & ~below & ~equal,
+            "Le": below | equal, "Lt": below,
+        }  # fmt: skip
 
         def constant(*numbers: int) -> Array:
             return np.array([numbers], np.uint32)
 
-        found: dict[int, Array] = {
-            24: constant(*self.groups), 25: constant(*self.local),
-            26: groups.astype(np.uint32), 27: local.astype(np.uint32),
-            28: (groups * self.local + local).astype(np.uint32), 29: index.astype(np.uint32),
-            36: constant(size)[0], 38: constant(-(-self.group_size // size))[0],
-            40: (index // size).astype(np.uint32), 41: column.astype(np.uint32),
-            4438: constant(0)[0],  # the index of the device
+        found = {
+            "NumWorkgroups": constant(*self.groups), "WorkgroupSize": constant(*self.local),
+            "WorkgroupId": groups.astype(np.uint32), "LocalInvocationId": local.astype(np.uint32),
+            "GlobalInvocationId": (groups * self.local + local).astype(np.uint32),
+            "LocalInvocationIndex": index.astype(np.uint32), "SubgroupSize": constant(size)[0],
+            "NumSubgroups": constant(-(-self.group_size // size))[0],
+            "SubgroupId": (index // size).astype(np.uint32),
+            "SubgroupLocalInvocationId": column.astype(np.uint32),
+            "DeviceIndex": constant(0)[0],
         }  # fmt: skip
-        for number, mask in enumerate(masks):
+        for name, mask in masks.items():
             words = np.zeros((len(who), 4), np.uint32)
             words[:, :2] = np.ascontiguousarray(mask).view(np.uint32).reshape(-1, 2)
-            found[4416 + number] = words
-        return found
+            found[f"Subgroup{name}Mask"] = words
+        return {BUILT_IN[name]: values for name, values in found.items()}
 
     def _execute(self, function: Function, active: Active) -> None:
         """Execute a function and those that it calls, to any depth."""

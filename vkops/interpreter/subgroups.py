@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from vkops.interpreter.operations import Array, bit_count, integers
+from vkops.shaders.binary import Op
+from vkops.shaders.grammar import OPCODES
 
 _REDUCE, _INCLUSIVE, _EXCLUSIVE, _CLUSTERED = range(4)
 _PARTITIONED = 6
@@ -28,24 +30,38 @@ def _smallest(dtype: np.dtype[Any]) -> Any:
 
 
 _ARITHMETIC: dict[int, tuple[str, Any, Callable[[np.dtype[Any]], Any]]] = {
-    349: ("u", np.add, lambda _: 0), 350: ("", np.add, lambda _: 0),
-    351: ("u", np.multiply, lambda _: 1), 352: ("", np.multiply, lambda _: 1),
-    353: ("s", np.minimum, _largest), 354: ("u", np.minimum, _largest),
-    355: ("", np.fmin, _largest), 356: ("s", np.maximum, _smallest),
-    357: ("u", np.maximum, _smallest), 358: ("", np.fmax, _smallest),
-    359: ("u", np.bitwise_and, _largest),
-    360: ("u", np.bitwise_or, lambda _: 0), 361: ("u", np.bitwise_xor, lambda _: 0),
-    362: ("", np.logical_and, lambda _: True), 363: ("", np.logical_or, lambda _: False),
-    364: ("", np.logical_xor, lambda _: False),
+    OPCODES[f"GroupNonUniform{name}"]: how
+    for name, how in {
+        "IAdd": ("u", np.add, lambda _: 0), "FAdd": ("", np.add, lambda _: 0),
+        "IMul": ("u", np.multiply, lambda _: 1), "FMul": ("", np.multiply, lambda _: 1),
+        "SMin": ("s", np.minimum, _largest), "UMin": ("u", np.minimum, _largest),
+        "FMin": ("", np.fmin, _largest), "SMax": ("s", np.maximum, _smallest),
+        "UMax": ("u", np.maximum, _smallest), "FMax": ("", np.fmax, _smallest),
+        "BitwiseAnd": ("u", np.bitwise_and, _largest),
+        "BitwiseOr": ("u", np.bitwise_or, lambda _: 0),
+        "BitwiseXor": ("u", np.bitwise_xor, lambda _: 0),
+        "LogicalAnd": ("", np.logical_and, lambda _: True),
+        "LogicalOr": ("", np.logical_or, lambda _: False),
+        "LogicalXor": ("", np.logical_xor, lambda _: False),
+    }.items()
 }  # fmt: skip
 """By opcode: how operands are taken, the function, and its identity."""
 
-OLDER = {4421: 339, 4422: 338, 4428: 334, 4429: 335, 4430: 336, 4432: 337}
+OLDER = {
+    Op.SubgroupBallotKHR: Op.GroupNonUniformBallot,
+    Op.SubgroupFirstInvocationKHR: Op.GroupNonUniformBroadcastFirst,
+    Op.SubgroupAllKHR: Op.GroupNonUniformAll, Op.SubgroupAnyKHR: Op.GroupNonUniformAny,
+    Op.SubgroupAllEqualKHR: Op.GroupNonUniformAllEqual,
+    Op.SubgroupReadInvocationKHR: Op.GroupNonUniformBroadcast,
+}  # fmt: skip
 """Operations of SPV_KHR_shader_ballot and SPV_KHR_subgroup_vote, and the same ones of today."""
 
-OPERATIONS = (*range(333, 367), *OLDER, 4431, 5110, 5111, 5296)
-MOVES = (337, 338, 345, 346, 347, 348, 365, 366, 4431)
-"""Operations that return what another invocation has."""
+OPERATIONS = Op.SUBGROUP | OLDER.keys()
+
+
+def has_operation(opcode: int) -> bool:
+    """Whether an operation has a GroupOperation."""
+    return opcode in _ARITHMETIC or opcode == Op.GroupNonUniformBallotBitCount
 
 
 @dataclass(frozen=True)
@@ -76,39 +92,56 @@ class Subgroups:
         return self.table(np.ones(len(self.row), bool), False).argmax(1)
 
 
+MOVES: dict[int, Callable[[Subgroups, Array, Array, int], Array]] = {
+    Op.GroupNonUniformBroadcast: lambda group, own, other, cluster: other,
+    Op.GroupNonUniformBroadcastFirst: lambda group, own, other, cluster: group.each(group.first()),
+    Op.GroupNonUniformShuffle: lambda group, own, other, cluster: other,
+    Op.GroupNonUniformShuffleXor: lambda group, own, other, cluster: own ^ other,
+    Op.GroupNonUniformShuffleUp: lambda group, own, other, cluster: own - other,
+    Op.GroupNonUniformShuffleDown: lambda group, own, other, cluster: own + other,
+    Op.GroupNonUniformQuadBroadcast: lambda group, own, other, cluster: own // 4 * 4 + other,
+    Op.GroupNonUniformQuadSwap: lambda group, own, other, cluster: own ^ (1 + other),
+    Op.GroupNonUniformRotateKHR:
+        lambda group, own, other, cluster: own // cluster * cluster + (own + other) % cluster,
+}  # fmt: skip
+"""Operations that return what another invocation has, with the number of that."""
+
+
 def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) -> Array:
     """Return the result of an operation; ``operation`` is the GroupOperation, if it has one."""
     values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
     if opcode in _ARITHMETIC:
         return _arithmetic(opcode, group, operation, values)
-    if opcode == 333:  # Elect
+    if opcode == Op.GroupNonUniformElect:
         return group.column == group.each(group.first())
     value = values[0]
-    if opcode in (334, 335):  # All, Any
-        table = group.table(value, opcode == 334)
-        return group.each(table.all(1) if opcode == 334 else table.any(1))
-    if opcode == 336:  # AllEqual
+    if opcode == Op.GroupNonUniformAll:
+        return group.each(group.table(value, True).all(1))
+    if opcode == Op.GroupNonUniformAny:
+        return group.each(group.table(value, False).any(1))
+    if opcode == Op.GroupNonUniformAllEqual:
         differs = (
             group.table(value) != group.table(value)[np.arange(group.rows), group.first()][:, None]
         )
         taking_part = group.table(np.ones(len(value), bool), False)
         differs = differs.reshape(*differs.shape[:2], -1).any(2)
         return group.each(~(differs & taking_part).any(1))
-    if opcode == 339:  # Ballot
+    if opcode == Op.GroupNonUniformBallot:
         return group.each(_words(group.table(value, False)))
-    if opcode in (5110, 5111):  # QuadAll, QuadAny
-        quads = group.table(value, opcode == 5110).reshape(group.rows, -1, 4)
-        found = quads.all(2) if opcode == 5110 else quads.any(2)
+    if opcode in (Op.GroupNonUniformQuadAllKHR, Op.GroupNonUniformQuadAnyKHR):
+        is_all = opcode == Op.GroupNonUniformQuadAllKHR
+        quads = group.table(value, is_all).reshape(group.rows, -1, 4)
+        found = quads.all(2) if is_all else quads.any(2)
         return found.repeat(4, axis=1)[group.row, group.column]
-    if opcode == 5296:  # Partition
+    if opcode == Op.GroupNonUniformPartitionEXT:
         flat = value.reshape(len(value), -1)
         same = (flat[:, None] == flat).all(2) & (group.row[:, None] == group.row)
         one, other = np.nonzero(same)
         bits = np.zeros((len(value), group.size), bool)
         bits[one, group.column[other]] = True
         return _words(bits)
-    if opcode in (340, 341):  # InverseBallot, BallotBitExtract
-        at = group.column if opcode == 340 else values[1].astype(np.int64)
+    if opcode in (Op.GroupNonUniformInverseBallot, Op.GroupNonUniformBallotBitExtract):
+        at = values[1].astype(np.int64) if values[1:] else group.column
         word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
         return (word >> (at % 32).astype(np.uint32)) & 1 != 0
     return _ballot_bits(opcode, group, operation, value)
@@ -152,26 +185,21 @@ def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) ->
     columns = np.arange(128)
     bits = (value[:, columns // 32] >> (columns % 32).astype(np.uint32)) & 1 != 0
     bits &= columns < group.size
-    if opcode == 342:
+    if opcode == Op.GroupNonUniformBallotBitCount:
         own = group.column[:, None]
         limit = {_REDUCE: 128, _INCLUSIVE: own + 1, _EXCLUSIVE: own}[operation]
         return bit_count(_words(bits & (columns < limit))).sum(1).astype(np.uint32)
-    found = bits.argmax(1) if opcode == 343 else 127 - bits[:, ::-1].argmax(1)
+    is_lowest = opcode == Op.GroupNonUniformBallotFindLSB
+    found = bits.argmax(1) if is_lowest else 127 - bits[:, ::-1].argmax(1)
     return found.astype(np.uint32)
 
 
 def moved(opcode: int, group: Subgroups, values: list[Array], fill: Any) -> Array:
     """Return what other invocations have; ``fill`` from one that takes no part."""
     values = [np.broadcast_to(v, (len(group.row), *v.shape[1:])) for v in values]
-    own = group.column
-    other = values[1].astype(np.int64) if len(values) > 1 else own
+    other = values[1].astype(np.int64) if len(values) > 1 else group.column
     cluster = int(values[2][0]) if len(values) > 2 else group.size
-    source = {
-        4431: own // cluster * cluster + (own + other) % cluster,
-        337: other, 338: group.each(group.first()), 345: other, 346: own ^ other,
-        347: own - other, 348: own + other, 365: own // 4 * 4 + other,
-        366: own ^ (1 + other),
-    }[opcode]  # fmt: skip
+    source = MOVES[opcode](group, group.column, other, cluster)
     found = group.table(values[0], fill)[group.row, np.clip(source, 0, group.size - 1)]
     found[(source < 0) | (source >= group.size)] = fill
     return found

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from vkops.interpreter import subgroups
 from vkops.interpreter.findings import Invocation
 from vkops.interpreter.memory import Active, Memory, Variable
 from vkops.interpreter.observer import Observer
@@ -119,7 +120,7 @@ class Tracer(Observer):
                 is_call = step.op == Op.FunctionCall
                 found = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
-                if step.op in Op.SUBGROUP:  # it is made of what others have, too
+                if step.op in subgroups.OPERATIONS:  # it is made of what others have, too
                     active = self.machine.active
                     together = self.machine.subgroup(active.who)
                     peers = active.who[together == together[row]].tolist()

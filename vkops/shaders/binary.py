@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable
-from vkops.shaders.grammar import INSTRUCTIONS, ONLY_IDS, WITH_RESULT, id_places
+from vkops.shaders.grammar import INSTRUCTIONS, ONLY_IDS, OPCODES, WITH_RESULT, id_places
 
 HEADER_WORDS = 5
 
@@ -20,7 +20,7 @@ class _Opcodes:
     """Opcodes by name, such as ``Op.TypeVoid``; those of atomic and of subgroup operations."""
 
     def __init__(self) -> None:
-        vars(self).update((name.removeprefix("Op"), op) for op, name in INSTRUCTIONS.items())
+        vars(self).update(OPCODES)
         self.ATOMICS = frozenset(n for n, name in INSTRUCTIONS.items() if "OpAtomic" in name)
         self.SUBGROUP = frozenset(n for n, name in INSTRUCTIONS.items() if "NonUniform" in name)
 

@@ -18,23 +18,26 @@ def _quotient(a: int, b: int) -> int:
 
 # By opcode: the result from the operands as unsigned and as signed integers.
 _OPERATIONS: dict[int, Callable[[Sequence[int], Sequence[int]], int]] = {
-    113: lambda u, s: u[0], 114: lambda u, s: s[0],  # conversions
-    126: lambda u, s: -s[0], 200: lambda u, s: ~u[0],
-    128: lambda u, s: u[0] + u[1], 130: lambda u, s: u[0] - u[1], 132: lambda u, s: u[0] * u[1],
-    134: lambda u, s: _quotient(u[0], u[1]), 135: lambda u, s: _quotient(s[0], s[1]),
-    137: lambda u, s: u[0] % u[1] if u[1] else 0, 139: lambda u, s: s[0] % s[1] if s[1] else 0,
-    138: lambda u, s: s[0] - s[1] * _quotient(s[0], s[1]),
-    194: lambda u, s: u[0] >> u[1], 195: lambda u, s: s[0] >> u[1],
-    196: lambda u, s: u[0] << min(u[1], 64),
-    197: lambda u, s: u[0] | u[1], 198: lambda u, s: u[0] ^ u[1], 199: lambda u, s: u[0] & u[1],
-    164: lambda u, s: u[0] == u[1], 165: lambda u, s: u[0] != u[1],
-    166: lambda u, s: u[0] | u[1], 167: lambda u, s: u[0] & u[1], 168: lambda u, s: not u[0],
-    169: lambda u, s: u[1] if u[0] else u[2],
-    170: lambda u, s: u[0] == u[1], 171: lambda u, s: u[0] != u[1],
-    172: lambda u, s: u[0] > u[1], 173: lambda u, s: s[0] > s[1],
-    174: lambda u, s: u[0] >= u[1], 175: lambda u, s: s[0] >= s[1],
-    176: lambda u, s: u[0] < u[1], 177: lambda u, s: s[0] < s[1],
-    178: lambda u, s: u[0] <= u[1], 179: lambda u, s: s[0] <= s[1],
+    Op.UConvert: lambda u, s: u[0], Op.SConvert: lambda u, s: s[0], Op.SNegate: lambda u, s: -s[0],
+    Op.Not: lambda u, s: ~u[0], Op.IAdd: lambda u, s: u[0] + u[1],
+    Op.ISub: lambda u, s: u[0] - u[1], Op.IMul: lambda u, s: u[0] * u[1],
+    Op.UDiv: lambda u, s: _quotient(u[0], u[1]), Op.SDiv: lambda u, s: _quotient(s[0], s[1]),
+    Op.UMod: lambda u, s: u[0] % u[1] if u[1] else 0,
+    Op.SMod: lambda u, s: s[0] % s[1] if s[1] else 0,
+    Op.SRem: lambda u, s: s[0] - s[1] * _quotient(s[0], s[1]),
+    Op.ShiftRightLogical: lambda u, s: u[0] >> u[1],
+    Op.ShiftRightArithmetic: lambda u, s: s[0] >> u[1],
+    Op.ShiftLeftLogical: lambda u, s: u[0] << min(u[1], 64), Op.BitwiseOr: lambda u, s: u[0] | u[1],
+    Op.BitwiseXor: lambda u, s: u[0] ^ u[1], Op.BitwiseAnd: lambda u, s: u[0] & u[1],
+    Op.LogicalEqual: lambda u, s: u[0] == u[1], Op.LogicalNotEqual: lambda u, s: u[0] != u[1],
+    Op.LogicalOr: lambda u, s: u[0] | u[1], Op.LogicalAnd: lambda u, s: u[0] & u[1],
+    Op.LogicalNot: lambda u, s: not u[0], Op.Select: lambda u, s: u[1] if u[0] else u[2],
+    Op.IEqual: lambda u, s: u[0] == u[1], Op.INotEqual: lambda u, s: u[0] != u[1],
+    Op.UGreaterThan: lambda u, s: u[0] > u[1], Op.SGreaterThan: lambda u, s: s[0] > s[1],
+    Op.UGreaterThanEqual: lambda u, s: u[0] >= u[1],
+    Op.SGreaterThanEqual: lambda u, s: s[0] >= s[1], Op.ULessThan: lambda u, s: u[0] < u[1],
+    Op.SLessThan: lambda u, s: s[0] < s[1], Op.ULessThanEqual: lambda u, s: u[0] <= u[1],
+    Op.SLessThanEqual: lambda u, s: s[0] <= s[1],
 }  # fmt: skip
 
 

@@ -78,7 +78,10 @@ _ACCESS = (Op.AccessChain, Op.InBoundsAccessChain)
 _ARRAYS = (Op.TypeArray, Op.TypeRuntimeArray)
 _DYNAMIC = {Storage.UNIFORM: "shaderUniformBufferArrayDynamicIndexing",
             Storage.STORAGE_BUFFER: "shaderStorageBufferArrayDynamicIndexing"}  # fmt: skip
-_ATOMIC_NAMES = {5614: "AtomicMinMax", 5615: "AtomicMinMax", 6035: "AtomicAdd"}
+_ATOMIC_NAMES = {
+    Op.AtomicFMinEXT: "AtomicMinMax", Op.AtomicFMaxEXT: "AtomicMinMax",
+    Op.AtomicFAddEXT: "AtomicAdd",
+}  # fmt: skip
 _ATOMIC_PLACES = {Storage.WORKGROUP: "Shared", Storage.IMAGE: "Image"}
 _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), ("float", 8))
 

@@ -27,6 +27,11 @@ EXECUTION_MODES: Mapping[int, str] = {n: name for name, n in _DATA["execution mo
 INSTRUCTIONS: Mapping[int, str] = {
     op: name for ops in _DATA["instructions"].values() for name, op in ops.items()
 }
+OPCODES: Mapping[str, int] = {name.removeprefix("Op"): op for op, name in INSTRUCTIONS.items()}
+BUILT_IN: Mapping[str, int] = _DATA["built-in variables"]
+FUNCTIONS: Mapping[str, int] = _DATA["functions"]
+"""The functions of GLSL.std.450."""
+
 _PATTERNS = {op: pattern for pattern, ops in _DATA["instructions"].items() for op in ops.values()}
 WITH_RESULT = frozenset(op for op, pattern in _PATTERNS.items() if pattern.startswith("tr"))
 """The opcodes of instructions that have a result with a type."""
