@@ -259,6 +259,20 @@ void main() { uint own = gl_LocalInvocationIndex;
 GIVEN = ["reverse.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=64"]
 
 
+def test_plain_barriers_can_be_left_out(command, tmp_path):
+    body = "data[own] = own; barrier(); data[own + 32u] = data[own ^ 1u]; }"
+    text = REVERSE.partition("  part[own]")[0] + body
+    (tmp_path / "plain.comp").write_text(text)
+    given = ("plain.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=32")
+    found = (
+        "plain.comp:8: plain barrier: 'data[1]' in a storage buffer: the first invocation reads it, the second "
+        "wrote it in the same line, and the barrier between them does not order buffers (memoryBarrierBuffer does); "
+        "invocations (0, 0, 0) and (1, 0, 0), 32 times\n"
+    )
+    assert command(*given)[:2] == (1, found)
+    assert command(*given, "--no-plain-barriers")[0] == 0
+
+
 def test_the_exit_status_says_whether_there_are_findings(command):
     assert command(*GIVEN, "-D", "BARRIER") == (0, "reverse.comp: nothing was found\n", "")
     status, out, err = command(*GIVEN)

@@ -8,6 +8,7 @@ import numpy as np
 
 from vkops.debug.shader_check import CHECKS, Case
 from vkops.interpreter.observer import EVENTS, Observer
+from vkops.interpreter.races import Races
 from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
@@ -66,7 +67,7 @@ def test_observers_combine():
 def test_without_checks_nothing_is_found():
     text = TEXT.replace("barrier();", "data[own + 9u] = 1u;")
     case = Case.of(text, {"Data": np.arange(1, 5, dtype=np.uint32)})
-    for checks in ([], [kind() for kind in CHECKS]):
+    for checks in ([], [Races(), *[kind() for kind in CHECKS]]):
         memory = case.memory()
         run = Run(case.shader, memory, case.groups, case.push, Settings(), observers=checks)
         run.run()

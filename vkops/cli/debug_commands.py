@@ -70,6 +70,10 @@ _shader = options.all_of(  # arguments of ``_case``
     shader_commands.settings,
 )
 _floats = options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
+_no_plain_barriers = options.flag(
+    "--no-plain-barriers",
+    help="Do not report accesses of a buffer that only a plain barrier() separates.",
+)
 _model = options.all_of(
     options.texts(
         "--input",
@@ -88,7 +92,7 @@ def _names(decorator: Any) -> set[str]:
     return {parameter.name for parameter in decorator(lambda: None).__click_params__}
 
 
-_OF_SHADERS = _names(_shader) | {"floats"}
+_OF_SHADERS = _names(_shader) | {"floats", "no_plain_barriers"}
 _OF_MODELS = _names(_model) | {"dispatch"}
 
 
@@ -96,6 +100,7 @@ _OF_MODELS = _names(_model) | {"dispatch"}
 @_subject
 @_shader
 @_floats
+@_no_plain_barriers
 @_model
 def check(target: str, **given: Any) -> None:
     """Find faults of a shader or a model without a device.
@@ -206,6 +211,7 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
         given["subgroup_size"],
         floats=given.get("floats", False),
         max_iterations=given["max_iterations"],
+        plain_barriers=not given.get("no_plain_barriers", False),
     )
 
 

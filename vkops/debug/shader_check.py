@@ -45,8 +45,8 @@ DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
 MAX_INVOCATIONS = 1 << 24
 
-CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Races, Undefined)
-"""The checks that are made by default."""
+CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Undefined)
+"""The checks that are made by default, with that of data races."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
 _RELATIVE, _ABSOLUTE = 1e-3, 1e-5
@@ -93,6 +93,7 @@ def check(
     subgroup_size: int | None = None,
     floats: bool = False,
     max_iterations: int = MAX_ITERATIONS,
+    plain_barriers: bool = True,
     **settings: Any,
 ) -> Report:
     """Run a shader in an interpreter, without Vulkan, and report its faults.
@@ -116,6 +117,8 @@ def check(
         floats: also report instructions that make NaN or infinity of finite numbers.
         max_iterations: a loop does not end if no invocation leaves it in so many iterations; the
             default, 16,384, takes a few seconds unless they are long.
+        plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates, which
+            orders shared memory.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
@@ -131,7 +134,7 @@ def check(
     >>> [(finding.kind, finding.place.line) for finding in report.findings]
     [('out of bounds', 4)]
     """
-    given = groups, threads, push, subgroup_size, floats, max_iterations
+    given = groups, threads, push, subgroup_size, floats, max_iterations, plain_barriers
     return Case.of(shader, buffers, *given, **settings).check()
 
 
@@ -162,6 +165,7 @@ class Case:
     other_sizes: Sequence[int]
     floats: bool = False
     max_iterations: int = MAX_ITERATIONS
+    plain_barriers: bool = True
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
@@ -175,6 +179,7 @@ class Case:
         subgroup_size: int | None = None,
         floats: bool = False,
         max_iterations: int = MAX_ITERATIONS,
+        plain_barriers: bool = True,
         **settings: Any,
     ) -> Self:
         """Check the arguments of ``check``."""
@@ -202,7 +207,8 @@ class Case:
         given = _given(loaded, buffers)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
         packed = loaded.pack(push)
-        return cls(loaded, given, counts, packed, size, others, floats, max_iterations)
+        how = size, others, floats, max_iterations, plain_barriers
+        return cls(loaded, given, counts, packed, *how)
 
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
@@ -242,6 +248,7 @@ class Case:
         size = subgroup_size or self.subgroup_size
         settings = Settings(size, order, self.max_iterations)
         checks = [kind() for kind in (*CHECKS, *[Floats] * self.floats)]
+        checks.append(Races(plain_barriers=self.plain_barriers))
         memory = self.memory()
         arguments = self.shader, memory, self.groups, self.push, settings
         run = Run(*arguments, observers=[*observers, *checks])

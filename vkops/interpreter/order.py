@@ -2,92 +2,248 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import SUBGROUP_SCOPE
 
-_RELEASES, _STORAGE_BUFFERS = 0x4 | 0x8 | 0x10, 0x40
-_WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
 _LANE_BITS = 32
 _LANES = (1 << _LANE_BITS) - 1
+
+_ACQUIRES, _RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
+_CLASSES = (0x40, 0x100)
+"""Memory semantics: of storage buffers, and of shared memory."""
+
+BUFFERS, SHARED = 0, 1
+_WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
+LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2}
+"""How near invocations must be for a scope to contain both; 0 is anywhere."""
+
+UNORDERED, BY_BARRIER = 1, 2
 
 
 class Conflict(NamedTuple):
     """Accesses that are not ordered with earlier ones.
 
     ``at`` are their numbers among those that were given; ``others`` are the invocations of the
-    earlier ones, which did what ``did`` says at times ``when``.
+    earlier ones, which did what ``did`` says at times ``when``. ``has_barrier`` says whether there
+    is a barrier between, which does not order storage buffers.
     """
 
     did: str
     at: Array
     others: Array
     when: Array
+    has_barrier: bool = False
+
+
+class _Release(NamedTuple):
+    """An atomic write after a release.
+
+    ``fences`` has the time of the release by how near an invocation must be, and by the class of
+    memory. ``barriers`` are those of the workgroup at that time, ``last`` at the write.
+    """
+
+    who: int
+    fences: Array
+    barriers: Array
+    last: Array
+
+
+class _Acquire(NamedTuple):
+    """An acquire: of ``reads`` atomic reads, and of those in the workgroup before a barrier."""
+
+    time: int
+    level: int
+    semantics: int
+    reads: int
+    barrier: int
 
 
 class Order:
-    """When invocations synchronized with each other.
+    """Which accesses happen before others, by Vulkan's memory model.
 
-    Invocations of a workgroup are ordered by its barriers, those of a subgroup also by its own.
-    What a workgroup wrote before a memory barrier and an atomic operation is visible to a
-    workgroup that executes an atomic operation later, and what an invocation wrote before these to
-    another one of its workgroup. Times are numbers of memory accesses.
+    Invocations of a workgroup or a subgroup are ordered by barriers for the memory in their
+    semantics, and by a barrier behind the releases of the others. Otherwise what an invocation did
+    before a release happens before what another one does after an acquire, if the first wrote an
+    atomic variable after its release, the second read it before its acquire, and both scopes
+    contain both. A plain ``barrier()`` is taken to order buffers as well, and to acquire what one
+    of the workgroup has read; ``unordered`` tells where the first matters. Atomic operations are
+    only noted, and understood when a conflict needs it. Times are those of the machine.
     """
 
     def __init__(self, groups: int, group_size: int, subgroup_size: int) -> None:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
         self._subgroups = -(-group_size // subgroup_size)
-        self._barriers = np.zeros(groups, np.int64)
+        self._barriers = np.zeros((2, groups), np.int64)
+        self._full_barriers = np.zeros(groups, np.int64)  # which order buffers
         self._subgroup_barriers: Array | None = None
-        self._fences = np.zeros(groups, np.int64)
-        self._acquired = np.zeros(groups, np.int64)
-        self._released: dict[int, list[tuple[int, int]]] = {}
-        # The same for each invocation: the last fence, the atomic operation after it, and the last.
-        self._own = np.zeros((3, 0), np.int64)
+        self._published: Array | None = None  # the last release before the last barrier
+        self._has_releases = False
+        self._log: list[tuple[Any, ...]] = []
+        self._locations: dict[tuple[Shadow, int], list[_Release]] = {}
+        self._seen: defaultdict[int, list[tuple[int, list[_Release], int]]] = defaultdict(list)
+        self._seen_by_group: defaultdict[int, list[Any]] = defaultdict(list)
+        self._acquires: defaultdict[int, list[_Acquire]] = defaultdict(list)
+        self._members: defaultdict[int, set[int]] = defaultdict(set)
+
+    def begin(self, who: Array) -> None:
+        """Let workgroups begin, in which nobody has released anything."""
+        self._first, self._count = int(who.min()), len(who)
+        self._fences: Array | None = None
+        self._fence_barriers = np.zeros((2, len(who)), np.int64)
+        self._observes = np.zeros(len(who) // self.group_size, bool)
 
     def _subgroup(self, who: Array) -> Array:
         group, local = np.divmod(who, self.group_size)
         return group * self._subgroups + local // self.subgroup_size
 
-    def barrier(self, who: Array, scope: int, memory_scope: int, semantics: int, time: int) -> None:
+    def barrier(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Order the workgroups or the subgroups of invocations."""
+        classes = [c for c in (BUFFERS, SHARED) if semantics & _CLASSES[c]]
+        classes = classes if semantics & (_ACQUIRES | _RELEASES) else []
         if scope == SUBGROUP_SCOPE:
             if self._subgroup_barriers is None:
-                self._subgroup_barriers = np.zeros(len(self._barriers) * self._subgroups, np.int64)
-            self._subgroup_barriers[self._subgroup(who)] = time
+                count = self._barriers.shape[1] * self._subgroups
+                self._subgroup_barriers = np.zeros((2, count), np.int64)
+            for c in classes:
+                self._subgroup_barriers[c, self._subgroup(who)] = time
             return
-        self.fence(who, memory_scope, semantics, time)
-        self._barriers[who // self.group_size] = time
+        groups = who // self.group_size
+        if self._fences is not None:
+            if self._published is None:
+                count = self._barriers.shape[1] * self.group_size
+                self._published = np.zeros((2, count), np.int64)
+            self._published[:, who] = self._fences[1][:, who - self._first]
+        if classes:
+            self._barriers[BUFFERS, groups] = time
+        if SHARED in classes:
+            self._barriers[SHARED, groups] = time
+        if BUFFERS in classes:
+            self._full_barriers[groups] = time
+        if classes:
+            self.acquire(who, 0, _ACQUIRES | sum(_CLASSES), time)
+            self._observes[(who - self._first) // self.group_size] = False
 
-    def fence(self, who: Array, scope: int, semantics: int, time: int) -> None:
-        """Let the next atomic operation release what was written, to other workgroups or not."""
+    def release(self, who: Array, scope: int, semantics: int, time: int) -> None:
+        """Let later atomic operations of the invocations release what they did before."""
         if not semantics & _RELEASES or scope == _INVOCATION_SCOPE:
             return
-        if not self._own.size:
-            self._own = np.zeros((3, len(self._fences) * self.group_size), np.int64)
-        self._own[0, who] = time
-        if scope not in (_WORKGROUP_SCOPE, SUBGROUP_SCOPE) and semantics & _STORAGE_BUFFERS:
-            self._fences[who // self.group_size] = time
+        if self._fences is None:
+            self._fences = np.zeros((3, 2, self._count), np.int64)
+        rows = who - self._first
+        for c in (BUFFERS, SHARED):
+            if semantics & _CLASSES[c]:
+                self._fences[LEVELS.get(scope, 0) :, c, rows] = time
+        self._fence_barriers[:, rows] = self._barriers[:, who // self.group_size]
 
-    def atomic(self, who: Array, time: int) -> None:
-        """Release what was written before the last memory barrier, and acquire."""
-        if self._own.size:
-            fence, released, _ = self._own[:, who]
-            self._own[1, who] = np.where(fence > released, time, released)
-            self._own[2, who] = time
-        groups = np.unique(who // self.group_size)
-        self._acquired[groups] = time
-        for group in groups[self._fences[groups] > 0].tolist():
-            known = self._released.setdefault(group, [])
-            if not known or known[-1][0] < self._fences[group]:
-                known.append((int(self._fences[group]), time))
+    def acquire(self, who: Array, scope: int, semantics: int, time: int) -> None:
+        """Let invocations acquire what they have read by atomic operations."""
+        if self._has_releases and semantics & _ACQUIRES and scope != _INVOCATION_SCOPE:
+            who = who[self._observes[(who - self._first) // self.group_size]]
+            barriers = self._barriers[BUFFERS, who // self.group_size]
+            self._log.append((time, who, LEVELS.get(scope, 0), semantics, barriers))
 
-    def unordered(self, before: Array, who: Array) -> Array:
-        """Return whether accesses conflict with earlier ones, which are entries of a shadow."""
+    def atomic(self, shadow: Shadow, units: Array, who: Array, time: int, kind: str) -> None:
+        """Note an atomic operation: a "load", a "store", or a "change", which is both."""
+        rows = who - self._first
+        fences = np.zeros((3, 2, 1)) if self._fences is None else self._fences[:, :, rows]
+        self._has_releases |= bool(fences.any())
+        if self._has_releases:
+            self._observes[rows // self.group_size] = True
+            barriers = self._fence_barriers[:, rows], self._barriers[:, who // self.group_size]
+            self._log.append((time, who, shadow, units, fences, *barriers, kind))
+
+    def _understand(self) -> None:
+        """Add what was noted to what each invocation has seen and acquired."""
+        for time, who, *noted in self._log:
+            if len(noted) == 3:
+                level, semantics, barriers = noted
+                for one, barrier in zip(who.tolist(), barriers.tolist(), strict=True):
+                    made = _Acquire(time, level, semantics, len(self._seen[one]), barrier)
+                    self._acquires[one].append(made)
+                    self._members[one // self.group_size].add(one)
+                continue
+            shadow, units, fences, before, last, kind = noted
+            fences = np.broadcast_to(fences, (3, 2, len(who)))
+            for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
+                location = self._locations.setdefault((shadow, unit), [])
+                if location and kind != "store":
+                    seen, own = (time, location, len(location)), self._seen[one]
+                    if not own or own[-1][1] is not location or own[-1][2] != len(location):
+                        own.append(seen)
+                        self._seen_by_group[one // self.group_size].append(seen)
+                if kind == "store":  # it ends a sequence of releases
+                    location = self._locations[shadow, unit] = []
+                if kind != "load" and fences[..., n].any():
+                    location.append(_Release(one, fences[..., n], before[:, n], last[:, n]))
+        self._log.clear()
+
+    def _known(self, who: int, c: int) -> tuple[dict[int, float], dict[int, int], dict[int, int]]:
+        """Return up to when an invocation knows what others did.
+
+        That is by invocation, by workgroup, and by workgroup for what was released before its
+        barriers.
+        """
+        self._understand()
+        known: dict[int, float] = {}
+        groups: dict[int, int] = {}
+        released: dict[int, int] = {}
+        done: dict[tuple[int, int, int], int] = {}
+        now = int(self._barriers[c, who // self.group_size])
+        rest: list[tuple[int, float, int, int]] = [(who, np.inf, now, now)]
+        while rest:
+            one, upto, barrier, last = rest.pop()
+            group, members = one // self.group_size, []
+            if upto > known.get(one, 0):
+                known[one] = upto
+                members.append((one, upto))
+            groups[group] = max(barrier, groups.get(group, 0))
+            if last > released.get(group, 0):
+                released[group] = last
+                members += [(member, last) for member in self._members[group]]
+            for member, limit in members:
+                for location, count, level in self._acquired(member, limit, c):
+                    at = (id(location), member, level)
+                    for release in location[done.get(at, 0) : count]:
+                        near = self._nearness(member, release.who)
+                        if level <= near and release.fences[near, c]:
+                            when = release.barriers[c], release.last[c]
+                            rest.append((release.who, release.fences[near, c], *map(int, when)))
+                    done[at] = max(count, done.get(at, 0))
+        return known, groups, released
+
+    def _acquired(self, member: int, limit: float, c: int) -> list[tuple[list[_Release], int, int]]:
+        """Return the releases that an invocation has acquired up to a time, and the level."""
+        last: dict[int, _Acquire] = {}
+        for each in self._acquires[member]:
+            if each.time <= limit and each.semantics & _CLASSES[c]:
+                last[each.level] = each
+        found = []
+        for level, each in last.items():
+            near = self._seen_by_group[member // self.group_size]
+            near = [seen for seen in near if seen[0] <= each.barrier]
+            for _, location, count in (*self._seen[member][: each.reads], *near):
+                found.append((location, count, level))
+        return found
+
+    def _nearness(self, one: int, other: int) -> int:
+        """Return 2 for invocations of a subgroup, 1 for those of a workgroup, else 0."""
+        if one // self.group_size != other // self.group_size:
+            return 0
+        size, local = self.subgroup_size, (one % self.group_size, other % self.group_size)
+        return 1 + (local[0] // size == local[1] // size)
+
+    def unordered(self, before: Array, who: Array, c: int) -> Array:
+        """Return which accesses conflict with earlier ones, which are entries of a shadow.
+
+        The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
+        order this memory; nothing more is needed between a read and a write.
+        """
         other = (before & _LANES) - 1
         found = (before != 0) & (other != who)
         if not found.any():
@@ -95,21 +251,34 @@ class Order:
         when = before >> _LANE_BITS
         group, other_group = who // self.group_size, other // self.group_size
         same = group == other_group
-        found &= ~(same & (self._barriers[group] >= when))
-        if self._subgroup_barriers is not None and found.any():
+        if self._subgroup_barriers is not None:
             subgroup = self._subgroup(who)
             near = same & (self._subgroup(np.maximum(other, 0)) == subgroup)
-            found &= ~(near & (self._subgroup_barriers[subgroup] >= when))
-        if self._own.size and found.any():
-            (fence, released, _), acquired = self._own[:, np.maximum(other, 0)], self._own[2, who]
-            found &= ~(same & (fence >= when) & (released > when) & (released < acquired))
-        if self._released:
-            for at in np.flatnonzero(found & ~same).tolist():
-                acquired = self._acquired[group[at]]
-                pairs = self._released.get(int(other_group[at]), ())
-                released = (at_ for upto, at_ in pairs if upto >= when[at])
-                found[at] = next(released, np.inf) > acquired
-        return found
+            found &= ~(near & (self._subgroup_barriers[c, subgroup] >= when))
+        if self._published is not None:
+            found &= ~(same & (self._published[c, other] >= when))
+        has_barrier = same & (self._barriers[c, group] >= when)
+        full = self._full_barriers[group] if c == BUFFERS else self._barriers[c, group]
+        found &= ~(same & (full >= when))
+        if self._has_releases:
+            memoized: dict[int, Any] = {}
+            for at in np.flatnonzero(found).tolist():
+                one, last = int(who[at]), int(when[at])
+                if one not in memoized:
+                    memoized[one] = self._known(one, c)
+                found[at] = not self._knows(memoized[one], int(other[at]), last, c)
+        return np.where(found & has_barrier, BY_BARRIER, found)
+
+    def _knows(self, known: Any, other: int, when: int, c: int) -> bool:
+        """Whether what another invocation did at a time is among what is known."""
+        invocations, groups, released = known
+        group = other // self.group_size
+        is_published = self._published is not None and self._published[c, other] >= when
+        return bool(
+            invocations.get(other, 0) >= when
+            or groups.get(group, 0) >= when
+            or (is_published and released.get(group, 0) >= when)
+        )
 
 
 class Shadow:
@@ -124,7 +293,9 @@ class Shadow:
             np.zeros(units, np.int64) for _ in range(5)
         )
 
-    def access(self, kind: str, order: Order, at: Array, who: Array, time: int) -> list[Conflict]:
+    def access(
+        self, kind: str, order: Order, at: Array, who: Array, time: int, c: int
+    ) -> list[Conflict]:
         """Record accesses of units by invocations, and return a conflict of each kind.
 
         Their kind is "read", "write" or "atomic".
@@ -135,10 +306,14 @@ class Shadow:
         found = []
         for entries, did in kinds:
             before = entries[at]
-            numbers = np.flatnonzero(order.unordered(before, who))
-            if len(numbers):
-                code = before[numbers]
-                found.append(Conflict(did, numbers, (code & _LANES) - 1, code >> _LANE_BITS))
+            unordered = order.unordered(before, who, c)
+            statuses = (UNORDERED,) if did == "read" else (UNORDERED, BY_BARRIER)
+            for status in statuses if unordered.any() else ():
+                numbers = np.flatnonzero(unordered == status)
+                if len(numbers):
+                    code = before[numbers]
+                    others, when = (code & _LANES) - 1, code >> _LANE_BITS
+                    found.append(Conflict(did, numbers, others, when, status == BY_BARRIER))
         if kind == "read":
             self._record(order, self._reads, self._readers, at, who, time)
         elif kind == "atomic":

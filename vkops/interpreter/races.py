@@ -9,7 +9,7 @@ import numpy as np
 from vkops.interpreter.memory import Active, Memory, offsets_of
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.order import Conflict, Order, Shadow
+from vkops.interpreter.order import BUFFERS, LEVELS, SHARED, Conflict, Order, Shadow
 from vkops.interpreter.program import members_of, scalar_of
 from vkops.interpreter.values import Pointer
 from vkops.shaders.binary import Op
@@ -20,7 +20,14 @@ _PAST = {"read": "read it", "written": "wrote it", "changed": "changed it atomic
 
 
 class Races(Observer):
-    """Finds data races in shared memory and in buffers."""
+    """Finds data races in shared memory and in buffers, by Vulkan's memory model.
+
+    Accesses of a buffer that only a plain ``barrier()`` separates are a finding of another kind,
+    unless ``plain_barriers`` is false.
+    """
+
+    def __init__(self, *, plain_barriers: bool = True) -> None:
+        self._plain_barriers = plain_barriers
 
     def begin(self) -> None:
         """Nobody has accessed anything."""
@@ -30,13 +37,23 @@ class Races(Observer):
         self._deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
         self._exchanged: dict[Shadow, list[Array]] = {}
 
+    def workgroups(self, active: Active) -> None:
+        """Begin with workgroups."""
+        self._order.begin(active.who)
+
     def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
         """Order what is before the barrier with what is after it."""
-        self._order.barrier(active.who, scope, memory_scope, semantics, self.machine.time)
+        if memory_scope not in LEVELS:  # else it releases and acquires only for those it orders
+            self.fence(memory_scope, semantics, active)
+        self._order.barrier(active.who, scope, semantics, self.machine.time)
 
     def fence(self, scope: int, semantics: int, active: Active) -> None:
-        """Let later atomic operations release what was written."""
-        self._order.fence(active.who, scope, semantics, self.machine.time)
+        """Release what was written before, and acquire; an atomic operation acquires after it."""
+        self._order.release(active.who, scope, semantics, self.machine.time)
+        if self.machine.step.op in Op.ATOMICS:
+            self._acquire = scope, semantics
+        else:
+            self._order.acquire(active.who, scope, semantics, self.machine.time)
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
         """Record an access in the shadow of a memory, and report races."""
@@ -44,7 +61,7 @@ class Races(Observer):
         if memory.shadow is None:
             return
         assert isinstance(memory, Memory)
-        time = self.machine.time
+        time, c = self.machine.time, SHARED if memory.kind else BUFFERS
         for number, type_, offset in _scalars(pointer.type, pointer.offset):
             addresses = memory.addresses(type_, offset, active)
             units = memory.units_of(number, addresses)
@@ -56,11 +73,14 @@ class Races(Observer):
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
             who = np.repeat(who, units.shape[1])
             units = units.reshape(-1)
-            for conflict in memory.shadow.access(kind, self._order, units, who, time):
+            for conflict in memory.shadow.access(kind, self._order, units, who, time, c):
                 self._race(kind, memory, conflict, units, who)
         if kind == "atomic":
-            self._order.atomic(active.who, time)
-            if self.machine.step.op == Op.AtomicCompareExchange:
+            op = self.machine.step.op
+            done = {Op.AtomicLoad: "load", Op.AtomicStore: "store"}.get(op, "change")
+            self._order.atomic(memory.shadow, units, who, time, done)
+            self._order.acquire(active.who, *self._acquire, time)
+            if op == Op.AtomicCompareExchange:
                 pairs = units << 32 | who
                 self._exchanged.setdefault(memory.shadow, []).append(pairs)
 
@@ -80,20 +100,25 @@ class Races(Observer):
         self, kind: str, memory: Memory, conflict: Conflict, units: Array, who: Array
     ) -> None:
         run, place = self.machine, self.machine.step.place
+        fault = "plain barrier" if conflict.has_barrier else "data race"
+        if conflict.has_barrier and not self._plain_barriers:
+            return
 
         def report(number: int) -> None:
             at, other = int(conflict.at[number]), int(conflict.others[number])
             where = run.access_places[int(conflict.when[number])]
             name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"
-            between = "there is no barrier between" if memory.kind else "nothing orders"
+            end = "there is no barrier between them" if memory.kind else "nothing orders them"
+            if conflict.has_barrier:
+                end = "the barrier between them does not order buffers (memoryBarrierBuffer does)"
             message = (
                 f"'{name}' in {room}: the first invocation {_VERBS[kind]}, the second "
-                f"{_PAST[conflict.did]}{where.seen_from(place)}, and {between} them"
+                f"{_PAST[conflict.did]}{where.seen_from(place)}, and {end}"
             )
             key = f"{name.partition('[')[0]} {where}"
             pair, count = (int(who[at]), other), len(conflict.at)
-            run.report_pair("data race", place, message, pair, count, key)
+            run.report_pair(fault, place, message, pair, count, key)
 
         if {kind, conflict.did} <= {"read", "atomic", "changed"}:
             readers = who[conflict.at] if kind == "read" else conflict.others

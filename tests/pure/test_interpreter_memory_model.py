@@ -1,0 +1,170 @@
+"""Litmus tests of Vulkan's memory model in the interpreter: what is ordered, and what is a data race."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vkops.debug.shader_check import Case
+from vkops.interpreter.barriers import Barriers
+from vkops.interpreter.races import Races
+from vkops.interpreter.scheduler import Run
+from vkops.interpreter.state import Settings
+
+FENCE, SIGNAL, SEEN = (
+    "memoryBarrierBuffer();",
+    "atomicExchange(flag[0], 1u);",
+    "atomicAdd(flag[0], 0u) == 1u",
+)
+HEAD = """#version 450
+#extension GL_KHR_memory_scope_semantics : require
+#extension GL_KHR_shader_subgroup_basic : require
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Flag { uint flag[]; };
+layout(std430, binding = 2) buffer Out { uint result[]; };
+shared uint part[8], ready;
+void main() { uint own = gl_LocalInvocationIndex, group = gl_WorkGroupID.x;
+"""
+
+
+def passed(
+    write="data[0] = 1u;",
+    release=FENCE,
+    signal=SIGNAL,
+    seen=SEEN,
+    acquire=FENCE,
+    read="result[0] = data[0];",
+):
+    """Workgroup 0 passes a message to workgroup 1."""
+    return f"""if (group == 0u) {{ if (own == 0u) {{ {write} {release} {signal} }} }}
+        else if (own == 0u) {{ if ({seen}) {{ {acquire} {read} }} }}"""
+
+
+def fence(scope, storage="Buffer"):
+    return (
+        f"memoryBarrier(gl_Scope{scope}, gl_StorageSemantics{storage}, gl_SemanticsAcquireRelease);"
+    )
+
+
+def store(semantics):
+    return f"atomicStore(flag[0], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_Semantics{semantics});"
+
+
+def load(semantics):
+    return f"atomicLoad(flag[0], gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_Semantics{semantics}) == 1u"
+
+
+def control(scope, storage, semantics):
+    return f"controlBarrier(gl_ScopeWorkgroup, {scope}, {storage}, {semantics});"
+
+
+ALL = "data[own] = 1u;"
+LEADER = f"if (own == 0u) {{ {FENCE} {SIGNAL} }}"
+READ_ALL = (
+    f"if (own == 0u && {SEEN}) {{ {FENCE} for (uint k = 0u; k < 8u; ++k) result[k] = data[k]; }}"
+)
+
+
+def by_all(between):
+    """All invocations of workgroup 0 write, one of them passes the message."""
+    return f"if (group == 0u) {{ {ALL} {between} }} else {{ {READ_ALL} }}"
+
+
+def shared(release, acquire):
+    """Invocation 0 passes a message to invocation 5, in another subgroup of 4."""
+    return f"""if (own == 0u) atomicExchange(ready, 0u); barrier();
+        if (own == 0u) {{ part[0] = 1u; {release} atomicExchange(ready, 1u); }}
+        if (own == 5u && atomicAdd(ready, 0u) == 1u) {{ {acquire} result[0] = part[0]; }}"""
+
+
+CHAIN = f"""if (own == 0u) {{
+    if (group == 0u) {{ data[0] = 1u; {FENCE} atomicExchange(flag[0], 1u); }}
+    if (group == 1u && {SEEN}) {{ {FENCE} atomicExchange(flag[1], 1u); }}
+    if (group == 2u && atomicAdd(flag[1], 0u) == 1u) {{ {FENCE} result[0] = data[0]; }} }}"""
+SEQUENCE = f"""if (own == 0u) {{
+    if (group == 0u) {{ data[0] = 1u; {FENCE} {SIGNAL} }}
+    if (group == 1u) CHANGE;
+    if (group == 2u && atomicAdd(flag[0], 0u) == 1u) {{ {FENCE} result[0] = data[0]; }} }}"""
+ONE_READS = f"""if (group == 0u) {{ if (own == 0u) {{ data[0] = 1u; {FENCE} {SIGNAL} }} }}
+    else {{ if (own == 0u && {SEEN}) {{ {FENCE} }} BETWEEN if (own == 1u) result[0] = data[0]; }}"""
+BUFFER = "data[own] = own; {} result[own] = data[own ^ 1u];"
+PART = "part[own] = own; {} result[own] = part[own ^ 1u];"
+ACQ_REL = "gl_SemanticsAcquireRelease"
+
+ORDERED = {
+    "message passing": passed(),
+    "release and acquire": passed(release="", signal=store("Release"), seen=load("Acquire"), acquire=""),
+    "fence and acquire": passed(signal=store("Relaxed"), seen=load("Acquire"), acquire=""),
+    "release and fence": passed(release="", signal=store("Release"), seen=load("Relaxed")),
+    "chain": CHAIN,
+    "sequence of changes": SEQUENCE.replace("CHANGE", "atomicOr(flag[0], 1u)"),
+    "barrier, one fence": by_all(f"barrier(); {LEADER}"),
+    "fences, barrier": by_all(f"{FENCE} barrier(); if (own == 0u) {SIGNAL}"),
+    "each passes it": by_all(f"{FENCE} {SIGNAL}"),
+    "one reads, barrier": ONE_READS.replace("BETWEEN", "barrier();"),
+    "shared, workgroup": shared(*[fence("Workgroup", "Shared")] * 2),
+    "shared, device": shared(*["memoryBarrierShared();"] * 2),
+    "shared, barrier": PART.format("barrier();"),
+    "shared, fence and barrier": PART.format(f"memoryBarrierShared(); {control('gl_ScopeWorkgroup', 0, 0)}"),
+    "shared, subgroup": PART.format("subgroupBarrier();"),
+    "buffer, fence and barrier": BUFFER.format(f"{FENCE} barrier();"),
+    "buffer, control barrier": BUFFER.format(control("gl_ScopeWorkgroup", "gl_StorageSemanticsBuffer", ACQ_REL)),
+    "buffer, read and write": "result[own] = data[own ^ 1u]; barrier(); data[own] = own;",
+    "buffer, subgroup": BUFFER.format("subgroupBarrier();"),
+}  # fmt: skip
+RACES = {
+    "no release": passed(release=""),
+    "no acquire": passed(acquire=""),
+    "neither": passed(signal=store("Relaxed"), release="", seen=load("Relaxed"), acquire=""),
+    "relaxed store": passed(release="", signal=store("Relaxed"), seen=load("Acquire"), acquire=""),
+    "relaxed load": passed(release="", signal=store("Release"), seen=load("Relaxed"), acquire=""),
+    "flag before data": passed(write="", release=f"{FENCE} {SIGNAL}", signal="data[0] = 1u;"),
+    "acquire before flag": passed(seen="true", acquire=f"{FENCE} if ({SEEN})"),
+    "release of a workgroup": passed(release=fence("Workgroup")),
+    "acquire of a workgroup": passed(acquire=fence("Workgroup")),
+    "release of shared memory": passed(release=fence("Device", "Shared")),
+    "acquire of shared memory": passed(acquire=fence("Device", "Shared")),
+    "another flag": passed(signal="atomicExchange(flag[1], 1u);", seen="atomicAdd(flag[0], 0u) == 0u"),
+    "sequence ends": SEQUENCE.replace("CHANGE", store("Relaxed").rstrip(";")),
+    "fence by one": by_all(LEADER),
+    "fence by one, then barrier": by_all(f"if (own == 0u) {FENCE} {control('gl_ScopeWorkgroup', 0, 0)} if (own == 0u) {SIGNAL}"),
+    "one reads": ONE_READS.replace("BETWEEN", ""),
+    "shared, subgroup": shared(*[fence("Subgroup", "Shared")] * 2),
+    "shared, no release": shared("", "memoryBarrierShared();"),
+    "shared, no memory": PART.format(control("gl_ScopeWorkgroup", 0, 0)),
+    "shared, of buffers": PART.format(control("gl_ScopeWorkgroup", "gl_StorageSemanticsBuffer", ACQ_REL)),
+    "buffer, no memory": BUFFER.format(control("gl_ScopeWorkgroup", 0, 0)),
+    "buffer, of one": BUFFER.format(f"if (own == 0u) {FENCE} {control('gl_ScopeWorkgroup', 0, 0)}"),
+    "atomic and plain": "if (own == 0u) flag[0] = 2u; if (own == 5u) atomicAdd(flag[0], 1u);",
+}  # fmt: skip
+PLAIN = {
+    "plain barrier": BUFFER.format("barrier();"),
+    "fence after it": BUFFER.format(f"barrier(); {FENCE}"),
+    "written again": "data[own] = own; barrier(); data[own ^ 1u] = own;",
+}
+
+
+def kinds(body, **options):
+    buffers = {"Data": np.zeros(8, np.uint32), "Flag": np.zeros(2, np.uint32), "Out": 32}
+    groups = 3 if "group == 2u" in body else 2 if "group ==" in body else 1
+    case = Case.of(HEAD + body + "}", buffers, groups=groups, subgroup_size=4)
+    observers = [Barriers(), Races(**options)]
+    Run(case.shader, case.memory(), case.groups, case.push, Settings(4), observers=observers).run()
+    return {finding.kind for finding in observers[0].machine.findings}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_no_correct_program_is_accused(name):
+    assert kinds(ORDERED[name]) == set()
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_data_races_are_found(name):
+    assert kinds(RACES[name]) == {"data race"}
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_buffers_across_plain_barriers_are_findings_of_their_own(name):
+    assert kinds(PLAIN[name]) == {"plain barrier"}
+    assert kinds(PLAIN[name], plain_barriers=False) == set()
