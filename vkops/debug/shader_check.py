@@ -27,10 +27,10 @@ from vkops.interpreter.findings import Finding, Findings, Invocation
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import dtype_of
-from vkops.interpreter.order import Shadow
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
+from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.state import MAX_ITERATIONS, UNSUPPORTED, Settings
 from vkops.interpreter.undefined import Floats, Undefined
 from vkops.plan.rounding import round_up

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.interpreter.operations import Array, dtype_of
-from vkops.interpreter.order import Shadow
 from vkops.interpreter.program import is_pointer, members_of, scalar_of, shape_of, zeros
+from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.values import Partial, Place, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type

@@ -1,8 +1,10 @@
-"""Who accessed memory, and whether two accesses are ordered."""
+"""Whether two accesses of memory are ordered."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +12,8 @@ import numpy as np
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import SUBGROUP_SCOPE
 
-_LANE_BITS = 32
-_LANES = (1 << _LANE_BITS) - 1
+LANE_BITS = 32
+LANES = (1 << LANE_BITS) - 1
 
 _ACQUIRES, _RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
 _CLASSES = (0x40, 0x100)
@@ -23,21 +25,6 @@ LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2}
 """How near invocations must be for a scope to contain both; 0 is anywhere."""
 
 UNORDERED, BY_BARRIER = 1, 2
-
-
-class Conflict(NamedTuple):
-    """Accesses that are not ordered with earlier ones.
-
-    ``at`` are their numbers among those that were given; ``others`` are the invocations of the
-    earlier ones, which did what ``did`` says at times ``when``. ``has_barrier`` says whether there
-    is a barrier between, which does not order storage buffers.
-    """
-
-    did: str
-    at: Array
-    others: Array
-    when: Array
-    has_barrier: bool = False
 
 
 class _Release(NamedTuple):
@@ -63,6 +50,17 @@ class _Acquire(NamedTuple):
     barrier: int
 
 
+class _Known(NamedTuple):
+    """Up to when an invocation knows what others did.
+
+    That is by invocation, by workgroup, and by workgroup for what was released before a barrier.
+    """
+
+    invocations: dict[int, float]
+    groups: dict[int, int]
+    released: dict[int, int]
+
+
 class Order:
     """Which accesses happen before others, by Vulkan's memory model.
 
@@ -85,7 +83,9 @@ class Order:
         self._published: Array | None = None  # the last release before the last barrier
         self._has_releases = False
         self._log: list[tuple[Any, ...]] = []
-        self._locations: dict[tuple[Shadow, int], list[_Release]] = {}
+        # What invocations know, until they acquire more, and what adds the rest of it.
+        self._memoized: dict[tuple[int, int], tuple[_Known, Iterator[None]]] = {}
+        self._locations: dict[tuple[object, int], list[_Release]] = {}
         self._seen: defaultdict[int, list[tuple[int, list[_Release], int]]] = defaultdict(list)
         self._seen_by_group: defaultdict[int, list[Any]] = defaultdict(list)
         self._acquires: defaultdict[int, list[_Acquire]] = defaultdict(list)
@@ -119,6 +119,7 @@ class Order:
                 count = self._barriers.shape[1] * self.group_size
                 self._published = np.zeros((2, count), np.int64)
             self._published[:, who] = self._fences[1][:, who - self._first]
+        self._memoized.clear()
         if classes:
             self._barriers[BUFFERS, groups] = time
         if SHARED in classes:
@@ -147,8 +148,9 @@ class Order:
             who = who[self._observes[(who - self._first) // self.group_size]]
             barriers = self._barriers[BUFFERS, who // self.group_size]
             self._log.append((time, who, LEVELS.get(scope, 0), semantics, barriers))
+            self._memoized.clear()
 
-    def atomic(self, shadow: Shadow, units: Array, who: Array, time: int, kind: str) -> None:
+    def atomic(self, shadow: object, units: Array, who: Array, time: int, kind: str) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
         rows = who - self._first
         fences = np.zeros((3, 2, 1)) if self._fences is None else self._fences[:, :, rows]
@@ -183,28 +185,21 @@ class Order:
                     location.append(_Release(one, fences[..., n], before[:, n], last[:, n]))
         self._log.clear()
 
-    def _known(self, who: int, c: int) -> tuple[dict[int, float], dict[int, int], dict[int, int]]:
-        """Return up to when an invocation knows what others did.
-
-        That is by invocation, by workgroup, and by workgroup for what was released before its
-        barriers.
-        """
+    def _learn(self, known: _Known, who: int, c: int) -> Iterator[None]:
+        """Add what an invocation knows step by step, the latest releases first."""
         self._understand()
-        known: dict[int, float] = {}
-        groups: dict[int, int] = {}
-        released: dict[int, int] = {}
         done: dict[tuple[int, int, int], int] = {}
         now = int(self._barriers[c, who // self.group_size])
         rest: list[tuple[int, float, int, int]] = [(who, np.inf, now, now)]
         while rest:
             one, upto, barrier, last = rest.pop()
             group, members = one // self.group_size, []
-            if upto > known.get(one, 0):
-                known[one] = upto
+            if upto > known.invocations.get(one, 0):
+                known.invocations[one] = upto
                 members.append((one, upto))
-            groups[group] = max(barrier, groups.get(group, 0))
-            if last > released.get(group, 0):
-                released[group] = last
+            known.groups[group] = max(barrier, known.groups.get(group, 0))
+            if last > known.released.get(group, 0):
+                known.released[group] = last
                 members += [(member, last) for member in self._members[group]]
             for member, limit in members:
                 for location, count, level in self._acquired(member, limit, c):
@@ -215,7 +210,7 @@ class Order:
                             when = release.barriers[c], release.last[c]
                             rest.append((release.who, release.fences[near, c], *map(int, when)))
                     done[at] = max(count, done.get(at, 0))
-        return known, groups, released
+            yield
 
     def _acquired(self, member: int, limit: float, c: int) -> list[tuple[list[_Release], int, int]]:
         """Return the releases that an invocation has acquired up to a time, and the level."""
@@ -244,11 +239,11 @@ class Order:
         The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
         order this memory; nothing more is needed between a read and a write.
         """
-        other = (before & _LANES) - 1
+        other = (before & LANES) - 1
         found = (before != 0) & (other != who)
         if not found.any():
             return found
-        when = before >> _LANE_BITS
+        when = before >> LANE_BITS
         group, other_group = who // self.group_size, other // self.group_size
         same = group == other_group
         if self._subgroup_barriers is not None:
@@ -261,95 +256,23 @@ class Order:
         full = self._full_barriers[group] if c == BUFFERS else self._barriers[c, group]
         found &= ~(same & (full >= when))
         if self._has_releases:
-            memoized: dict[int, Any] = {}
             for at in np.flatnonzero(found).tolist():
                 one, last = int(who[at]), int(when[at])
-                if one not in memoized:
-                    memoized[one] = self._known(one, c)
-                found[at] = not self._knows(memoized[one], int(other[at]), last, c)
+                if (one, c) not in self._memoized:
+                    known = _Known({}, {}, {})
+                    self._memoized[one, c] = known, self._learn(known, one, c)
+                known, more = self._memoized[one, c]
+                found[at] = not any(
+                    self._knows(known, int(other[at]), last, c) for _ in chain((None,), more)
+                )
         return np.where(found & has_barrier, BY_BARRIER, found)
 
-    def _knows(self, known: Any, other: int, when: int, c: int) -> bool:
+    def _knows(self, known: _Known, other: int, when: int, c: int) -> bool:
         """Whether what another invocation did at a time is among what is known."""
-        invocations, groups, released = known
         group = other // self.group_size
         is_published = self._published is not None and self._published[c, other] >= when
         return bool(
-            invocations.get(other, 0) >= when
-            or groups.get(group, 0) >= when
-            or (is_published and released.get(group, 0) >= when)
+            known.invocations.get(other, 0) >= when
+            or known.groups.get(group, 0) >= when
+            or (is_published and known.released.get(group, 0) >= when)
         )
-
-
-class Shadow:
-    """The last accesses to each unit of a memory.
-
-    Two readers and two atomic operations are kept: the last one, and one of another workgroup if
-    there was any, else of another invocation.
-    """
-
-    def __init__(self, units: int) -> None:
-        self._writes, self._reads, self._readers, self._atomics, self._others = (
-            np.zeros(units, np.int64) for _ in range(5)
-        )
-
-    def access(
-        self, kind: str, order: Order, at: Array, who: Array, time: int, c: int
-    ) -> list[Conflict]:
-        """Record accesses of units by invocations, and return a conflict of each kind.
-
-        Their kind is "read", "write" or "atomic".
-        """
-        kinds = [(self._writes, "written")]
-        kinds += [(each, "read") for each in (self._reads, self._readers) if kind != "read"]
-        kinds += [(each, "changed") for each in (self._atomics, self._others) if kind != "atomic"]
-        found = []
-        for entries, did in kinds:
-            before = entries[at]
-            unordered = order.unordered(before, who, c)
-            statuses = (UNORDERED,) if did == "read" else (UNORDERED, BY_BARRIER)
-            for status in statuses if unordered.any() else ():
-                numbers = np.flatnonzero(unordered == status)
-                if len(numbers):
-                    code = before[numbers]
-                    others, when = (code & _LANES) - 1, code >> _LANE_BITS
-                    found.append(Conflict(did, numbers, others, when, status == BY_BARRIER))
-        if kind == "read":
-            self._record(order, self._reads, self._readers, at, who, time)
-        elif kind == "atomic":
-            self._record(order, self._atomics, self._others, at, who, time)
-        else:
-            code = time << _LANE_BITS | (who + 1)
-            self._writes[at] = code
-            lost = np.flatnonzero(self._writes[at] != code)
-            if len(lost):
-                others = (self._writes[at[lost]] & _LANES) - 1
-                found.append(Conflict("written", lost, others, np.full(len(lost), time)))
-        return found
-
-    def last_change(self, unit: int) -> tuple[int, int]:
-        """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
-        code = max(int(each[unit]) for each in (self._writes, self._atomics))
-        return code >> _LANE_BITS, (code & _LANES) - 1
-
-    @staticmethod
-    def _record(order: Order, last: Array, others: Array, at: Array, who: Array, time: int) -> None:
-        code = time << _LANE_BITS | (who + 1)
-        size = order.group_size
-        old = last[at]
-        for candidates in (old, None):
-            if candidates is None:
-                last[at] = code
-                candidates, holder = code, last[at]
-            else:
-                holder = code
-            differs = (candidates & _LANES) != (holder & _LANES)
-            differs &= candidates != 0
-            if not differs.any():
-                continue
-            lane, kept = ((each & _LANES) - 1 for each in (holder, others[at]))
-            group = lane // size
-            has_far = (kept >= 0) & (kept // size != group)
-            is_far = ((candidates & _LANES) - 1) // size != group
-            put = differs & (is_far | ~has_far)
-            others[at[put]] = candidates[put]

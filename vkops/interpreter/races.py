@@ -9,8 +9,9 @@ import numpy as np
 from vkops.interpreter.memory import Active, Memory, offsets_of
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.order import BUFFERS, LEVELS, SHARED, Conflict, Order, Shadow
+from vkops.interpreter.order import BUFFERS, LEVELS, SHARED, Order
 from vkops.interpreter.program import members_of, scalar_of
+from vkops.interpreter.shadow import Conflict, Shadow
 from vkops.interpreter.values import Pointer
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Number, Type

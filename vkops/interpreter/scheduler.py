@@ -20,8 +20,8 @@ from vkops.interpreter.instructions import HANDLERS
 from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.order import Shadow
 from vkops.interpreter.program import Block, Function, Step
+from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.state import Frame, State
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
