@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
@@ -13,6 +15,8 @@ from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
 from vkops.interpreter.tracing import Tracer
+from vkops.shaders.binary import Op
+from vkops.shaders.grammar import FUNCTIONS
 
 TEXT = """#version 450
 layout(local_size_x = 4) in;
@@ -75,19 +79,26 @@ def test_without_checks_nothing_is_found():
         assert kinds == ({"data race", "out of bounds"} if checks else set())
 
 
-class ZeroStores(Observer):
-    """Finds stores of zero."""
+class Clamps(Observer):
+    """Finds calls of clamp() whose lower limit is above the upper one: the result is undefined."""
 
-    def access(self, kind, pointer, active):
-        if kind == "write" and pointer.variable.shadow is not None:
-            stored = pointer.variable.load(pointer.type, pointer.offset, active, None)
-            rows = np.broadcast_to(stored == 0, len(active.who))
-            self.machine.report_where(rows, "zero", "stores zero")
+    def arithmetic(self, step, operands, result):
+        """Compare the limits, one row for each invocation."""
+        names = ("FClamp", "UClamp", "SClamp")
+        if step.op == Op.ExtInst and step.operands[1] in map(FUNCTIONS.get, names):
+            wrong = operands[1] > operands[2]
+            rows = wrong.reshape(len(wrong), -1).any(1)
+            self.machine.report_where(rows, "clamp", "the lower limit is above the upper one")
 
 
-def test_a_new_check_reports_the_line_and_the_invocations():
-    case = Case.of(TEXT, {"Data": np.array([0, 1, 0, 2], np.uint32)})
-    case.run(observers=[ZeroStores()])
+def test_the_check_in_contributing():
+    """It finds what it says, with the line and an invocation, and is the text of the page."""
+    text = TEXT.replace("twice(data[own])", "clamp(data[own], own, 2u)")
+    case = Case.of(text, {"Data": np.arange(1, 5, dtype=np.uint32)})
+    case.run(observers=[Clamps()])
     (found,) = case.findings
-    assert (found.kind, found.place.line, found.count) == ("zero", 8, 2)
-    assert found.invocations == ((0, 0, 0),)
+    assert (found.kind, found.place.line, found.count) == ("clamp", 8, 1)
+    assert found.invocations == ((3, 0, 0),)
+    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
+    for line in inspect.getsource(Clamps).strip().splitlines():
+        assert f"\n{'+' + line}\n" in page
