@@ -91,6 +91,10 @@ def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
     """The text before the statements that map element ``_k`` of a result: ``_i`` of all."""
     element, chunk = GLSL_TYPES[dtype.name], CHUNKS[lanes]
     shared = f"shared {element} _shared[{LANES}];\n" if lanes > 1 else ""
+    # Neighbours that reduce alone read neighbouring columns.
+    result, number = ("_place / _chunks", "_place % _chunks")
+    if lanes == 1:
+        result, number = ("_place % _results", "_place / _results")
     return f"""{element} _mapped;
 {element} _reduced({element} a, {element} b) {{
     precise {element} _result = {element}(
@@ -105,8 +109,9 @@ def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
     const uint _own = gl_LocalInvocationID.x % {lanes};
     const uint _place = _group * {LANES // lanes} + gl_LocalInvocationID.x / {lanes};
     const uint _count = uint(_value_n), _chunks = (_count + {chunk - 1}) / {chunk};
-    const uint _result = _place / _chunks, _first = _place % _chunks * {chunk};
-    const uint _some = _result < _n / _count ? min({chunk}, _count - _first) : 0;
+    const uint _results = _n / _count, _result = {result}, _number = {number};
+    const uint _first = _number * {chunk};
+    const uint _some = _place < _results * _chunks ? min({chunk}, _count - _first) : 0;
     {element} _partial = {element}(0);
     for (uint _t = _own; _t < _some; _t += {lanes}) {{
         const uint _k = _first + _t, _i = _result * _count + _k;"""
@@ -126,7 +131,7 @@ def _tail(dtype: np.dtype[Any], lanes: int) -> str:
     stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
     return f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
     }}{tree if lanes > 1 else ""}
-    if (_own == 0 && _some > 0) {_PARTIALS}[_place] = {stored};
+    if (_own == 0 && _some > 0) {_PARTIALS}[_result * _chunks + _number] = {stored};
 }}"""
 
 

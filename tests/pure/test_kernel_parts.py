@@ -1,0 +1,52 @@
+"""Kernels of ``vkops.kernels`` without a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vkops.elementwise.indexing import _divisor
+from vkops.elementwise.parameters import Operand, Parameter
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.observer import Observer
+from vkops.interpreter.scheduler import Run
+from vkops.interpreter.state import Settings
+from vkops.kernels.reduction import CHUNKS, _Pass
+from vkops.shaders import load
+from vkops.shaders.layout import Number
+
+SUBGROUP, SEGMENT = 32, 128
+
+
+class Loads(Observer):
+    """Adds the bytes of the segments that loads of subgroups touch in the array of the input."""
+
+    def __init__(self, memory):
+        self.memory, self.moved = memory, 0
+
+    def access(self, kind, pointer, active):
+        if kind == "read" and pointer.variable is self.memory:
+            first = pointer.variable.addresses(pointer.type, pointer.offset, active).reshape(-1)
+            pairs = np.stack([active.slots // SUBGROUP, first // SEGMENT])
+            self.moved += SEGMENT * np.unique(pairs, axis=1).shape[1]
+
+
+@pytest.mark.parametrize(
+    ("lanes", "results", "count", "strides"), [(1, 128, 2048, (1, 128)), (128, 4, 8192, (8192, 1))]
+)
+def test_reductions_read_each_segment_once(lanes, results, count, strides):
+    """Along the first axis, neighbouring invocations reduce neighbouring columns."""
+    kernel = _Pass((Parameter("float32", "x"),), "x", "a + b", np.dtype("f4"), lanes, "sum", "")
+    arrays = zip(kernel._params, ("f4", "i4", "f4"), (0, None, 1), strict=True)
+    operands = [Operand(each, np.dtype(dtype), array) for each, dtype, array in arrays]
+    text = kernel._generated(operands, 2, ("strided",), local_size=128, pushed=True)
+    word, nbytes = Number("uint", 4), 4 * results * count
+    read, written = (Memory("", word, "", 1, n, is_written=True) for n in (nbytes, nbytes))
+    read.fill(np.ones(results * count, np.float32).tobytes())
+    words = [count, results * count, count, *_divisor(count), 0, *strides]
+    pushed, chunks = np.array(words, "u4").tobytes(), -(-count // CHUNKS[lanes])
+    loads, groups = Loads(read), (results * lanes * chunks // 128, 1, 1)
+    memory = {(0, 0): read, (0, 1): written}
+    Run(load(text, name="sum"), memory, groups, pushed, Settings(), observers=[loads]).run()
+    assert written.contents().view("f4").sum() == results * count
+    assert loads.moved == nbytes
