@@ -20,7 +20,7 @@ OTHERS = [
     dxdispatch.prepare, plan.execute, plan.validate, shaders.load, gpu.DeviceInfo,
     pydirectml.Binding, pydirectml.Device, pydirectml.GraphBuilder, pydirectml.TensorDesc,
     dml.BufferTensorDesc, dml.Graph, dml.GraphDesc, dml.check_feature_support, dml.input_tensor,
-    dml.reinterpret, vkops.Device, vkops.ElementwiseKernel, vkops.ReductionKernel, *dml.OPERATORS.values(),
+    dml.reinterpret, vkops.Device, vkops.ElementwiseKernel, vkops.ReductionKernel, vkops.kernels.random.Philox, *dml.OPERATORS.values(),
 ]  # fmt: skip
 
 
@@ -101,9 +101,10 @@ def objects(device):
     yield dml.Graph()
     yield vkops.onnx.Session(MODEL, device)
     yield vkops.onnx.backend.prepare(MODEL)
+    yield vkops.kernels.random.Philox(1)
 
 
-@pytest.mark.parametrize("number", range(9))
+@pytest.mark.parametrize("number", range(10))
 def test_methods(device, number):
     found = list(objects(device))[number]
     for name in methods(type(found)):

@@ -11,8 +11,10 @@ from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
+from vkops.kernels.random import _kernel
 from vkops.kernels.reduction import CHUNKS, _Pass
 from vkops.shaders import load
+from vkops.shaders.binary import positions
 from vkops.shaders.layout import Number
 
 SUBGROUP, SEGMENT = 32, 128
@@ -50,3 +52,29 @@ def test_reductions_read_each_segment_once(lanes, results, count, strides):
     Run(load(text, name="sum"), memory, groups, pushed, Settings(), observers=[loads]).run()
     assert written.contents().view("f4").sum() == results * count
     assert loads.moved == nbytes
+
+
+DECORATE, NO_CONTRACTION, EXTENDED = 71, 42, 12
+EXACT = {75, 59, 65}
+"""FindUMsb, PackDouble2x32 and UnpackDouble2x32."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_normal_numbers_need_only_operations_that_are_exact(dtype):
+    """The driver must not combine a multiplication with an addition, and nothing divides."""
+    kernel = _kernel("normal", np.dtype(dtype))
+    dtypes = [*["u4"] * 4, *[dtype] * 3]
+    operands = [
+        Operand(each, np.dtype(kind), None)
+        for each, kind in zip(kernel._params, dtypes, strict=True)
+    ]
+    operands[-1].array = 0
+    text = kernel._generated(operands, 1, ("packed",), local_size=64, pushed=True)
+    words = np.frombuffer(load(text, name="normal").spirv, np.uint32).tolist()
+    found = [(op, words[at + 1 : at + count]) for at, op, count in positions(words)]
+    kept = {each[0] for op, each in found if op == DECORATE and each[1] == NO_CONTRACTION}
+    used = [each[1] for op, each in found if op in (127, 129, 131, 133)]
+    assert len(used) > 30
+    assert {*used} <= kept
+    assert not [op for op, _ in found if 134 <= op <= 141]
+    assert {each[3] for op, each in found if op == EXTENDED} <= EXACT

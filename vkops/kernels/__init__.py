@@ -1,5 +1,6 @@
 """Kernels that compute one result of many elements."""
 
+from vkops.kernels import random as random
 from vkops.kernels.functions import all as all
 from vkops.kernels.functions import any as any
 from vkops.kernels.functions import argmax as argmax

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from vkops.kernels.arithmetic import divided, is_nan, to_half
 from vkops.kernels.reduction import ReductionKernel
 from vkops.tensors.exchange import as_dtype
 from vkops.tensors.operations import as_tensor
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
 
@@ -311,17 +311,19 @@ def _typed(
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
     tensor = as_tensor(name, x, device)
     wanted = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
-    if wanted.name not in GLSL_TYPES or (default is _averaged and wanted.kind != "f"):
-        allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
+    allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
+    require_dtype(name, wanted, allowed, tensor.device)
+    return tensor, wanted
+
+
+def require_dtype(name: str, wanted: np.dtype[Any], allowed: Sequence[str], device: Device) -> None:
+    """Refuse a data type of results that a kernel (EW-04) or a device (SH-02) does not have."""
+    if wanted.name not in allowed:
         refuse(name, "dtype", f"got {wanted}, must be {', '.join(allowed)}", "EW-04")
     needed = _NEEDED.get(wanted.name)
-    if needed and needed not in tensor.device.features:
-        label = tensor.device.info.label
-        message = (
-            f"is {wanted}, which needs {needed}, which {label} does not have: give another dtype="
-        )
-        refuse(name, "dtype", message, "SH-02")
-    return tensor, wanted
+    if needed and needed not in device.features:
+        lacking = f"which {device.info.label} does not have: give another dtype="
+        refuse(name, "dtype", f"is {wanted}, which needs {needed}, {lacking}", "SH-02")
 
 
 @lru_cache(64)

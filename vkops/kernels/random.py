@@ -1,0 +1,285 @@
+"""Random numbers that are the same on every device."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import factorial, pi
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import Place, boolean, integer, refuse
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.elementwise.parameters import GLSL_TYPES
+from vkops.errors import show
+from vkops.kernels.functions import require_dtype
+from vkops.plan.view import Ints
+from vkops.tensors.creation import empty
+from vkops.tensors.exchange import as_dtype
+from vkops.tensors.operations import chosen_device
+from vkops.tensors.tensor import DeviceLike, Tensor, default_device
+
+__all__ = ["Philox"]
+
+philox = """
+uvec4 philox(uvec4 counter, uvec2 key) {  // Philox4x32-10
+    for (int k = 0; k < 10; ++k) {
+        uint high0, low0, high1, low1;
+        umulExtended(0xD2511F53u, counter.x, high0, low0);
+        umulExtended(0xCD9E8D57u, counter.z, high1, low1);
+        counter = uvec4(high1 ^ counter.y ^ key.x, low1, high0 ^ counter.w ^ key.y, low0);
+        key += uvec2(0x9E3779B9u, 0xBB67AE85u);
+    }
+    return counter;
+}
+"""
+"""A function of a counter and a key. Source: Salmon et al., "Parallel random numbers: as easy as
+1, 2, 3"."""
+
+_SCALED = {
+    4: """
+uint scaled(uvec4 w, uint most) {  // the integer part of w * (most + 1) / 2**128
+    uint found = 0, high, low, carry, other;
+    for (int k = 0; k < 4; ++k) {
+        umulExtended(w[k], most, high, low);
+        uaddCarry(uaddCarry(low, w[k], carry), found, other);
+        found = high + carry + other;
+    }
+    return found;
+}
+""",
+    8: """
+uint64_t scaled(uvec4 w, uint64_t most) {  // the integer part of w * (most + 1) / 2**128
+    uint64_t found = 0, low;
+    for (int k = 0; k < 4; ++k) {
+        low = uint64_t(w[k]) * uint(most) + w[k] + uint(found);
+        found = uint64_t(w[k]) * (most >> 32) + (found >> 32) + (low >> 32);
+    }
+    return found;
+}
+""",
+}
+
+_FRACTIONS = {
+    "float32": "float(w.w >> 8) * 5.9604644775390625e-8",
+    "float64": "double(w.w) * 2.3283064365386962890625e-10lf"
+    " + double(w.z >> 11) * 1.1102230246251565404236316680908203125e-16lf",
+}
+"""The first 24 or 53 bits of 128, from 0 to below 1; all operations are exact."""
+
+_STARTS = {
+    "float32": """
+    uint bits = w.w | 1u, rest;  // a number from 0 to 1 is m * 2**(e - 32)
+    int e = findMSB(bits);
+    precise float m = uintBitsToFloat(0x3f800000u | (bits << (31 - e) >> 8 & 0x7fffffu));
+    e -= 32;
+    precise float a = float(w.y >> 5 & 0xffffffu) * 5.9604644775390625e-8;
+    #define ROUGH(x) uintBitsToFloat(0x5f3759dfu - (floatBitsToUint(x) >> 1))""",
+    "float64": """
+    precise double m = double(w.w) * 4294967296.0lf + double(w.z & 0xfffff800u | 0x400u);
+    uvec2 bits = unpackDouble2x32(m);  // a number from 0 to 1 is m * 2**(e - 64)
+    int e = int(bits.y >> 20) - 1023 - 64;
+    m = packDouble2x32(uvec2(bits.x, 0x3ff00000u | (bits.y & 0xfffffu)));
+    precise double a = double(w.y & 0x1fffffffu) * 1.862645149230957e-09lf
+        + double(w.x >> 8) * 1.1102230246251565e-16lf;
+    #define ROUGH(x) packDouble2x32(uvec2(0, 0x5fe6eb50u - (unpackDouble2x32(x).y >> 1)))""",
+}
+"""Statements that begin ``normal``: a number below 1, part of an octant, and a rough 1 / sqrt."""
+
+
+def normal(dtype: np.dtype[Any]) -> str:
+    """A function of 128 random bits with a normal distribution, by the method of Box and Muller.
+
+    It only adds, subtracts and multiplies, in a fixed order: the logarithm, the sine and the cosine
+    are polynomials, and division and the square root are Newton's iterations.
+    """
+    is_double = dtype == np.float64
+    real, suffix, terms, steps = ("double", "lf", 11, 4) if is_double else ("float", "", 5, 3)
+
+    def number(value: float) -> str:
+        return f"{float(dtype.type(value))!r}{suffix}"
+
+    def polynomial(x: str, coefficients: list[float]) -> str:
+        text = number(coefficients[-1])
+        for each in coefficients[-2::-1]:
+            text = f"({text} * {x} + {number(each)})"
+        return text
+
+    sine = polynomial("t", [(-1) ** k / factorial(2 * k + 1) for k in range(terms)])
+    cosine = polynomial("t", [(-1) ** k / factorial(2 * k) for k in range(terms + 1)])
+    return f"""
+{real} normal(uvec4 w) {{ {_STARTS[dtype.name]}
+    if (m > {number(1.4142)}) {{ m *= {number(0.5)}; ++e; }}
+    precise {real} d = m + {number(1)}, r = {number(0.985)} - {number(0.2427)} * d;
+    for (int k = 0; k < {steps}; ++k) r = r * ({number(2)} - d * r);
+    precise {real} s = (m - {number(1)}) * r, t = s * s;
+    precise {real} logarithm = {real}(e) * {number(0.6931471805599453)}
+        + (s + s) * {polynomial("t", [1 / (2 * k + 1) for k in range(terms)])};
+    precise {real} x = {number(-2)} * logarithm, y = ROUGH(x);
+    for (int k = 0; k < {steps}; ++k) y = y * ({number(1.5)} - {number(0.5)} * x * y * y);
+    uint octant = w.y >> 29;
+    if ((octant & 1u) != 0u) a = {number(1)} - a;
+    a = a * {number(pi / 4)};
+    t = a * a;
+    precise {real} c = ((octant + 1u) & 2u) != 0u ? a * {sine} : {cosine};
+    precise {real} found = x * y * c;
+    return ((octant + 2u) & 4u) != 0u ? -found : found;
+}}
+"""
+
+
+@lru_cache(64)
+def _kernel(name: str, dtype: np.dtype[Any]) -> ElementwiseKernel:
+    inputs, preamble = ["uint32 seed0, uint32 seed1, uint32 at0, uint32 at1"], philox
+    if name == "random":
+        result = _FRACTIONS[dtype.name]
+    elif name == "normal":
+        inputs += [f"{dtype} loc, {dtype} scale"]
+        preamble += normal(dtype)
+        result = "normal(w) * scale + loc"
+    else:
+        wide = 8 if dtype.itemsize == 8 else 4
+        inputs += [f"uint{8 * wide} least, uint{8 * wide} most"]
+        preamble += _SCALED[wide]
+        result = f"{GLSL_TYPES[dtype.name]}(least + scaled(w, most))"
+    operation = f"""uint low = at0 + uint(i);
+    uvec4 w = philox(uvec4(low, at1 + uint(low < at0), 0, 0), uvec2(seed0, seed1));
+    precise {GLSL_TYPES[dtype.name]} found = {result};
+    z = found;"""
+    return ElementwiseKernel(", ".join(inputs), f"{dtype} z", operation, name, preamble)
+
+
+class Philox:
+    """Random numbers of Philox4x32-10, which are the same on every device.
+
+    Each element of a result takes the 128 bits of the next position, in C order: so the numbers do
+    not depend on how many of them a call makes. Calls do not wait. In a recorded program they make
+    the same numbers in each run.
+
+    Args:
+        seed: an integer from 0 to 2**64 - 1: the key.
+        position: the counter of the first element, in the same range.
+
+    Attributes:
+        seed: the seed.
+        position: the counter of the next element, which can be set.
+
+    Raises:
+        InvalidDescError: the seed or the position is no such integer (EW-05).
+
+    >>> import vkops
+    >>> generator = vkops.kernels.random.Philox(7)
+    >>> generator.integers(10, size=8, dtype="int32").numpy()
+    array([0, 9, 8, 1, 5, 7, 4, 6], dtype=int32)
+    >>> generator.position
+    8
+    """
+
+    def __init__(self, seed: int, position: int = 0) -> None:
+        self.seed: int = _below(1 << 64, seed, "Philox", "seed")
+        self.position: int = _below(1 << 64, position, "Philox", "position")
+
+    def __repr__(self) -> str:
+        return f"<vkops.kernels.random.Philox {self.seed} at {self.position}>"
+
+    def integers(
+        self,
+        low: int,
+        high: int | None = None,
+        size: int | Ints | None = None,
+        dtype: Any = np.int64,
+        *,
+        endpoint: bool = False,
+        out: Tensor | None = None,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        """Return integers from ``low`` to below ``high``, as ``numpy.random.Generator.integers``.
+
+        Args:
+            low: the least integer; 0 if ``high`` is not given, as the argument is that.
+            high: the end of the range.
+            size: the shape; a number by default.
+            dtype: an integer data type, or bool.
+            endpoint: include ``high``.
+            out: a tensor that gets the numbers, instead of ``size`` and ``dtype``.
+            device: where the tensor is made.
+
+        Raises:
+            InvalidDescError: the range is empty or the data type does not hold it (EW-05), the data
+                type (EW-04), which the device must have (SH-02), or see ``ElementwiseKernel``.
+        """
+        first, end = (0, low) if high is None else (low, high)
+        first, end = (integer(each, Place("integers", "low", "EW-05")) for each in (first, end))
+        end += boolean(endpoint, Place("integers", "endpoint", "EW-05"))
+        allowed = [name for name in GLSL_TYPES if "float" not in name]
+        target = self._target("integers", size, dtype, out, device, allowed)
+        kind = target.dtype
+        limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        if not limits[0] <= first < end <= limits[1] + 1:
+            message = (
+                f"got {show(first)} to below {show(end)}, must be a range of {kind}, not empty"
+            )
+            refuse("integers", "low", message, "EW-05")
+        mask = (1 << (64 if kind.itemsize == 8 else 32)) - 1
+        return self._fill("integers", target, first & mask, end - 1 - first)
+
+    def random(
+        self,
+        size: int | Ints | None = None,
+        dtype: Any = np.float64,
+        *,
+        out: Tensor | None = None,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        """Return numbers from 0 to below 1, multiples of 2**-24, or of 2**-53 if they are float64.
+
+        Arguments and errors are those of ``integers``; the data type is float32 or float64.
+        """
+        return self._fill("random", self._target("random", size, dtype, out, device, [*_FRACTIONS]))
+
+    def normal(
+        self,
+        loc: float = 0.0,
+        scale: float = 1.0,
+        size: int | Ints | None = None,
+        dtype: Any = np.float64,
+        *,
+        out: Tensor | None = None,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        """Return normally distributed numbers with the mean ``loc`` and the deviation ``scale``.
+
+        Arguments and errors are those of ``random``. The largest deviation from the mean is 6.7
+        times ``scale``, or 8.6 times if the numbers are float64.
+        """
+        target = self._target("normal", size, dtype, out, device, [*_FRACTIONS])
+        return self._fill("normal", target, loc, scale)
+
+    def _target(
+        self, name: str, size: Any, dtype: Any, out: Any, device: Any, allowed: list[str]
+    ) -> Tensor:
+        """The tensor that gets the numbers."""
+        if out is not None and not isinstance(out, Tensor):
+            raise Place(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
+        home = out.device if out is not None else chosen_device(name, device) or default_device()
+        wanted = out.dtype if out is not None else as_dtype(name, dtype)
+        require_dtype(name, wanted, allowed, home)
+        return (
+            empty(() if size is None else size, dtype=wanted, device=home) if out is None else out
+        )
+
+    def _fill(self, name: str, target: Tensor, *numbers: Any) -> Tensor:
+        words = []
+        for field, value in (("seed", self.seed), ("position", self.position)):
+            known = _below(1 << 64, value, "Philox", field)
+            words += [known & 0xFFFFFFFF, known >> 32]
+        _kernel(name, target.dtype)(*words, *numbers, out=target)
+        self.position = (self.position + target.size) % (1 << 64)
+        return target
+
+
+def _below(end: int, value: object, name: str, field: str) -> int:
+    found = integer(value, Place(name, field, "EW-05"))
+    if not 0 <= found < end:
+        refuse(name, field, f"got {show(found)}, must be 0 to {end - 1}", "EW-05")
+    return found
