@@ -220,7 +220,7 @@ X, OUT, PUSH = ["--bind", "x.npy"], ["--out", "float32:4"], ["--push", "1,0"]
         ([*X, "--out", "a:b:float32:4", *PUSH], 1, ""),
         ([*X, "--out", "float32:99999999999999", *PUSH], 1, "must be"),
         ([*X, "--out", "float32:1000000000000", *PUSH], 1, ""),
-        ([*X, *OUT, *PUSH, "--output", "y.txt"], 1, "y.txt: must be FILE.npz or NAME:FILE.npy"),
+        ([*X, *OUT, *PUSH, "--output", "y.txt"], 1, "y.txt: must be FILE.npz, NAME:FILE.npy or NAME:FILE.png"),
         ([*X, *OUT, *PUSH, "--output", "None:y.npy"], 1, "has no output 'None'; it has 'Target'"),
         ([*X, *OUT, *PUSH, "--output", "x.npy/y.npy"], 1, "x.npy/y.npy: cannot be written"),
         ([*X, *OUT, *PUSH, "--bogus"], 2, "No such option"),

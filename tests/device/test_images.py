@@ -12,6 +12,7 @@ from processes import python
 from refusals import fault
 
 import vkops
+from vkops.debug import check
 from vkops.errors import BindingError, show
 from vkops.shaders.image_formats import FORMATS
 
@@ -596,7 +597,7 @@ def test_bindings_that_are_refused(device, message, wrong, named):
 
 def test_images_where_only_buffers_can_be(message):
     shader = vkops.shaders.load("#version 450\n" + BINDINGS, name="x")
-    message(fault(lambda: shader.check({}), BindingError), "x Picture", "[SH-01]")
+    message(fault(lambda: check(shader), BindingError), "x Picture", "[SH-01]")
 
 
 FREED = """

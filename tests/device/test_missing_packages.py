@@ -66,6 +66,8 @@ def vkops(tmp_path):
          "--peers: only scripts/bench, in a checkout of vkops, measures peers"),
         ("matplotlib", ["bench", "--plot", "x.png"],
          "plot: matplotlib is not installed: pip install 'vkops[plot]'"),
+        ("PIL", ["run", MODEL, "--input", "x:docs/performance.png"],
+         "x:docs/performance.png: needs the package Pillow to be read or written: pip install 'vkops[pictures]'"),
         ("vkops_native", ["run", "examples/split.json"],
          "Failed to create adapter: devices need the wheel of Kompute (kp) that scripts/wheels builds on Linux "
          "(No module named 'vkops_native'): pip install --force-reinstall --find-links DIST kp, where DIST is the "

@@ -228,7 +228,11 @@ def stats(
 
 @shader.command()
 @source
-@options.texts("--bind", metavar="[BLOCK:]FILE.npy", help="Fill a block's buffer from a file.")
+@options.texts(
+    "--bind",
+    metavar="[BLOCK:]FILE",
+    help="Fill a block's buffer or image from a .npy, .png or .jpg file, or several from a .npz.",
+)
 @options.texts(
     "--out",
     metavar="[BLOCK:]TYPE:COUNT",
@@ -244,7 +248,9 @@ def stats(
 @spec
 @settings
 @options.texts(
-    "--output", metavar="[BLOCK:]FILE", help="Write blocks to .npy files, or all to a .npz file."
+    "--output",
+    metavar="[BLOCK:]FILE",
+    help="Write blocks to .npy, .png or .jpg files, or all to a .npz file.",
 )
 @options.flat
 @options.iterations
@@ -265,9 +271,10 @@ def run(
     debug: bool,
     **given: Any,
 ) -> None:
-    """Run a compute shader on buffers.
+    """Run a compute shader on buffers and images.
 
-    The buffers are assigned to the shader's blocks by name, or in the order of the bindings.
+    They are assigned to the shader's blocks by name, or in the order of the bindings. An image has
+    the shape of its array, rows first, with up to 4 channels; a picture needs vkops[pictures].
     """
     from vkops.debug import dispatch_hooks
     from vkops.models.model import RunOptions

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
-from vkops.debug.shader_check import Case, Report, check_end
+from vkops.debug.shader_check import Case, Report, check_end, refuse_images
 from vkops.dml import OperatorDesc
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.extent import Extent
@@ -223,6 +223,7 @@ class HostExecution(Execution):
         return _HostOperator(self, desc)
 
     def shader(self, shader: Shader, load: Callable[..., Shader]) -> SimpleNamespace:
+        refuse_images(shader)
         return SimpleNamespace(bound=functools.partial(self._bound_shader, load(debug=True)))
 
     def session(self, model: Model) -> _HostSession:

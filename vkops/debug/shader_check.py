@@ -378,6 +378,7 @@ def _given(
     stored: dict[int, npt.NDArray[np.uint8]] = {}
     if shader.module.uses_addresses:
         raise ShaderCompileError(f"{shader.name}: a buffer reference {UNSUPPORTED}")
+    refuse_images(shader)
     for block in shader.blocks:
         if block.length is not None:
             message = f"{shader.name}: the array of blocks {block.point} {UNSUPPORTED}"
@@ -398,6 +399,14 @@ def _given(
             sizes[blocks[0].point] = Extent(blocks[0].point, 0, nbytes), nbytes
     shader.check(sizes)
     return found
+
+
+def refuse_images(shader: shaders.Shader) -> None:
+    """Refuse images, textures, texel buffers and samplers, which are not interpreted (SH-01)."""
+    for block in shader.blocks:
+        if block.kind not in ("storage", "uniform"):
+            message = f"got a {block.kind}, must be a storage or uniform block here"
+            raise BindingError(shader.name, block.point, message, "SH-01")
 
 
 def _bytes(shader: shaders.Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:

@@ -6,23 +6,30 @@ import math
 import os
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError
-from vkops.models.data_types import CHUNK_BYTES, data_type_of, dtype_of
+from vkops.models.data_types import CHUNK_BYTES, chunks, data_type_of, dtype_of
 from vkops.models.folders import Folders
 from vkops.models.json_reader import Node, quote
+from vkops.system import pictures
 from vkops.system.files import open_regular
 from vkops.system.npy_files import read_header
 
 MAX_FORTRAN_BYTES = 1 << 30
 """Bytes of values stored column by column, which are in memory all at once."""
+
+PIXELS = (
+    TensorDataType.UINT8, TensorDataType.UINT16, TensorDataType.FLOAT16, TensorDataType.FLOAT32
+)  # fmt: skip
+"""The data types of pixels: numbers as they are in a file, or floats from 0 to 1."""
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -32,16 +39,20 @@ _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 class InitialValues:
     """The bytes that a resource begins with; ``chunks`` makes them in pieces of bounded size.
 
-    The pieces hold the values in row-major order and in little-endian bytes.
+    The pieces hold the values in row-major order and in little-endian bytes. ``shape`` is that of
+    the array in a file.
     """
 
     nbytes: int
     chunks: Callable[[], Iterator[bytes]]
+    shape: tuple[int, ...] | None = None
 
 
-def _literal(data: bytes) -> InitialValues:
-    """Return values written out in the model, whose text has a bounded size."""
-    return InitialValues(len(data), lambda: iter([data]))
+def _literal(data: bytes, shape: tuple[int, ...] | None = None) -> InitialValues:
+    """Return values written out in the model, whose text has a bounded size, or of a picture."""
+    return InitialValues(
+        len(data), lambda: chunks(lambda at, nbytes: data[at : at + nbytes], len(data)), shape
+    )
 
 
 def _constant(value: Any, count: int) -> InitialValues:
@@ -103,7 +114,7 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
             + (" and ".join(map(repr, forms)) or "none")
         )
     if forms == ["sourcePath"]:
-        return _read_file(node.required("sourcePath"), data_type, folders)
+        return _read_file(node.required("sourcePath"), data_type, folders, resource)
     dtype = dtype_of(_known(data_type, node))
     count = node.required("valueCount").integer(1, 2**64 - 1)
     first = read_scalar(node.required(forms[0]), dtype)
@@ -196,25 +207,56 @@ def _read_typed_list(node: Node) -> InitialValues:
 # -- files -----------------------------------------------------------------------------------------
 
 
+@contextmanager
+def _opened(node: Node, path: Path) -> Iterator[BinaryIO]:
+    try:
+        with open_regular(path, follow=False) as stream:
+            yield stream
+    except OSError as error:
+        raise node.error(f"cannot be read: {error.strerror}") from error
+
+
 def _read_file(
-    node: Node, data_type: TensorDataType, folders: Folders
+    node: Node, data_type: TensorDataType, folders: Folders, resource: Node
 ) -> tuple[TensorDataType, InitialValues]:
     suffix = Path(node.string()).suffix.lower()
-    if suffix in (".jpg", ".jpeg", ".png"):
-        raise node.error("images are not available; store the values in a .npy file")
     path = folders.find(node)
+    if suffix in pictures.SUFFIXES:
+        return _picture_values(node, path, data_type, resource.optional("resampleSize"))
     if suffix == ".npy":
         return _npy_values(node, path, data_type)
     return _known(data_type, node), raw_values(node, path)
 
 
+def _picture_values(
+    node: Node, path: Path, wanted: TensorDataType, size: Node | None
+) -> tuple[TensorDataType, InitialValues]:
+    """Return the pixels of a picture: rows first, or DxDispatch's layout if they are floats.
+
+    That is NCHW, from 0 to 1.
+    """
+    with _opened(node, path) as stream:
+        try:
+            pixels = pictures.read(stream)
+        except pictures.PictureError as error:
+            raise node.error(f"{quote(path.name)} {error}") from error
+    if wanted in PIXELS[2:]:
+        planes = np.moveaxis(np.atleast_3d(pixels), -1, 0)[None]
+        pixels = (planes / np.iinfo(pixels.dtype).max).astype(dtype_of(wanted))
+    data_type = data_type_of(pixels.dtype)
+    assert data_type is not None
+    if wanted not in (data_type, TensorDataType.UNKNOWN):
+        message = f"{quote(path.name)} holds {data_type.name}, 'initialValuesDataType' says"
+        raise node.error(f"{message} {wanted.name}; FLOAT32 and FLOAT16 are from 0 to 1")
+    if size is not None and size.uints() != pixels.shape:
+        raise size.error(f"got {size.value}, must be {[*pixels.shape]}: nothing is resampled")
+    return data_type, _literal(np.ascontiguousarray(pixels).tobytes(), pixels.shape)
+
+
 def raw_values(node: Node, path: Path) -> InitialValues:
     """Return all bytes of a file as initial values."""
-    try:
-        with open_regular(path, follow=False) as stream:
-            nbytes = os.fstat(stream.fileno()).st_size
-    except OSError as error:
-        raise node.error(f"cannot be read: {error.strerror}") from error
+    with _opened(node, path) as stream:
+        nbytes = os.fstat(stream.fileno()).st_size
     if nbytes == 0:
         raise node.error(f"{quote(path.name)} is empty")
     return _file_values(path, 0, nbytes)
@@ -225,14 +267,12 @@ def _npy_values(
 ) -> tuple[TensorDataType, InitialValues]:
     """Return the array of a .npy file, which must have the type ``wanted`` unless it is UNKNOWN."""
     name = quote(path.name)
-    try:
-        with open_regular(path, follow=False) as stream:
+    with _opened(node, path) as stream:
+        try:
             shape, fortran, dtype, offset = read_header(stream)
-            available = os.fstat(stream.fileno()).st_size - offset
-    except OSError as error:
-        raise node.error(f"cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise node.error(f"{name} is not a .npy file of format 1.0 or 2.0") from error
+        except ValueError as error:
+            raise node.error(f"{name} is not a .npy file of format 1.0 or 2.0") from error
+        available = os.fstat(stream.fileno()).st_size - offset
     data_type = data_type_of(dtype)
     if data_type is None:
         raise node.error(f"{name} holds {dtype.str}, which is not a tensor data type")
@@ -252,7 +292,8 @@ def _npy_values(
             f"{name} has {nbytes} bytes column by column, must be {MAX_FORTRAN_BYTES} at most; "
             "keep its values row by row"
         )
-    return data_type, _file_values(path, offset, nbytes, dtype, shape if fortran else None)
+    values = _file_values(path, offset, nbytes, dtype, shape if fortran else None)
+    return data_type, replace(values, shape=shape)
 
 
 def _file_values(

@@ -289,6 +289,17 @@ class Execution:
         """Compile a shader, which ``load`` can load with its source lines."""
         return self.device.compile_shader(shader)
 
+    def texels(self, block: BoundTensor) -> Any:
+        """Return the tensor that a shader sees as an image or as texels."""
+        source = block.source
+        assert source is not None
+        assert source.dtype is not None
+        assert source.shape is not None
+        buffer, itemsize = self.buffers[source.resource.name], source.dtype.itemsize
+        whole = self.tensor(buffer, (buffer.nbytes // itemsize,), source.dtype)
+        start = source.offset // itemsize
+        return whole[start : start + source.nbytes // itemsize].reshape(source.shape)
+
     def ready(self, bound: Bound) -> Callable[[Progress], object]:
         """Bind everything, and return a function that runs the dispatch."""
         return bound.dispatchable.ready(bound, self)

@@ -17,6 +17,7 @@ from vkops.dml import FeatureLevel, TensorDataType
 from vkops.errors import ModelError, show
 from vkops.models.data_types import dtype_of
 from vkops.models.folders import Folders
+from vkops.models.initial_values import PIXELS
 from vkops.models.json_reader import Node, parse, quote, read_text
 from vkops.models.model import (
     Command,
@@ -33,6 +34,7 @@ from vkops.models.onnx import OnnxDispatchable
 from vkops.models.operator import DmlDispatchable
 from vkops.models.resources import BufferResource, Resource, Resources, errors_after, lookup
 from vkops.models.shader import ShaderDispatchable
+from vkops.system.pictures import SUFFIXES
 
 if TYPE_CHECKING:
     from vkops.onnx.free_dimensions import Overrides
@@ -137,11 +139,15 @@ def _write_file(node: Node, resource: Resource, folders: Folders) -> WriteFileCo
         raise target.wrong("a file name")
     path = folders.inside(target, target.string(), folders.outputs)
     suffix = path.suffix.lower()
-    if suffix in (".jpg", ".jpeg", ".png"):
-        raise target.error("images are not available; write a .npy file")
-    known = resource if isinstance(resource, BufferResource) and suffix == ".npy" else None
+    is_typed = suffix == ".npy" or suffix in SUFFIXES
+    known = resource if isinstance(resource, BufferResource) and is_typed else None
     if known is not None and known.data_type is TensorDataType.UNKNOWN:
-        raise target.error(f"{quote(resource.name)} has no data type, which a .npy file needs")
+        raise target.error(f"{quote(resource.name)} has no data type, which a {suffix} file needs")
+    if known is not None and suffix in SUFFIXES and known.data_type not in PIXELS:
+        names = ", ".join(each.name for each in PIXELS)
+        raise target.error(
+            f"{quote(known.name)} has {known.data_type.name}, must be one of {names}"
+        )
     given = node.optional("dimensions")
     if given is None:
         return WriteFileCommand(node, resource, path, None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, VkopsError
@@ -52,6 +54,11 @@ class BufferResource:
     data_type: TensorDataType
     values: InitialValues
 
+    @property
+    def shape(self) -> Shape | None:
+        """The shape of the array in the file of initial values, if there is one."""
+        return self.values.shape
+
     def element_size(self, node: Node, needed_by: str) -> int:
         """Return the size of the elements that a binding counts, which ``needed_by`` needs."""
         size_node = node.optional("elementSizeInBytes")
@@ -80,8 +87,8 @@ Resource = BufferResource | DeferredResource
 class BindingSource:
     """The resource that a tensor or block is bound to, from an offset in bytes on.
 
-    ``shape`` is the shape that the tensor of an ONNX model must have, ``count`` the number of bytes
-    that a shader sees (None: all the rest).
+    ``shape`` is the shape that the tensor of an ONNX model must have, or of the texels of type
+    ``dtype`` that a shader sees. ``count`` is the number of bytes that it sees; None is the rest.
     """
 
     resource: Resource
@@ -89,6 +96,7 @@ class BindingSource:
     node: Node
     shape: Shape | None = None
     count: int | None = None
+    dtype: np.dtype[Any] | None = None
 
     @property
     def buffer(self) -> BufferResource:

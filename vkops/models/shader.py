@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -27,12 +27,14 @@ from vkops.models.model import (
     ReadContext,
 )
 from vkops.models.resources import Bindings, BindingSource, Resources, errors_after
+from vkops.models.shader_images import as_texels, read_samplers
 
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
     from vkops.models.explanation import Section
     from vkops.models.model import Execution
     from vkops.shaders import Number, Shader
+    from vkops.shaders.module import Block
 
 SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
 """The suffix of the source file for each type."""
@@ -70,6 +72,7 @@ class ShaderDispatchable(Dispatchable):
     shader: Shader
     push_constants: tuple[Number, ...]
     load: Callable[..., Shader]
+    samplers: Mapping[str, Mapping[str, Any]]
 
     @classmethod
     def read(cls, name: str, node: Node, context: ReadContext) -> ShaderDispatchable:
@@ -115,11 +118,18 @@ class ShaderDispatchable(Dispatchable):
                 "uses physical addresses, which have no bounds: only with --allow_paths a model may"
             )
         pushed = _read_push_constants(node.optional("pushConstants"), node, shader)
-        return cls(name, node, shader, pushed, load)
+        samplers = node.optional("samplers")
+        for point, settings in samplers.members() if samplers else ():
+            block = shader.block(point)
+            if block is None or "sampler" not in block.kind:
+                raise settings.error("is not a sampler or a combined image sampler of the shader")
+        return cls(name, node, shader, pushed, load, read_samplers(samplers))
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
-        def source(node: Node) -> BindingSource:
+        def source(node: Node, block: Block | None) -> BindingSource:
             found = resources.source(node)
+            if block is not None and block.kind not in ("storage", "uniform"):
+                return as_texels(node, found, block)
             if not isinstance(node.value, dict):
                 return found
             for member in ("counter", "format"):
@@ -133,7 +143,8 @@ class ShaderDispatchable(Dispatchable):
             return replace(found, count=count.uint(64) * size)
 
         return {
-            point: tuple(map(source, sources.one_or_more())) for point, sources in node.members()
+            point: tuple([source(each, self.shader.block(point)) for each in sources.one_or_more()])
+            for point, sources in node.members()
         }
 
     def bind(self, command: DispatchCommand) -> Bound:
@@ -156,10 +167,11 @@ class ShaderDispatchable(Dispatchable):
             raise place.error(str(error)) from error
         _check_groups(command)
         named = self.shader.named(sources).items()
-        blocks = tuple(BoundTensor(block.point, block, sources[point]) for point, block in named)
-        written = tuple(
-            each for each in blocks if each.desc.kind == "storage" and not each.desc.readonly
+        blocks = tuple(
+            BoundTensor(block.point, block, sources[point], sources[point].shape)
+            for point, block in named
         )
+        written = tuple(each for each in blocks if not each.desc.readonly)
         return Bound(command.node, self, blocks, written, command.groups)
 
     def compile(self, execution: Execution) -> Any:
@@ -167,12 +179,21 @@ class ShaderDispatchable(Dispatchable):
             return execution.shader(self.shader, self.load)
 
     def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
-        buffers = {block.name: execution.binding(block) for block in bound.inputs}
+        buffers = {block.name: self._argument(block, execution) for block in bound.inputs}
+        for point, settings in self.samplers.items():
+            sampler, block = execution.device.sampler(**settings), self.shader.block(point)
+            assert block is not None
+            one = block.kind == "sampler"
+            buffers[block.point] = sampler if one else (buffers[block.point], sampler)
         groups: Any = bound.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset
         run = execution.compiled[self.name].bound(buffers, groups, self.push_constants)
         return lambda _: run.dispatch()
+
+    @staticmethod
+    def _argument(block: BoundTensor, execution: Execution) -> Any:
+        return execution.texels(block) if block.desc.image else execution.binding(block)
 
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
         for block in bound.outputs:

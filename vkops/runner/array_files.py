@@ -1,4 +1,4 @@
-"""Arrays in .npy and .npz files, as the command line names them: [NAME:]FILE."""
+"""Arrays in files, as the command line names them: [NAME:]FILE, a .npy, .npz, .png or .jpg file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 from vkops import console
 from vkops.errors import ModelError, one_line
 from vkops.runner import printed_values
+from vkops.system import pictures
 from vkops.system.files import named_file, open_regular
 from vkops.system.npy_files import read_array, read_header, write_array
 from vkops.system.output_files import output_file
@@ -30,18 +31,22 @@ MAX_FLAT_VALUES = 10_000
 
 
 def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array]]:
-    """Return the names and arrays of ``NAME:FILE.npy``, ``FILE.npy`` or ``FILE.npz``.
+    """Return the names and arrays of ``NAME:FILE.npy``, ``FILE.npz`` or ``FILE.png``.
 
     The arrays hold numbers or text in the byte order of this machine, or void elements.
     ``unnamed`` are the inputs that an array without a name may be for, ``owner`` is who has them.
     """
     name, file = ("", text) if Path(text).is_file() else named_file(text)
+    if not name and "=" in file and not Path(file).is_file():
+        name, _, file = file.partition("=")
     try:
         arrays = _load(file, text)
     except OSError as error:
         raise ModelError(f"{text}: cannot be read: {error.strerror or error}") from error
     except ModelError:
         raise
+    except pictures.PictureError as error:
+        raise ModelError(f"{text}: {error}") from error
     except Exception as error:  # NumPy, zipfile and zlib fail in many ways on bad bytes
         raise ModelError(f"{text}: is not a .npy or .npz file of numbers or text") from error
     if isinstance(arrays, list):
@@ -58,6 +63,8 @@ def read(text: str, unnamed: Sequence[str], owner: str) -> list[tuple[str, Array
 def _load(file: str, text: str) -> Array | list[tuple[str, Array]]:
     """Return the array of a .npy file, or names and arrays of a .npz file; nothing is unpickled."""
     with open_regular(file) as stream:
+        if Path(file).suffix.lower() in pictures.SUFFIXES:
+            return pictures.read(stream)
         if not zipfile.is_zipfile(stream):
             stream.seek(0)
             nbytes = _claimed_bytes(stream, os.fstat(stream.fileno()).st_size)
@@ -107,8 +114,8 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
         if suffix == ".npz" and file == text:
             found[Path(file)] = ""
             continue
-        if suffix != ".npy":
-            raise ModelError(f"{text}: must be FILE.npz or NAME:FILE.npy")
+        if suffix != ".npy" and suffix not in pictures.SUFFIXES:
+            raise ModelError(f"{text}: must be FILE.npz, NAME:FILE.npy or NAME:FILE.png")
         if file == text and len(names) != 1:
             raise ModelError(f"{text}: {owner} has {len(names)} outputs; say NAME:{text}")
         name = name or names[0]
@@ -128,12 +135,20 @@ def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array], *, 
         if name and name not in arrays:
             raise ModelError(f"output {name!r} is a sequence, which needs a .npz file")
         chosen = {key: without_objects(arrays[key]) for key in ([name] if name else arrays)}
+        suffix = path.suffix.lower()
         try:
+            picture = (
+                name and suffix in pictures.SUFFIXES and pictures.encoded(chosen[name], suffix)
+            )
             with output_file(path) as stream:
-                if name:
+                if picture:
+                    stream.write(picture)
+                elif name:
                     write_array(stream, chosen[name])
                 else:
                     _write_npz(path, stream, chosen)
+        except pictures.PictureError as error:
+            raise ModelError(f"{path}: {error}") from error
         except OSError as error:
             raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
         console.info(f"{one_line(name) or 'Outputs'} written to '{path}'")

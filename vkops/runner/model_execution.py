@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -30,6 +30,7 @@ from vkops.models.resources import BufferResource, errors_after
 from vkops.runner import printed_values
 from vkops.runner.array_files import without_objects
 from vkops.runner.dispatch_timing import run_timed
+from vkops.system import pictures
 from vkops.system.npy_files import header_bytes
 from vkops.system.output_files import write_output
 
@@ -111,16 +112,22 @@ class DeviceRun(Execution):
         held = self._content(command)
         target, size, header = command.target, held.size, b""
         try:
-            if target.suffix.lower() == ".npy":
+            suffix = target.suffix.lower()
+            if suffix == ".npy" or suffix in pictures.SUFFIXES:
                 assert held.dtype is not None
                 shape = held.shape if command.dimensions is None else command.dimensions
+                if suffix != ".npy" and command.dimensions is None:
+                    shape = next(self._shapes(command.resource.name, held), shape)
                 size = prod(shape) * held.dtype.itemsize
                 if size > held.size:
                     raise OSError(
                         None, f"dimensions {shape} exceed the {held.size} bytes there are"
                     )
                 header = header_bytes(held.dtype, shape)
-            write_output(target, chain([header], chunks(held.read, size)))
+            parts: Iterable[bytes] = chain([header], chunks(held.read, size))
+            if suffix in pictures.SUFFIXES:
+                parts = [_picture(held, shape, suffix)]
+            write_output(target, parts)
         except OSError as error:
             reason = error.strerror or str(error)
             console.complain(f"Failed to write resource to file '{target}': {reason}")
@@ -150,6 +157,19 @@ class DeviceRun(Execution):
             data.size,
             lambda offset, nbytes: data[offset : offset + nbytes].tobytes(),
         )
+
+
+def _picture(held: _Content, shape: tuple[int, ...], suffix: str) -> bytes:
+    """Return the file of a picture: rows of pixels, or DxDispatch's NCHW of floats."""
+    assert held.dtype is not None
+    pixels = np.frombuffer(held.read(0, prod(shape) * held.dtype.itemsize), held.dtype)
+    pixels = pixels.reshape(shape)
+    if pixels.ndim == 4 and shape[0] == 1:
+        pixels = np.moveaxis(pixels[0], 0, -1)
+    try:
+        return pictures.encoded(pixels, suffix)
+    except pictures.PictureError as error:
+        raise OSError(None, str(error)) from error
 
 
 @dataclass(frozen=True)

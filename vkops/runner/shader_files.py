@@ -51,7 +51,11 @@ def run_shader(
     for name, array in arrays.items():
         buffers[name].fill(array)
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
-    spans = {name: (buffer, 0, buffer.nbytes) for name, buffer in buffers.items()}
+    spans: dict[str, Any] = {name: (each, 0, each.nbytes) for name, each in buffers.items()}
+    for name, array in arrays.items():
+        if (block := shader.block(name)) is not None and block.image:
+            texels = array.shape, array.dtype
+            spans[name] = vkops.Tensor.over(device, buffers[name], *texels)
     groups: Any = given.groups
     if groups is not None and isinstance(groups[0], str):
         name, offset = groups

@@ -117,6 +117,24 @@ class ImageType(NamedTuple):
         types = _ARRAYED_VIEW_TYPES if self.is_arrayed else _VIEW_TYPES
         return None if self.is_multisampled else types.get(self.dimension)
 
+    def channels(self, shape: tuple[int, ...]) -> int | None:
+        """Return the elements of a texel in an array of a shape; None if it is no such image.
+
+        Those of a texel buffer are ``format``'s, or 2 or 4 that the last of several axes has.
+        """
+        if self.dimension == "Buffer":
+            alone = shape[-1] if len(shape) > 1 and shape[-1] in (2, 4) else 1
+            return self.format.channels if self.format else alone
+        rank = self.dims + self.has_layers
+        count = shape[rank] if len(shape) == rank + 1 else 1
+        fits = len(shape) in (rank, rank + 1) and count in (1, 2, 3, 4)
+        return {3: 4}.get(count, count) if fits else None
+
+    @property
+    def shapes(self) -> str:
+        """The shapes of arrays that can be bound to it, in words."""
+        return f"{self.dims + self.has_layers} axes, and 1 to 4 channels or none"
+
     def __str__(self) -> str:
         prefix = {"uint": "u", "int": "i"}.get(self.kind, "")
         form = "MS" * self.is_multisampled + "Array" * self.is_arrayed

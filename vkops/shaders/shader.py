@@ -263,7 +263,7 @@ class Shader:
         return Arguments(slots, sources, made, pushed, packer, order)
 
     def check(self, extents: Mapping[str, tuple[Extent, int]]) -> None:
-        """Check the bytes that are bound to blocks.
+        """Check the bytes that are bound to blocks, and that all but samplers are bound.
 
         ``extents`` has them by the names of blocks, each with the bytes of its resource. Blocks
         that share a binding are one, as large as the largest. Blocks that the shader declares and
@@ -274,14 +274,11 @@ class Shader:
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
         bound = self.named(extents)
-        for block in self.blocks:
-            if block.kind not in ("storage", "uniform"):
-                message = f"got a {block.kind}, must be a storage or uniform block here"
-                raise BindingError(self.name, block.point, message, "SH-01")
         for point, block in bound.items():
-            (_, start, nbytes), capacity = extents[point]
-            self.check_bytes(point, block, start, nbytes, capacity)
-        self.check_complete(bound.values())
+            if block.kind in ("storage", "uniform"):
+                (_, start, nbytes), capacity = extents[point]
+                self.check_bytes(point, block, start, nbytes, capacity)
+        self.check_complete([*bound.values(), *(b for b in self.blocks if b.kind == "sampler")])
 
     def check_bytes(self, point: str, block: Block, start: int, nbytes: int, capacity: int) -> None:
         """Check the bytes that are bound to the blocks of one binding; see ``check`` (SH-05)."""

@@ -153,16 +153,14 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
         raise BindingError(shader.name, slot.point, message, "SH-12")
     declared = slot.block.image
     assert declared is not None
-    rank, shape = declared.dims + declared.has_layers, tuple(value.shape)
-    channels = shape[rank] if len(shape) == rank + 1 else 1
-    if len(shape) not in (rank, rank + 1) or channels not in (1, 2, 3, 4):
-        message = f"got the shape {shape}, must have {rank} axes, and 1 to 4 channels or none"
-        raise BindingError(shader.name, slot.point, f"{message} for {declared}", "SH-13")
+    shape = tuple(value.shape)
+    channels = declared.channels(shape)
+    if channels is None:
+        message = f"got the shape {shape}, must have {declared.shapes} for {declared}"
+        raise BindingError(shader.name, slot.point, message, "SH-13")
     assert found.dtype is not None
-    form = ImageForm(
-        found.dtype, declared.dims, declared.has_layers, 4 if channels == 3 else channels, None
-    )
-    image = TensorImage(found, form, shape[:rank], sampler)
+    form = ImageForm(found.dtype, declared.dims, declared.has_layers, channels, None)
+    image = TensorImage(found, form, shape[: form.rank], sampler)
     return image, found.buffer, (found[1:], shape, found.buffer.layout, sampler)
 
 

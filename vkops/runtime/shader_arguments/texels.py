@@ -17,10 +17,10 @@ from vkops.shaders.shader import Shader, Slot
 
 
 class Texels(NamedTuple):
-    """Elements of a tensor, ``channels`` for each texel unless the shader declares a format."""
+    """Elements of a tensor, ``channels`` for each texel."""
 
     elements: Elements
-    channels: int
+    channels: int | None
 
     @property
     def buffer(self) -> Any:
@@ -32,10 +32,9 @@ class Texels(NamedTuple):
         point, block, is_written = slot
         own, declared, limits = self.elements, block.image, device.info.limits
         assert declared is not None
-        channels = declared.format.channels if declared.format else self.channels
         format_ = None
-        if own.dtype is not None:
-            format_ = view_format(own.dtype, channels, None, declared)
+        if own.dtype is not None and self.channels is not None:
+            format_ = view_format(own.dtype, self.channels, None, declared)
         is_stored = block.kind == "storage texel buffer"
         usage = STORED_TEXELS if is_stored else SAMPLED_TEXELS
         message, rule = "", "SH-14"
@@ -73,6 +72,6 @@ class Texels(NamedTuple):
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
     """Return the elements that a value of a call names, as texels."""
     own = elements(device, shader.name, slot.point, value, written=slot.is_written)
-    sizes = own.view.sizes
-    channels = sizes[-1] if len(sizes) > 1 and sizes[-1] in (2, 4) else 1
-    return Texels(own, channels), own.buffer, (own[1:], own.buffer.layout)
+    declared = slot.block.image
+    assert declared is not None
+    return Texels(own, declared.channels(own.view.sizes)), own.buffer, (own[1:], own.buffer.layout)
