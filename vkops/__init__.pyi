@@ -56,6 +56,10 @@ from vkops.gpu.adapters.adapter import (
     DeviceInfo as DeviceInfo,
     devices as devices,
 )
+from vkops.gpu.run.profile import (
+    Profile as Profile,
+    profile as profile,
+)
 from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
 from vkops.kernels.reduction import (
     ReductionKernel as ReductionKernel,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from io import StringIO
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -13,6 +14,7 @@ from rich.text import Text
 from vkops.errors import one_line, printable
 
 FAILED = 0x80004005  # E_FAIL
+TEXT_WIDTH = 120  # columns of tables that are made as text
 shows_activity = False  # the terminal of another program is its own
 
 
@@ -28,6 +30,15 @@ def show(*parts: RenderableType) -> None:
     console = _Console()
     for part in parts:
         console.print(part)
+
+
+def text(*parts: RenderableType) -> str:
+    """Return tables and texts as plain text of a width that does not depend on the terminal."""
+    console = _Console(file=StringIO(), width=TEXT_WIDTH, color_system=None)
+    with console.capture() as shown:
+        for part in parts:
+            console.print(part)
+    return shown.get()
 
 
 def table(title: str | None, *headings: str) -> Table:

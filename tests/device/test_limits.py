@@ -430,11 +430,17 @@ def test_sides_of_linear_images(limited, monkeypatch, most, pitches):
         assert found == {(pitch, True) for pitch in pitches if has_images}
 
 
-def test_a_queue_without_timestamps(limited, monkeypatch, capsys):
+def test_a_queue_without_timestamps(limited, tmp_path, capsys):
     with limited("timestamp_valid_bits") as device:
         take = device.measure_dispatches()
-        equal(device.tensor(np.arange(10))[::-1].copy(), np.arange(10)[::-1])
+        with vkops.profile() as profile:
+            equal(device.tensor(np.arange(10))[::-1].copy(), np.arange(10)[::-1])
         assert take() is None
+        rows = profile.by_call()
+        assert len(rows) == 2
+        assert all(row.device_ms is None and row.host_ms > 0 for row in rows)
+        profile.save(tmp_path / "trace.json")
+        assert "the device has no timestamps" in (tmp_path / "trace.json").read_text()
         assert main(["bench", "W1", "--rounds", "1", "--json"]) == 0
         (result,) = json.loads(capsys.readouterr().out)["results"]
         assert "device" not in result["seconds"]

@@ -55,6 +55,12 @@ assert_type(program.steps, tuple[str, ...])
 assert memoryview(y.read()).cast("I").tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
 program.close()
 
+with vkops.profile() as profile:
+    compiled.dispatch({"Source": x, "Target": y}, [2], [1])
+assert_type(profile, vkops.Profile)
+assert [row.count for row in profile.by_call() if row.name != "wait"] == [1]
+assert_type(profile.calls[0].start, int)
+
 image = device.image(np.zeros((3, 5, 4), np.uint8), mips=2)
 assert_type(image, vkops.Image)
 assert_type(image[1:, 2], vkops.Image)

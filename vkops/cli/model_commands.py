@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import click
 
 import vkops
+from vkops import console
 from vkops.cli import options
 from vkops.cli.options import MAX_INT
 from vkops.errors import ModelError, printable
@@ -70,6 +72,8 @@ _IGNORED = (
 @options.number(
     "-v", "--timing_verbosity", maximum=2, default=0, help="How much to print about times."
 )
+@options.flag("--profile", help="Print how long each kernel, copy and call takes.")
+@options.file("--timeline", help="Write these times to a file that ui.perfetto.dev opens.")
 @options.flag("--print_commands", help="Print when each command starts and ends.")
 @options.input_path
 @options.output_path
@@ -112,6 +116,8 @@ def run(
     model_option: str | None,
     show_adapters: bool,
     show_dependencies: bool,
+    profile: bool,
+    timeline: Path | None,
     **given: Any,
 ) -> None:
     """Run a DxDispatch or ONNX model.
@@ -139,9 +145,15 @@ def run(
         {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         for cls in (FileOptions, RunOptions)
     )
-    with dispatch_hooks.from_environment() as around_dispatch:
+    times = vkops.profile() if profile or timeline else None
+    with dispatch_hooks.from_environment() as around_dispatch, times or nullcontext():
         run_options = RunOptions(**measured, around_dispatch=around_dispatch)
         model_files.run_model(path, run_options, files=FileOptions(**files), **given)
+    if times and profile:
+        console.lines("", str(times))
+    if times and timeline:
+        times.save(timeline)
+        click.echo(printable(f"Timeline written to '{timeline}'"))
 
 
 @click.command()

@@ -9,17 +9,27 @@
 
 class Commands;
 
+// The name of an operation in profiles, and the bytes that it reads and writes; 0 if that is not known.
+// Without a name, it has that of its call.
+struct Label
+{
+    std::string name;
+    std::uint64_t nbytes = 0;
+};
+
 // A custom operation of Kompute that also uses descriptor sets and small data of the commands. The
 // functions that record it keep alive what they use.
 struct Operation : kp::OpBase
 {
     using Record = std::function<void(Commands&)>;
+    const Label label;
     const Record record_in;  // which cannot fail
     const bool ordered;      // whether it must see what the operations before it wrote
     const Record reserve;    // take what it needs of the commands, before it is recorded
 
-    explicit Operation(Record record_, bool ordered_ = true, Record reserve_ = [](Commands&) {})
-      : record_in(std::move(record_)), ordered(ordered_), reserve(std::move(reserve_))
+    Operation(Label label_, Record record_, bool ordered_ = true, Record reserve_ = [](Commands&) {})
+      : label(std::move(label_)), record_in(std::move(record_)), ordered(ordered_),
+        reserve(std::move(reserve_))
     {
     }
     void record(const vk::CommandBuffer&) override
@@ -62,6 +72,10 @@ struct SmallData
         return { memory, offset, nbytes };
     }
 };
+
+// An operation that was measured: the number of its call, its label, and the ticks of the device when all
+// before it had ended and when it had.
+using Timing = std::tuple<std::uint64_t, std::string, std::uint64_t, std::uint64_t, std::uint64_t>;
 
 // Throw what a command of Vulkan returned.
 [[noreturn]] inline void fail(vk::Result result, const std::string& command)
@@ -107,18 +121,20 @@ class Commands : DeviceObject
     void begin(vk::CommandBufferUsageFlags flags, bool timed = false)
     {
         timed_ = timed && owner_.timestamp_period > 0;
-        if (timed_ && !queries_)
-            queries_ = keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, 2 }));
+        stamps_ = 0;
+        calls.clear();
+        if (timed_) reserve_stamps(1);
         buffer.begin({ flags });
-        if (!timed_) return;
-        buffer.resetQueryPool(queries_, 0, 2);
-        buffer.writeTimestamp(vk::PipelineStageFlagBits::eTopOfPipe, queries_, 0);
+        stamp();
     }
     // Record more operations: all of them or, if that fails, none. Each sees what those before it
     // wrote, in earlier submissions, too; those that are not ordered see as much as the one before.
-    void add(const Operations& more)
+    // `call` is the number of the call that they are part of.
+    void add(const Operations& more, std::uint64_t call = 0)
     {
         sets.clear(), data.clear();
+        if (timed_) reserve_stamps(more.size());
+        calls.reserve(operations_.size() + more.size());
         for (const auto& each : more)
             if (const auto own = dynamic_cast<Operation*>(each.get())) own->reserve(*this);
         operations_.reserve(operations_.size() + more.size());
@@ -126,13 +142,14 @@ class Commands : DeviceObject
             const auto own = dynamic_cast<Operation*>(each.get());
             if (!operations_.empty() && !(own && !own->ordered)) barrier({}, {});
             own ? own->record_in(*this) : each->record(buffer);
+            stamp();
             operations_.push_back(each);
+            calls.push_back(call);
         }
     }
     void end()
     {
         barrier(HOST, vk::AccessFlagBits::eHostRead);
-        if (timed_) buffer.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, queries_, 1);
         buffer.end();
     }
     const Operations& operations() const { return operations_; }
@@ -161,19 +178,32 @@ class Commands : DeviceObject
         }
         return twins;
     }
-    // What the device took, after a run that was recorded with timestamps.
-    std::optional<double> nanoseconds() const
+    // What the device measured, after a run that was recorded with timestamps.
+    std::vector<Timing> timings() const
     {
-        if (!timed_) return {};
+        std::vector<Timing> found;
+        if (!timed_) return found;
         using Flag = vk::QueryResultFlagBits;
-        const auto ticks = device_->getQueryPoolResults<std::uint64_t>(
-          queries_, 0, 2, 2 * sizeof(std::uint64_t), sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
-        return owner_.timestamp_period *
-               ((ticks.value[1] - ticks.value[0]) & owner_.timestamp_mask);
+        std::vector<std::uint64_t> ticks;
+        for (std::uint32_t first = 0; first < stamps_; first += STAMPS) {
+            const auto count = std::min(stamps_ - first, STAMPS);
+            const auto some = device_->getQueryPoolResults<std::uint64_t>(
+              queries_[first / STAMPS], 0, count, count * sizeof(std::uint64_t),
+              sizeof(std::uint64_t), Flag::e64 | Flag::eWait);
+            ticks.insert(ticks.end(), some.value.begin(), some.value.end());
+        }
+        for (std::size_t i = 0; i < operations_.size(); ++i) {
+            const auto own = dynamic_cast<Operation*>(operations_[i].get());
+            const auto label = own ? own->label : Label{ "Kompute's operation" };
+            found.emplace_back(calls[i], label.name, label.nbytes, ticks[i] & owner_.timestamp_mask,
+                               ticks[i + 1] & owner_.timestamp_mask);
+        }
+        return found;
     }
 
     // -- for operations while they are recorded ------------------------------------------------
 
+    std::vector<std::uint64_t> calls;             // the number of the call of each operation
     std::deque<vk::DescriptorSet> sets;           // that operations have reserved, in their order
     std::deque<vk::DescriptorBufferInfo> data;
 
@@ -217,11 +247,12 @@ class Commands : DeviceObject
   private:
     static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 1 << 20;
     static constexpr std::size_t MAX_KEPT_SETS = 256;
-    static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128;
+    static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128, STAMPS = 64;
 
     using Data = std::vector<std::unique_ptr<SmallData>>;
     const Device& owner_;
-    vk::QueryPool queries_;
+    std::vector<vk::QueryPool> queries_;  // of STAMPS timestamps each
+    std::uint32_t stamps_ = 0;            // that are written: one first, and one after each operation
     std::vector<vk::DescriptorPool> descriptors_;
     std::map<Key, vk::DescriptorSet> kept_;
     std::size_t full_ = 0;  // the pools before this one have no more sets
@@ -229,6 +260,19 @@ class Commands : DeviceObject
     Operations operations_;
     bool timed_ = false;
 
+    void reserve_stamps(std::size_t more)
+    {
+        while (queries_.size() * STAMPS < stamps_ + more)
+            queries_.push_back(keep(device_->createQueryPool({ {}, vk::QueryType::eTimestamp, STAMPS })));
+    }
+    // Write a timestamp when all that was recorded before has ended.
+    void stamp()
+    {
+        if (!timed_) return;
+        const auto pool = queries_[stamps_ / STAMPS];
+        if (stamps_ % STAMPS == 0) buffer.resetQueryPool(pool, 0, STAMPS);
+        buffer.writeTimestamp(vk::PipelineStageFlagBits::eBottomOfPipe, pool, stamps_++ % STAMPS);
+    }
     vk::DescriptorPool make_pool(DescriptorCounts counts)
     {
         std::array<vk::DescriptorPoolSize, std::tuple_size_v<DescriptorCounts>> sizes;

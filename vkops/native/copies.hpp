@@ -115,7 +115,10 @@ inline std::shared_ptr<Operation> copy_rectangles(std::shared_ptr<LinearImage> i
         regions.emplace_back(buffer->offset + at(i, 4), std::uint32_t(at(i, 5) / unit), 0, layers,
           vk::Offset3D(std::int32_t(at(i, 0) / unit), std::int32_t(at(i, 1)), 0),
           vk::Extent3D(std::uint32_t(at(i, 2) / unit), std::uint32_t(at(i, 3)), 1));
-    return std::make_shared<Operation>([=](Commands& commands) {
+    std::uint64_t nbytes = 0;
+    for (const auto& region : regions)
+        nbytes += 2 * unit * region.imageExtent.width * region.imageExtent.height;
+    return std::make_shared<Operation>(Label{ "copy of rectangles", nbytes }, [=](Commands& commands) {
         if (into_image)
             commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
         else
@@ -137,8 +140,12 @@ inline std::shared_ptr<Operation> copy_regions(std::shared_ptr<Memory> source,
                                                std::shared_ptr<Memory> target,
                                                std::vector<vk::BufferCopy> regions, bool ordered)
 {
-    for (auto& region : regions) region.srcOffset += source->offset;
-    return std::make_shared<Operation>([=, regions = std::move(regions)](Commands& commands) {
+    Label label{ "copy" };
+    for (auto& region : regions) {
+        region.srcOffset += source->offset;
+        label.nbytes += 2 * region.size;
+    }
+    return std::make_shared<Operation>(label, [=, regions = std::move(regions)](Commands& commands) {
         commands.buffer.copyBuffer(source->buffer, target->buffer, regions);
     }, ordered);
 }
@@ -147,7 +154,10 @@ inline std::shared_ptr<Operation> copy_regions(std::shared_ptr<Memory> source,
 inline std::shared_ptr<Operation> fill_regions(std::shared_ptr<Memory> target, std::uint32_t word,
                                                const Rows& rows, bool ordered)
 {
-    return std::make_shared<Operation>([target, word, regions = rows_of(rows)](Commands& commands) {
+    const auto regions = rows_of(rows);
+    Label label{ "fill" };
+    for (const auto& region : regions) label.nbytes += region.size;
+    return std::make_shared<Operation>(label, [=](Commands& commands) {
         for (const auto& region : regions)
             commands.buffer.fillBuffer(target->buffer, region.dstOffset, region.size, word);
     }, ordered);
@@ -164,7 +174,7 @@ inline std::shared_ptr<Operation> copy_bytes(std::shared_ptr<Memory> target, std
         commands.buffer.copyBuffer(placed.buffer, target->buffer,
                                    vk::BufferCopy(placed.offset, offset, nbytes));
     };
-    return std::make_shared<Operation>(record, true, [=](Commands& commands) {
+    return std::make_shared<Operation>(Label{ "upload", 2 * nbytes }, record, true, [=](Commands& commands) {
         commands.data.push_back(
           commands.place(nbytes, [&](char* to) { std::memcpy(to, bytes.data(), nbytes); }));
     });

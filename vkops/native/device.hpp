@@ -43,6 +43,8 @@ class Device
               adapter->properties<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>()
                 .minImportedHostPointerAlignment;
 
+        const bool is_calibrated =
+          has_clock() && enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
         const auto chosen = adapter->compute_family();
         if (!chosen.second.queueCount)
             throw std::runtime_error("the adapter has no queue for compute shaders");
@@ -64,7 +66,23 @@ class Device
         if (const auto bits = chosen.second.timestampValidBits) {
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
+            if (is_calibrated)
+                calibrate_ = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
+                  device->getProcAddr("vkGetCalibratedTimestampsEXT"));
         }
+    }
+
+    // The device's ticks, and nanoseconds of `now` at the same time; nothing if the device cannot tell.
+    std::optional<std::pair<std::uint64_t, std::uint64_t>> calibrated() const
+    {
+        if (!calibrate_) return {};
+        const VkCalibratedTimestampInfoEXT infos[] = {
+            { VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, VK_TIME_DOMAIN_DEVICE_EXT },
+            { VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, CLOCK },
+        };
+        std::uint64_t times[2], deviation;
+        if (calibrate_(*device, 2, infos, times, &deviation) != VK_SUCCESS) return {};
+        return std::pair(times[0] & timestamp_mask, times[1]);
     }
 
     // Allocate memory. Vulkan leaves it to applications to have no more allocations at a time than
@@ -89,6 +107,25 @@ class Device
     }
 
   private:
+    static constexpr auto CLOCK = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;  // of std::chrono::steady_clock
+    PFN_vkGetCalibratedTimestampsEXT calibrate_ = nullptr;
+
+    // Whether the adapter can read its own clock and CLOCK at the same time.
+    bool has_clock() const
+    {
+        const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT>(
+          adapter->instance->getProcAddr("vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"));
+        if (!list || !adapter->has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
+        std::uint32_t count = 0;
+        list(*adapter->physical, &count, nullptr);
+        std::vector<VkTimeDomainEXT> domains(count);
+        if (list(*adapter->physical, &count, domains.data()) != VK_SUCCESS) return false;
+        const auto has = [&](VkTimeDomainEXT each) {
+            return std::find(domains.begin(), domains.end(), each) != domains.end();
+        };
+        return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(CLOCK);
+    }
+
     const std::uint32_t max_allocations_;
     const std::shared_ptr<std::atomic<std::uint32_t>> allocations_ =
       std::make_shared<std::atomic<std::uint32_t>>(0);

@@ -14,6 +14,7 @@ inline std::uint32_t push_size(std::size_t nbytes) { return std::uint32_t((nbyte
 class Pipeline : public DeviceObject
 {
   public:
+    std::string name;  // of the kernel; none if it is a user's shader
     vk::Pipeline pipeline;
     vk::PipelineLayout layout;
     std::vector<vk::DescriptorSetLayout> sets;
@@ -115,10 +116,12 @@ inline Range memory_of(const BoundBytes& bound, bool many, Commands& commands)
     }, many);
 }
 
-// A dispatch of a pipeline; `all` are in the order of its bindings.
+// A dispatch of a pipeline; `all` are in the order of its bindings. `nbytes` is what it reads and writes;
+// without it, profiles count the bytes that it is bound to.
 inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
                                            std::vector<BoundBytes> all, Groups groups,
-                                           std::string push, bool ordered)
+                                           std::string push, bool ordered,
+                                           std::uint64_t nbytes = 0)
 {
     push.resize(push_size(push.size()));
     std::size_t expected = 0;
@@ -126,6 +129,8 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         for (const auto& binding : set) expected += std::get<2>(binding);
     if (all.size() != expected)
         throw py::value_error("bound: must be one for each descriptor of the pipeline");
+    if (!nbytes)
+        for (const auto& each : all) nbytes += each.nbytes;
     const bool many = groups.are_many();
     const auto reserve = [=, infos = std::vector<vk::DescriptorBufferInfo>(),
                           writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
@@ -173,7 +178,7 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         else
             buffer.dispatch(groups.counts[0], groups.counts[1], groups.counts[2]);
     };
-    return std::make_shared<Operation>(record, ordered, reserve);
+    return std::make_shared<Operation>(Label{ pipeline->name, nbytes }, record, ordered, reserve);
 }
 
 // A step of a plan: a dispatch of a kernel with a table and so many other bindings, or copies. All
@@ -185,6 +190,7 @@ struct Step
     std::size_t bindings = 0;
     Groups groups;
     bool ordered = true;
+    std::uint64_t nbytes = 0;  // that the dispatch reads and writes
     std::shared_ptr<Runs> runs;
 
     std::shared_ptr<Operation> bind(const std::vector<std::shared_ptr<Memory>>& memories,
@@ -202,6 +208,6 @@ struct Step
             const auto& memory = memories[std::min(i, memories.size() - 1)];
             all.push_back({ memory, 0, memory->size, {}, {}, {}, {}, {}, {}, {} });
         }
-        return dispatch(pipeline, std::move(all), groups, {}, ordered);
+        return dispatch(pipeline, std::move(all), groups, {}, ordered, nbytes);
     }
 };

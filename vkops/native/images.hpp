@@ -151,7 +151,7 @@ inline std::shared_ptr<Operation> copy_image(std::shared_ptr<Image> image,
           vk::ImageSubresourceLayers(vk::ImageAspectFlagBits::eColor, number(1), number(2), number(3)),
           vk::Offset3D(place(4), place(5), place(6)), vk::Extent3D(number(7), number(8), number(9)));
     }
-    return std::make_shared<Operation>([=](Commands& commands) {
+    return std::make_shared<Operation>(Label{ "copy of an image" }, [=](Commands& commands) {
         if (into_image)
             commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
         else

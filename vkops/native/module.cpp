@@ -397,8 +397,8 @@ void define_operations(py::module_ module)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
       .def_property(
-        "timed", [](const Made& self) { return self->queue->timed(); },
-        [](const Made& self, bool timed) { self->queue->measure(timed); })
+        "measures", [](const Made& self) { return self->queue->measures(); },
+        [](const Made& self, int what) { self->queue->measure(what); })
       .def_property(
         "patience", [](const Made& self) { return self->queue->patience; },
         [](const Made& self, std::uint64_t patience) { self->queue->patience = patience; })
@@ -422,7 +422,9 @@ void define_operations(py::module_ module)
       })
       .def("make_room", [](const Made& self) { self->queue->make_room(); })
       .def("wait", [](const Made& self, std::uint64_t number) { self->queue->wait(number); })
-      .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); });
+      .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); })
+      .def("take_measured", [](const Made& self) { return self->queue->take_measured(); })
+      .def_property_readonly("calibrated", &Device::calibrated);
     py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")
       .def(py::init<const Device&, vk::DeviceSize, const std::string&>(), "device"_a, "nbytes"_a,
            "use"_a)
@@ -457,14 +459,15 @@ void define_operations(py::module_ module)
       .def(py::init<const Device&, bool, std::uint32_t, bool>(), "device"_a, "linear"_a, "address"_a,
            "normalized"_a);
     module.def("OpCopyImage", &copy_image);
+    module.def("now", &now);
     module.def("OpZeroImage", [](std::shared_ptr<Image> image) {
-        return std::make_shared<Operation>([=](Commands& commands) { image->record_zeros(commands); });
+        return std::make_shared<Operation>(Label{ "clear an image" }, [=](Commands& commands) { image->record_zeros(commands); });
     });
     py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation")
       .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);
     module.def("OpLayout", [](std::shared_ptr<LinearImage> image) {
-        return std::make_shared<Operation>([=](Commands& commands) { image->record_layout(commands); });
+        return std::make_shared<Operation>(Label{ "lay out an image" }, [=](Commands& commands) { image->record_layout(commands); });
     });
     module.def("OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
                                    const Rows& rows, bool ordered) {
@@ -485,16 +488,18 @@ void define_operations(py::module_ module)
                                                  next, vk::PipelineCreateFlags(),
                                                  *device->pipelines);
            }),
-           "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a);
+           "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a)
+      .def_readwrite("name", &Pipeline::name);
     define_addressed<Table>(module, "Table");
     define_addressed<Runs>(module, "Runs");
     py::class_<Step>(module, "Step")
       .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
-                       std::size_t bindings, const std::array<std::uint32_t, 3>& counts, bool ordered) {
-               return Step{ pipeline, table, bindings, { counts, {}, 0 }, ordered, {} };
+                       std::size_t bindings, const std::array<std::uint32_t, 3>& counts, bool ordered,
+                       std::uint64_t nbytes) {
+               return Step{ pipeline, table, bindings, { counts, {}, 0 }, ordered, nbytes, {} };
            }),
-           "pipeline"_a, "table"_a, "bindings"_a, "groups"_a, "ordered"_a)
-      .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, runs }; }),
+           "pipeline"_a, "table"_a, "bindings"_a, "groups"_a, "ordered"_a, "nbytes"_a)
+      .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, 0, runs }; }),
            "runs"_a)
       .def("bind", &Step::bind);
     py::class_<Launch>(module, "Launch")
@@ -528,7 +533,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 11;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 12;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

@@ -3,9 +3,17 @@
 
 #include "dispatch.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+
+// Nanoseconds of a clock that never goes back.
+inline std::int64_t now()
+{
+    const auto time = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
 
 // The queue of a device. Calls of `submit` are numbered from 1. While the device is busy, what they
 // submit is recorded in open commands, which are submitted together when somebody asks for the
@@ -63,12 +71,13 @@ class Queue
         found.insert(found.end(), names_.begin(), names_.end());
         return found;
     }
-    bool timed() const { return timed_; }
-    // Say whether the device measures what is submitted from now on.
-    void measure(bool on)
+    // What the device measures of what is submitted from now on: nothing, all of it, or each operation.
+    enum Measures { NOTHING, TOTAL, EACH };
+    int measures() const { return measures_; }
+    void measure(int what)
     {
         submit_open();
-        timed_ = on;
+        measures_ = what;
     }
 
     // Whether the device has all the submissions that it can have at a time.
@@ -94,19 +103,19 @@ class Queue
         const std::lock_guard lock(mutex_);
         check();
         if (open_) {
-            open_->add(operations);
+            open_->add(operations, submitted_ + 1);
         } else {
             if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
             // Commands that cannot be recorded or submitted are destroyed.
             const auto commands = std::move(spare_.back());
             spare_.pop_back();
-            commands->begin(ONCE, timed_);
-            commands->add(operations);
+            commands->begin(ONCE, measures_ != NOTHING);
+            commands->add(operations, submitted_ + 1);
             open_ = commands;
         }
         names_.push_back(name);
         ++submitted_;
-        if (timed_ || open_->operations().size() >= max_open_ || is_dry() || !watched())
+        if (open_->operations().size() >= max_open_ || is_dry() || !watched())
             flush(operations.size());
         else
             wake_.notify_all();
@@ -120,7 +129,7 @@ class Queue
         check();
         if (open_) flush();
         const auto chosen = commands->running ? commands->twin() : commands;
-        start({ chosen, unused_fence(), submitted_ + 1, { name }, false });
+        start({ chosen, unused_fence(), submitted_ + 1, { name }, false, 0 });
         return ++submitted_;
     }
     // Wait for a call, and all before it. A signal handler of Python may end the wait by an exception;
@@ -152,6 +161,14 @@ class Queue
         const auto found = std::exchange(nanoseconds_, 0.0);
         return owner_.timestamp_period > 0 ? std::optional<double>(found) : std::nullopt;
     }
+    // A submission that was measured: when, the number of its last call, and its operations.
+    using Measured = std::tuple<std::int64_t, std::uint64_t, std::vector<Timing>>;
+    // All that were since the last call, and have ended.
+    std::vector<Measured> take_measured()
+    {
+        completed();
+        return std::exchange(measured_, {});
+    }
 
   private:
     static constexpr auto ONCE = vk::CommandBufferUsageFlagBits::eOneTimeSubmit;
@@ -164,6 +181,7 @@ class Queue
         std::uint64_t last;  // number of a call
         std::vector<std::string> names;
         bool once;
+        std::int64_t since;  // when it was submitted, if it is measured
     };
     const Device& owner_;
     const std::size_t limit_, max_open_;
@@ -171,7 +189,8 @@ class Queue
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::thread thread_;  // which submits what is open, while it runs
-    bool ends_ = false, stuck_ = false, timed_ = false;
+    bool ends_ = false, stuck_ = false;
+    int measures_ = NOTHING;
     std::shared_ptr<Commands> open_;   // which have operations, and are not submitted
     std::vector<std::string> names_;   // of the calls that are recorded in them
     std::deque<Running> running_;
@@ -179,6 +198,7 @@ class Queue
     std::vector<Fence> fences_;  // that have been signalled, or are new
     std::uint64_t submitted_ = 0, completed_ = 0;
     double nanoseconds_ = 0;
+    std::vector<Measured> measured_;
     std::string lost_;  // the first failure after which nothing is known of the work
     std::vector<std::shared_ptr<Commands>> dropped_;  // commands that could not be submitted
 
@@ -227,7 +247,7 @@ class Queue
         try {
             const auto fence = unused_fence();
             open_->end();
-            start({ open_, fence, submitted_, names_, true });
+            start({ open_, fence, submitted_, names_, true, measures_ == EACH ? now() : 0 });
         } catch (const std::exception&) {
             reopen(last);
             throw;
@@ -251,8 +271,9 @@ class Queue
         if (kept.empty()) return;
         try {
             const auto made = std::make_shared<Commands>(owner_);
-            made->begin(ONCE, timed_);
+            made->begin(ONCE, measures_ != NOTHING);
             made->add(kept);
+            made->calls = { commands->calls.begin(), commands->calls.end() - last };
             open_ = made;
         } catch (const std::exception& error) {
             lost_ = error.what();
@@ -294,7 +315,10 @@ class Queue
         lock.unlock();
         for (const auto& each : done) {
             --each.commands->running;
-            nanoseconds_ += each.commands->nanoseconds().value_or(0);
+            const auto timings = each.commands->timings();
+            for (const auto& [call, name, nbytes, start, end] : timings)
+                nanoseconds_ += owner_.timestamp_period * ((end - start) & owner_.timestamp_mask);
+            if (each.since) measured_.emplace_back(each.since, each.last, timings);
             if (!each.once) continue;
             each.commands->clear();
             spare_.push_back(each.commands);

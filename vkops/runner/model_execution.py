@@ -15,6 +15,7 @@ import vkops
 from vkops import console
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, show
+from vkops.gpu.run.profile_recorder import called_by
 from vkops.models.data_types import Read, chunks, dtype_of
 from vkops.models.json_reader import quote
 from vkops.models.model import (
@@ -79,7 +80,10 @@ class DeviceRun(Execution):
     def run_dispatch(self, bound: Bound) -> None:
         """Run a dispatch in a loop, and print how long it takes."""
         dispatch, is_first = self.ready(bound), not self.has_dispatched
-        run_timed(bound.dispatchable.name, self.options, dispatch, self.device, is_first=is_first)
+        name, tensors = bound.dispatchable.name, (*bound.inputs, *bound.outputs)
+        named = [f"{each.name}: {each.source.resource.name}" for each in tensors if each.source]
+        with called_by(f"dispatch '{console.bounded(name)}'", *named):
+            run_timed(name, self.options, dispatch, self.device, is_first=is_first)
         self.has_dispatched = True
 
     def _print(self, command: PrintCommand, held: _Content) -> None:

@@ -150,12 +150,13 @@ class CompiledShader:
         if lengths not in self._pipelines:
             device, shader = self._device, self.shader
             check_limits(device, shader, lengths)
-            self._pipelines[lengths] = device.vulkan.shader_pipeline(
+            self._pipelines[lengths] = made = device.vulkan.shader_pipeline(
                 within_bounds(device, shader, lengths),
                 shader.bindings(dict(lengths)),
                 shader.entry_point,
                 shader.module.push_nbytes,
             )
+            made.name = shader.name
         return self._pipelines[lengths]
 
     def _lengths(self, slots: Sequence[Slot]) -> Lengths:

@@ -93,16 +93,16 @@ class OperatorDevice(OpenDevice):
             device.check()
         return self.vulkan is other.vulkan
 
-    def measure_dispatches(self) -> Callable[[], float | None]:
-        """Have the device measure operators, shaders and recorded programs from now on.
+    def measure_dispatches(self) -> Callable[..., float | None]:
+        """Have the device measure the sum of all that it executes, until it is told to stop.
 
-        That makes each submission some 50 microseconds longer on lavapipe. Bound operators and
-        shaders and recorded programs are recorded anew each time.
+        ``vkops.profile`` measures each operation of a block. Recorded programs are recorded anew
+        each time while the device measures.
 
         Returns:
             A function that waits for all that was submitted, and returns the milliseconds that the
             device took for it since the last call; None if that was nothing, or the device has no
-            timestamps.
+            timestamps. With ``stop=True``, it ends the measurement.
 
         Raises:
             DeviceError: the device is closed.

@@ -105,7 +105,7 @@ class RegionTable:
     the number of items of each record and the numbers of its bindings (input -1: a constant). A
     record without items belongs to the last one before it that has some. If records take turns,
     invocations that run together copy a little of each. ``may_align`` says that workgroups need not
-    be full.
+    be full. ``nbytes`` counts the bytes of the elements that it reads and writes.
     """
 
     kernel: Kernel
@@ -115,6 +115,7 @@ class RegionTable:
     outputs: Counts
     turns: bool = False
     may_align: bool = False
+    nbytes: int = 0
 
 
 LONG_ROW = 4096
@@ -162,7 +163,9 @@ def encode(
     sources = tuning.sources if streams else 0
     choice = tuning.choose_kernel(plan, sources, by_word=word != layout.ALL_WORDS)
     kernel, size = choice.kernel, plan.element_size
-    nbytes = size * sum([prod(region.target.sizes) for _, region in plan.regions])
+    moved = [(prod(region.target.sizes), region.source) for _, region in plan.regions]
+    nbytes = size * sum([count for count, _ in moved])
+    read = size * sum([count for count, source in moved if type(source) is not Fill])
     tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
     records: list[_Record] = []
     for box in choice.boxes:
@@ -185,6 +188,7 @@ def encode(
         outputs=np.array([record.output for record in records], np.int64),
         turns=not tuning.is_cpu and _can_take_turns(choice, records),
         may_align=not tuning.is_cpu,
+        nbytes=nbytes + read,
     )
 
 

@@ -334,16 +334,17 @@ class DispatchTable:
     """Records of a region table for one dispatch, without the addresses.
 
     ``groups`` are the workgroups in each dimension: as many as needed, or a few more. ``aligned``
-    says that each has one record.
+    says that each has one record. ``nbytes`` is what the dispatch reads and writes.
     """
 
-    __slots__ = ("_bases", "_native", "_places", "_words", "aligned", "groups", "kernel")
+    __slots__ = ("_bases", "_native", "_places", "_words", "aligned", "groups", "kernel", "nbytes")
 
     def __init__(
         self, table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
+        self.nbytes: int = table.nbytes * int(items.sum()) // int(table.items.sum())
         full = -(-items // kernel.workgroup) * kernel.workgroup
         self.aligned: bool = (
             table.may_align
@@ -377,7 +378,8 @@ class DispatchTable:
         pipeline = device.pipeline(kernel, aligned=self.aligned)
         # The validation layer takes dispatches on one piece of memory for a hazard.
         ordered = ordered or device.validated
-        return module.Step(pipeline, self._native, kernel.bindings - 1, self.groups, ordered)
+        bindings = kernel.bindings - 1
+        return module.Step(pipeline, self._native, bindings, self.groups, ordered, self.nbytes)
 
     def words(self, starts: Words) -> Words:
         """Return the words with the addresses, as ``Table::write`` of the native module does."""

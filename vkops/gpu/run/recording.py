@@ -123,7 +123,8 @@ class RecordedProgram:
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             # Commands that are kept are not measured.
-            work = recorded.operations if vulkan.measures else commands
+            is_measured = vulkan.measures or vulkan.profile is not None
+            work = recorded.operations if is_measured else commands
             memory = recorded.used, recorded.written
             vulkan.start(vulkan.native.submit, work, *memory, "a recording")
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
-from time import monotonic, sleep
+from time import monotonic, perf_counter_ns, sleep
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
 
@@ -36,6 +36,7 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
+from vkops.gpu.run.profile_recorder import Recorder, open_profiles
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 
@@ -111,7 +112,8 @@ class VulkanDevice:
         images: the limits of linear images, if they can be used.
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
-        measures: whether the device measures what is submitted.
+        measures: whether the device measures the time of all that is submitted.
+        profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
 
@@ -127,6 +129,7 @@ class VulkanDevice:
         self.lost: str = ""
         self.thread: _Thread = _Thread()
         self.measures: bool = False
+        self.profile: Recorder | None = None
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = adapter.under_validation()
         if info.type == "CPU":
@@ -169,6 +172,8 @@ class VulkanDevice:
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
         self.readback: Pool = self.new_pool("readback")
+        if open_profiles:
+            self.record_profile(Recorder(self))
 
     def check(self) -> None:
         """Check that this thread can use the device now; see ``OpenDevice.check``."""
@@ -269,6 +274,7 @@ class VulkanDevice:
             code = for_records(spirv(name), aligned=aligned)
             with self.lock:
                 found = self._new_pipeline(code, [bindings], robust=False)
+                found.name = name
                 self._pipelines[kernel.name, aligned] = found
         return found
 
@@ -328,6 +334,7 @@ class VulkanDevice:
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
+        began = perf_counter_ns() if self.profile is not None else 0
         try:
             while (number := function(*arguments)) < 0:  # no room
                 self.native.make_room()
@@ -335,6 +342,8 @@ class VulkanDevice:
             self._refuse(error)
         if self._waits:
             self.wait(number)
+        if self.profile is not None and number:
+            self.profile.add(began, arguments[-1], number)
         return number
 
     @property
@@ -354,8 +363,11 @@ class VulkanDevice:
             return
         # Before the wait: the number may be one that another thread's work gets meanwhile.
         number = min(number, self.native.submitted)
+        began = perf_counter_ns() if self.profile is not None else 0
         self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
+        if self.profile is not None:
+            self.profile.add(began, "wait")
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
@@ -425,9 +437,17 @@ class VulkanDevice:
         """Have the device measure from now on, if it has timestamps; see ``take_time``."""
         self.take_time()
         self.measures = on and self.info.limits.timestamp_valid_bits > 0
-        self.native.timed = self.measures
+        self.record_profile(self.profile)
 
-    def take_time(self) -> float | None:
+    def record_profile(self, recorder: Recorder | None) -> None:
+        """Have the device measure each operation for profiles from now on, or no more."""
+        self.profile = recorder
+        self.native.measures = int(self.measures) if recorder is None else 2
+
+    def take_time(self, *, stop: bool = False) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
         found: float | None = self.call(self.native.take_nanoseconds)
+        found = found if self.measures else None
+        if stop:
+            self.measure(False)
         return found / 1e6 if found else None

@@ -1,0 +1,181 @@
+"""Profiles: what they count, their timeline, threads, and devices with few abilities."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from imitated import faulty  # noqa: F401
+
+import vkops
+from vkops.cli import main
+from vkops.errors import DeviceError
+
+SCALE = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] += 2 * x[i]; }"""
+N = 640
+EXAMPLE = Path(__file__).parents[2] / "examples" / "split.json"
+
+
+@pytest.fixture
+def scale(device):
+    return device.compile_shader(SCALE, name="scale")
+
+
+def names(rows):
+    return {(row.name, row.count) for row in rows if row.name != "wait"}
+
+
+def test_calls_and_kernels(device, scale, is_time):
+    x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
+    with vkops.profile() as profile:
+        for _ in range(100):  # several are in one submission, and have several pools of timestamps
+            scale(x, y, threads=N)
+        with vkops.profile() as inner:
+            z = vkops.flip(y).copy()
+        with device.record() as program:
+            scale(x, z, threads=N)
+            vkops.flip(z).copy()
+        program.run(2)
+        y.numpy()
+    scale(x, y, threads=N)
+    measured = device.info.limits.timestamp_valid_bits > 0
+    assert device.vulkan.native.measures == 0
+    assert names(profile.by_call()) == {("scale", 100), ("window", 1), ("a recording", 2)}
+    assert names(inner.by_call()) == {("window", 1)}
+    kernels = {row.name: row for row in profile.by_kernel()}
+    if measured:
+        assert kernels["scale"].count == 102
+        assert kernels["scale"].nbytes == 102 * 8 * N
+        others = [row for name, row in kernels.items() if name != "scale"]
+        assert sum(row.nbytes for row in others) == 3 * 8 * N
+        assert all(row.gigabytes_per_second > 0 for row in kernels.values())
+    (row,) = (row for row in profile.by_call() if row.name == "scale")
+    assert row.place.startswith(f"{__file__}:")
+    assert is_time(row.device_ms)
+    assert 0 < row.host_ms < profile.seconds * 1e3
+    assert any(call.name == "wait" for call in profile.calls)
+    text, page = str(profile), profile._repr_html_()
+    for word in (
+        "scale",
+        "window",
+        "a recording",
+        "Host ms",
+        f"test_profile.py:{row.place.split(':')[-1]}",
+    ):
+        assert word in text
+        assert word in page
+
+
+def timeline(profile, path):
+    """Save and check a timeline; return the events with their rows by name."""
+    profile.save(path)
+    events = json.loads(path.read_text())["traceEvents"]
+    rows = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    others = [event for event in events if event["ph"] != "M"]
+    assert all((event["pid"], event["tid"]) in rows for event in others)
+    for first, last in ("be", "sf"):
+        ends = [Counter(e["id"] for e in others if e["ph"] == phase) for phase in (first, last)]
+        assert ends[0] == ends[1]
+        assert set(ends[0].values()) <= {1}
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in others if event["ph"] == "X")
+    return [(rows[event["pid"], event["tid"]], event) for event in others]
+
+
+def check_order(events, device):
+    """Check that operations come after their calls, one after the other, in their submission."""
+    on_device = [event for row, event in events if row == "operations" and event["ph"] == "X"]
+    assert bool(on_device) == (device.info.limits.timestamp_valid_bits > 0)
+    for before, after in pairwise(on_device):
+        assert before["ts"] + before["dur"] <= after["ts"] + 1
+    arrows = {e["id"]: e["ts"] for _, e in events if e["ph"] == "f"}
+    # A clock that is calibrated may be some microseconds wrong.
+    assert all(arrows[e["id"]] >= e["ts"] - 100 for _, e in events if e["ph"] == "s")
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_timelines(device, scale, tmp_path, calibrated):
+    x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
+    with vkops.profile() as profile:
+        if not calibrated:
+            device.vulkan.profile._first = None
+        scale(x, y, threads=N)
+        y.numpy()
+        thread = threading.Thread(target=lambda: vkops.flip(x).copy().numpy(), name="second")
+        thread.start()
+        thread.join()
+    events = timeline(profile, tmp_path / "trace.json")
+    assert {row for row, _ in events} >= {"MainThread", "second", "submissions"}
+    check_order(events, device)
+    (call,) = (event for row, event in events if row == "MainThread" and event["name"] == "scale")
+    assert call["args"]["text"] == "scale(x, y, threads=N)"
+    assert call["args"]["tensors"] == ["x: float32 (640,)", "y: float32 (640,)"]
+    if not calibrated and device.info.limits.timestamp_valid_bits:
+        clocks = json.loads((tmp_path / "trace.json").read_text())["otherData"]["clocks"]
+        assert clocks[device.name].startswith("shifted so that")
+
+
+def test_devices_that_open_and_close_in_the_block(adapter):
+    with vkops.profile() as profile:
+        with vkops.Device(adapter.index) as own:
+            vkops.roll(own.tensor(np.arange(6)), 1).numpy()
+        del own
+    assert names(profile.by_call()) == {("roll", 1)}
+
+
+def test_profiles_that_are_used_wrongly(device):
+    profile = vkops.profile()
+    with pytest.raises(DeviceError, match="profile: its block has not ended yet"):
+        _ = profile.calls
+    with pytest.raises(ZeroDivisionError), profile:
+        vkops.flip(device.tensor(np.arange(4))).copy().item(0) / 0
+    assert len(profile.by_call()) >= 1
+    assert device.vulkan.profile is None
+    with (
+        pytest.raises(DeviceError, match="a profile measures one block, make another one"),
+        profile,
+    ):
+        pass
+
+
+def test_measured_times_can_be_stopped(device, is_time):
+    taken = device.measure_dispatches()
+    vkops.flip(device.tensor(np.arange(4))).copy()
+    assert is_time(taken(stop=True))
+    assert device.vulkan.native.measures == 0
+
+
+def test_the_command_line(adapter, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("VKOPS_ADAPTER", str(adapter.index))
+    path = tmp_path / "trace.json"
+    assert main(["run", str(EXAMPLE), "--profile", "--timeline", str(path)]) == 0
+    shown = capsys.readouterr().out
+    assert "SPLIT" in shown
+    assert "dispatch 'split'" in shown
+    (event, *_) = (e for e in json.loads(path.read_text())["traceEvents"] if e["name"] == "SPLIT")
+    assert event["args"]["tensors"][0] == "input_tensor: Table"
+
+
+LOST = """
+with vkops.profile() as profile:
+    y = vkops.roll(device.tensor([1, 2, 3]), 1)
+    y.numpy()
+    faulty.lose(b"vkQueueSubmit")
+    print(call(lambda: vkops.roll(y, 1).numpy()))
+print([row.name for row in profile.by_call()])
+"""
+
+
+@pytest.mark.system("cc")
+def test_a_device_that_is_lost_in_the_block(adapter, faulty):  # noqa: F811
+    first, names = faulty(LOST, adapter.index, "direct").splitlines()
+    assert "DeviceError" in first
+    assert "roll" in names

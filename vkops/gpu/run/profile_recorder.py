@@ -1,0 +1,206 @@
+"""What a device and the host do while profiles are open."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import current_thread, local
+from time import perf_counter_ns
+from types import CodeType, FrameType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The line of a program that called vkops, and the tensors and images that it names."""
+
+    place: str = ""
+    text: str = ""
+    tensors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledOperation:
+    """A dispatch or a copy on the device: nanoseconds of the host's clock, and bytes.
+
+    ``nbytes`` is what it reads and writes; of a shader, the bytes that it is bound to; 0 if that is
+    not known.
+    """
+
+    name: str
+    nbytes: int
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class ProfiledCall:
+    """A call that submitted work, or waited: when, where, and what the device did.
+
+    Attributes:
+        name: of the function, operator or shader, or ``"wait"``.
+        caller: the line that called it.
+        thread: the name of the thread.
+        start: nanoseconds of ``time.perf_counter_ns``.
+        end: the same, when the host had recorded or submitted it, or had waited.
+        number: that of the call on its device; 0 if it waited.
+        operations: the device's part, with timestamps.
+    """
+
+    name: str
+    caller: Caller
+    thread: str
+    start: int
+    end: int
+    number: int = 0
+    operations: list[ProfiledOperation] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """Calls that were submitted together: the number of the last one, and nanoseconds.
+
+    ``end`` is when the device had executed them; 0 if it has no timestamps.
+    """
+
+    last: int
+    start: float
+    end: float
+
+
+open_profiles: list[Any] = []
+"""The profiles whose blocks run: while there are some, each device has a recorder."""
+
+recorders: list[Recorder] = []
+"""Those of the devices that were open while there were profiles; they keep the devices open."""
+
+
+class _Here(local):
+    """What calls of a thread have in place of their line."""
+
+    caller: Caller | None = None
+
+
+_here = _Here()
+
+
+@contextmanager
+def called_by(place: str, *tensors: str) -> Iterator[None]:
+    """In this block, calls have no line, but this place and these tensors."""
+    before = _here.caller
+    _here.caller = Caller(place, "", tensors)
+    try:
+        yield
+    finally:
+        _here.caller = before
+
+
+class Recorder:
+    """Calls, waits, submissions and operations of a device, for all profiles that are open.
+
+    Attributes:
+        vulkan: the device.
+        calls: those that ended.
+        submissions: those whose operations ended.
+        clocks: how the times of the device are converted to those of the host.
+    """
+
+    def __init__(self, vulkan: Any) -> None:
+        self.vulkan: Any = vulkan
+        self.calls: list[ProfiledCall] = []
+        self.submissions: list[Submission] = []
+        self.clocks: str = "the device has no timestamps"
+        self._native: Any = vulkan.native
+        self._callers: dict[tuple[CodeType, int], Caller] = {}
+        limits = vulkan.info.limits
+        self._mask: int = (1 << limits.timestamp_valid_bits) - 1
+        self._offset: int = perf_counter_ns() - vulkan.module.now()
+        self._measured: list[tuple[int, int, list[tuple[int, str, int, int, int]]]] = []
+        self._first: tuple[int, int] | None = self._native.calibrated
+        recorders.append(self)
+
+    def add(self, began: int, name: str, number: int = 0) -> None:
+        """Add a call or a wait that ends now."""
+        ended = perf_counter_ns()
+        thread = current_thread().name
+        call = ProfiledCall(name or "image", self._caller(), thread, began, ended, number)
+        self.calls.append(call)
+
+    def _caller(self) -> Caller:
+        """Return the line from which this thread entered vkops."""
+        if _here.caller is not None:
+            return _here.caller
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None and frame.f_globals.get("__name__", "").startswith("vkops."):
+            frame = frame.f_back
+        if frame is None or frame.f_globals.get("__name__") == "threading":
+            return Caller()
+        key = frame.f_code, frame.f_lineno
+        found = self._callers.get(key)
+        if found is None:
+            found = self._callers[key] = _described(frame)
+        return found
+
+    def collect(self) -> None:
+        """Add what the device has measured since the last time; all work has ended."""
+        self._measured += self._native.take_measured()
+        self.submissions.clear()
+        calls = {call.number: call for call in self.calls if call.number}
+        for call in calls.values():
+            call.operations.clear()
+        if not self._mask or not any(operations for _, _, operations in self._measured):
+            for since, last, _ in self._measured:
+                self.submissions.append(Submission(last, since + self._offset, 0))
+            return
+        times = self._times()
+        for since, last, operations in self._measured:
+            end = 0.0
+            for number, name, nbytes, *ticks in operations:
+                start, end = next(times), next(times)
+                del ticks
+                if (own := calls.get(number)) is not None:
+                    made = ProfiledOperation(name or own.name, nbytes, start, end)
+                    own.operations.append(made)
+            self.submissions.append(Submission(last, since + self._offset, end))
+
+    def _times(self) -> Iterator[float]:
+        """Yield the host's nanoseconds of the start and the end of each operation in order."""
+        period = self._native.timestamp_period
+        ticks, at, half = [], 0, self._mask // 2 + 1
+        first = self._first[0] if self._first else 0
+        for *_, operations in self._measured:
+            for *_, start, end in operations:
+                for each in (start, end):  # ticks start again at 0 after their highest value
+                    at += ((each - first - at + half) & self._mask) - half
+                    ticks.append(at)
+        now = self._native.calibrated
+        if self._first and now:
+            self.clocks = "calibrated timestamps of the device"
+            passed = (now[0] - first - ticks[-1] + half & self._mask) - half + ticks[-1]
+            rate = (now[1] - self._first[1]) / passed if passed > 0 else period
+            base: float = self._first[1]
+        else:
+            self.clocks = "shifted so that no submission starts before the host submitted it"
+            rate, number, base = period, 0, -sys.float_info.max
+            for since, _, operations in self._measured:
+                if operations:
+                    base = max(base, since - ticks[number] * rate)
+                    number += 2 * len(operations)
+        return (base + self._offset + each * rate for each in ticks)
+
+
+def _described(frame: FrameType) -> Caller:
+    """Describe the line that a frame is at."""
+    file, number = frame.f_code.co_filename, frame.f_lineno
+    text = linecache.getline(file, number, frame.f_globals).strip()
+    known = {**frame.f_globals, **frame.f_locals}
+    tensors = []
+    for name in dict.fromkeys(re.findall(r"[^\W\d]\w*", text)):
+        value: Any = known.get(name)
+        if type(value).__module__.startswith("vkops.") and hasattr(value, "dtype"):
+            tensors.append(f"{name}: {value.dtype} {tuple(value.shape)}")
+    return Caller(f"{file}:{number}", text, tuple(tensors))
