@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from case_names import pytest_make_parametrize_id  # noqa: F401
 from hypothesis import settings
 from messages import (  # noqa: F401
     find_unused,

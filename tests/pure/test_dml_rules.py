@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from case_names import name_of
 from operator_table import OPERATORS
 
 import vkops.dml
@@ -158,7 +159,7 @@ CASES = [
 
 
 def name(case):
-    return f"{case.rule}-{case.field}"
+    return f"{case.rule}-{case.field}-{name_of(case.broken)}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)

@@ -239,9 +239,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("operator", "inputs", "more", "field"), CASES, ids=[f"{case[0]}-{case[3]}" for case in CASES]
-)
+@pytest.mark.parametrize(("operator", "inputs", "more", "field"), CASES)
 def test_arguments_that_break_a_rule(operator, inputs, more, field, message):
     error = fault(lambda: run(operator.partition("-")[0], *inputs, **more), ModelError)
     message(error, f"node 0, which makes 'o0' ({operator}): {field}: ")

@@ -39,72 +39,72 @@ def with_indices(**fields):
 
 
 BROKEN = [
-    (with_indices(input=2), "outputs[0].regions[0].indices.input [PLAN-03]"),
-    (with_indices(dtype="i2"), "outputs[0].regions[0].indices.dtype [PLAN-07]"),
-    (with_indices(rule="wrap"), "outputs[0].regions[0].indices.rule [PLAN-07]"),
-    (with_indices(terms=()), "outputs[0].regions[0].indices.terms [PLAN-07]"),
-    (with_indices(terms=INDICES.terms * 2, rule="reverse"), "outputs[0].regions[0].indices.terms [PLAN-07]"),
-    (with_indices(terms=(Term(0, 0, 1),)), "outputs[0].regions[0].indices.terms[0].size [PLAN-02]"),
-    (with_indices(terms=(Term(3, 2, 3),)), "outputs[0].regions[0].indices.view.offset [PLAN-03]"),
-    (with_indices(terms=(Term(0, 3, 3),)), "outputs[0].regions[0].source.view.offset [PLAN-03]"),
-    (with_indices(view=View((2, 2), (1, 1))), "outputs[0].regions[0].indices.view.sizes [PLAN-02]"),
-    (with_indices(rule="reverse", position=View((2, 3), (0, 1))), "outputs[0].regions[0].indices.position [PLAN-07]"),
-    (with_indices(within=range(7)), "outputs[0].regions[0].indices.within [PLAN-03]"),
-    (None, "plan [PLAN-01]"),
-    (replace(PLAN, element_size="2"), "element_size [PLAN-01]"),
-    (replace(PLAN, element_size=True), "element_size [PLAN-01]"),
-    (replace(PLAN, element_size=3), "element_size [PLAN-02]"),
-    (replace(PLAN, inputs=[12]), "inputs [PLAN-01]"),
-    (replace(PLAN, inputs=(-1,)), "inputs[0] [PLAN-02]"),
-    (replace(PLAN, outputs=3), "outputs [PLAN-01]"),
-    (replace(PLAN, outputs=("x",)), "outputs[0] [PLAN-01]"),
-    (replace(PLAN, outputs=(Output(-2, ()),)), "outputs[0].nbytes [PLAN-02]"),
-    (replace(PLAN, outputs=(Output(2, None),)), "outputs[0].regions [PLAN-01]"),
-    (replace(PLAN, outputs=(Output(2, (1,)),)), "outputs[0].regions[0] [PLAN-01]"),
-    (with_target(sizes=(2, 0)), "outputs[0].regions[0].target.sizes[1] [PLAN-02]"),
-    (with_target(sizes=(2, -1)), "outputs[0].regions[0].target.sizes[1] [PLAN-02]"),
-    (with_target(sizes=(2, 1.5)), "outputs[0].regions[0].target.sizes[1] [PLAN-01]"),
-    (with_target(offset=None), "outputs[0].regions[0].target.offset [PLAN-01]"),
-    (with_target(offset=1), "outputs[0].regions[0].target.offset [PLAN-03]"),
-    (with_target(offset=10**60), "outputs[0].regions[0].target.offset [PLAN-03]"),
-    (with_target(strides=(3,)), "outputs[0].regions[0].target.strides [PLAN-02]"),
-    (with_target(strides=(3, 0)), "outputs[0].regions[0].target.strides[1] [PLAN-05]"),
-    (with_region(source=7), "outputs[0].regions[0].source [PLAN-01]"),
-    (with_region(source=Fill("ab")), "outputs[0].regions[0].source.pattern [PLAN-01]"),
-    (with_region(source=Fill(b"a")), "outputs[0].regions[0].source.pattern [PLAN-04]"),
-    (with_read(1), "outputs[0].regions[0].source.input [PLAN-03]"),
-    (with_read(-1), "outputs[0].regions[0].source.input [PLAN-03]"),
-    (with_read(offset=3), "outputs[0].regions[0].source.view.offset [PLAN-03]"),
-    (with_region(target=((2,), (1,), 0)), "outputs[0].regions[0].target [PLAN-01]"),
-    (with_region(source=Read(0, None)), "outputs[0].regions[0].source.view [PLAN-01]"),
-    (with_read(strides=(0,)), "outputs[0].regions[0].source.view.strides [PLAN-02]"),
-    (with_read(sizes=(2, 2)), "outputs[0].regions[0].source.view.sizes [PLAN-02]"),
-    (replace(PLAN, inputs=()), "outputs[0].regions[0].source.input [PLAN-03]"),
-    (replace(PLAN, outputs=(Output(12, (REGION, REGION)),)), "outputs[0].regions [PLAN-05]"),
+    (lambda: with_indices(input=2), "outputs[0].regions[0].indices.input [PLAN-03]"),
+    (lambda: with_indices(dtype="i2"), "outputs[0].regions[0].indices.dtype [PLAN-07]"),
+    (lambda: with_indices(rule="wrap"), "outputs[0].regions[0].indices.rule [PLAN-07]"),
+    (lambda: with_indices(terms=()), "outputs[0].regions[0].indices.terms [PLAN-07]"),
+    (lambda: with_indices(terms=INDICES.terms * 2, rule="reverse"), "outputs[0].regions[0].indices.terms [PLAN-07]"),
+    (lambda: with_indices(terms=(Term(0, 0, 1),)), "outputs[0].regions[0].indices.terms[0].size [PLAN-02]"),
+    (lambda: with_indices(terms=(Term(3, 2, 3),)), "outputs[0].regions[0].indices.view.offset [PLAN-03]"),
+    (lambda: with_indices(terms=(Term(0, 3, 3),)), "outputs[0].regions[0].source.view.offset [PLAN-03]"),
+    (lambda: with_indices(view=View((2, 2), (1, 1))), "outputs[0].regions[0].indices.view.sizes [PLAN-02]"),
+    (lambda: with_indices(rule="reverse", position=View((2, 3), (0, 1))), "outputs[0].regions[0].indices.position [PLAN-07]"),
+    (lambda: with_indices(within=range(7)), "outputs[0].regions[0].indices.within [PLAN-03]"),
+    (lambda: None, "plan [PLAN-01]"),
+    (lambda: replace(PLAN, element_size="2"), "element_size [PLAN-01]"),
+    (lambda: replace(PLAN, element_size=True), "element_size [PLAN-01]"),
+    (lambda: replace(PLAN, element_size=3), "element_size [PLAN-02]"),
+    (lambda: replace(PLAN, inputs=[12]), "inputs [PLAN-01]"),
+    (lambda: replace(PLAN, inputs=(-1,)), "inputs[0] [PLAN-02]"),
+    (lambda: replace(PLAN, outputs=3), "outputs [PLAN-01]"),
+    (lambda: replace(PLAN, outputs=("x",)), "outputs[0] [PLAN-01]"),
+    (lambda: replace(PLAN, outputs=(Output(-2, ()),)), "outputs[0].nbytes [PLAN-02]"),
+    (lambda: replace(PLAN, outputs=(Output(2, None),)), "outputs[0].regions [PLAN-01]"),
+    (lambda: replace(PLAN, outputs=(Output(2, (1,)),)), "outputs[0].regions[0] [PLAN-01]"),
+    (lambda: with_target(sizes=(2, 0)), "outputs[0].regions[0].target.sizes[1] [PLAN-02]"),
+    (lambda: with_target(sizes=(2, -1)), "outputs[0].regions[0].target.sizes[1] [PLAN-02]"),
+    (lambda: with_target(sizes=(2, 1.5)), "outputs[0].regions[0].target.sizes[1] [PLAN-01]"),
+    (lambda: with_target(offset=None), "outputs[0].regions[0].target.offset [PLAN-01]"),
+    (lambda: with_target(offset=1), "outputs[0].regions[0].target.offset [PLAN-03]"),
+    (lambda: with_target(offset=10**60), "outputs[0].regions[0].target.offset [PLAN-03]"),
+    (lambda: with_target(strides=(3,)), "outputs[0].regions[0].target.strides [PLAN-02]"),
+    (lambda: with_target(strides=(3, 0)), "outputs[0].regions[0].target.strides[1] [PLAN-05]"),
+    (lambda: with_region(source=7), "outputs[0].regions[0].source [PLAN-01]"),
+    (lambda: with_region(source=Fill("ab")), "outputs[0].regions[0].source.pattern [PLAN-01]"),
+    (lambda: with_region(source=Fill(b"a")), "outputs[0].regions[0].source.pattern [PLAN-04]"),
+    (lambda: with_read(1), "outputs[0].regions[0].source.input [PLAN-03]"),
+    (lambda: with_read(-1), "outputs[0].regions[0].source.input [PLAN-03]"),
+    (lambda: with_read(offset=3), "outputs[0].regions[0].source.view.offset [PLAN-03]"),
+    (lambda: with_region(target=((2,), (1,), 0)), "outputs[0].regions[0].target [PLAN-01]"),
+    (lambda: with_region(source=Read(0, None)), "outputs[0].regions[0].source.view [PLAN-01]"),
+    (lambda: with_read(strides=(0,)), "outputs[0].regions[0].source.view.strides [PLAN-02]"),
+    (lambda: with_read(sizes=(2, 2)), "outputs[0].regions[0].source.view.sizes [PLAN-02]"),
+    (lambda: replace(PLAN, inputs=()), "outputs[0].regions[0].source.input [PLAN-03]"),
+    (lambda: replace(PLAN, outputs=(Output(12, (REGION, REGION)),)), "outputs[0].regions [PLAN-05]"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("plan", "named"), BROKEN)
-def test_broken_plans(plan, named, message):
+@pytest.mark.parametrize(("make", "named"), BROKEN)
+def test_broken_plans(make, named, message):
     with pytest.raises(InvalidDescError) as caught:
-        execute(plan, [BYTES])
+        execute(make(), [BYTES])
     message(caught.value, *named.split())
     assert isinstance(caught.value, InvalidDescTypeError) == named.endswith("[PLAN-01]")
 
 
 @pytest.mark.parametrize(
-    ("arrays", "named"),
+    ("make", "named"),
     [
-        (([],), "inputs [PLAN-06]"),
-        ((None,), "inputs [PLAN-06]"),
-        (([BYTES[:8]],), "inputs[0] [PLAN-06]"),
-        (([np.zeros(24, np.uint8)[::2]],), "inputs[0] [PLAN-06]"),
-        (([b"abc"],), "inputs[0] [PLAN-06]"),
-        (([BYTES], [BYTES, BYTES]), "outputs [PLAN-06]"),
-        (([BYTES], [np.frombuffer(bytes(12), np.uint8)]), "outputs[0] [PLAN-06]"),
+        (lambda: ([],), "inputs [PLAN-06]"),
+        (lambda: (None,), "inputs [PLAN-06]"),
+        (lambda: ([BYTES[:8]],), "inputs[0] [PLAN-06]"),
+        (lambda: ([np.zeros(24, np.uint8)[::2]],), "inputs[0] [PLAN-06]"),
+        (lambda: ([b"abc"],), "inputs[0] [PLAN-06]"),
+        (lambda: ([BYTES], [BYTES, BYTES]), "outputs [PLAN-06]"),
+        (lambda: ([BYTES], [np.frombuffer(bytes(12), np.uint8)]), "outputs[0] [PLAN-06]"),
     ],
 )  # fmt: skip
-def test_arrays_that_do_not_fit(arrays, named, message):
+def test_arrays_that_do_not_fit(make, named, message):
     with pytest.raises(VkopsError) as caught:
-        execute(PLAN, *arrays)
+        execute(PLAN, *make())
     message(caught.value, *named.split())

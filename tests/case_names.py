@@ -1,0 +1,69 @@
+"""Names of parametrised cases: the text of a lambda, or the values, where pytest has a position."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+MAX_NAME = 80
+MAX_ELEMENTS = 8
+FUNCTION, LAMBDA = type(lambda: None), (lambda: None).__name__
+PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
+def pytest_make_parametrize_id(val):
+    """Name a case; None leaves that to pytest."""
+    if isinstance(val, (list, tuple, dict, np.ndarray)) or getattr(val, "__name__", "") == LAMBDA:
+        return name_of(val)
+    return None
+
+
+def name_of(value):
+    """The text of a value, or None if it has a part whose text may differ from run to run."""
+    text = _text(value)
+    return text and text.replace(": ", ":")[:MAX_NAME]
+
+
+def _text(value):
+    if isinstance(value, int) and value.bit_length() > MAX_NAME:
+        return f"{value.bit_length()} bits"
+    if type(value) in PLAIN:
+        return repr(value)
+    if isinstance(value, np.ndarray):
+        elements = _text(value.tolist()) if value.size <= MAX_ELEMENTS else None
+        return f"{value.dtype}{elements or list(value.shape)}"
+    if isinstance(value, dict):
+        names = [_text(each) for each in value.values()]
+        pairs = (f"{key!r}:{name}" for key, name in zip(value, names, strict=True))
+        return None if None in names else f"{{{', '.join(pairs)}}}"
+    if isinstance(value, (list, tuple)):
+        names = [_text(each) for each in value]
+        return None if None in names else f"[{', '.join(names)}]"
+    if isinstance(value, FUNCTION) and value.__name__ == LAMBDA:
+        code = value.__code__
+        found = _lambdas(code.co_filename)[code.co_firstlineno]
+        same = [text for text, *parts in found if parts == [code.co_names, code.co_consts]]
+        text = found[0][0] if len(found) == 1 else same[0] if same else None
+        return text and " ".join([text, *filter(None, map(_text, value.__defaults__ or ()))])
+    return getattr(value, "__name__", None)
+
+
+@lru_cache
+def _lambdas(file):
+    """The lambdas of a file, by line: their texts, and the names and constants in their code."""
+    text = Path(file).read_text("utf-8")
+    lines, found = text.encode().splitlines(), defaultdict(list)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Lambda):
+            body = node.body
+            part = lines[body.lineno - 1 : body.end_lineno]
+            part[-1] = part[-1][: body.end_col_offset]
+            part[0] = part[0][body.col_offset :]
+            code = compile(ast.Expression(node), file, "eval").co_consts[0]
+            name = " ".join(b" ".join(part).decode().split())
+            found[node.lineno].append((name, code.co_names, code.co_consts))
+    return found
