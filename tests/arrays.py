@@ -42,6 +42,7 @@ small = small_arrays()
 def equal(tensor, array):
     """Shape, dtype and all bytes are the same; a scalar of NumPy's forgets its byte order."""
     assert tensor.shape == array.shape
+    assert tensor.dtype == array.dtype or not array.ndim
     assert tensor.dtype.newbyteorder("=") == array.dtype.newbyteorder("=")
     array = np.asarray(array, tensor.dtype)
     assert np.ascontiguousarray(tensor.numpy()).tobytes() == np.ascontiguousarray(array).tobytes()
@@ -80,9 +81,12 @@ def agree(ours, theirs):
     """Both give the same, or both refuse."""
     try:
         expected = theirs()
-    except Exception:
-        with pytest.raises((vkops.InvalidDescError, IndexError)):
+    except Exception as error:
+        with pytest.raises((vkops.InvalidDescError, IndexError)) as caught:
             ours()
+        if isinstance(error, np.exceptions.AxisError):
+            assert isinstance(caught.value, IndexError)
+            assert isinstance(caught.value, ValueError)
         return
     made = ours()
     if isinstance(expected, (list, tuple)):

@@ -8,9 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from arrays import equal, on_device, small, viewed
-from hypothesis import given
-from hypothesis import strategies as st
+from arrays import equal
 
 import vkops
 from vkops.tensors.array_protocols import UNCHANGED
@@ -191,23 +189,6 @@ def test_array_copies_a_tensor_and_asanyarray_does_not(device):
     assert (copy.tolist(), np.asanyarray(tensor, like=copy) is tensor) == ([0, 1, 2], True)
 
 
-@on_device
-@given(array=small, data=st.data())
-def test_split(device, array, data):
-    """``numpy.split`` and not ``vkops.split``: indices, or a number that divides the axis."""
-    tensor, array = viewed(data, device.tensor(array), array)
-    at = data.draw(st.integers(-1, 5) | st.lists(st.integers(-7, 7), max_size=4))
-    axis = data.draw(st.integers(-5, 4))
-    try:
-        expected = np.split(array, at, axis)
-    except (ValueError, IndexError, ZeroDivisionError):
-        with pytest.raises(vkops.InvalidDescError):
-            np.split(tensor, at, axis)
-        return
-    for one, other in zip(np.split(tensor, at, axis), expected, strict=True):
-        equal(one, other)
-
-
 def test_functions_that_describe_save_and_read(device, tmp_path):
     array = np.arange(6, dtype=">i4").reshape(2, 3)
     tensor = device.tensor(array)
@@ -250,22 +231,3 @@ def test_whole_arrays_are_compared_on_the_host(device, compare):
     assert not compare(tensor, array + 1)
     first, second, *_ = inspect.signature(compare).parameters
     assert compare(**{first: tensor, second: tensor})
-
-
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        *((name, ()) for name in ("flip", "ravel", "transpose", "tril", "triu", "diag", "diagonal", "copy")),
-        *((name, ()) for name in ("atleast_3d", "squeeze")),
-        ("roll", (1,)), ("tile", (2,)), ("repeat", (2,)), ("pad", (1,)), ("take", ([0, 1],)),
-        ("reshape", ((-1,),)), ("rot90", ()), ("expand_dims", (0,)), ("moveaxis", (0, 1)),
-        ("swapaxes", (0, 1)), ("broadcast_to", ((2, 3, 3),)), ("zeros_like", ()), ("full_like", (3,)),
-    ],
-)  # fmt: skip
-def test_arrays_of_foreign_byte_order(device, name, arguments):
-    array = np.arange(9, dtype=">i4").reshape(3, 3)
-    made = getattr(vkops, name)(array, *arguments, device=device)
-    same(device, made, getattr(np, name)(array, *arguments))
-    for several in ("concatenate", "stack", "hstack", "vstack", "dstack", "column_stack"):
-        made = getattr(vkops, several)([array, array.T], device=device)
-        same(device, made, getattr(np, several)([array, array.T]))

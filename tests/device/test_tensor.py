@@ -27,6 +27,8 @@ pytestmark = pytest.mark.memory
 def test_views_of_views(any_device, array, data):
     """Read in place or copied, on either kind of memory, they hold what NumPy's hold."""
     tensor, array = viewed(data, any_device.tensor(array), array, steps=5)
+    equal(tensor.T, array.T)
+    agree(lambda: tensor.mT, lambda: np.swapaxes(array[..., :, :], -1, -2))
     assert (tensor.ndim, tensor.size, tensor.nbytes) == (array.ndim, array.size, array.nbytes)
     equal(tensor.copy(), array)
     equal(tensor, array)
@@ -91,27 +93,6 @@ def test_reshape(device, array, data):
     equal(made, expected)
     if np.shares_memory(array, expected) and array.strides:
         assert counter.count == 0
-
-
-@on_device
-@given(array=small, data=st.data())
-def test_axes(device, array, data):
-    """Both worlds accept and refuse the same axes."""
-    tensor, array = viewed(data, device.tensor(array), array)
-    axes = data.draw(st.lists(st.integers(-4, 4), max_size=4).map(tuple))
-    one = data.draw(st.integers(-5, 4))
-    agree(lambda: tensor.transpose(axes), lambda: np.transpose(array, axes))
-    agree(lambda: tensor.T, lambda: array.T)
-    for axis in (axes, one, None):
-        agree(lambda axis=axis: tensor.flip(axis), lambda axis=axis: np.flip(array, axis))
-        agree(lambda a=axis: tensor.squeeze(a), lambda a=axis: np.squeeze(array, a))
-    for axis in (axes, one):
-        agree(lambda a=axis: tensor.expand_dims(a), lambda a=axis: np.expand_dims(array, a))
-    shape = data.draw(st.lists(st.sampled_from([0, 1, 2, 5]), max_size=3)) + [
-        data.draw(st.sampled_from([n, 3])) if n == 1 else n for n in array.shape
-    ]
-    agree(lambda: tensor.broadcast_to(shape), lambda: np.broadcast_to(array, shape))
-    agree(lambda: tensor.broadcast_to(shape[1:]), lambda: np.broadcast_to(array, shape[1:]))
 
 
 def test_iteration(device):

@@ -40,37 +40,6 @@ def test_functions_have_the_docstrings_of_the_methods_that_they_call(name):
     )
 
 
-@pytest.mark.usefixtures("shared_memory")
-@on_device
-@given(array=small, data=st.data())
-def test_views(device, array, data):
-    """Exchanged, moved and turned axes: NumPy's results, without a dispatch."""
-    tensor, array = viewed(data, device.tensor(array), array)
-    first, second, k = data.draw(axes), data.draw(axes), data.draw(st.integers(-5, 5))
-    several = st.lists(axes, max_size=3).map(tuple) | axes
-    source, destination = data.draw(several), data.draw(several)
-    with Counter(device) as counter:
-        agree(lambda: tensor.swapaxes(first, second), lambda: array.swapaxes(first, second))
-        agree(
-            lambda: tensor.moveaxis(source, destination),
-            lambda: np.moveaxis(array, source, destination),
-        )
-        agree(lambda: tensor.rot90(k, (first, second)), lambda: np.rot90(array, k, (first, second)))
-        agree(lambda: tensor.mT, lambda: np.swapaxes(array[..., :, :], -1, -2))
-    assert counter.count == 0
-
-
-@on_device
-@given(array=small, data=st.data())
-def test_orders(device, array, data):
-    tensor, array = viewed(data, device.tensor(array), array)
-    order = data.draw(st.sampled_from("CF"))
-    shape = data.draw(st.permutations([-1, *array.shape[1:]]))
-    agree(lambda: tensor.reshape(shape, order=order), lambda: array.reshape(shape, order=order))
-    equal(tensor.ravel(order), array.ravel(order))
-    equal(tensor.flatten(order), array.flatten(order))
-
-
 def test_copies_of_reshape(device):
     tensor = device.tensor(np.arange(6).reshape(2, 3))
     with Counter(device) as counter:
