@@ -385,6 +385,22 @@ def test_features_that_the_device_lacks(device, monkeypatch):
         assert re.fullmatch(rf"mine: needs .*{feature}.*, which '.*' does not have \[SH-02\]", text)
 
 
+def test_same_bits_needs_modes_for_all_floats_of_the_device(device, monkeypatch):
+    kernel = vkops.ElementwiseKernel("T x", "T z", "z = x")
+    kernel(device.tensor(np.ones(2, np.float32)))
+    ((_, shader),) = kernel._shaders.values()
+    modes = ("DenormPreserve", "SignedZeroInfNanPreserve", "RoundingModeRTE")
+    names = {f"shader{mode}Float32" for mode in modes}
+    assert names.intersection(shader.needs) == names & device.features
+    widths = [32, *[n for n in (16, 64) if f"shaderFloat{n}" in device.features]]
+    names = {f"shader{mode}Float{n}" for mode in modes for n in widths}
+    assert device.same_bits == (names <= device.features)
+    most = device.features | names | {"VK_KHR_shader_float_controls"}
+    for left_out in ("", *sorted(names)):
+        monkeypatch.setattr(device.vulkan, "features", most - {left_out})
+        assert device.same_bits == (left_out == "")
+
+
 @pytest.mark.parametrize(
     ("call", "kind", "named"),
     [

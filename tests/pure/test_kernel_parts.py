@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from vkops.debug import check
 from vkops.elementwise.indexing import _divisor
 from vkops.elementwise.parameters import Operand, Parameter
 from vkops.interpreter.memory import Memory
@@ -15,6 +16,7 @@ from vkops.kernels.random import _kernel
 from vkops.kernels.reduction import CHUNKS, _Pass
 from vkops.shaders import load
 from vkops.shaders.binary import positions
+from vkops.shaders.features import exact_floats, with_modes
 from vkops.shaders.layout import Number
 
 SUBGROUP, SEGMENT = 32, 128
@@ -78,3 +80,23 @@ def test_normal_numbers_need_only_operations_that_are_exact(dtype):
     assert {*used} <= kept
     assert not [op for op, _ in found if 134 <= op <= 141]
     assert {each[3] for op, each in found if op == EXTENDED} <= EXACT
+
+
+def test_modes_of_floats_are_declared_where_the_device_has_them():
+    extension, widths = "VK_KHR_shader_float_controls", (32, 64)
+    modes = ("DenormPreserve", "SignedZeroInfNanPreserve", "RoundingModeRTE")
+    needed = {extension, *[f"shader{mode}Float{width}" for mode in modes for width in widths]}
+    text = """#version 450
+layout(local_size_x = 4) in;
+layout(binding = 0) buffer Y { double y[]; };
+void main() { y[gl_LocalInvocationIndex] = 0.5lf * gl_LocalInvocationIndex; }"""
+    for left_out in sorted(needed | {""}):
+        features = frozenset(needed - {left_out})
+        found, has_all = exact_floats(features, widths)
+        assert has_all == (left_out == "")
+        changed = with_modes(load(text).spirv, found)
+        expected = set() if left_out == extension else features
+        assert {*load(changed).needs} - {"shaderFloat64"} == expected
+        report = check(changed, {"Y": np.zeros(4)}, threads=4)
+        assert report.ok, str(report)
+        np.testing.assert_array_equal(report.buffers["Y"].view("f8"), np.arange(4) / 2)

@@ -27,7 +27,8 @@ from vkops.plan.view import Ints
 from vkops.runtime.bindings import are_integers
 from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS, CompiledShader
 from vkops.runtime.elements import Elements, elements
-from vkops.shaders import Shader
+from vkops.shaders import Shader, load
+from vkops.shaders.features import exact_floats, with_modes
 from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
@@ -326,13 +327,17 @@ class ElementwiseKernel:
         """The GLSL and the shader for data types and forms, compiled when it is first needed."""
         local_size = min(self._max_local_size, home.tuning.invocations)
         rank = place.rank if "strided" in place.forms else 0
-        key = (local_size, rank, place.forms, *[(each.dtype.char, each.array) for each in operands])
+        widths = {32, *[8 * each.dtype.itemsize for each in operands if each.dtype.kind == "f"]}
+        modes = exact_floats(home.features, sorted(widths))[0]
+        types = [(each.dtype.char, each.array) for each in operands]
+        key = (local_size, rank, place.forms, *types, *modes)
         if key in self._shaders:
             source, shader = self._shaders[key]
             return source, CompiledShader(home, shader)
         form: Any = rank, place.forms
         source = self._generated(operands, *form, local_size=local_size, pushed=pushed)
-        compiled: CompiledShader = home.compile_shader(source, name=self.name)
+        spirv = with_modes(load(source, name=self.name).spirv, modes)
+        compiled: CompiledShader = home.compile_shader(spirv, name=self.name)
         if len(self._shaders) >= _MAX_SHADERS:
             self._shaders.clear()
         self._shaders[key] = source, compiled.shader

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from vkops.shaders import grammar
-from vkops.shaders.binary import Declarations, Instruction, Op, Storage
+from vkops.shaders.binary import HEADER_WORDS, Declarations, Instruction, Op, Storage, positions
 from vkops.shaders.grammar import EXECUTION_MODES, WITH_RESULT
 from vkops.shaders.layout import Number
 
@@ -22,6 +23,9 @@ _FLOAT_CONTROLS = (
     "RoundingModeRTE", "RoundingModeRTZ",
 )  # fmt: skip
 """The names of capabilities and of execution modes."""
+
+_EXACT = ("DenormPreserve", "SignedZeroInfNanPreserve", "RoundingModeRTE")
+_EXTENSION = b"SPV_KHR_float_controls\0\0"
 
 _SAME_NAMES = (
     "StorageBuffer8BitAccess", "UniformAndStorageBuffer8BitAccess", "StoragePushConstant8",
@@ -84,6 +88,43 @@ _ATOMIC_NAMES = {
 }  # fmt: skip
 _ATOMIC_PLACES = {Storage.WORKGROUP: "Shared", Storage.IMAGE: "Image"}
 _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), ("float", 8))
+
+
+def exact_floats(features: Set[str], widths: Iterable[int]) -> tuple[list[tuple[str, int]], bool]:
+    """Return the modes by which floats of some widths have the same bits on all devices.
+
+    They keep denormal numbers, the sign of zero, infinities and NaN, and are rounded to nearest.
+    The list has the modes that the device has, and the Boolean is whether these are all.
+    """
+    modes = [(mode, width) for mode in _EXACT for width in widths]
+    known = [(mode, width) for mode, width in modes if MODES[mode].format(width) in features]
+    if CAPABILITIES[_EXACT[0]] not in features:
+        known = []
+    return known, known == modes
+
+
+def with_modes(spirv: bytes, modes: Sequence[tuple[str, int]]) -> bytes:
+    """Return a module of one entry point with modes of ``exact_floats``.
+
+    In GLSL, glslang 12 takes each mode for one width only.
+    """
+    if not modes:
+        return spirv
+    capability, number = (
+        {text: value for value, text in table.items()}
+        for table in (grammar.CAPABILITIES, EXECUTION_MODES)
+    )
+    words, start = memoryview(spirv).cast("I").tolist(), HEADER_WORDS
+    places = {op: (at, at + count) for at, op, count in positions(words)}
+    entry, last = words[places[Op.ExecutionMode][0] + 1], places[Op.ExecutionMode][1]
+    declared = [
+        *[n for mode in dict(modes) for n in (2 << 16 | Op.Capability, capability[mode])],
+        *words[start : places[Op.Capability][1]],
+        (1 + len(_EXTENSION) // 4) << 16 | Op.Extension, *memoryview(_EXTENSION).cast("I"),
+        *words[places[Op.Capability][1] : last],
+        *[n for mode, width in modes for n in (4 << 16 | Op.ExecutionMode, entry, number[mode], width)],
+    ]  # fmt: skip
+    return array("I", [*words[:start], *declared, *words[last:]]).tobytes()
 
 
 def name(capability: int) -> str:

@@ -29,6 +29,7 @@ from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
 from vkops.plan.view import View
+from vkops.shaders.features import exact_floats
 from vkops.system.processes import after_fork
 
 T = TypeVar("T")
@@ -147,6 +148,16 @@ class OpenDevice(ABC):
     def features(self) -> frozenset[str]:
         """The optional features of Vulkan that shaders can use, such as ``"shaderFloat64"``."""
         return self.vulkan.features
+
+    @property
+    def same_bits(self) -> bool:
+        """Whether kernels of floats have the bits on this device that the documentation says.
+
+        The device must let shaders require that its floats keep denormal numbers, infinities and
+        NaN, and that results are rounded to nearest, for all widths that it has.
+        """
+        optional = [width for width in (16, 64) if f"shaderFloat{width}" in self.features]
+        return exact_floats(self.features, [32, *optional])[1]
 
     @property
     def cooperative_matrices(self) -> tuple[CooperativeMatrix, ...]:
