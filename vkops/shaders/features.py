@@ -122,7 +122,11 @@ def with_modes(spirv: bytes, modes: Sequence[tuple[str, int]]) -> bytes:
         *words[start : places[Op.Capability][1]],
         (1 + len(_EXTENSION) // 4) << 16 | Op.Extension, *memoryview(_EXTENSION).cast("I"),
         *words[places[Op.Capability][1] : last],
-        *[n for mode, width in modes for n in (4 << 16 | Op.ExecutionMode, entry, number[mode], width)],
+        *[
+            word
+            for mode, width in modes
+            for word in (4 << 16 | Op.ExecutionMode, entry, number[mode], width)
+        ],
     ]  # fmt: skip
     return array("I", [*words[:start], *declared, *words[last:]]).tobytes()
 
