@@ -10,44 +10,32 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import refuse
-from vkops.elementwise.arguments import choose_dtypes, operands_of, shape_of
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, check_texts, parse
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
 from vkops.elementwise.source import GROUP
-from vkops.errors import InvalidDescError, show
+from vkops.kernels.axis_kernel import (
+    COUNT,
+    LANES,
+    AxisKernel,
+    Form,
+    Kernel,
+    function_of,
+    permuted,
+)
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
-from vkops.tensors.operations import chosen_device
 from vkops.tensors.shape_arguments import some_axes
-from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
-
-_Form = tuple[np.dtype[Any], tuple[tuple[str, str], ...]]
-"""The data type of ``a`` and ``b``, and those of all types."""
-
-LANES = 128
-"""Invocations that reduce the elements of one result together, and of each workgroup."""
+from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 CHUNKS = {LANES: 64 * LANES, 1: 1024}
 """The elements of a partial result, for each number of invocations that compute it together."""
 
-_COUNT = Parameter("int32", "n")
 _PARTIALS = "partials"
 _RESERVED = ("a", "b", _PARTIALS)
 
 
-class _Kernel(ElementwiseKernel):
-    """A kernel with parameters that a declaration cannot have, such as ``n``."""
-
-    _max_local_size = LANES
-
-    def __init__(
-        self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str
-    ) -> None:
-        self._set(params, operation, name, preamble)
-
-
-class _Pass(_Kernel):
+class _Pass(Kernel):
     """A kernel that makes partial results, each of the elements of a chunk.
 
     Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and the
@@ -69,7 +57,7 @@ class _Pass(_Kernel):
         partials = Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)
         element = GLSL_TYPES[dtype.name]
         super().__init__(
-            (*params, _COUNT, partials), f"_mapped = {element}({mapped})", name, preamble
+            (*params, COUNT, partials), f"_mapped = {element}({mapped})", name, preamble
         )
         self._in_order = True
         self._lanes = lanes
@@ -96,14 +84,7 @@ def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
     if lanes == 1:
         result, number = ("_place % _results", "_place / _results")
     return f"""{element} _mapped;
-{element} _reduced({element} a, {element} b) {{
-    precise {element} _result = {element}(
-#line 1 "{name} reduce_expr"
-{reduced}
-#line 2 "{name} reduce_expr"
-    );
-    return _result;
-}}
+{function_of(name, "reduce_expr", f"_reduced({element} a, {element} b)", reduced, element)}
 {shared}void main() {{
     {GROUP}
     const uint _own = gl_LocalInvocationID.x % {lanes};
@@ -135,7 +116,7 @@ def _tail(dtype: np.dtype[Any], lanes: int) -> str:
 }}"""
 
 
-class ReductionKernel:
+class ReductionKernel(AxisKernel):
     """A kernel that reduces the elements of arrays along axes, as that of CuPy does.
 
     Each element is mapped; results of two are reduced to one, until one is left; and that is mapped
@@ -183,31 +164,13 @@ class ReductionKernel:
         reduce_type: str | None = None,
         preamble: str = "",
     ) -> None:
-        texts = {"in_params": in_params, "out_params": out_params, "map_expr": map_expr}
-        texts |= {"reduce_expr": reduce_expr, "post_map_expr": post_map_expr, "preamble": preamble}
-        check_texts(name=name, **texts)
-        self._params = parse(name, in_params, out_params)
-        variables = {each.type for each in self._params if each.is_variable}
-        if reduce_type not in (None, *GLSL_TYPES, *variables):
-            types = ", ".join([*GLSL_TYPES, *sorted(variables)])
-            message = f"got {show(reduce_type)}, must be None, {types}"
-            raise InvalidDescError(name, "reduce_type", message, "EW-01")
-        for each in self._params:
-            if each.name in _RESERVED:
-                message = f"got the name {each.name}, which the expressions use: must be another"
-                raise InvalidDescError(name, "parameters", message, "EW-01")
-        self.name: str = name
-        self._inputs = tuple(each for each in self._params if not each.is_output)
-        self._outputs = self._params[len(self._inputs) :]
+        texts = {"map_expr": map_expr, "reduce_expr": reduce_expr, "post_map_expr": post_map_expr}
+        texts["preamble"] = preamble
+        self._declare(name, in_params, out_params, texts, ("reduce_type", reduce_type), _RESERVED)
         self._texts = map_expr, reduce_expr, post_map_expr
         self._identity = identity
-        self._reduce_type = reduce_type or self._outputs[0].type
-        self._preamble = preamble
         self._pass = lru_cache(64)(self._new_pass)
         self._end = lru_cache(64)(self._new_end)
-
-    def __repr__(self) -> str:
-        return f"<vkops.ReductionKernel {self.name!r}>"
 
     def __call__(
         self,
@@ -236,36 +199,17 @@ class ReductionKernel:
             ShaderCompileError: an expression is wrong.
             OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
         """
-        targets = [] if out is None else [*out] if isinstance(out, (tuple, list)) else [out]
-        operands = operands_of(self.name, self._params, [*args, *targets], len(args))
-        choose_dtypes(self.name, operands)
+        home, operands, shape = self._arguments(args, out, device)
         inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
-        if not any(each.is_array and not each.parameter.raw for each in inputs):
-            refuse(self.name, "arguments", "must have an array that is not raw", "EW-06")
-        shape = shape_of(self.name, inputs, None)
         axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
         kept = tuple(n for i, n in enumerate(shape) if i not in axes)
         made = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
-        for each in outputs:
-            if each.value is not None and each.value.shape != made:
-                message = f"has shape {each.value.shape}, must be {made}"
-                refuse(self.name, each.parameter.name, message, "EW-06")
         count = prod([shape[i] for i in axes])
         if not count and self._identity is None:
             refuse(self.name, "arguments", "have no elements, and there is no identity", "EW-06")
-        tensors = [each.value for each in operands if isinstance(each.value, Tensor)]
-        home: Device = chosen_device(self.name, device) or (
-            tensors[0].device if tensors else default_device()
-        )
-        results = [
-            empty(made, dtype=each.dtype, device=home) if each.value is None else each.value
-            for each in outputs
-        ]
+        results = self._results(home, outputs, made)
         if prod(made):
-            types = {each.parameter.type: each.dtype for each in operands}
-            if self._reduce_type not in types:
-                types[self._reduce_type] = np.dtype(self._reduce_type)
-            form = types[self._reduce_type], tuple((name, types[name].name) for name in types)
+            form = self._form(operands)
             reduced = []
             if count:
                 reduced = [self._reduced(home, inputs, shape, axes, form).reshape(kept)]
@@ -274,16 +218,11 @@ class ReductionKernel:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _reduced(
-        self, home: Device, inputs: Sequence[Operand], shape: Ints, axes: Sequence[int], form: _Form
+        self, home: Device, inputs: Sequence[Operand], shape: Ints, axes: Sequence[int], form: Form
     ) -> Tensor:
         """The reduced elements, before they are mapped to outputs."""
         kept = [i for i in range(len(shape)) if i not in axes]
-        values = [
-            each.value
-            if each.parameter.raw or not each.is_array
-            else _permuted(home, each.value, shape, [*kept, *axes])
-            for each in inputs
-        ]
+        values = [permuted(home, each, shape, [*kept, *axes]) for each in inputs]
         by_rows = not axes or axes[-1] == len(shape) - 1
         results, count = (prod([shape[i] for i in chosen]) for chosen in (kept, axes))
         is_first = True
@@ -313,22 +252,5 @@ class ReductionKernel:
         if not has_elements:
             element = GLSL_TYPES[dtype.name]
             result, operation = (), f"{element} a = {element}({self._identity}); {operation}"
-        params = (*result, _COUNT, *self._concrete(self._outputs, types))
-        return _Kernel(params, operation, self.name, self._declared(types))
-
-    def _concrete(self, params: Sequence[Parameter], types: Sequence[Any]) -> tuple[Parameter, ...]:
-        """Parameters with data types in place of type variables."""
-        return tuple(each._replace(type=dict(types)[each.type]) for each in params)
-
-    def _declared(self, types: Sequence[Any]) -> str:
-        """The preamble, with the type variables of all parameters."""
-        lines = [
-            f"#define {name} {GLSL_TYPES[own]}" for name, own in types if name not in GLSL_TYPES
-        ]
-        return "\n".join([*lines, f'#line 1 "{self.name} preamble"', self._preamble])
-
-
-def _permuted(device: Device, value: Any, shape: Ints, order: Sequence[int]) -> Tensor:
-    """An array as a tensor, broadcast to a shape, with its dimensions in another order."""
-    tensor = value if isinstance(value, Tensor) else Tensor.from_array(device, value)
-    return tensor.broadcast_to(shape).transpose(*order)
+        params = (*result, COUNT, *self._concrete(self._outputs, types))
+        return Kernel(params, operation, self.name, self._declared(types))

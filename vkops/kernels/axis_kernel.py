@@ -1,0 +1,138 @@
+"""The parts of kernels that work along axes: declarations, arguments and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import refuse
+from vkops.elementwise.arguments import choose_dtypes, operands_of, shape_of
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, check_texts, parse
+from vkops.errors import InvalidDescError, show
+from vkops.plan.view import Ints
+from vkops.tensors.creation import empty
+from vkops.tensors.operations import chosen_device
+from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
+
+Form = tuple[np.dtype[Any], tuple[tuple[str, str], ...]]
+"""The data type of ``a`` and ``b``, and those of all types."""
+
+LANES = 128
+"""The invocations of a workgroup."""
+
+COUNT = Parameter("int32", "n")
+
+
+class Kernel(ElementwiseKernel):
+    """A kernel with parameters that a declaration cannot have, such as ``n``."""
+
+    _max_local_size = LANES
+
+    def __init__(
+        self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str
+    ) -> None:
+        self._set(params, operation, name, preamble)
+
+
+class AxisKernel:
+    """A kernel of expressions in which ``a`` and ``b`` are two elements or results."""
+
+    def _declare(
+        self,
+        name: str,
+        in_params: str,
+        out_params: str,
+        texts: dict[str, str],
+        element_type: tuple[str, str | None],
+        reserved: Sequence[str],
+    ) -> None:
+        """Set what is declared (EW-01); ``element_type`` has the name of a field and its value."""
+        check_texts(name=name, in_params=in_params, out_params=out_params, **texts)
+        params = parse(name, in_params, out_params)
+        variables = {each.type for each in params if each.is_variable}
+        if element_type[1] not in (None, *GLSL_TYPES, *variables):
+            types = ", ".join([*GLSL_TYPES, *sorted(variables)])
+            message = f"got {show(element_type[1])}, must be None, {types}"
+            raise InvalidDescError(name, element_type[0], message, "EW-01")
+        for each in params:
+            if each.name in reserved:
+                message = f"got the name {each.name}, which the expressions use: must be another"
+                raise InvalidDescError(name, "parameters", message, "EW-01")
+        self.name: str = name
+        self._params = params
+        self._inputs = tuple(each for each in params if not each.is_output)
+        self._outputs = params[len(self._inputs) :]
+        self._element_type = element_type[1] or self._outputs[0].type
+        self._preamble = texts["preamble"]
+
+    def __repr__(self) -> str:
+        return f"<vkops.{type(self).__name__} {self.name!r}>"
+
+    def _arguments(
+        self, args: Sequence[Any], out: Any, device: DeviceLike
+    ) -> tuple[Device, list[Operand], Ints]:
+        """The device, the operands and the shape of the inputs, broadcast together."""
+        targets = [] if out is None else [*out] if isinstance(out, (tuple, list)) else [out]
+        operands = operands_of(self.name, self._params, [*args, *targets], len(args))
+        choose_dtypes(self.name, operands)
+        inputs = operands[: len(self._inputs)]
+        if not any(each.is_array and not each.parameter.raw for each in inputs):
+            refuse(self.name, "arguments", "must have an array that is not raw", "EW-06")
+        tensors = [each.value for each in operands if isinstance(each.value, Tensor)]
+        home: Device = chosen_device(self.name, device) or (
+            tensors[0].device if tensors else default_device()
+        )
+        return home, operands, shape_of(self.name, inputs, None)
+
+    def _results(self, home: Device, outputs: Sequence[Operand], made: Ints) -> list[Tensor]:
+        """The outputs, which are made unless they were given with this shape (EW-06)."""
+        for each in outputs:
+            if each.value is not None and each.value.shape != made and not each.parameter.raw:
+                message = f"has shape {each.value.shape}, must be {made}"
+                refuse(self.name, each.parameter.name, message, "EW-06")
+        return [
+            empty(made, dtype=each.dtype, device=home) if each.value is None else each.value
+            for each in outputs
+        ]
+
+    def _form(self, operands: Sequence[Operand]) -> Form:
+        """The data types of a call."""
+        types = {each.parameter.type: each.dtype for each in operands}
+        if self._element_type not in types:
+            types[self._element_type] = np.dtype(self._element_type)
+        return types[self._element_type], tuple((name, types[name].name) for name in types)
+
+    def _concrete(self, params: Sequence[Parameter], types: Sequence[Any]) -> tuple[Parameter, ...]:
+        """Parameters with data types in place of type variables."""
+        return tuple(each._replace(type=dict(types)[each.type]) for each in params)
+
+    def _declared(self, types: Sequence[Any]) -> str:
+        """The preamble, with the type variables of all parameters."""
+        lines = [
+            f"#define {name} {GLSL_TYPES[own]}" for name, own in types if name not in GLSL_TYPES
+        ]
+        return "\n".join([*lines, f'#line 1 "{self.name} preamble"', self._preamble])
+
+
+def permuted(device: Device, operand: Operand, shape: Ints, order: Sequence[int]) -> Any:
+    """An input: an array broadcast to a shape, with its dimensions in another order."""
+    value = operand.value
+    if operand.parameter.raw or not operand.is_array:
+        return value
+    tensor = value if isinstance(value, Tensor) else Tensor.from_array(device, value)
+    return tensor.broadcast_to(shape).transpose(*order)
+
+
+def function_of(name: str, field: str, function: str, expression: str, element: str) -> str:
+    """The function of ``a`` and ``b`` that an expression of the user's own computes."""
+    return f"""{element} {function} {{
+    precise {element} _result = {element}(
+#line 1 "{name} {field}"
+{expression}
+#line 2 "{name} {field}"
+    );
+    return _result;
+}}"""

@@ -1,0 +1,203 @@
+"""Kernels that scan elements of arrays along an axis, in an order that only shapes decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import Place, integer, refuse
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.source import GROUP
+from vkops.kernels.axis_kernel import COUNT, AxisKernel, Form, Kernel, function_of, permuted
+from vkops.plan.rounding import ceil_div
+from vkops.tensors.creation import empty
+from vkops.tensors.shape_arguments import some_axes
+from vkops.tensors.tensor import Device, DeviceLike, Tensor
+
+RUN = 32
+"""The elements that one invocation scans, one after the other."""
+
+_BEFORE, _SUMS, _STARTS = _PARTS = ("before", "sums", "starts")
+_RESERVED = ("a", "b", "item", "prev_item", "across_seg_boundary", *_PARTS)
+
+
+class _Pass(Kernel):
+    """A kernel whose invocations each scan a run of elements.
+
+    Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, the result
+    before each run if there are several, and the outputs, or else ``sums`` and ``starts``, which
+    get the result of each run, and whether a segment starts in it.
+    """
+
+    def __init__(self, params: tuple[Parameter, ...], *texts: str, dtype: np.dtype[Any]) -> None:
+        super().__init__(params, *texts)
+        self._in_order = True
+        self._dtype = dtype
+
+    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
+        n = next(each.value for each in operands if each.parameter is COUNT)
+        return count // n * ceil_div(n, RUN)
+
+    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
+        names = {each.parameter.name for each in operands if each.parameter.raw}
+        element, own = GLSL_TYPES[self._dtype.name], "_row * _runs + _run"
+        is_bool = self._dtype.kind == "b"
+        before = f"{'uint' if is_bool else ''}({_BEFORE}[{own} - 1])"
+        head = f"""{element} _last;
+bool _some, _start = false;
+void main() {{
+    {GROUP}
+    const uint _place = _group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
+    const uint _row = _place % _rows, _run = _place / _rows;
+    if (_run >= _runs) return;
+    _some = {f"_run > 0; if (_some) _last = {element}({before})" if _BEFORE in names else "false"};
+    for (uint _k = {RUN} * _run; _k < min(_count, {RUN} * _run + {RUN}); ++_k) {{
+        const uint _i = _row * _count + _k;"""
+        sums = f"{_SUMS}[{own}] = {'uint8_t(uint(_last))' if is_bool else '_last'};"
+        starts = f"{_STARTS}[{own}] = int(_start);"
+        tail = f"}} {sums if _SUMS in names else ''} {starts if _STARTS in names else ''} }}"
+        return super()._generated(operands, *form, **options, main=(head, tail), index="_k")
+
+
+class ScanKernel(AxisKernel):
+    """A kernel that scans the elements of arrays along an axis, as PyOpenCL's GenericScanKernel.
+
+    Each element is mapped to an item; items are replaced by the results of themselves and of all
+    items before them; and these are mapped to outputs. The order of operations is fixed by the
+    shapes and the axis alone: no device, workgroup or layout changes it. ``scan_expr`` must be
+    associative, but for rounding.
+
+    Args:
+        in_params: the inputs, as for ``ElementwiseKernel``. The names of the expressions, before,
+            sums and starts are taken.
+        out_params: the outputs. Those that are ``raw`` are indexed by ``output_statement``, and
+            must be given in a call.
+        input_expr: the GLSL expression for an item, in which ``i`` is the index of the element
+            along the axis, and ``n`` is the number of elements.
+        scan_expr: the GLSL expression for ``a``, the result of items, and ``b``, that of the items
+            that follow. ``across_seg_boundary`` is true if a segment starts among these.
+        output_statement: GLSL statements that assign to the outputs, in which ``item`` is the
+            result of the items up to this one, and ``prev_item`` that of those before it.
+        neutral: the GLSL of ``prev_item`` at the start of a segment, or None if it is not used.
+        name: the name of the kernel in errors.
+        scan_type: the type of items: a NumPy data type or a type variable; by default that of the
+            first output.
+        is_segment_start_expr: the GLSL expression that is true where a segment starts, if any.
+        preamble: GLSL declarations, such as functions that the expressions call.
+
+    Attributes:
+        name: the name.
+
+    Raises:
+        InvalidDescError: a declaration is wrong (EW-01).
+
+    >>> import numpy as np, vkops
+    >>> most = vkops.ScanKernel("T x", "T y", "x", "max(a, b)", "y = item", name="most")
+    >>> x = np.array([[1, 3, 2], [5, 4, 6]], np.float32)
+    >>> most(x, axis=1).numpy()
+    array([[1., 3., 3.],
+           [5., 5., 6.]], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        in_params: str,
+        out_params: str,
+        input_expr: str,
+        scan_expr: str,
+        output_statement: str,
+        neutral: object = None,
+        name: str = "scan",
+        scan_type: str | None = None,
+        is_segment_start_expr: str | None = None,
+        preamble: str = "",
+    ) -> None:
+        texts = {"input_expr": input_expr, "scan_expr": scan_expr, "preamble": preamble}
+        texts |= {"output_statement": output_statement}
+        texts["is_segment_start_expr"] = start = is_segment_start_expr or ""
+        self._declare(name, in_params, out_params, texts, ("scan_type", scan_type), _RESERVED)
+        self._texts = input_expr, start, output_statement
+        self._scanned = scan_expr
+        self._neutral = neutral
+        self._pass = lru_cache(64)(self._new_pass)
+
+    def __call__(
+        self, *args: Any, axis: Any = None, out: Any = None, device: DeviceLike = None
+    ) -> Any:
+        """Scan, without waiting for it.
+
+        Args:
+            args: an argument for each input: tensors, NumPy arrays and numbers, broadcast together.
+            axis: the axis along which elements are scanned; by default all are scanned in C order,
+                and the outputs have one dimension.
+            out: tensors that get the results: one, or a tuple of several.
+            device: where it runs; by default the device of the first tensor.
+
+        Returns:
+            The output, or a tuple of several.
+
+        Raises:
+            InvalidDescError: arguments of the wrong number (EW-02), kind (EW-03), data type
+                (EW-04), value (EW-05) or shape (EW-06), too many elements (EW-07), or an axis that
+                does not exist (ARRAY-02).
+            ShaderCompileError: an expression is wrong.
+            OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
+        """
+        home, operands, shape = self._arguments(args, out, device)
+        inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
+        order = [*range(len(shape))]
+        if axis is None:
+            shape, count, made = shape, prod(shape), (prod(shape),)
+        else:
+            own = integer(axis, Place(self.name, "axis", "ARRAY-01"))
+            (last,) = some_axes(self.name, own, len(shape))
+            order, count, made = [i for i in order if i != last] + [last], shape[last], shape
+        results = self._results(home, outputs, made)
+        if prod(shape):
+            values = [permuted(home, each, shape, order) for each in inputs]
+            targets = [
+                each
+                if parameter.raw
+                else (each.reshape(shape) if axis is None else each.transpose(*order))
+                for each, parameter in zip(results, self._outputs, strict=True)
+            ]
+            self._scan(home, values, targets, prod(shape) // count, count, self._form(operands))
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _scan(
+        self,
+        home: Device,
+        values: Sequence[Any],
+        targets: Sequence[Tensor],
+        rows: int,
+        count: int,
+        form: Form,
+        *,
+        of_sums: bool = False,
+    ) -> None:
+        """Scan inputs, or the results of runs and whether segments start in them."""
+        runs, before = ceil_div(count, RUN), []
+        if runs > 1:
+            types = [form[0], np.int32][: 1 + bool(self._texts[1])]
+            sums = [empty((rows, runs), dtype=each, device=home) for each in types]
+            self._pass(*form, of_sums, _SUMS)(*values, count, out=sums, device=home)
+            before = sums[:1]
+            self._scan(home, sums, before, rows, runs, form, of_sums=True)
+        kernel = self._pass(*form, of_sums, _BEFORE if before else "")
+        kernel(*values, count, *before, out=targets, device=home)
+
+    def _new_pass(self, dtype: np.dtype[Any], types: Any, of_sums: bool, form: str) -> _Pass:
+        element, name = GLSL_TYPES[dtype.name], self.name
+        item, start, output = self._texts
+        inputs, outputs = self._concrete(self._inputs, types), self._concrete(self._outputs, types)
+        flags = (Parameter("int32", _STARTS, form == _SUMS, form == _SUMS),) if start else ()
+        if of_sums:
+            inputs, outputs = (Parameter(dtype.name, "b"), *flags), (
+                Parameter(dtype.name, "a", is_output=True),
+            )
+            item, start, output = "b", start and f"{_STARTS} != 0", "a = item"
