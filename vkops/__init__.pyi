@@ -64,6 +64,9 @@ from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
 from vkops.kernels.reduction import (
     ReductionKernel as ReductionKernel,
 )
+from vkops.kernels.scan import (
+    ScanKernel as ScanKernel,
+)
 from vkops.runtime.device import (
     BoundOperator as BoundOperator,
     Buffer as Buffer,

@@ -20,7 +20,8 @@ OTHERS = [
     dxdispatch.prepare, plan.execute, plan.validate, shaders.load, gpu.DeviceInfo,
     pydirectml.Binding, pydirectml.Device, pydirectml.GraphBuilder, pydirectml.TensorDesc,
     dml.BufferTensorDesc, dml.Graph, dml.GraphDesc, dml.check_feature_support, dml.input_tensor,
-    dml.reinterpret, vkops.Device, vkops.ElementwiseKernel, vkops.ReductionKernel, vkops.kernels.random.Philox, *dml.OPERATORS.values(),
+    dml.reinterpret, vkops.Device, vkops.ElementwiseKernel, vkops.ReductionKernel, vkops.ScanKernel,
+    vkops.kernels.random.Philox, *dml.OPERATORS.values(),
 ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 import pytest
+from kernel_numbers import ALL, FLOATS, random
 
 import vkops
 from vkops import kernels
@@ -15,10 +16,6 @@ from vkops.arguments.refused_operators import KERNELS
 from vkops.kernels.reduction import CHUNKS, LANES
 
 pytestmark = pytest.mark.features
-
-INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
-FLOATS = ["float16", "float32", "float64"]
-ALL = ["bool", *INTEGERS, *FLOATS]
 
 
 def reduced(x, axes, operation):
@@ -50,13 +47,6 @@ def _of_chunk(part, lanes, operation):
         found[:, : right.shape[1]] = operation(found[:, : right.shape[1]], right)
         found = found[:, :lanes]
     return found[:, 0]
-
-
-def random(shape, dtype, seed=0):
-    generator, dtype = np.random.default_rng(seed), np.dtype(dtype)
-    if dtype.kind == "f":
-        return generator.normal(size=shape).astype(dtype)
-    return generator.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)
 
 
 SHAPES = [

@@ -25,8 +25,11 @@ _BINARY = {
 }
 
 KERNELS = frozenset(
-    ("all", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "prod", "sum", "var")
-)
+    (
+        "all", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "max", "mean",
+        "min", "prod", "sum", "var",
+    )
+)  # fmt: skip
 """Functions that compute, and that ``vkops.kernels`` has."""
 
 REFUSED: dict[str, str] = {

@@ -306,6 +306,9 @@ class ElementwiseKernel:
         if not parameter.raw:
             view = broadcast(view, shape)
         elif not view.is_contiguous or view.offset * itemsize % ALIGNMENT:
+            if parameter.is_output:
+                message = f"is raw: must be contiguous, from a multiple of {ALIGNMENT} bytes on"
+                refuse(self.name, parameter.name, message, "EW-06")
             return self._elements(parameter, tensor.copy(), shape)
         return Elements(buffer, view, itemsize, tensor.dtype)
 

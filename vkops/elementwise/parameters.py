@@ -106,7 +106,9 @@ def check_texts(**texts: object) -> None:
             raise InvalidDescError("", field, f"got {show(text)}, must be {kind}", "EW-01")
 
 
-def parse(name: str, in_params: str, out_params: str) -> tuple[Parameter, ...]:
+def parse(
+    name: str, in_params: str, out_params: str, *, raw_outputs: bool = False
+) -> tuple[Parameter, ...]:
     """Return the inputs and outputs that are declared (EW-01).
 
     >>> parse("kernel", "raw T x", "float32 y")[0]
@@ -116,6 +118,9 @@ def parse(name: str, in_params: str, out_params: str) -> tuple[Parameter, ...]:
     found = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]
     for i, text in enumerate(out_params.split(",")):
         found.append(_parameter(name, f"out_params[{i}]", text, is_output=True))
+        if found[-1].raw and not raw_outputs:
+            message = "is a raw output, must not be: only inputs can be raw"
+            raise InvalidDescError(name, f"out_params[{i}]", message, "EW-01")
     names = [name for parameter in found for name in {parameter.name, parameter.type}]
     for parameter in found:
         if names.count(parameter.name) > 1:
@@ -135,8 +140,6 @@ def _parameter(name: str, field: str, text: str, *, is_output: bool = False) -> 
         message = f"got type {show(type_)}, must be {types}, or a type variable such as T"
     elif not _NAME.fullmatch(own):
         message = f"got name {show(own)}, must begin with a letter, and not be i or n"
-    elif is_output and raw:
-        message = "is a raw output, must not be: only inputs can be raw"
     if message:
         raise InvalidDescError(name, field, message, "EW-01")
     return Parameter(type_, own, is_output, bool(raw))

@@ -1,4 +1,4 @@
-"""Kernels that compute one result of many elements."""
+"""Kernels that compute: reductions, scans and sorts of elements of arrays."""
 
 from vkops.kernels import random as random
 from vkops.kernels.functions import all as all
@@ -12,3 +12,5 @@ from vkops.kernels.functions import min as min
 from vkops.kernels.functions import prod as prod
 from vkops.kernels.functions import sum as sum
 from vkops.kernels.functions import var as var
+from vkops.kernels.scan_functions import cumprod as cumprod
+from vkops.kernels.scan_functions import cumsum as cumsum

@@ -40,32 +40,35 @@ class Kernel(ElementwiseKernel):
 class AxisKernel:
     """A kernel of expressions in which ``a`` and ``b`` are two elements or results."""
 
+    _type_field = "reduce_type"
+    _reserved: tuple[str, ...]
+    _raw_outputs = False
+
     def _declare(
         self,
         name: str,
         in_params: str,
         out_params: str,
-        texts: dict[str, str],
-        element_type: tuple[str, str | None],
-        reserved: Sequence[str],
+        element_type: str | None,
+        **texts: str,
     ) -> None:
-        """Set what is declared (EW-01); ``element_type`` has the name of a field and its value."""
+        """Set what is declared (EW-01), with the expressions by their names."""
         check_texts(name=name, in_params=in_params, out_params=out_params, **texts)
-        params = parse(name, in_params, out_params)
+        params = parse(name, in_params, out_params, raw_outputs=self._raw_outputs)
         variables = {each.type for each in params if each.is_variable}
-        if element_type[1] not in (None, *GLSL_TYPES, *variables):
+        if element_type not in (None, *GLSL_TYPES, *variables):
             types = ", ".join([*GLSL_TYPES, *sorted(variables)])
-            message = f"got {show(element_type[1])}, must be None, {types}"
-            raise InvalidDescError(name, element_type[0], message, "EW-01")
+            message = f"got {show(element_type)}, must be None, {types}"
+            raise InvalidDescError(name, self._type_field, message, "EW-01")
         for each in params:
-            if each.name in reserved:
+            if each.name in self._reserved:
                 message = f"got the name {each.name}, which the expressions use: must be another"
                 raise InvalidDescError(name, "parameters", message, "EW-01")
         self.name: str = name
         self._params = params
         self._inputs = tuple(each for each in params if not each.is_output)
         self._outputs = params[len(self._inputs) :]
-        self._element_type = element_type[1] or self._outputs[0].type
+        self._element_type = element_type or self._outputs[0].type
         self._preamble = texts["preamble"]
 
     def __repr__(self) -> str:
@@ -90,7 +93,9 @@ class AxisKernel:
     def _results(self, home: Device, outputs: Sequence[Operand], made: Ints) -> list[Tensor]:
         """The outputs, which are made unless they were given with this shape (EW-06)."""
         for each in outputs:
-            if each.value is not None and each.value.shape != made and not each.parameter.raw:
+            if each.parameter.raw and each.value is None:
+                refuse(self.name, each.parameter.name, "is raw: its tensor must be given", "EW-06")
+            if not each.parameter.raw and each.value is not None and each.value.shape != made:
                 message = f"has shape {each.value.shape}, must be {made}"
                 refuse(self.name, each.parameter.name, message, "EW-06")
         return [

@@ -46,7 +46,7 @@ def sum(  # NumPy's name
     >>> vkops.kernels.sum(np.arange(6).reshape(2, 3), axis=0).numpy()
     array([3, 5, 7])
     """
-    tensor, wanted = _typed("sum", x, dtype, _summed, device)
+    tensor, wanted = typed_input("sum", x, dtype, summed, device)
     kernel = _folded("sum", tensor.dtype, wanted, "a + b", "0")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -69,7 +69,7 @@ def prod(
     >>> vkops.kernels.prod(np.arange(1, 6)).item()
     120
     """
-    tensor, wanted = _typed("prod", x, dtype, _summed, device)
+    tensor, wanted = typed_input("prod", x, dtype, summed, device)
     kernel = _folded("prod", tensor.dtype, wanted, "a * b", "1")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -92,7 +92,7 @@ def mean(
     >>> vkops.kernels.mean(np.arange(4)).item()
     1.5
     """
-    tensor, wanted = _typed("mean", x, dtype, _averaged, device)
+    tensor, wanted = typed_input("mean", x, dtype, _averaged, device)
     kernel = _averaging("mean", tensor.dtype, wanted, None)
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -118,8 +118,8 @@ def var(
     1.6666666666666667
     """
     less = integer(correction, Place("var", "correction", "EW-05"))
-    tensor, wanted = _typed("var", x, dtype, _averaged, device)
-    middle = mean(tensor, axis, dtype=_wide(wanted), keepdims=True)
+    tensor, wanted = typed_input("var", x, dtype, _averaged, device)
+    middle = mean(tensor, axis, dtype=widened(wanted), keepdims=True)
     kernel = _averaging("var", tensor.dtype, wanted, less)
     return _reduced(kernel, tensor, middle, axis=axis, keepdims=keepdims, out=out)
 
@@ -272,7 +272,7 @@ def count_nonzero(
     >>> vkops.kernels.count_nonzero(np.array([0, 7, 0, 3])).item()
     2
     """
-    tensor, wanted = _typed("count_nonzero", x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input("count_nonzero", x, dtype, lambda _: np.dtype(np.int64), device)
     kernel = _tested("count_nonzero", tensor.dtype, wanted, "a + b", "0")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -285,7 +285,7 @@ def _reduced(kernel: ReductionKernel, *tensors: Tensor, **options: Any) -> Tenso
     return found
 
 
-def _summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def summed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The data type of a sum: integers have 64 bits at least."""
     wide = {"b": np.int64, "i": np.int64, "u": np.uint64}.get(dtype.kind)
     return np.dtype(wide) if wide else dtype
@@ -296,12 +296,12 @@ def _averaged(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 
-def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The data type in which elements are reduced: sums of float16 are float32, as in NumPy."""
     return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
-def _typed(
+def typed_input(
     name: str,
     x: Any,
     dtype: Any,
@@ -330,7 +330,7 @@ def require_dtype(name: str, wanted: np.dtype[Any], allowed: Sequence[str], devi
 def _folded(
     name: str, dtype: np.dtype[Any], wanted: np.dtype[Any], reduced: str, identity: str
 ) -> ReductionKernel:
-    wide = _wide(wanted).name
+    wide = widened(wanted).name
     is_half = wanted == np.float16
     texts = f"{dtype} x", f"{wanted} y", "x", reduced, "y = to_half(a)" if is_half else "y = a"
     return ReductionKernel(*texts, identity, name, wide, to_half * is_half)
@@ -359,7 +359,7 @@ def _averaging(
     name: str, dtype: np.dtype[Any], wanted: np.dtype[Any], correction: int | None
 ) -> ReductionKernel:
     """A kernel of means or, with a correction, of variances, whose second input are the means."""
-    wide = _wide(wanted)
+    wide = widened(wanted)
     element = GLSL_TYPES[wide.name]
     inputs, mapped = f"{dtype} x", "x"
     if correction is not None:
@@ -390,7 +390,7 @@ def _index_of(
     out: Any,
     device: DeviceLike,
 ) -> Tensor:
-    tensor, wanted = _typed(name, x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input(name, x, dtype, lambda _: np.dtype(np.int64), device)
     if axis is not None:
         axis = integer(axis, Place(name, "axis", "ARRAY-01"))
     found = extreme(tensor, axis, keepdims=True)

@@ -32,7 +32,6 @@ CHUNKS = {LANES: 64 * LANES, 1: 1024}
 """The elements of a partial result, for each number of invocations that compute it together."""
 
 _PARTIALS = "partials"
-_RESERVED = ("a", "b", _PARTIALS)
 
 
 class _Pass(Kernel):
@@ -152,6 +151,8 @@ class ReductionKernel(AxisKernel):
     array([[ 5., 10.]], dtype=float32)
     """
 
+    _reserved = ("a", "b", _PARTIALS)
+
     def __init__(
         self,
         in_params: str,
@@ -165,8 +166,7 @@ class ReductionKernel(AxisKernel):
         preamble: str = "",
     ) -> None:
         texts = {"map_expr": map_expr, "reduce_expr": reduce_expr, "post_map_expr": post_map_expr}
-        texts["preamble"] = preamble
-        self._declare(name, in_params, out_params, texts, ("reduce_type", reduce_type), _RESERVED)
+        self._declare(name, in_params, out_params, reduce_type, **texts, preamble=preamble)
         self._texts = map_expr, reduce_expr, post_map_expr
         self._identity = identity
         self._pass = lru_cache(64)(self._new_pass)

@@ -9,59 +9,51 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import Place, integer
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import COUNT, AxisKernel, Form, Kernel, function_of, permuted
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
 from vkops.tensors.shape_arguments import some_axes
-from vkops.tensors.tensor import Device, DeviceLike, Tensor
+from vkops.tensors.tensor import Device, DeviceLike
 
 RUN = 32
 """The elements that one invocation scans, one after the other."""
 
-_BEFORE, _SUMS, _STARTS = _PARTS = ("before", "sums", "starts")
-_RESERVED = ("a", "b", "item", "prev_item", "across_seg_boundary", *_PARTS)
-
-
-class _Pass(Kernel):
-    """A kernel whose invocations each scan a run of elements.
-
-    Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, the result
-    before each run if there are several, and the outputs, or else ``sums`` and ``starts``, which
-    get the result of each run, and whether a segment starts in it.
-    """
-
-    def __init__(self, params: tuple[Parameter, ...], *texts: str, dtype: np.dtype[Any]) -> None:
-        super().__init__(params, *texts)
-        self._in_order = True
-        self._dtype = dtype
-
-    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
-        n = next(each.value for each in operands if each.parameter is COUNT)
-        return count // n * ceil_div(n, RUN)
-
-    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
-        names = {each.parameter.name for each in operands if each.parameter.raw}
-        element, own = GLSL_TYPES[self._dtype.name], "_row * _runs + _run"
-        is_bool = self._dtype.kind == "b"
-        before = f"{'uint' if is_bool else ''}({_BEFORE}[{own} - 1])"
-        head = f"""{element} _last;
-bool _some, _start = false;
-void main() {{
+_HEAD = f"""void main() {{
     {GROUP}
     const uint _place = _group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
     const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
-    const uint _row = _place % _rows, _run = _place / _rows;
+    const uint _row = _place %% _rows, _run = _place / _rows, _own = _row * _runs + _run;
     if (_run >= _runs) return;
-    _some = {f"_run > 0; if (_some) _last = {element}({before})" if _BEFORE in names else "false"};
+    %s
     for (uint _k = {RUN} * _run; _k < min(_count, {RUN} * _run + {RUN}); ++_k) {{
         const uint _i = _row * _count + _k;"""
-        sums = f"{_SUMS}[{own}] = {'uint8_t(uint(_last))' if is_bool else '_last'};"
-        starts = f"{_STARTS}[{own}] = int(_start);"
-        tail = f"}} {sums if _SUMS in names else ''} {starts if _STARTS in names else ''} }}"
-        return super()._generated(operands, *form, **options, main=(head, tail), index="_k")
+
+
+class _Pass(Kernel):
+    """A kernel whose invocations each scan a run of elements, one after the other.
+
+    Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
+    there are several runs, the results ``run_before`` them. The outputs are those of the elements;
+    or ``run_sums`` and ``run_starts``, the result of each run, and whether a segment starts in it.
+    """
+
+    def __init__(
+        self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str, *ends: str
+    ) -> None:
+        super().__init__(params, operation, name, preamble)
+        self._in_order = True
+        self._ends = ends
+
+    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
+        n: int = next(each.value for each in operands if each.parameter is COUNT)
+        return count // n * ceil_div(n, RUN)
+
+    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
+        main = _HEAD % self._ends[0], f"    }}\n    {self._ends[1]}\n}}"
+        return super()._generated(operands, *form, **options, main=main, index="_k")
 
 
 class ScanKernel(AxisKernel):
@@ -73,8 +65,8 @@ class ScanKernel(AxisKernel):
     associative, but for rounding.
 
     Args:
-        in_params: the inputs, as for ``ElementwiseKernel``. The names of the expressions, before,
-            sums and starts are taken.
+        in_params: the inputs, as for ``ElementwiseKernel``. The names of the expressions are taken,
+            and run_before, run_sums and run_starts.
         out_params: the outputs. Those that are ``raw`` are indexed by ``output_statement``, and
             must be given in a call.
         input_expr: the GLSL expression for an item, in which ``i`` is the index of the element
@@ -104,6 +96,19 @@ class ScanKernel(AxisKernel):
            [5., 5., 6.]], dtype=float32)
     """
 
+    _type_field = "scan_type"
+    _reserved = (
+        "a",
+        "b",
+        "item",
+        "prev_item",
+        "across_seg_boundary",
+        "run_before",
+        "run_sums",
+        "run_starts",
+    )
+    _raw_outputs = True
+
     def __init__(
         self,
         in_params: str,
@@ -120,11 +125,12 @@ class ScanKernel(AxisKernel):
         texts = {"input_expr": input_expr, "scan_expr": scan_expr, "preamble": preamble}
         texts |= {"output_statement": output_statement}
         texts["is_segment_start_expr"] = start = is_segment_start_expr or ""
-        self._declare(name, in_params, out_params, texts, ("scan_type", scan_type), _RESERVED)
+        self._declare(name, in_params, out_params, scan_type, **texts)
         self._texts = input_expr, start, output_statement
         self._scanned = scan_expr
         self._neutral = neutral
         self._pass = lru_cache(64)(self._new_pass)
+        self._scan_of_sums = lru_cache(64)(self._new_scan_of_sums)
 
     def __call__(
         self, *args: Any, axis: Any = None, out: Any = None, device: DeviceLike = None
@@ -150,13 +156,13 @@ class ScanKernel(AxisKernel):
         """
         home, operands, shape = self._arguments(args, out, device)
         inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
-        order = [*range(len(shape))]
+        made, order = shape, [*range(len(shape))]
         if axis is None:
-            shape, count, made = shape, prod(shape), (prod(shape),)
+            made, count = (prod(shape),), prod(shape)
         else:
             own = integer(axis, Place(self.name, "axis", "ARRAY-01"))
             (last,) = some_axes(self.name, own, len(shape))
-            order, count, made = [i for i in order if i != last] + [last], shape[last], shape
+            order, count = [i for i in order if i != last] + [last], shape[last]
         results = self._results(home, outputs, made)
         if prod(shape):
             values = [permuted(home, each, shape, order) for each in inputs]
@@ -170,34 +176,61 @@ class ScanKernel(AxisKernel):
         return results[0] if len(results) == 1 else tuple(results)
 
     def _scan(
-        self,
-        home: Device,
-        values: Sequence[Any],
-        targets: Sequence[Tensor],
-        rows: int,
-        count: int,
-        form: Form,
-        *,
-        of_sums: bool = False,
+        self, home: Device, values: Sequence[Any], targets: Any, rows: int, count: int, form: Form
     ) -> None:
-        """Scan inputs, or the results of runs and whether segments start in them."""
+        """Scan the last dimension of inputs, which has ``count`` elements."""
         runs, before = ceil_div(count, RUN), []
         if runs > 1:
-            types = [form[0], np.int32][: 1 + bool(self._texts[1])]
+            types = [form[0], np.dtype(np.int32)][: 1 + bool(self._texts[1])]
             sums = [empty((rows, runs), dtype=each, device=home) for each in types]
-            self._pass(*form, of_sums, _SUMS)(*values, count, out=sums, device=home)
+            self._pass(*form, "run_sums")(*values, count, out=sums, device=home)
             before = sums[:1]
-            self._scan(home, sums, before, rows, runs, form, of_sums=True)
-        kernel = self._pass(*form, of_sums, _BEFORE if before else "")
+            self._scan_of_sums(*form)(*sums, axis=1, out=before)
+        kernel = self._pass(*form, "run_before" * len(before))
         kernel(*values, count, *before, out=targets, device=home)
 
-    def _new_pass(self, dtype: np.dtype[Any], types: Any, of_sums: bool, form: str) -> _Pass:
-        element, name = GLSL_TYPES[dtype.name], self.name
-        item, start, output = self._texts
-        inputs, outputs = self._concrete(self._inputs, types), self._concrete(self._outputs, types)
-        flags = (Parameter("int32", _STARTS, form == _SUMS, form == _SUMS),) if start else ()
-        if of_sums:
-            inputs, outputs = (Parameter(dtype.name, "b"), *flags), (
-                Parameter(dtype.name, "a", is_output=True),
-            )
-            item, start, output = "b", start and f"{_STARTS} != 0", "a = item"
+    def _new_pass(self, dtype: np.dtype[Any], types: Any, part: str) -> _Pass:
+        """The kernel that makes the sums of runs, or else the outputs."""
+        mapped, start, statement = self._texts
+        element, name, is_bool = GLSL_TYPES[dtype.name], self.name, dtype.kind == "b"
+        array = Parameter(dtype.name, part, part == "run_sums", raw=True)
+        params = [*self._concrete(self._inputs, types), COUNT, *[array] * bool(part)]
+        begin, end, item, neutral = "", "", "", ""
+        if part == "run_before":
+            last = f"{'uint' * is_bool}(run_before[_own - 1])"
+            begin = f"_some = _run > 0; if (_some) _last = {element}({last});"
+        if part == "run_sums":
+            end = f"run_sums[_own] = {'uint8_t(uint(_last))' if is_bool else '_last'};"
+            if start:
+                params.append(Parameter("int32", "run_starts", is_output=True, raw=True))
+                end += " run_starts[_own] = int(_start);"
+        else:
+            params += self._concrete(self._outputs, types)
+            item = f'const {element} item = _last;\n#line 1 "{name} output_statement"\n{statement}'
+            if self._neutral is not None:
+                first = f"{element}({self._neutral})"
+                neutral = f"const {element} prev_item = _some && !_starts ? _last : {first};"
+        operation = f"""const {element} _item = {element}(
+#line 1 "{name} input_expr"
+{mapped}
+);
+const bool _starts = bool(
+#line 1 "{name} is_segment_start_expr"
+{start or "false"}
+);
+{neutral}
+_last = _some ? _scanned(_last, _item, _starts) : _item;
+_some = true;
+_start = _start || _starts;
+{item}"""
+        arguments = f"{element} a, {element} b, bool across_seg_boundary"
+        scanned = function_of(name, "scan_expr", f"_scanned({arguments})", self._scanned, element)
+        declared = f"{self._declared(types)}\n{element} _last;\nbool _some = false, _start = false;"
+        return _Pass(tuple(params), operation, name, f"{declared}\n{scanned}", begin, end)
+
+    def _new_scan_of_sums(self, dtype: np.dtype[Any], types: Any) -> ScanKernel:
+        """The kernel that scans the sums of runs."""
+        is_segmented = bool(self._texts[1])
+        inputs = f"{dtype} x{', int32 s' * is_segmented}"
+        texts = inputs, f"{dtype} y", "x", self._scanned, "y = item", None, self.name, None
+        return ScanKernel(*texts, "s != 0" * is_segmented, self._declared(types))

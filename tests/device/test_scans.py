@@ -1,0 +1,182 @@
+"""Scans: results of NumPy, and bits that a model of the order of operations says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_checks import checked
+from kernel_numbers import ALL, FLOATS, random
+
+import vkops
+from vkops import kernels
+from vkops.kernels.scan import RUN
+
+pytestmark = pytest.mark.features
+
+
+def scanned(x, axis, operation):
+    """The bits of a scan: elements in the order that ``vkops.ScanKernel`` documents."""
+    if axis is None:
+        return scanned(x.reshape(-1), 0, operation)
+    rows = np.moveaxis(x, axis, -1)
+    return np.moveaxis(
+        _rows(rows.reshape(-1, x.shape[axis]), operation).reshape(rows.shape), -1, axis
+    )
+
+
+def _rows(rows, operation):
+    result, runs = rows.copy(), range(0, rows.shape[1], RUN)
+    for first in runs:
+        for k in range(first + 1, min(first + RUN, rows.shape[1])):
+            result[:, k] = operation(result[:, k - 1], rows[:, k])
+    if len(runs) > 1:
+        sums = _rows(result[:, [min(first + RUN, rows.shape[1]) - 1 for first in runs]], operation)
+        for number, first in enumerate(runs[1:]):
+            last = sums[:, number]
+            for k in range(first, min(first + RUN, rows.shape[1])):
+                last = result[:, k] = operation(last, rows[:, k])
+    return result
+
+
+SHAPES = [
+    ((1,), None), ((32,), 0), ((33,), None), ((1024,), 0), ((1025,), 0), ((3, 2100), 1), ((3, 70), None),
+    ((70, 5), 0), ((4, 40, 3), 1), ((4, 3, 40), -1), ((0,), 0), ((3, 0), 1), ((0, 3), 1), ((), None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*[("cumsum", dtype) for dtype in FLOATS], ("cumprod", "float32")]
+)
+def test_floats_have_the_bits_of_the_documented_order(device, name, dtype):
+    operation = np.add if name == "cumsum" else np.multiply
+    for shape, axis in SHAPES[:10]:
+        x = random(shape, dtype)
+        wide = x.astype(np.float32) if dtype == "float16" else x
+        got = getattr(kernels, name)(x, axis, device=device)
+        with np.errstate(all="ignore"):
+            expected = scanned(wide, axis, operation).astype(dtype)
+        assert (got.dtype, got.shape) == (x.dtype, expected.shape)
+        if name == "cumprod":  # devices may flush denormal numbers
+            kept = abs(expected) > np.finfo(dtype).tiny * 2**24
+            np.testing.assert_array_equal(got.numpy()[kept], expected[kept])
+        else:
+            np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_functions_have_the_results_and_types_of_numpy(device, dtype):
+    for name in ("cumsum", "cumprod")[: 1 + (dtype in ("bool", "uint8", "int32"))]:
+        for shape, axis in SHAPES:
+            x = random(shape, dtype, len(shape))
+            got = getattr(kernels, name)(x, axis, device=device)
+            with np.errstate(all="ignore"):
+                expected = getattr(np, name)(x, axis)
+            assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+            if dtype not in FLOATS:
+                np.testing.assert_array_equal(got.numpy(), expected)
+    zeros = kernels.cumsum(np.array([-0.0, 0.0], np.float32), device=device).numpy()
+    assert np.signbit(zeros).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("view", ["x[::-2, ::3]", "x.T", "x[3:, None]", "x[:, :0]", "x[3]"])
+def test_views_are_scanned_where_they_are(device, view):
+    array = random((50, 40), "int32")
+    tensor = device.tensor(array)
+    x, on_device = eval(view, {"x": array}), eval(view, {"x": tensor})
+    for axis in (None, *range(x.ndim)):
+        expected = np.cumsum(x, axis, dtype="int32")
+        got = kernels.cumsum(on_device, axis, dtype="int32")
+        np.testing.assert_array_equal(got.numpy(), expected)
+        large = device.tensor(np.zeros((3, *expected.shape), np.int32))
+        assert (
+            kernels.cumsum(on_device, axis, dtype="int32", out=large[1]).shape == x.shape
+            or not axis
+        )
+        np.testing.assert_array_equal(large.numpy()[1], expected)
+    program_input = tensor.copy()
+    with device.record() as program:
+        kernels.cumsum(program_input, 0, dtype="int32", out=program_input)
+    program.run()
+    np.testing.assert_array_equal(program_input.numpy(), np.cumsum(array, 0))
+
+
+@pytest.mark.parametrize("count", [1, 32, 100, 3000])
+def test_segments_and_items_before(device, count):
+    sums = vkops.ScanKernel(
+        "T x, bool first", "T y, T z, int32 place", "x", "across_seg_boundary ? b : a + b",
+        "y = item; z = prev_item; place = i + n", 0, "segments", None, "first",
+    )  # fmt: skip
+    x, first = random((2, count), "int32"), random((2, count), "bool", 1)
+    first[1] = np.arange(count) % 1100 == 7
+    got = [each.numpy() for each in sums(device.tensor(x), first, axis=1)]
+    expected = np.zeros_like(x)
+    for row in range(2):
+        for k in range(count):
+            expected[row, k] = x[row, k] + (expected[row, k - 1] if k and not first[row, k] else 0)
+    np.testing.assert_array_equal(got[0], expected)
+    np.testing.assert_array_equal(got[1], expected - x)
+    np.testing.assert_array_equal(got[2], np.arange(count)[None] + count + 0 * x)
+
+
+def test_expressions_that_are_not_commutative_and_raw_outputs(device):
+    affine = vkops.ScanKernel(
+        "uint32 x", "uint32 y", "x", "(a & 0xffffu) * (b & 0xffffu) & 0xffffu"
+        " | ((a >> 16) * (b & 0xffffu) + (b >> 16)) << 16", "y = item", name="affine",
+    )  # fmt: skip
+    x = np.random.default_rng(0).integers(0, 2**32, 2000, np.uint32)
+    expected, (factor, term) = [], (1, 0)
+    for each in x.tolist():
+        factor = factor * (each & 0xFFFF) & 0xFFFF
+        term = (term * (each & 0xFFFF) + (each >> 16)) & 0xFFFF
+        expected.append(factor | term << 16)
+    assert affine(x, device=device).numpy().tolist() == expected
+    evens = vkops.ScanKernel(
+        "T x", "raw T y", "x % 2 == 0 ? 1 : 0", "a + b",
+        "if (prev_item != item) y[prev_item] = x", 0, "evens", "int32",
+    )  # fmt: skip
+    x = random(5000, "int32")
+    out = device.tensor(np.zeros(5000, np.int32))
+    assert evens(x, out=out) is out
+    found = x[x % 2 == 0]
+    np.testing.assert_array_equal(out.numpy(), [*found, *[0] * (5000 - len(found))])
+
+
+def test_any_and_most_of_booleans_and_floats(device):
+    any_ = vkops.ScanKernel("bool x", "bool y", "x", "a || b", "y = item", name="any")
+    x = np.arange(3000) == 2000
+    np.testing.assert_array_equal(any_(x, device=device).numpy(), np.logical_or.accumulate(x))
+    most = vkops.ScanKernel("T x", "T y", "x", "max(a, b)", "y = item", name="most")
+    x = random((50, 60), "float32")
+    got = most(x, axis=0, device=device).numpy()
+    np.testing.assert_array_equal(got, np.maximum.accumulate(x, 0))
+    assert repr(most) == "<vkops.ScanKernel 'most'>"
+
+
+def test_refusals(device, message):
+    x = device.tensor(random((3, 4), "float32"))
+    make = vkops.ScanKernel
+    place = make("T x", "raw T y", "x", "a + b", "y[i] = item", name="place")
+    cases = {
+        "an axis that does not exist": lambda: kernels.cumsum(x, 2),
+        "two axes": lambda: kernels.cumsum(x, (0, 1)),
+        "the shape of an output": lambda: kernels.cumsum(x, 0, out=x[:2].copy()),
+        "the type of an output": lambda: kernels.cumsum(x, 0, out=device.tensor(np.zeros((3, 4), int))),
+        "a data type": lambda: kernels.cumsum(x, dtype="complex64"),
+        "a name of the expressions": lambda: make("T item", "T y", "a", "a + b", "y = a"),
+        "an unknown type": lambda: make("T x", "T y", "x", "a + b", "y = a", scan_type="S"),
+        "no raw output": lambda: place(x),
+        "a raw output that is a view": lambda: place(x, out=device.tensor(np.zeros(24, "f4"))[::2]),
+    }  # fmt: skip
+    for case in cases.values():
+        with pytest.raises((vkops.VkopsError, IndexError)) as error:
+            case()
+        message(error.value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
+def test_nothing_is_found_by_checks_and_the_interpreter_computes_the_same_bits(device, dtype):
+    x = device.tensor(random((3, 1100), dtype))
+    with checked() as names:
+        kernels.cumsum(x, 1)
+        kernels.cumsum(x[:, ::-70], 0)
+    assert len(names) == 6

@@ -1,0 +1,51 @@
+"""The dispatches of kernels, run in the interpreter with the checks of ``vkops debug check``."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+
+from vkops.debug import check
+from vkops.gpu.run.shader_dispatch import PreparedCall
+from vkops.runtime.compiled_shader import CompiledShader
+
+
+@contextmanager
+def checked(subgroup_sizes=(8, 32, 64)):
+    """Require of all shaders that run meanwhile that nothing is found, and the same bytes.
+
+    Yields a list of their names.
+    """
+    shaders, names = {}, []
+    prepared, run = CompiledShader._prepared, PreparedCall.run
+
+    def prepare(shader, buffers):
+        call = prepared(shader, buffers)
+        shaders[call] = shader.shader
+        return call
+
+    def contents(call, memory):
+        parts = [each[:2] if each else (0, None) for each in call.places]
+        arrays = {}  # one for all bindings of the same bytes
+        for own, (start, size) in zip(memory, parts, strict=True):
+            content = own if isinstance(own, bytes) else own.read(start, size)
+            yield arrays.setdefault((id(own), start), np.frombuffer(content, np.uint8).copy())
+
+    def run_and_check(call, device, memory, groups, push):
+        before = [*contents(call, memory)]
+        run(call, device, memory, groups, push)
+        expected, shader = [*contents(call, memory)], shaders[call]
+        for size in subgroup_sizes:
+            report = check(shader, before, groups=groups, push=push, subgroup_size=size)
+            assert report.ok, f"{shader.name}: {report}"
+            for block, own in zip(shader.blocks, expected, strict=True):
+                found = report.buffers.get(block.name, own)
+                np.testing.assert_array_equal(found.view(np.uint8), own, err_msg=shader.name)
+        names.append(shader.name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CompiledShader, "_prepared", prepare)
+        patch.setattr(PreparedCall, "run", run_and_check)
+        yield names
