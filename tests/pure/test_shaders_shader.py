@@ -181,8 +181,7 @@ REFUSED = [  # declarations and statements, and the error
     ("#extension GL_NV_cooperative_matrix : require\n#extension GL_KHR_memory_scope_semantics : require\n",
      "fcoopmatNV<32, gl_ScopeSubgroup, 8, 8> m = fcoopmatNV<32, gl_ScopeSubgroup, 8, 8>(1.0);",
      "x capabilities [SH-02]"),
-    ("#extension GL_EXT_nonuniform_qualifier : require\n"
-     "layout(binding = 0) uniform sampler2D s[];", "uint i = 1; textureLod(s[i], vec2(0), 0.0);", "x s [SH-01]"),
+    ("layout(binding = 0) uniform sampler2DMS s[2];", "texelFetch(s[1], ivec2(0), 0);", "x s [SH-01]"),
 ]  # fmt: skip
 
 

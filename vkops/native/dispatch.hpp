@@ -133,6 +133,8 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         for (const auto& each : all) nbytes += each.nbytes;
     const bool many = groups.are_many();
     const auto reserve = [=, infos = std::vector<vk::DescriptorBufferInfo>(),
+                          images = std::vector<vk::DescriptorImageInfo>(),
+                          texels = std::vector<vk::BufferView>(),
                           writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
         auto bound = all.begin();
         for (std::size_t number = 0; number < pipeline->sets.size(); ++number) {
@@ -141,20 +143,24 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
             std::size_t total = 0;
             for (const auto& binding : bindings) total += std::get<2>(binding);
             infos.resize(total);
+            images.resize(total);
+            texels.resize(total);
             writes.clear();
             Key key{ pipeline->serial, number };
-            auto info = infos.begin();
+            std::size_t at = 0;
             for (const auto& [binding, type, count] : bindings) {
                 writes.emplace_back(vk::DescriptorSet(), binding, 0, count, vk::DescriptorType(type),
-                                    &bound->image, &*info, &bound->texels);
-                for (std::uint32_t i = 0; i < count; ++i, ++bound, ++info) {
-                    if (bound->view) {  // there are no arrays of these
+                                    &images[at], &infos[at], &texels[at]);
+                for (std::uint32_t i = 0; i < count; ++i, ++bound, ++at) {
+                    if (bound->view) {
+                        images[at] = bound->image;
+                        texels[at] = bound->texels;
                         key.insert(key.end(), bound->key.begin(), bound->key.end());
                         continue;
                     }
                     const auto range = memory_of(*bound, many, commands);
                     key.insert(key.end(), { range.serial, range.offset, range.range });
-                    *info = range;
+                    infos[at] = range;
                 }
             }
             commands.sets.push_back(

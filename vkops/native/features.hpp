@@ -47,7 +47,12 @@
       HAS(shaderIntegerDotProduct))                                                                \
     X(DescriptorIndexingFeatures, "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2,                \
       HAS(shaderStorageBufferArrayNonUniformIndexing)                                              \
-      HAS(shaderUniformBufferArrayNonUniformIndexing) HAS(runtimeDescriptorArray))                 \
+      HAS(shaderUniformBufferArrayNonUniformIndexing) HAS(runtimeDescriptorArray)                  \
+      HAS(shaderSampledImageArrayNonUniformIndexing) HAS(shaderStorageImageArrayNonUniformIndexing)\
+      HAS(shaderUniformTexelBufferArrayDynamicIndexing)                                            \
+      HAS(shaderStorageTexelBufferArrayDynamicIndexing)                                            \
+      HAS(shaderUniformTexelBufferArrayNonUniformIndexing)                                         \
+      HAS(shaderStorageTexelBufferArrayNonUniformIndexing))                                        \
     X(BufferDeviceAddressFeatures, "VK_KHR_buffer_device_address", VK_API_VERSION_1_2,             \
       HAS(bufferDeviceAddress))                                                                    \
     X(PipelineRobustnessFeaturesEXT, "VK_EXT_pipeline_robustness", NEVER, HAS(pipelineRobustness)) \
@@ -231,6 +236,7 @@ class Features
         CORE(shaderStorageImageWriteWithoutFormat) CORE(shaderImageGatherExtended)
         CORE(imageCubeArray) CORE(shaderResourceMinLod)
         CORE(shaderStorageBufferArrayDynamicIndexing) CORE(shaderUniformBufferArrayDynamicIndexing)
+        CORE(shaderSampledImageArrayDynamicIndexing) CORE(shaderStorageImageArrayDynamicIndexing)
 #undef CORE
 #define HAS(name) found.emplace_back(#name, &own.name);
 #define BOTH(name) HAS(shaderBuffer##name) HAS(shaderShared##name)

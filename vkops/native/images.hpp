@@ -122,20 +122,6 @@ class Sampler : public DeviceObject
     }
 };
 
-// A part of memory as texels.
-class Texels : public DeviceObject
-{
-  public:
-    const vk::BufferView view;
-
-    Texels(const Device& owner, const Memory& memory, std::uint64_t start, std::uint64_t nbytes,
-           std::uint32_t format)
-      : DeviceObject(owner.device),
-        view(keep(owner.device->createBufferView({ {}, memory.buffer, vk::Format(format), start, nbytes })))
-    {
-    }
-};
-
 // vkCmdCopyBufferToImage or vkCmdCopyImageToBuffer: the rows of `boxes` are (offset in the buffer, level,
 // first layer, layers, x, y, z, width, height, depth); texels are packed in the buffer.
 inline std::shared_ptr<Operation> copy_image(std::shared_ptr<Image> image,

@@ -9,6 +9,20 @@ using Address = std::uintptr_t;
 
 constexpr auto HOST_ALLOCATION = vk::ExternalMemoryHandleTypeFlagBits::eHostAllocationEXT;
 
+// A part of a buffer as texels.
+class Texels : public DeviceObject
+{
+  public:
+    const vk::BufferView view;
+
+    Texels(std::shared_ptr<vk::Device> device, vk::Buffer buffer, std::uint64_t start,
+           std::uint64_t nbytes, std::uint64_t format)
+      : DeviceObject(device),
+        view(keep(device->createBufferView({ {}, buffer, vk::Format(format), start, nbytes })))
+    {
+    }
+};
+
 // One allocation, and a buffer over all of it, or over a part of another allocation. Kompute's tensors
 // are not used: Kompute ignores failures, and chooses the first type of memory that will do.
 class Memory : public DeviceObject
@@ -66,6 +80,14 @@ class Memory : public DeviceObject
                                               buffer };
         return reinterpret_cast<PFN_vkGetBufferDeviceAddress>(get)(*device_, &info);
     }
+    // A part of it as texels; the last views are kept for the next dispatches.
+    std::shared_ptr<Texels> texels(std::uint64_t start, std::uint64_t nbytes, std::uint32_t format)
+    {
+        if (texels_.size() >= MAX_TEXELS) texels_.clear();
+        auto& found = texels_[{ start, nbytes, format }];
+        if (!found) found = std::make_shared<Texels>(device_, buffer, start, nbytes, format);
+        return found;
+    }
     // Bind an image to it.
     void bind(vk::Image image, std::uint64_t start) const
     {
@@ -83,7 +105,10 @@ class Memory : public DeviceObject
     bool coherent() const { return !atom_; }
 
   private:
+    static constexpr std::size_t MAX_TEXELS = 256;
+
     vk::DeviceMemory memory_;
+    std::map<std::array<std::uint64_t, 3>, std::shared_ptr<Texels>> texels_;
     std::uint64_t atom_ = 0;         // 0: the host need not flush what it writes
     py::object array_;               // keeps imported memory alive
     std::shared_ptr<Memory> whole_;  // keeps its memory alive

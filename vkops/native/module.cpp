@@ -301,8 +301,7 @@ struct Launch
             } catch (const std::exception&) {  // the driver allows none there
             }
             if (format) {
-                const auto view =
-                  std::make_shared<Texels>(device, *own.memory, own.offset, own.nbytes, format);
+                const auto view = own.memory->texels(own.offset, own.nbytes, format);
                 own.texels = view->view;
                 own.view = view;
                 own.key = { view->serial };

@@ -46,9 +46,7 @@ class ImagePart:
         """
         buffer, view, itemsize, _ = own
         form = self.memory.form
-        if not isinstance(buffer, Buffer):
-            message = "is in memory of the host, must be on the device to be copied to an image"
-            raise BindingError("", "image", message, "SH-12")
+        buffer = on_device("", "image", buffer)
         place = self.level, self.corner, self.sizes
         count, start = prod(view.sizes) // prod(self.sizes), view.offset * itemsize
         if view.is_contiguous and start % form.nbytes == 0 and count == form.channels:
@@ -76,6 +74,14 @@ class ImagePart:
             place = part.level, part.corner, part.sizes
             work += part.memory.copies(packed.extents, 0, *place, into=into)
         return work, [packed.allocation]
+
+
+def on_device(operator: str, field: str, buffer: Any) -> Buffer:
+    """Return memory of the device; refuse that of the host (SH-12)."""
+    if isinstance(buffer, Buffer):
+        return buffer
+    message = "is in memory of the host, must be on the device to be copied to an image"
+    raise BindingError(operator, field, message, "SH-12")
 
 
 def _expanded(view: View, sizes: Ints) -> View:

@@ -62,8 +62,10 @@ CAPABILITIES = {
                     "QuadControlKHR")},
     "CooperativeMatrixKHR": "cooperativeMatrix",
     "PhysicalStorageBufferAddresses": "bufferDeviceAddress",
-    **{f"{kind}BufferArray{index}": f"shader{kind}BufferArray{index}"
-       for kind in ("Storage", "Uniform") for index in ("DynamicIndexing", "NonUniformIndexing")},
+    **{f"{kind}Array{index}": f"shader{kind}Array{index}"
+       for kind in ("StorageBuffer", "UniformBuffer", "SampledImage", "StorageImage",
+                    "StorageTexelBuffer", "UniformTexelBuffer")
+       for index in ("DynamicIndexing", "NonUniformIndexing")},
     **dict.fromkeys(_FLOAT_CONTROLS, "VK_KHR_shader_float_controls"),  # modes name the features
 }  # fmt: skip
 """The features of Vulkan that capabilities need; {} is the place that instructions name."""
@@ -80,8 +82,9 @@ MODES = {
 _DEVICE_SCOPE = 1
 _ACCESS = (Op.AccessChain, Op.InBoundsAccessChain)
 _ARRAYS = (Op.TypeArray, Op.TypeRuntimeArray)
-_DYNAMIC = {Storage.UNIFORM: "shaderUniformBufferArrayDynamicIndexing",
-            Storage.STORAGE_BUFFER: "shaderStorageBufferArrayDynamicIndexing"}  # fmt: skip
+_DYNAMIC = {Storage.UNIFORM: "UniformBuffer", Storage.STORAGE_BUFFER: "StorageBuffer",
+            Storage.UNIFORM_CONSTANT: "SampledImage"}  # fmt: skip
+_BUFFER, _STORED = 5, 2  # of the operands of OpTypeImage
 _ATOMIC_NAMES = {
     Op.AtomicFMinEXT: "AtomicMinMax", Op.AtomicFMaxEXT: "AtomicMinMax",
     Op.AtomicFAddEXT: "AtomicAdd",
@@ -172,7 +175,8 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
         if op == Op.Variable:
             _, storage, pointee = found[id_] = pointers[words[0]]
             if storage in _DYNAMIC and module.defined[pointee].op in _ARRAYS:
-                arrays[id_] = _DYNAMIC[storage]
+                kind = _image(module, module.defined[pointee].words[1]) or _DYNAMIC[storage]
+                arrays[id_] = f"shader{kind}ArrayDynamicIndexing"
             if words[2] == Storage.WORKGROUP and len(words) > 3:
                 yield "shaderZeroInitializeWorkgroupMemory"
     for instruction in (each for body in module.functions.values() for each in body):
@@ -196,6 +200,18 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
                 type_ = module.defined[type_].words[1]
             if type_ in numbers and numbers[type_] not in _WITHOUT_EXTENDED_TYPES:
                 yield "shaderSubgroupExtendedTypes"
+
+
+def _image(module: Declarations, type_: int) -> str:
+    """The kind of an image in the names of features; empty for all other types."""
+    op, words = module.defined[type_]
+    if op == Op.TypeSampledImage:
+        return _image(module, words[1])
+    if op != Op.TypeImage:
+        return ""
+    if words[2] == _BUFFER:
+        return "StorageTexelBuffer" if words[6] == _STORED else "UniformTexelBuffer"
+    return "StorageImage" if words[6] == _STORED else "SampledImage"
 
 
 def _atomic(instruction: Instruction, number: Number | None, place: str) -> Iterator[str]:

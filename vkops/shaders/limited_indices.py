@@ -1,8 +1,8 @@
-"""Modules whose indices of arrays outside of buffers, and of arrays of blocks, stay within these.
+"""Modules whose indices of arrays outside of buffers, and of arrays of resources, stay in these.
 
 An access to a buffer out of bounds is discarded by devices with robustBufferAccess2. No feature
 does that for shared memory, local variables and push constants, which a CPU driver has in the
-memory of this process. Nor does one for an array of blocks.
+memory of this process. Nor does one for an array of blocks or images.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vkops.shaders.constants import numbers, values
 from vkops.shaders.grammar import WITH_RESULT
 
 _CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
-_BLOCKS = (Storage.UNIFORM, Storage.STORAGE_BUFFER)
+_BLOCKS = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
 _UMIN = 38
 Lengths = tuple[tuple[tuple[int, int], int], ...]
 """Sets and bindings with the number of their blocks."""

@@ -276,9 +276,7 @@ def _blocks(
             kind = "storage"
         type_: Any = None
         image = None
-        if length is not None and kind not in DESCRIPTOR_TYPES:
-            kind = f"array of {kind} blocks"
-        elif storage == Storage.UNIFORM_CONSTANT:
+        if storage == Storage.UNIFORM_CONSTANT:
             kind, image = _opaque(found, types, pointee)
         elif kind in ("storage", "uniform"):
             type_ = types.type(pointee)

@@ -306,7 +306,7 @@ class Shader:
     def expanded(
         self, slots: Sequence[Slot], values: list[Any]
     ) -> tuple[Sequence[Slot], list[Any]]:
-        """Return slots and their values with one for each element of an array of blocks.
+        """Return slots and their values with one for each element of an array.
 
         Raises:
             BindingError: the value is no list, or has another length than the array (SH-04).
@@ -318,6 +318,8 @@ class Shader:
             if (length := slot.block.length) is None:
                 made.append((slot, value))
                 continue
+            if value is None and slot.block.kind == "sampler":
+                value = [None] * length
             count = len(value) if isinstance(value, (list, tuple)) else 0
             if not count or length not in (0, count):
                 got = f"a list of {count}" if count else show(value)
@@ -331,7 +333,7 @@ class Shader:
 
     @functools.cached_property
     def has_arrays(self) -> bool:
-        """Whether a block is an array of blocks."""
+        """Whether a block is an array of blocks, images or samplers."""
         return any(block.length is not None for block in self.blocks)
 
     def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 from vkops.errors import BindingError, show
-from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.image_memory import LINEAR, SAMPLED, STORED, ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
@@ -13,7 +12,7 @@ from vkops.plan.view import Ints
 from vkops.runtime.bindings import is_memory
 from vkops.runtime.elements import Elements, elements
 from vkops.runtime.image import Image, temporary
-from vkops.runtime.image_copies import ImagePart
+from vkops.runtime.image_copies import ImagePart, on_device
 from vkops.runtime.sampler import Sampler
 from vkops.runtime.shader_argument import Resolved
 from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
@@ -148,9 +147,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
         message = f"got {show(value)}, must be an image, a tensor or an array"
         raise BindingError(shader.name, slot.point, message, "SH-13")
     found = elements(device, shader.name, slot.point, value, written=slot.is_written)
-    if not isinstance(found.buffer, Buffer):
-        message = "is in memory of the host, must be on the device to be copied to an image"
-        raise BindingError(shader.name, slot.point, message, "SH-12")
+    on_device(shader.name, slot.point, found.buffer)
     declared = slot.block.image
     assert declared is not None
     shape = tuple(value.shape)
