@@ -8,15 +8,19 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import vkops
 from vkops.cli import main
 from vkops.debug import layer
+from vkops.gpu.adapters import layer_messages
 
 pytestmark = [
     pytest.mark.posix("named pipes"),
@@ -183,12 +187,11 @@ def test_a_shader_that_prints_nothing(printf, folder):
 
 def test_lost_messages(printf, folder, monkeypatch):
     """Its buffer is so large that filling it takes a minute: here it is small."""
-    small = folder / "settings"
-    small.mkdir()
-    text = (layer._SETTINGS / "printf.txt").read_text()
+    small = Path(shutil.copytree(layer_messages.FOLDER, folder / "settings"))
+    text = (layer_messages.FOLDER / "printf.txt").read_text()
     assert text.count("= 16777216") == 1
     (small / "printf.txt").write_text(text.replace("16777216", "1024"))
-    monkeypatch.setattr(layer, "_SETTINGS", small)
+    monkeypatch.setattr(layer_messages, "FOLDER", small)
     status, rows, _, err = printf("a.comp", "--out", "uint32:512", "--groups", "64")
     assert 0 < len(rows) < 100
     assert status == 1
@@ -258,3 +261,51 @@ def test_interrupted(folder, adapter, name):
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err == "Interrupted\n"
+
+
+RUNNING = """
+import sys
+import numpy as np, vkops
+arguments = {"printf": True} if sys.argv[2] == "argument" else {}
+device = vkops.Device(int(sys.argv[1]), **arguments)
+other = vkops.Device(int(sys.argv[1]), printf=False)
+text = '''#version 450
+#extension GL_EXT_debug_printf : require
+layout(local_size_x = 2) in;
+layout(std430, binding = 0) buffer Numbers { uint numbers[]; };
+void main() { uint i = gl_GlobalInvocationID.x; debugPrintfEXT("%u\\\\nis %u", i, numbers[i]++); }'''
+shader, silent = (each.compile_shader(text) for each in (device, other))
+x = device.tensor(np.uint32([10, 20]))
+print("before")
+shader(x, threads=2)
+print("between")
+silent(other.tensor(np.uint32([10, 20])), threads=2)
+shader(x[1:].copy(), groups=1)
+print("after", x.tolist())
+"""
+
+
+@pytest.mark.parametrize("how", ["argument", "variable"])
+def test_a_program_that_goes_on_prints(adapter, how):
+    variables = {**os.environ, "VKOPS_PRINTF": "1" if how == "variable" else "0"}
+    command = [sys.executable, "-c", RUNNING, str(adapter.index), how]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    first = ["before", "0", "is 10", "1", "is 20", "between", "0", "is 21"]
+    lines = [line for line in done.stdout.splitlines() if not line.startswith(layer._NOISE)]
+    assert lines[: len(first)] == first
+    assert lines[-1] == "after [11, 21]"
+    assert "printf" not in done.stderr
+
+
+@pytest.mark.parametrize("printf", [1, "yes"])
+def test_what_is_not_a_flag(adapter, printf):
+    with pytest.raises(
+        vkops.DeviceError, match=r"printf: got .*, must be True or False \[DEV-14\]"
+    ):
+        vkops.Device(adapter.index, printf=printf)
+
+
+def test_printing_without_the_layer(adapter, tmp_path, monkeypatch):
+    monkeypatch.setenv("VK_LAYER_PATH", str(tmp_path))
+    with pytest.raises(vkops.DeviceError, match=r"VK_LAYER_KHRONOS_validation is not installed"):
+        vkops.Device(adapter.index, printf=True)

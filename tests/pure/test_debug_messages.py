@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 
 from vkops.debug import layer, layer_validation, printf
 from vkops.debug.layer_validation import KNOWN
 from vkops.debug.message_tables import faults, printed
-from vkops.debug.messages import dispatch_line, parse
 from vkops.errors import DeviceError
+from vkops.gpu.adapters import layer_messages
+from vkops.gpu.adapters.layer_messages import dispatch_line, parse
 
 SPEC = "(https://example.org/vkspec.html#{id})"
 
@@ -287,7 +287,7 @@ def test_errors_are_never_known(monkeypatch):
 
 
 def test_the_settings_disable_no_messages():
-    for file in Path(layer.__file__).with_name("settings").iterdir():
+    for file in layer_messages.FOLDER.iterdir():
         text = file.read_text()
         assert "message_id_filter" not in text
         assert "disables" not in text

@@ -31,7 +31,7 @@ def from_environment() -> Iterator[DispatchHook]:
 
     def write_name(name: str) -> nullcontext[None]:
         if log:
-            from vkops.debug.messages import dispatch_line
+            from vkops.gpu.adapters.layer_messages import dispatch_line
 
             with open(log, "a", encoding="utf-8", errors="backslashreplace") as stream:
                 stream.write(dispatch_line(name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,19 +12,19 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from vkops.debug.dispatch_hooks import LOG
-from vkops.debug.messages import Message, parse
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.layer_messages import (
+    SETTINGS,
+    Message,
+    parse,
+    refusal,
+    write_settings,
+)
 from vkops.gpu.run.vulkan_device import SYNC
 from vkops.system.processes import named_pipe
 
-_SETTINGS = Path(__file__).parent / "settings"
 _NOISE = "Validation Layer Info - Logging validation error to "
-_DISABLED = re.compile(  # by version 1.4, and by 1.3
-    r"(?:GPU-AV|DebugPrintf) is being disabled\. Details:(.*)"
-    r"|Setup Error\. Detail: \((.*?\.) +(?:GPU-Assisted Validation|Debug Printf) disabled\.",
-    re.DOTALL,
-)
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,7 @@ class Outcome:
     @property
     def refusal(self) -> str:
         """The reason why the layer cannot instrument shaders on this driver, or ``""``."""
-        found = (_DISABLED.search(message.text) for message in self.messages)
-        return next((" ".join((match[1] or match[2]).split()) for match in found if match), "")
+        return refusal(self.messages)
 
 
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
@@ -60,10 +58,8 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
             received = stack.enter_context(named_pipe(path))
         except OSError as error:
             raise DeviceError(f"no messages of the validation layer: {error}") from error
-        text = (_SETTINGS / f"{settings}.txt").read_text(encoding="utf-8")
-        own = folder / "vk_layer_settings.txt"
-        own.write_text(f"{text}khronos_validation.log_filename = {path}\n", encoding="utf-8")
-        found = {"VK_LAYER_SETTINGS_PATH": str(own), LOG: str(path), SYNC: "1", **variables}
+        own = write_settings(settings, path)
+        found = {SETTINGS: str(own), LOG: str(path), SYNC: "1", **variables}
         try:
             process = subprocess.Popen(
                 command, env={**os.environ, **found}, stdout=subprocess.PIPE, text=True

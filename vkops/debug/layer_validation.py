@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vkops.debug import layer
-from vkops.debug.messages import Message
+from vkops.gpu.adapters.layer_messages import Message
 
 
 class Known(NamedTuple):

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from vkops import console
-from vkops.debug.messages import Message
 from vkops.errors import printable
+from vkops.gpu.adapters.layer_messages import Message
 
 
 def printed(messages: Sequence[Message]) -> Table:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vkops.debug import layer
-from vkops.debug.messages import Message
 from vkops.errors import DeviceError
+from vkops.gpu.adapters.layer_messages import Message
 from vkops.gpu.copies.rule import COPY
 from vkops.interpreter.printing import CONVERSION
 from vkops.shaders.compiler import TEXT
@@ -44,11 +44,9 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
         )
     printed = [message for message in outcome.messages if message.printed is not None]
     # Other messages of the layer are for `validate`.
-    lost = any(_LOST.search(m.text) for m in outcome.messages if m.printed is None)
+    lost = any(message.tells_of_loss for message in outcome.messages)
     return Printed(outcome.returncode, tuple(_with_lines(printed, source)), lost)
 
-
-_LOST = re.compile(r"Debug Printf message was truncated")
 
 # -- lines -----------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from vkops.dml.features import (
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
 from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.shader_output import shader_output
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
@@ -62,12 +63,13 @@ class OperatorDevice(OpenDevice):
         alternative_levels: Sequence[str] = (),
         staged: bool = False,
         expect: str | None = None,
+        printf: bool | None = None,
     ) -> None:
         self.feature_level: FeatureLevel = (
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
-        vulkan = _open(adapter, expect, debug=debug, staged=staged)
+        vulkan = _open(adapter, expect, debug=debug, staged=staged, printf=printf)
         super().__init__(vulkan, staged=staged)
 
     @property
@@ -339,9 +341,21 @@ class OperatorDevice(OpenDevice):
 
 
 def _open(
-    which: str | int | None, expect: str | None, *, debug: bool, staged: bool
+    which: str | int | None,
+    expect: str | None,
+    *,
+    debug: bool,
+    staged: bool,
+    printf: bool | None,
 ) -> VulkanDevice:
-    adapter.check_arguments(which, expect, debug=debug, staged=staged)
+    adapter.check_arguments(which, expect, debug=debug, staged=staged, printf=printf or False)
+    output = shader_output(printf)
+    if output is not None:
+        with output.enabled():
+            vulkan = open_vulkan_device(adapter.choose(which, expect))
+        output.check()
+        vulkan.output = output
+        return vulkan
     with adapter.validation() if debug else nullcontext():
         return open_vulkan_device(adapter.choose(which, expect))
 

@@ -814,6 +814,8 @@ class Device(OperatorDevice):
             discrete GPUs must.
         expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
             what the environment's VKOPS_EXPECT says, if it is set).
+        printf: print what shaders print with debugPrintfEXT, after each call, which waits (default:
+            whether the environment has VKOPS_PRINTF=1). It needs the validation layer.
 
     Raises:
         DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an

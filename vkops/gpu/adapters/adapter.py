@@ -18,6 +18,7 @@ from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import loader_files, mesa_cache
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native, version_text
+from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.system.vulkan import how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
@@ -288,11 +289,11 @@ def native_adapters() -> tuple[Any, ...]:
     Raises:
         DeviceError: there is no Vulkan loader, no driver that works, or no adapter.
     """
-    return instances(os.getpid(), os.environ.get(LAYERS), os.environ.get(RENDERDOC_LAYER))
+    return instances(os.getpid(), *map(os.environ.get, (LAYERS, RENDERDOC_LAYER, SETTINGS)))
 
 
 @lru_cache(maxsize=4)
-def instances(process: int, layers: str | None, renderdoc: str | None) -> tuple[Any, ...]:
+def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
     """Make an instance, and return its adapters; called by ``native_adapters``."""
     native = load_native()
     manifests = loader_files.manifests()

@@ -21,6 +21,7 @@ from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import CooperativeMatrix
+from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
 from vkops.gpu.memory.pools import MemoryReport, Pool, living
@@ -95,7 +96,7 @@ def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
     forks.check()
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
-        key = info, os.environ.get(adapter.LAYERS)
+        key = info, *map(os.environ.get, (adapter.LAYERS, SETTINGS))
         for device in open_vulkan_devices():
             if device.key == key and not device.lost:
                 return device

@@ -24,6 +24,7 @@ from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_kompute, load_native
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
+from vkops.gpu.adapters.shader_output import ShaderOutput
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import (
@@ -112,6 +113,7 @@ class VulkanDevice:
         images: the limits of linear images, if they can be used.
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
+        output: what shaders print, if they do; then each submission is waited for at once.
         measures: whether the device measures the time of all that is submitted.
         profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
@@ -167,6 +169,7 @@ class VulkanDevice:
         self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
+        self.output: ShaderOutput | None = None
         self._waits = os.environ.get(SYNC) == "1"
         self._pools: WeakSet[Pool] = WeakSet()
         # Through these, the host writes and reads memory that it does not see.
@@ -340,7 +343,7 @@ class VulkanDevice:
                 self.native.make_room()
         except NATIVE_ERRORS as error:
             self._refuse(error)
-        if self._waits:
+        if self._waits or self.output is not None:
             self.wait(number)
         if self.profile is not None and number:
             self.profile.add(began, arguments[-1], number)
@@ -366,6 +369,8 @@ class VulkanDevice:
         began = perf_counter_ns() if self.profile is not None else 0
         self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
+        if self.output is not None:
+            self.output.show()
         if self.profile is not None:
             self.profile.add(began, "wait")
 

@@ -1,10 +1,23 @@
-"""Messages of the Khronos validation layer, in the formats of its versions 1.3 and 1.4."""
+"""Settings and messages of the Khronos validation layer, of its versions 1.3 and 1.4."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+SETTINGS = "VK_LAYER_SETTINGS_PATH"
+"""Environment variable of the layer: the file with its settings."""
+
+FOLDER = Path(__file__).with_name("layer_settings")
+"""The folder of settings, each in a file."""
+
+_DISABLED = re.compile(  # by version 1.4, and by 1.3
+    r"(?:GPU-AV|DebugPrintf) is being disabled\. Details:(.*)"
+    r"|Setup Error\. Detail: \((.*?\.) +(?:GPU-Assisted Validation|Debug Printf) disabled\.",
+    re.DOTALL,
+)
 
 _HEAD = re.compile(
     r"^(?:.*?Validation (?P<severity>Error|Warning|Performance Warning|Information): "
@@ -23,7 +36,7 @@ _PRINTED = (
     re.compile(r"DebugPrintf:\n(?P<text>.*?)\nStage = ", re.DOTALL),
     re.compile(
         r"Global invocation ID [^)]*\) = \([^)]*\) ?(?P<text>.*?)"
-        r"(?: Debug shader printf message generated|\s*\Z)",
+        r"(?: Debug shader printf message generated| Unable to find SPIR-V OpLine |\s*\Z)",
         re.DOTALL,
     ),
 )
@@ -59,6 +72,25 @@ class Message(NamedTuple):
             return None
         found = next(filter(None, (form.search(self.text) for form in _PRINTED)), None)
         return found["text"] if found else None
+
+    @property
+    def tells_of_loss(self) -> bool:
+        """Whether it says that texts of shaders were lost."""
+        return self.printed is None and "Debug Printf message was truncated" in self.text
+
+
+def write_settings(name: str, log: Path) -> Path:
+    """Write the settings of this name into the folder of a log, and return their file."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    own = log.parent / "vk_layer_settings.txt"
+    own.write_text(f"{text}khronos_validation.log_filename = {log}\n", encoding="utf-8")
+    return own
+
+
+def refusal(messages: Sequence[Message]) -> str:
+    """Return the reason why the layer cannot instrument shaders on this driver, or ``""``."""
+    found = (_DISABLED.search(message.text) for message in messages)
+    return next((" ".join((match[1] or match[2]).split()) for match in found if match), "")
 
 
 def dispatch_line(name: str) -> str:
