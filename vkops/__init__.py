@@ -6,6 +6,7 @@ are in ``__init__.pyi``.
 
 from __future__ import annotations
 
+import os
 import sys
 from threading import RLock
 from typing import Any
@@ -64,3 +65,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+if os.environ.get("VKOPS_CHECK"):
+    errors.import_late("vkops.debug.dispatch_checks").check_all()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 class VkopsError(Exception):
     """Base of all errors raised by vkops.
 
-    The text is a single line of at most 2,000 characters, whatever names it quotes.
+    The text is a single line of at most 2,000 characters, whatever names it quotes; that of a
+    ``vkops.debug.CheckError`` has a line for each fault, and source lines.
     """
 
     def __init__(self, *args: object) -> None:

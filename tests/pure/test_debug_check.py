@@ -364,7 +364,8 @@ def test_blocks_without_a_buffer_are_named_where_an_index_is_out_of_bounds(comma
         "layout(std430, binding = 1) buffer Y { uint y[]; };\nvoid main() { y[3] = x[2]; }"
     )
     status, out, _ = command("far.comp", "--buffer", "X=x.npy")
-    *_, finding, last = out.splitlines()
+    *_, finding, source, last = out.splitlines()
+    assert source == "    4 | void main() { y[3] = x[2]; }"
     assert (status, "index 3 of 'y'" in finding) == (1, True)
     assert last == "Blocks without --buffer, of one element for each invocation: Y"
     assert "Blocks without" not in command("far.comp", "--buffer", "X=x.npy", "--buffer", "Y=4")[1]
@@ -383,7 +384,7 @@ def test_the_limit_of_iterations(command, tmp_path):
     assert (status, out) == (
         1,
         "loop.comp:4: loop: did not end: no invocation left it in 16,384 iterations; "
-        "invocation (0, 0, 0)\n",
+        "invocation (0, 0, 0)\n    4 |   while (k < data[0]) k++;\n",
     )
     assert command(*given, "--max-iterations", "16385")[0] == 0
     assert command(*given, "--max-iterations", "0")[0] == 2

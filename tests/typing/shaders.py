@@ -6,7 +6,7 @@ import numpy as np
 from typing_extensions import assert_type
 
 import vkops
-from vkops import shaders
+from vkops import debug, shaders
 from vkops.runtime.compiled_shader import BoundShader
 from vkops.shaders.module import Block
 
@@ -84,6 +84,14 @@ assert_type(generator.normal(0, 1, out=generator.random(3)), vkops.Tensor)
 assert_type(generator.position, int)
 assert_type(double.source, str)
 assert double(x).numpy().tolist() == list(range(0, 16, 2))
+
+with debug.checking(strict=True, max_instructions=100000, compare=False) as checks:
+    double(x)
+assert_type(checks.checked, int)
+assert_type(checks.not_checked.total(), int)
+report = debug.check(TEXT, threads=8, push=[2])
+assert_type(report.findings, tuple[debug.Finding, ...])
+assert_type(debug.CheckError(report).report, debug.Report)
 
 try:
     compiled.dispatch({"Source": x})

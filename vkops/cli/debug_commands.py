@@ -125,7 +125,7 @@ def check(target: str, **given: Any) -> None:
         for invocation, text in report.printed:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
-            click.echo(printable(f"{name}{finding}"))
+            click.echo(_printable(f"{name}{finding.text}"))
             kinds.add(finding.kind)
         if "loop" in kinds and not isinstance(subject, Case):
             raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device

@@ -1,9 +1,11 @@
 """Tools to find errors: captures, validation, output and traces of shaders, bug reports.
 
-``check`` runs a shader without a device, and finds its faults.
+``check`` runs a shader without a device, and finds its faults; ``checking`` does so for each
+dispatch of a program.
 """
 
+from vkops.debug.dispatch_checks import CheckError, Checks, checking
 from vkops.debug.shader_check import Report, check
 from vkops.interpreter.findings import Finding
 
-__all__ = ["Finding", "Report", "check"]
+__all__ = ["CheckError", "Checks", "Finding", "Report", "check", "checking"]

@@ -24,6 +24,7 @@ from vkops.extent import Extent
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
+from vkops.interpreter.limit import Limit
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import dtype_of
@@ -43,14 +44,20 @@ if TYPE_CHECKING:
 
 DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
+SUBGROUP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_INVOCATIONS = 1 << 24
 
 CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Undefined)
 """The checks that are made by default, with that of data races."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
-_RELATIVE, _ABSOLUTE = 1e-3, 1e-5
-"""Differences that are tolerated between floats, as they may have been added in another order."""
+TOLERANCE = {2: (1e-3, 1e-5), 4: (1e-3, 1e-5), 8: (1e-3, 1e-5)}
+"""Differences that are tolerated between floats, by their bytes: of a number, and of the largest.
+
+They may have been added in another order."""
+
+TOLERANCE_OF_DEVICES = {2: (2**-6, 2**-7), 4: (1e-3, 2**-11), 8: (1e-3, 1e-5)}
+"""Those between devices, as Vulkan allows them for each instruction: most in sin, cos and atan."""
 
 Buffer = Any
 """An array, a number of bytes, or values of a uniform block; see ``check``."""
@@ -80,7 +87,7 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.findings)) or f"{self.name}: nothing was found"
+        return "\n".join(each.text for each in self.findings) or f"{self.name}: nothing was found"
 
 
 def check(
@@ -166,6 +173,7 @@ class Case:
     floats: bool = False
     max_iterations: int = MAX_ITERATIONS
     plain_barriers: bool = True
+    max_instructions: int | None = None
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
@@ -198,7 +206,7 @@ class Case:
             message = f"got {invocations} invocations, must be {MAX_INVOCATIONS} at most"
             raise InvalidDescError(loaded.name, name, message, "SH-07")
         size = DEFAULT_SUBGROUP_SIZE if subgroup_size is None else subgroup_size
-        if size not in (1, 2, 4, 8, 16, 32, 64):
+        if size not in SUBGROUP_SIZES:
             message = f"got {show(subgroup_size)}, must be 1, 2, 4, 8, 16, 32 or 64"
             raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
         if not isinstance(max_iterations, int) or max_iterations < 1:
@@ -228,12 +236,14 @@ class Case:
             if run.stopped and last.begun < count:
                 note = f", while {last.begun:,} of {count:,} workgroups ran"
                 note += "; it ends if more run at once, which no device guarantees" * (last is run)
-        findings = (
-            replace(found, message=found.message + note) if found.kind == "loop" else found
+        findings = tuple(
+            replace(found, message=found.message + note * (found.kind == "loop")).with_source(
+                run.program.sources
+            )
             for found in self.findings
         )
         results, printed = self.results(memory), tuple(printing.texts)
-        return Report(self.shader.name, tuple(findings), results, printed, run.executed)
+        return Report(self.shader.name, findings, results, printed, run.executed)
 
     def run(
         self,
@@ -249,6 +259,8 @@ class Case:
         settings = Settings(size, order, self.max_iterations)
         checks = [kind() for kind in (*CHECKS, *[Floats] * self.floats)]
         checks.append(Races(plain_barriers=self.plain_barriers))
+        if self.max_instructions is not None:
+            checks.append(Limit(self.max_instructions))
         memory = self.memory()
         arguments = self.shader, memory, self.groups, self.push, settings
         run = Run(*arguments, observers=[*observers, *checks])
@@ -311,7 +323,10 @@ def check_end(findings: Iterable[Finding]) -> None:
 
 
 def differences(
-    block: Block, one: npt.NDArray[np.uint8], other: npt.NDArray[np.uint8]
+    block: Block,
+    one: npt.NDArray[np.uint8],
+    other: npt.NDArray[np.uint8],
+    tolerance: Mapping[int, tuple[float, float]] = TOLERANCE,
 ) -> npt.NDArray[np.int64]:
     """Return the first bytes of numbers that differ, except as the order of invocations allows.
 
@@ -322,7 +337,7 @@ def differences(
     for dtype, starts in _numbers(block, one.size):
         at = starts[:, None] + np.arange(dtype.itemsize)
         a, b = (data[at].view(dtype)[:, 0] for data in (one, other))
-        differs = _differences(a, b)
+        differs = _differences(a, b, *tolerance.get(dtype.itemsize, (0, 0)))
         if differs.any() and not (np.sort(a) == np.sort(b)).all():
             found.append(starts[differs])
     return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
@@ -353,11 +368,13 @@ def number_at(block: Block, data: npt.NDArray[np.uint8], at: int) -> str:
     return "padding"
 
 
-def _differences(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _differences(
+    a: npt.NDArray[Any], b: npt.NDArray[Any], relative: float, absolute: float
+) -> npt.NDArray[np.bool_]:
     if a.dtype.kind != "f":
         return np.asarray(a != b)
     size = np.nan_to_num(np.maximum(np.abs(a), np.abs(b)), posinf=0).max(initial=0)
-    near = np.isclose(a, b, rtol=_RELATIVE, atol=_ABSOLUTE * float(size), equal_nan=True)
+    near = np.isclose(a, b, rtol=relative, atol=absolute * float(size), equal_nan=True)
     return np.asarray(~near)
 
 

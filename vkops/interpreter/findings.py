@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from vkops.interpreter.operations import Array
 from vkops.interpreter.values import Place
@@ -21,6 +21,8 @@ class Finding:
         message: a sentence about it.
         invocations: the global ids of one or two invocations that have it.
         count: how often it happened.
+        other: the place of the other access, of a data race.
+        source: the source lines of both places, as far as the module has them.
     """
 
     kind: str
@@ -28,12 +30,28 @@ class Finding:
     message: str
     invocations: tuple[Invocation, ...]
     count: int
+    other: Place | None = None
+    source: str = ""
 
     def __str__(self) -> str:
         who = " and ".join(str(each) for each in self.invocations)
         by = f"; invocation{'s' if len(self.invocations) > 1 else ''} {who}" if who else ""
         often = f", {self.count} times" if self.count > 1 else ""
         return f"{self.place}: {self.kind}: {self.message}{by}{often}"
+
+    def with_source(self, sources: Mapping[str, Sequence[str]]) -> Finding:
+        """Add source lines, from those of each file."""
+        lines = []
+        for place in dict.fromkeys(filter(None, (self.place, self.other))):
+            text = "".join(sources.get(place.file, ())[max(place.line - 1, 0) : place.line])
+            where = f"{place.line:>5}" if place.file == self.place.file else f"{place:>5}"
+            lines += [f"{where} | {text.expandtabs().rstrip()}"] if text.strip() else []
+        return replace(self, source="\n".join(lines))
+
+    @property
+    def text(self) -> str:
+        """The finding, and its source lines below."""
+        return "\n".join(filter(None, (str(self), self.source)))
 
 
 @dataclass
@@ -50,12 +68,14 @@ class Findings:
         invocations: tuple[Invocation, ...] = (),
         count: int = 1,
         key: str = "",
+        other: Place | None = None,
     ) -> None:
         """Add a finding; those with the same kind, place and key are alike."""
         known = self._found.get(at := (kind, str(place), key))
         if known is not None:
-            message, invocations, count = known.message, known.invocations, known.count + count
-        self._found[at] = Finding(kind, place, message, invocations, count)
+            self._found[at] = replace(known, count=known.count + count)
+            return
+        self._found[at] = Finding(kind, place, message, invocations, count, other)
 
     def update(self, others: Findings) -> None:
         """Add the findings of another run that are not known."""

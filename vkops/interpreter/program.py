@@ -22,6 +22,7 @@ from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
 
 _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
+_LINE = re.compile(r'\s*#\s*line\s+0*([1-9]\d{0,5})(?:\s+"(.*)")?')
 _DEBUG_LINE = 103
 
 SUBGROUP_SCOPE = 3
@@ -120,9 +121,21 @@ class Program:
 
     @cached_property
     def sources(self) -> dict[str, list[str]]:
-        """The lines of the source files that the module contains, by the names in places."""
-        names = {id_: self.found.strings.get(id_, "") for id_ in self._lines}
-        return {self._place(names[id_], 0).file: text for id_, text in self._lines.items()}
+        """The lines of the source files that the module contains, by the names in places.
+
+        Lines after a ``#line`` directive have the name and the numbers that it gives them.
+        """
+        sources: dict[str, list[str]] = {"": []}  # first, as others have the shader's name, too
+        for id_, text in self._lines.items():
+            file, number = self.found.strings.get(id_, "").replace(TEXT, ""), 1
+            for line in text:
+                lines = sources.setdefault(file, [])
+                lines += [""] * (number - len(lines))
+                lines[number - 1] = lines[number - 1] or line
+                number += 1
+                if directive := _LINE.match(line):
+                    number, file = int(directive[1]), directive[2] or file
+        return {self._place(file, 0).file: lines for file, lines in sources.items() if lines}
 
     @cached_property
     def constants(self) -> dict[int, Any]:

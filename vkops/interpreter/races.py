@@ -119,7 +119,7 @@ class Races(Observer):
             )
             key = f"{name.partition('[')[0]} {where}"
             pair, count = (int(who[at]), other), len(conflict.at)
-            run.report_pair(fault, place, message, pair, count, key)
+            run.report_pair(fault, place, message, pair, count, key, where)
 
         if {kind, conflict.did} <= {"read", "atomic", "changed"}:
             readers = who[conflict.at] if kind == "read" else conflict.others

@@ -209,13 +209,20 @@ class State:
             tell(kind, message, active.who)
 
     def report_pair(
-        self, kind: str, place: Place, message: str, who: tuple[int, int], count: int, key: str
+        self,
+        kind: str,
+        place: Place,
+        message: str,
+        who: tuple[int, int],
+        count: int,
+        key: str,
+        other: Place,
     ) -> None:
         """Add a finding of two invocations."""
-        one, other = map(self.global_id, who)
-        self.findings.add(kind, place, message, (one, other), count, key)
+        pair = self.global_id(who[0]), self.global_id(who[1])
+        self.findings.add(kind, place, message, pair, count, key, other)
         for tell in self.told["finding"]:
-            tell(kind, f"{message}; invocations {one} and {other}", np.array(who[:1]))
+            tell(kind, "{}; invocations {} and {}".format(message, *pair), np.array(who[:1]))
 
     def report_where(self, rows: Array, kind: str, message: str) -> None:
         """Add a finding of the active invocations that a mask chooses, if there are any."""

@@ -338,8 +338,8 @@ class CompiledShader:
         if copies:
             memory = [copies[n].resource if n in copies else own for n, own in enumerate(memory)]
             places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
-            call = PreparedCall(self._device, self.name, self._pipeline(slots), places,
-                                uses_addresses=call.uses_addresses)  # fmt: skip
+            pipeline = self._pipeline(slots)
+            call = PreparedCall(self._device, self.shader, slots, pipeline, places)
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
         made = [*dict.fromkeys(copies.values())]
@@ -379,8 +379,8 @@ class CompiledShader:
         self.shader.check_complete([slot.block for slot in slots])
         copied = [number for number, (_, fits) in enumerate(placed) if not fits]
         places = [place for place, _ in placed]
-        return PreparedCall(self._device, self.name, self._pipeline(slots), places, copied,
-                            uses_addresses=self.shader.module.uses_addresses)  # fmt: skip
+        pipeline = self._pipeline(slots)
+        return PreparedCall(self._device, self.shader, slots, pipeline, places, copied)
 
     # -- arguments --------------------------------------------------------------------------------
 

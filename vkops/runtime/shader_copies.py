@@ -88,7 +88,7 @@ def make_copies(
                 f"shares bytes with {slots[one].point}, must not: one of them is {what} that is "
                 "copied while the shader runs, and one is written"
             )
-            raise BindingError(call.name, slots[other].point, message, "SH-06")
+            raise BindingError(call.shader.name, slots[other].point, message, "SH-06")
     changed = {own for n, own in used if slots[n].is_written}
     made = {
         own: own.copy(device, is_written=own in changed)

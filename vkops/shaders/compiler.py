@@ -35,6 +35,9 @@ _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s
 _GLOBALS = b"$Global"
 _PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\](?!\s*(?:ConstantBuffer|cbuffer)\b)")
 
+keeps_lines = False
+"""Whether the SPIR-V of all sources has their lines."""
+
 
 def compile(
     source: str | Path,
@@ -68,7 +71,8 @@ def compile(
         ShaderCompileError: the shader is wrong, or the compiler is missing or fails.
         InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
     """
-    debug = debug or "VKOPS_MESSAGE_LOG" in os.environ  # messages of the layer then have lines
+    # Messages of the layer then have lines.
+    debug = debug or keeps_lines or "VKOPS_MESSAGE_LOG" in os.environ
     flags = sources.flags(defines, target_env, debug, language, entry)
     if language == "glsl" and sources.has_includes(sources.read(source)):
         flags = (*flags, sources.ALLOW_INCLUDES)

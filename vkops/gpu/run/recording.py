@@ -122,11 +122,11 @@ class RecordedProgram:
             self._device.prepare()
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
-            # Commands that are kept are not measured.
-            is_measured = vulkan.measures or vulkan.profile is not None
-            work = recorded.operations if is_measured else commands
             memory = recorded.used, recorded.written
-            vulkan.start(vulkan.native.submit, work, *memory, "a recording")
+            if vulkan.measures or vulkan.profile or vulkan.around_call:  # kept commands cannot be
+                vulkan.submit(recorded.operations, *memory, "a recording")
+            else:
+                vulkan.start(vulkan.native.submit, commands, *memory, "a recording")
 
     def close(self) -> None:
         """Release what it keeps; it cannot run any more."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.open_device import OpenDevice
+from vkops.shaders.shader import Shader, Slot
 
 Groups = tuple[int, int, int] | Extent
 """Numbers of workgroups, or the bytes of a buffer that hold three of 32 bits."""
@@ -31,7 +32,8 @@ class PreparedCall:
     """A dispatch of a shader without its addresses and values: all calls of a kind share it.
 
     Attributes:
-        name: the name of the shader in errors.
+        shader: the shader.
+        slots: the bindings.
         places: the place of each binding.
         copied: the numbers of those that have to be bound as copies.
         uses_addresses: whether the shader can access all memory whose address is known.
@@ -40,15 +42,15 @@ class PreparedCall:
     def __init__(
         self,
         device: OpenDevice,
-        name: str,
+        shader: Shader,
+        slots: Sequence[Slot],
         pipeline: Any,
         places: Sequence[Place],
         copied: Sequence[int] = (),
-        *,
-        uses_addresses: bool = False,
     ) -> None:
-        self.uses_addresses: bool = uses_addresses
-        self.name: str = name
+        self.uses_addresses: bool = shader.module.uses_addresses
+        self.shader: Shader = shader
+        self.slots: Sequence[Slot] = slots
         self.places: Sequence[Place] = places
         self.copied: Sequence[int] = copied
         # With copies, another one is bound, to these.
@@ -63,6 +65,7 @@ class PreparedCall:
         """
         vulkan = device.vulkan
         made = self._native.bind(vulkan.native, memory, groups, push_constants, vulkan.validated)
+        vulkan.bound[made] = BoundCall(self, memory, groups, push_constants)
         used = [(each[2], own) for own, each in zip(memory, self.places, strict=True) if each]
         reads, writes = (
             [own.allocation for is_written, own in used if is_written == chosen]
@@ -80,9 +83,18 @@ class PreparedCall:
         """Submit the dispatch, if nothing is bound as a copy."""
         device.prepare()
         vulkan = device.vulkan
-        if vulkan.recording is None and not self.uses_addresses:
-            values = memory, groups, push_constants, vulkan.validated, self.name
+        if vulkan.recording is None and not self.uses_addresses and vulkan.around_call is None:
+            values = memory, groups, push_constants, vulkan.validated, self.shader.name
             vulkan.start(self._native.run, vulkan.native, *values)
             return
         made, reads, writes = self.bind(device, memory, groups, push_constants)
-        vulkan.submit([made], reads, writes, self.name)
+        vulkan.submit([made], reads, writes, self.shader.name)
+
+
+class BoundCall(NamedTuple):
+    """A call with all that a dispatch of it uses: a buffer or bytes for each binding."""
+
+    call: PreparedCall
+    memory: Sequence[Any]
+    groups: Groups
+    push_constants: bytes

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
@@ -118,10 +118,14 @@ class VulkanDevice:
         profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
+        bound: what each dispatch of a shader uses, by the operation of the native module.
+        around_call: if dispatches of shaders are checked, the context in which each is submitted.
 
     Raises:
         DeviceError: the native module cannot be loaded, or the driver cannot open the device.
     """
+
+    around_call: ClassVar[Callable[[VulkanDevice, Any], AbstractContextManager[None]] | None] = None
 
     def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
         self.info: adapter.DeviceInfo = info
@@ -167,6 +171,7 @@ class VulkanDevice:
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
         self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
+        self.bound: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
         self.output: ShaderOutput | None = None
@@ -333,7 +338,14 @@ class VulkanDevice:
         if recording is not None:
             recording.add(work, reads, writes, name)
             return 0
-        return self.start(self.native.submit, work, reads, writes, name)
+        if VulkanDevice.around_call is None:
+            return self.start(self.native.submit, work, reads, writes, name)
+        number = 0
+        for each in work:
+            call = self.bound.get(each)
+            with nullcontext() if call is None else VulkanDevice.around_call(self, call):
+                number = self.start(self.native.submit, [each], reads, writes, name)
+        return number
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
