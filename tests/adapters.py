@@ -1,7 +1,5 @@
 """The adapters under test, as VKOPS_TEST_ADAPTERS names them."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys

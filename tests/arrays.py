@@ -1,7 +1,5 @@
 """Arrays of all kinds for tensors and functions in NumPy's manner, and views of them."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Debian's Chromium without a display, which runs the script of a page."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Arrays in bytes, as descriptors and views see them."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 

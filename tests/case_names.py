@@ -1,7 +1,5 @@
 """Names of parametrised cases: the text of a lambda, or the values, where pytest has a position."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from functools import lru_cache

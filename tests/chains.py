@@ -5,8 +5,6 @@ wrote, and nobody waits in between. Tensors are dropped at random, so that their
 again while the device still works on it.
 """
 
-from __future__ import annotations
-
 from random import Random
 from threading import Lock
 

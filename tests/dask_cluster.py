@@ -5,8 +5,6 @@ the argument of ``vkops.dask.local_cluster`` in JSON. With ``--kill``, a worker 
 It prints what it found in JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Graphs of DirectML's operators without a device."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vkops.dml import BufferTensorDesc, TensorDataType

@@ -1,7 +1,5 @@
 """Baselines of figures: which have become worse than those in a file."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """Buffers with guards around what plans read and write."""
 
-from __future__ import annotations
-
 import numpy as np
 from byte_arrays import poisoned
 

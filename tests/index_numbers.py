@@ -1,7 +1,5 @@
 """Numbers for index tensors, and the places that they select, as NumPy counts them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

@@ -1,7 +1,5 @@
 """The work that a call does, as a number that does not depend on the machine."""
 
-from __future__ import annotations
-
 import sys
 
 

@@ -1,7 +1,5 @@
 """Plans whose kernels run in the interpreter."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vkops.debug.host_execution import HostHeap, PlanOutput, PlanRun

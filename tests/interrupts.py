@@ -1,7 +1,5 @@
 """KeyboardInterrupt at each point of some work at which Python can serve a signal."""
 
-from __future__ import annotations
-
 import sys
 
 

@@ -1,7 +1,5 @@
 """Plans that make the kernels do what they have to, and ways to share the work among invocations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from math import prod
 

@@ -5,8 +5,6 @@ compares it with the line of this test. ``pytest --rewrite-messages`` writes the
 runs, and removes those of tests that are gone; what has changed is then one difference to review.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from pathlib import Path

@@ -3,8 +3,6 @@
 Threads may share a ``Place``: each piece of work is right whatever others do meanwhile.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial

@@ -4,8 +4,6 @@
 model, processor time and peak memory of a process of its own.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

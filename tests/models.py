@@ -1,7 +1,5 @@
 """Pieces of DxDispatch models, shared by their tests."""
 
-from __future__ import annotations
-
 
 def tensor(*sizes, **more):
     return {"DataType": "FLOAT32", "Sizes": list(sizes), **more}

@@ -1,7 +1,5 @@
 """Helpers of tests: ONNX models made of Python values, and evaluated on the host."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import ValueInfoProto, helper
 

@@ -1,7 +1,5 @@
 """Python processes of their own, for what must not share one with the other tests; their time."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Calls that must be refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkops.errors import InvalidDescError

@@ -1,7 +1,5 @@
 """Shaders on a device in a process of their own: a driver that ends its process does not end the tests."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Random structured shaders: integers of all sizes, floats, vectors, matrices, loops, switches, functions, arrays, subgroups."""
 
-from __future__ import annotations
-
 import re
 from random import Random
 

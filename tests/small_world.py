@@ -6,8 +6,6 @@ beyond give the first element alone, whatever they are, and have a world of thei
 Run as a program, this file runs all cases of an operator and prints how many: ADAPTER OPERATOR.
 """
 
-from __future__ import annotations
-
 import sys
 from itertools import islice, product
 from random import Random

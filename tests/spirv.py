@@ -1,7 +1,5 @@
 """SPIR-V modules made by spirv-tools."""
 
-from __future__ import annotations
-
 import subprocess
 
 

@@ -1,7 +1,5 @@
 """Hypothesis strategies for copy plans, shared by the pure and the device tests."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import numpy as np

@@ -3,8 +3,6 @@
 A program, since a process's drivers are settled when it starts: NAME NAME FIRST COUNT.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from random import Random

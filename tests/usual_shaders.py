@@ -1,7 +1,5 @@
 """Correct shaders of many kinds, in which there is nothing to find."""
 
-from __future__ import annotations
-
 from faulty_shaders import Case
 
 _SUBGROUPS = """#extension GL_KHR_shader_subgroup_arithmetic : require

@@ -4,8 +4,6 @@ VKOPS_TEST_ADAPTERS names them (substrings, separated by commas); one that is mi
 Without it, every adapter found is tested. VKOPS_TEST_TUNING=gpu gives CPU drivers the settings of GPUs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

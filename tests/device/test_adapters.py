@@ -1,7 +1,5 @@
 """What the loader offers, how one is chosen, and what is said when there is none."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Buffer references: tensors as addresses, their order and their lifetime, errors, untrusted models."""
 
-from __future__ import annotations
-
 import gc
 import json
 

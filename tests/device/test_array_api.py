@@ -5,8 +5,6 @@ do is compared with NumPy's: test_creation.py, test_manipulation.py, test_index_
 test_numpy_functions.py. What they refuse is in test_refused_calls.py.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Arrays of blocks: lists of tensors, lengths that calls choose, indices out of bounds, limits, errors."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np

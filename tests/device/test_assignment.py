@@ -1,7 +1,5 @@
 """Assignment to tensors and their views, against NumPy."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from functools import partial

@@ -1,7 +1,5 @@
 """Dispatches that are not waited for: complete when they are read, and errors at the wait."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Event loops of asyncio that go on while a device, imitated by a layer, does not answer."""
 
-from __future__ import annotations
-
 import asyncio
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The benchmark measures the workloads, and its command reports the results."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

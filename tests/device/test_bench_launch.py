@@ -1,7 +1,5 @@
 """The benchmark of calls measures all rows, and compares their results with NumPy's."""
 
-from __future__ import annotations
-
 import json
 import sys
 

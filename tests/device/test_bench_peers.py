@@ -1,7 +1,5 @@
 """Each library that is installed executes workloads, and its results are NumPy's."""
 
-from __future__ import annotations
-
 import json
 
 import bench_peers as peers

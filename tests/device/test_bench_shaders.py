@@ -1,7 +1,5 @@
 """The benchmark of users' shaders measures all workloads, and compares their results with NumPy's."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

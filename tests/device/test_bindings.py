@@ -1,7 +1,5 @@
 """The object model: creation, compilation, initialisation, and every binding rule."""
 
-from __future__ import annotations
-
 import re
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """The number of Python calls between a function and the device: most of the time of small work."""
 
-from __future__ import annotations
-
 import gc
 from dataclasses import replace
 from pathlib import Path

@@ -5,8 +5,6 @@ is such a process: ADAPTER KIND THREADS STEPS SEED MICROSECONDS. Each submission
 many microseconds, while which further calls are collected.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import sys
 from concurrent.futures import ThreadPoolExecutor

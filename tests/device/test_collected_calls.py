@@ -1,7 +1,5 @@
 """Calls that are collected while the device is busy: when they are submitted, and what fails."""
 
-from __future__ import annotations
-
 import pytest
 from imitated import faulty  # noqa: F401
 

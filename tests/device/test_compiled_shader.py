@@ -1,7 +1,5 @@
 """Shaders of the user's own on real drivers."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Copies as on GPUs, for which drivers of CPUs stand here, and copies that are not possible."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

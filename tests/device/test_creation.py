@@ -1,7 +1,5 @@
 """Every function that makes tensors with every dtype that tensors can have, against NumPy."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import ml_dtypes

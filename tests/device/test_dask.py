@@ -1,7 +1,5 @@
 """Tensors as chunks of Dask arrays: operations, errors, sizes, and how they are sent and spilled."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Tensors as exporters and importers of DLPack."""
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import re

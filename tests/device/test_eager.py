@@ -1,7 +1,5 @@
 """vkops.split, join, slice and Tensor, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from arrays import Counter, arrays, equal, on_device

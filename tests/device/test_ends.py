@@ -1,7 +1,5 @@
 """The end of a device, a process or a loop while many submissions are in flight."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

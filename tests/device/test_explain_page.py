@@ -1,7 +1,5 @@
 """The pages of ``vkops explain`` in Chromium, which brings SwiftShader, too."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

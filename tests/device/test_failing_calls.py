@@ -3,8 +3,6 @@
 The result is one clear error, or none, and afterwards the device, or one that is opened again, is in order.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A disk that is full indeed: no crash, one line, and what lies there stays."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

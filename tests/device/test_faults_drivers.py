@@ -1,7 +1,5 @@
 """Drivers that are missing, broken, or two: said in one line, and those that work go on."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Interrupts while the host waits for a device that does not answer, imitated by a layer."""
 
-from __future__ import annotations
-
 import pytest
 
 pytestmark = [pytest.mark.memory, pytest.mark.system("cc"), pytest.mark.posix("signals")]

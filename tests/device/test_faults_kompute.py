@@ -1,7 +1,5 @@
 """What Kompute would crash on is an error before it gets there: in a process that would go down with it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A device that is lost, or a driver without memory, in the middle of work: imitated by a layer."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

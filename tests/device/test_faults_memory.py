@@ -1,7 +1,5 @@
 """Memory that is not there: an error in one line, and the device goes on."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

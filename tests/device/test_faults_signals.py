@@ -1,7 +1,5 @@
 """Interrupts and exceptions at any moment: no crash, no wrong result after."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

@@ -1,7 +1,5 @@
 """Vulkan drivers do not survive a fork: the child is told so, and never hangs."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

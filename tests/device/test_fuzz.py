@@ -1,7 +1,5 @@
 """A few thousand cases of the targets that run on a device, and the campaign."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from compiled_operators import identity

@@ -1,7 +1,5 @@
 """``vkops shader stats``: with Mesa's driver for AMD GPUs, and without it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

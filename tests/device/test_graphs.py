@@ -1,7 +1,5 @@
 """Compiled graphs on the device: bound, dispatched and read back like operators."""
 
-from __future__ import annotations
-
 import threading
 
 import numpy as np

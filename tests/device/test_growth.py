@@ -4,8 +4,6 @@ Ratios of minima within one run, so that no machine's speed is assumed. They lea
 caches do; what grows with the square of the work would exceed them many times.
 """
 
-from __future__ import annotations
-
 from itertools import accumulate
 from time import perf_counter
 

@@ -1,7 +1,5 @@
 """The layer that imitates drivers (tests/imitated): devices, failures and records are as they should be."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Where memory comes from, and what is synchronised, on imitated GPUs."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Indexing by arrays, take and put, against NumPy."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Operators that read indices: where their tensors may lie."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from random import Random

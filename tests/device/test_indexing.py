@@ -1,7 +1,5 @@
 """Kernels that read indices: against NumPy, every byte of the output and of what lies around it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from arrays import run_work

@@ -4,8 +4,6 @@ Ratios of medians taken in turns, in a process of its own: coverage would be mea
 of three processes counts, as other programs may run beside one. Only the first and ``waited`` wait.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

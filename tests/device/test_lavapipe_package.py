@@ -1,7 +1,5 @@
 """The driver of vkops_lavapipe, for which a package that names a driver of this machine stands in."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -4,8 +4,6 @@ Each is a process of its own under the validation layer. Run as a program, this 
 PROGRAM ADAPTER ROUNDS.
 """
 
-from __future__ import annotations
-
 import atexit
 import faulthandler
 import gc

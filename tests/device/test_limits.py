@@ -3,8 +3,6 @@
 A test has a device with one such limit and the others of the driver.
 """
 
-from __future__ import annotations
-
 import gc
 import itertools
 import json

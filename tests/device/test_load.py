@@ -4,8 +4,6 @@ Each process is one of its own, so that a deadlock ends in a report of where its
 a program, this file is such a process: ADAPTER THREADS OPERATORS SEED.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import sys

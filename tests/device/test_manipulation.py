@@ -1,7 +1,5 @@
 """Functions by NumPy's and the array API's names, against NumPy's own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from adapters import memory_used

@@ -1,7 +1,5 @@
 """Buffers and device memory: transfers, limits, and what outlives what."""
 
-from __future__ import annotations
-
 import gc
 
 import numpy as np

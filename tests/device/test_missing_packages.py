@@ -1,7 +1,5 @@
 """Commands without the packages that they need: one line that says how to install them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

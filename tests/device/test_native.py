@@ -1,7 +1,5 @@
 """Operations of the native module: copies with regions and by images, fills, submissions."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import threading

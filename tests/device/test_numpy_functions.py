@@ -1,7 +1,5 @@
 """NumPy's functions on tensors (NEP 18): those of vkops, with NumPy's results."""
 
-from __future__ import annotations
-
 import inspect
 import io
 from itertools import product

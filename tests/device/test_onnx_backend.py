@@ -1,7 +1,5 @@
 """ONNX's own backend tests of all models whose operators vkops has."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Random ONNX graphs, compared with ONNX's own reference evaluator."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

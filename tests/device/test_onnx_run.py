@@ -1,7 +1,5 @@
 """``vkops run`` on ONNX models: .onnx files, and ``onnx`` dispatchables of DxDispatch models."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Sessions with the arguments and attributes of ONNX Runtime."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 

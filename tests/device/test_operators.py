@@ -1,7 +1,5 @@
 """DirectML operators on the device, against what NumPy makes of the same arrays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """The allocator, without a device: the driver's allocations are stand-ins."""
 
-from __future__ import annotations
-
 import gc
 import sys
 import weakref

@@ -3,8 +3,6 @@
 ``scripts/test --driver lavapipe-portable`` runs all other tests without POSIX, too.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

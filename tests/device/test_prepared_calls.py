@@ -4,8 +4,6 @@ A call that was prepared is followed by one that differs from it in one thing al
 errors must be those of a shader or kernel that was never called.
 """
 
-from __future__ import annotations
-
 import os
 from concurrent.futures import ThreadPoolExecutor
 from weakref import ref

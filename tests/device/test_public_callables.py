@@ -1,7 +1,5 @@
 """Every public callable, given arguments of any kind: an error of vkops, or a result."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 

@@ -1,7 +1,5 @@
 """Programs for PyDirectML, with one import changed."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Programs that are recorded once and run again and again."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from contextlib import ExitStack, suppress

@@ -3,8 +3,6 @@
 Each call either works or raises one DeviceError that says why, and no result is wrong.
 """
 
-from __future__ import annotations
-
 import gc
 from collections import Counter
 from pathlib import Path

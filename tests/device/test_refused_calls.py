@@ -1,7 +1,5 @@
 """Calls on arrays and tensors that are refused, before anything runs or is written."""
 
-from __future__ import annotations
-
 import operator
 import re
 

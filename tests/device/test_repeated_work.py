@@ -1,7 +1,5 @@
 """Bound operators and shaders that are dispatched again and again."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

@@ -1,7 +1,5 @@
 """``vkops devices --selftest``: drivers pass, and each thing that is wrong is noticed."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

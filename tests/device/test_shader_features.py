@@ -1,7 +1,5 @@
 """The features that shaders need, and those that a device is asked for."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Shaders on random views of all ranks and types, compared with NumPy; bytes around stay the same."""
 
-from __future__ import annotations
-
 from random import Random
 
 import numpy as np

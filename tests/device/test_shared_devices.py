@@ -1,7 +1,5 @@
 """Devices of one adapter share Vulkan's device and queue: what belongs to one, all can use."""
 
-from __future__ import annotations
-
 import gc
 import json
 import pickle

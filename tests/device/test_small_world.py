@@ -3,8 +3,6 @@
 All of them run in processes of their own: coverage would take longer than they do.
 """
 
-from __future__ import annotations
-
 import pytest
 import small_world
 from processes import python

@@ -1,7 +1,5 @@
 """Arrays of tensors show what the tensor held when they were made, on all kinds of memory."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from importlib.util import find_spec

@@ -4,8 +4,6 @@ The process is one of its own: what other tests leave behind would count, and so
 Run as a program, this file is that process: KIND ADAPTER COUNT.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import json

@@ -1,7 +1,5 @@
 """Compiled pipelines on disk, with a driver that has a pipeline cache: the layer of ``imitated``."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What does not fit on the device goes through it in chunks."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from arrays import small_memory

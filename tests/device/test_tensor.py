@@ -1,7 +1,5 @@
 """Tensors as NumPy, DLPack, pickle and Python meet them; views, and whose memory they hold."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import pickle

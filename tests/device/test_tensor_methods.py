@@ -1,7 +1,5 @@
 """Methods of tensors named as those of NumPy's arrays, and their text."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import re

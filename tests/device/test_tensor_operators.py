@@ -1,7 +1,5 @@
 """Operators that compute are refused; numbers, identity and NumPy's functions are not."""
 
-from __future__ import annotations
-
 import copy
 import math
 import operator

@@ -3,8 +3,6 @@
 One device and all kinds of work: test_load.py.
 """
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 

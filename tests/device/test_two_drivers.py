@@ -3,8 +3,6 @@
 Each adapter is compared with SwiftShader, and SwiftShader, by other operators, with lavapipe.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The programs that type checkers check also run."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

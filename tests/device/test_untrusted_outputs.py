@@ -1,7 +1,5 @@
 """Untrusted models on a device: nothing is written outside of the folder of outputs."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command: ``python -m fuzz``, in the folder tests."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The device that targets run on."""
 
-from __future__ import annotations
-
 import adapters
 
 import vkops

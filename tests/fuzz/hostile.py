@@ -1,7 +1,5 @@
 """Values that nobody should pass, made of choices."""
 
-from __future__ import annotations
-
 import decimal
 import fractions
 import itertools

@@ -1,7 +1,5 @@
 """Changes to bytes and to trees of plain values."""
 
-from __future__ import annotations
-
 import re
 
 TOKEN = re.compile(rb'"(?:[^"\\\\]|\\\\.)*"|-?\d[\d.eE+-]*|[\[\]{},:]|\w+')

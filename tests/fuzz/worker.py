@@ -4,8 +4,6 @@ The number of the case at hand is in FOLDER/at for the parent, which outlives a 
 is in FOLDER/found, a line of JSON each.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import json

@@ -4,8 +4,6 @@
 and ``layer`` gives it the layer's functions.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

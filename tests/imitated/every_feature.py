@@ -4,8 +4,6 @@ Its arguments are the index of an adapter, "mapped" or "staged", and attempts as
 a function ("" for all), how many of its calls succeed before one fails, and the result of that one.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import sys

@@ -1,7 +1,5 @@
 """Arguments of nodes: fitting tensors, and integers that are given or computed in many ways."""
 
-from __future__ import annotations
-
 import numpy as np
 from onnx import TensorProto
 

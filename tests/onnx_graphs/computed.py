@@ -1,7 +1,5 @@
 """Nodes whose result is known before the graph runs."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ONNX's element types, and random elements of them."""
 
-from __future__ import annotations
-
 from functools import cache
 from math import prod
 

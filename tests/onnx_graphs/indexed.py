@@ -1,7 +1,5 @@
 """Nodes with indices, which are known before the graph runs or only on the device."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

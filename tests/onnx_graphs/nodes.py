@@ -1,7 +1,5 @@
 """A function for each operator, which adds a valid node to a graph."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Nodes that make sequences, and tensors of them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from onnx_graphs.arguments import has_axes

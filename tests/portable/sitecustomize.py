@@ -5,8 +5,6 @@ vkops get ``os`` and ``signal`` without the names that the types of Python's own
 Windows, cannot open folders, and cannot import modules of POSIX. Tests and packages keep all that.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib.util

@@ -1,7 +1,5 @@
 """Fixtures of the tests that need no Vulkan."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arguments of the wrong kind: one clear error, before anything is opened or read."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Reports of the benchmark: tables, JSON and plots of a faked result set."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Workloads: their descriptors, and their strided reads and copies, which must do as NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from bench_peers.strided import copies, reads

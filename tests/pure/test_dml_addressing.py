@@ -1,7 +1,5 @@
 """T-09's exact test, against enumeration."""
 
-from __future__ import annotations
-
 import itertools
 from math import prod
 

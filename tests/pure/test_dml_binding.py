@@ -1,7 +1,5 @@
 """The binding rules that need no device."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

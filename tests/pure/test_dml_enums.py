@@ -1,7 +1,5 @@
 """Feature levels in all their spellings, and the feature queries."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import pickle

@@ -1,7 +1,5 @@
 """DirectMLX's functions on expressions, and the indices and layouts of expressions."""
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import operator

@@ -1,7 +1,5 @@
 """Graphs of operators: the G-* rules, the builder, and what graphs lower to."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Values of unexpected kinds in descriptors; ``fuzz/targets/descriptors.py`` tries many more."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

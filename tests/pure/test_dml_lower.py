@@ -1,7 +1,5 @@
 """Published examples of the oldest operators, and their plans."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from regions import make_region

@@ -1,7 +1,5 @@
 """Every row of levels.json: operator × level × tensor × rank × data type."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import re

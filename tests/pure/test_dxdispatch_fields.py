@@ -1,7 +1,5 @@
 """Fields that no reader knows, and resources of another type than their tensor: warnings."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Memory of the host that models take: little more than their tensors."""
 
-from __future__ import annotations
-
 import contextlib
 import tracemalloc
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Dispatchables of type glsl and spirv: read, checked and explained without a device."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

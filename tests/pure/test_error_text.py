@@ -1,7 +1,5 @@
 """Errors are one line of bounded length, whatever names they quote."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import pickle

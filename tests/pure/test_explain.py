@@ -3,8 +3,6 @@
 tests/device/test_explain_page.py shows the page in a browser.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

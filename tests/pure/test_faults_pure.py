@@ -1,7 +1,5 @@
 """Tools that misbehave, disks that are full, processes that are killed: an error, then all is well."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

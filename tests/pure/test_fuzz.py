@@ -1,7 +1,5 @@
 """A few thousand cases of the targets that need no device, the campaign, and how faults are found."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The rule by which Vulkan's own copies are used instead of shaders."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

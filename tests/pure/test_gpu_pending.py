@@ -1,7 +1,5 @@
 """Work in the background: interrupts at any moment of its start, and of a wait for it."""
 
-from __future__ import annotations
-
 import sys
 import time
 from threading import Thread

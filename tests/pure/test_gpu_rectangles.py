@@ -1,7 +1,5 @@
 """Rectangles: what copies between a buffer and an image move is what the region copies."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of shaders on GPUs: files, tables, and what has become worse."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkops.debug import gpu_statistics

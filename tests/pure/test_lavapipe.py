@@ -1,7 +1,5 @@
 """The package vkops_lavapipe: another module of that name takes its place here."""
 
-from __future__ import annotations
-
 import os
 import stat
 import sys

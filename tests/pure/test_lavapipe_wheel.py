@@ -1,7 +1,5 @@
 """scripts/lavapipe_wheel.py: where packages are from, which libraries are included, and licences."""
 
-from __future__ import annotations
-
 import lavapipe_wheel
 import pytest
 

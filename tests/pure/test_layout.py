@@ -1,7 +1,5 @@
 """The layout of the region table, in Python and in GLSL."""
 
-from __future__ import annotations
-
 from vkops import shaders
 from vkops.gpu.kernels import layout
 

@@ -1,7 +1,5 @@
 """The limits that Vulkan guarantees: kernels keep them, and adapters' own limits count otherwise."""
 
-from __future__ import annotations
-
 import dataclasses
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Locks are released when an interrupt comes, in any version of Python."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Every line of tests/messages.txt is the message of a test that exists."""
 
-from __future__ import annotations
-
 from messages import FILE, UNUSED
 
 

@@ -1,7 +1,5 @@
 """``vkops check`` on ONNX models, and ``onnx`` dispatchables that are refused before anything runs."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

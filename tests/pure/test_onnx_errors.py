@@ -1,7 +1,5 @@
 """Each rule that a node, a model or an input can break, and the text of the error."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import onnx

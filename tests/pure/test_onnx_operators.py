@@ -1,7 +1,5 @@
 """Each operator of ONNX in each of its versions, against NumPy, on the host."""
 
-from __future__ import annotations
-
 import re
 
 import ml_dtypes

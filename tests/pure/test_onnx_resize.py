@@ -1,7 +1,5 @@
 """Resize and Upsample, compared with ONNX's reference evaluator, and their errors."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 import pytest

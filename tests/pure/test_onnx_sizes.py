@@ -1,7 +1,5 @@
 """Sizes of tensors: tensors of 2^63 bytes or more are refused, whichever operator makes them."""
 
-from __future__ import annotations
-
 import contextlib
 
 import numpy as np

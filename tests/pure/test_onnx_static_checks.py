@@ -1,7 +1,5 @@
 """Models that cannot run because of types and attributes alone are refused before they run."""
 
-from __future__ import annotations
-
 import numpy as np
 import onnx
 import pytest

@@ -1,7 +1,5 @@
 """The data of tensors are compared with type and dims before they are read, and read once."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

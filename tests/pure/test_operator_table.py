@@ -1,7 +1,5 @@
 """What holds for every operator of the table: its rules, and the builder of graphs."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from dataclasses import replace

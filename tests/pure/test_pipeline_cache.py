@@ -1,7 +1,5 @@
 """The file of compiled pipelines: what reaches the driver, what is stored, and when nothing is."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The plan's algebra against the NumPy executor, on random plans."""
 
-from __future__ import annotations
-
 from itertools import pairwise, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans in chunks, each run by the NumPy executor on what the chunk says it needs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

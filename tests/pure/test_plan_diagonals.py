@@ -1,7 +1,5 @@
 """Parts of matrices between diagonals: few regions, which cover each element once."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

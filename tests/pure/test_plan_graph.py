@@ -1,7 +1,5 @@
 """Composition and fusion against running one thing after the other, on random regions."""
 
-from __future__ import annotations
-
 from math import prod
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Plans with indices, in the NumPy executor: against NumPy's own indexing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from math import prod

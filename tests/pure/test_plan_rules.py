@@ -1,7 +1,5 @@
 """The rules of plans that callers make."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays in .npy and .npz files: every type and byte order, and every name."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 

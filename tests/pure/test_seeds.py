@@ -1,7 +1,5 @@
 """The random tests of the default run are the same in every run."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

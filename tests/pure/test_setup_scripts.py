@@ -1,7 +1,5 @@
 """scripts/setup, scripts/wheels and scripts/kp_wheel.py: what they refuse. Nothing is installed."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import platform

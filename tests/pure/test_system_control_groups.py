@@ -1,7 +1,5 @@
 """What the control groups of Linux leave to this process."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkops.system import control_groups

@@ -1,7 +1,5 @@
 """Names of files on Windows, by the rules of ``ntpath``; and folders of one's own without POSIX."""
 
-from __future__ import annotations
-
 import ntpath
 import os
 import posixpath

@@ -1,7 +1,5 @@
 """Programs with limits, and how processes end: on this system, and on one without POSIX."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Names and places of Vulkan on each operating system; Windows' registry is a stand-in."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The memory traffic of plans: what is said about it, and whether it has become worse."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The counted traffic of kernels, against their accesses to real data, by everyone alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

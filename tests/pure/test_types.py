@@ -4,8 +4,6 @@
 check them, and ``tests/device/test_typing_programs.py`` runs them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

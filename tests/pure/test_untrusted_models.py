@@ -1,7 +1,5 @@
 """Untrusted models: what their paths may lead to, and how much they may claim."""
 
-from __future__ import annotations
-
 import copy
 import json
 import os

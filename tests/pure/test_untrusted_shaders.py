@@ -1,7 +1,5 @@
 """Untrusted shaders: the files that they may include, and how much."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

@@ -1,7 +1,5 @@
 """What works with neither a Vulkan loader nor Kompute: all that needs no device."""
 
-from __future__ import annotations
-
 import pytest
 from processes import run_with
 

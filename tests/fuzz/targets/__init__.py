@@ -1,7 +1,5 @@
 """The targets, by name: one module each, imported when it is asked for."""
 
-from __future__ import annotations
-
 import importlib
 
 PURE = (

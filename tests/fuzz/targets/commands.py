@@ -1,7 +1,5 @@
 """Command lines that need no device: status 0, 1 or 2, and one line at most on standard error."""
 
-from __future__ import annotations
-
 import io
 import sys
 from contextlib import redirect_stdout

@@ -1,7 +1,5 @@
 """Descriptors of all operators, with fields of any value."""
 
-from __future__ import annotations
-
 from fuzz import hostile, target
 from fuzz.choices import Choices
 from vkops.dml import (

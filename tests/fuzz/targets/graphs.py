@@ -1,7 +1,5 @@
 """GraphDesc with any edges, and Graph's methods with any arguments, against the nodes one by one."""
 
-from __future__ import annotations
-
 from fuzz import hostile, target
 from fuzz.choices import Choices
 from fuzz.targets.descriptors import TYPES, operator

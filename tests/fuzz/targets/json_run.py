@@ -1,7 +1,5 @@
 """DxDispatch models that run: what is in their resources after all, against the NumPy executor."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

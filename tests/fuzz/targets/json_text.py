@@ -1,7 +1,5 @@
 """DxDispatch models: the bytes of the examples and of tests/broken_models, changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import broken_models

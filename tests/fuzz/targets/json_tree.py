@@ -1,7 +1,5 @@
 """DxDispatch models: the values of the examples and of tests/broken_models, changed and moved."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """.npy and .npz files: as initial values of a DxDispatch model, and as inputs of an ONNX model."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ONNX models: the bytes of random ones, changed."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """ONNX models: random ones whose nodes, attributes, types and tensors were changed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import onnx

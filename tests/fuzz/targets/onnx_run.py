@@ -1,7 +1,5 @@
 """ONNX models that run: their outputs, against what the host works out when it knows all inputs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

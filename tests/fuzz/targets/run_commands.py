@@ -1,7 +1,5 @@
 """Command lines that run something on a device."""
 
-from __future__ import annotations
-
 import adapters
 
 from fuzz.targets.commands import WORDS

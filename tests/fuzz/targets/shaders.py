@@ -1,7 +1,5 @@
 """Shaders: SPIR-V with other words, and GLSL with other words; pipelines are made of what passes."""
 
-from __future__ import annotations
-
 import struct
 
 from fuzz import hostile, target

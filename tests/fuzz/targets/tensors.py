@@ -1,7 +1,5 @@
 """Tensor's methods and indexing with any arguments, against NumPy's array."""
 
-from __future__ import annotations
-
 import ml_dtypes
 import numpy as np
 from arrays import NAMES, numbered
