@@ -267,7 +267,7 @@ def test_plain_barriers_can_be_left_out(command, tmp_path):
     found = (
         "plain.comp:8: plain barrier: 'data[1]' in a storage buffer: the first invocation reads it, the second "
         "wrote it in the same line, and the barrier between them does not order buffers (memoryBarrierBuffer does); "
-        "invocations (0, 0, 0) and (1, 0, 0), 32 times\n"
+        f"invocations (0, 0, 0) and (1, 0, 0), 32 times\n    8 | {body}\n"
     )
     assert command(*given)[:2] == (1, found)
     assert command(*given, "--no-plain-barriers")[0] == 0
