@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from vkops import shaders
-from vkops.debug import check
-from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
+from vkops.errors import BindingError, InvalidDescError
 from vkops.runtime.shader_checks import check_limits
 
 pytestmark = [pytest.mark.features, pytest.mark.memory]
@@ -154,6 +153,3 @@ def test_features_and_limits(device, message):
     with pytest.raises(InvalidDescError) as caught:
         shaders.load(two, name="x")
     message(caught.value, "[SH-01]")
-    with pytest.raises(ShaderCompileError) as caught:
-        check(FIXED, name="x")
-    message(caught.value, "X")

@@ -119,6 +119,8 @@ class Checks:
         least = prod(groups) * prod(shader.module.local_size)
         if least > min(self._most, MAX_INVOCATIONS):
             raise TooManyInstructionsError
+        if shader.module.uses_addresses:
+            raise ShaderCompileError(f"a buffer reference {UNSUPPORTED}")
         for point, block, _ in call.slots:
             if block.kind not in ("storage", "uniform"):
                 raise ShaderCompileError(f"the {block.kind} {point} {UNSUPPORTED}")

@@ -17,10 +17,11 @@ from vkops.errors import (
     InvalidDescError,
     ModelError,
     OutOfDeviceMemoryError,
-    ShaderCompileError,
     show,
 )
 from vkops.extent import Extent
+from vkops.interpreter import addresses
+from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
@@ -32,7 +33,7 @@ from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.shadow import Shadow
-from vkops.interpreter.state import MAX_ITERATIONS, UNSUPPORTED, Settings
+from vkops.interpreter.state import MAX_ITERATIONS, Settings
 from vkops.interpreter.undefined import Floats, Undefined
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
@@ -115,10 +116,12 @@ def check(
         buffers: for each block, by its name or in the order of bindings, an array; a number of
             bytes, none of which is written before the shader runs; or values of a uniform block.
             Blocks that are given the same array share memory. A block that is not given a buffer
-            gets one element for each invocation, with distinct values.
+            gets one element for each invocation, with distinct values. An array of blocks is given
+            a list of buffers.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
-        push: push constants, as ``CompiledShader.dispatch`` takes them.
+        push: push constants, as ``CompiledShader.dispatch`` takes them. Here and in uniform blocks,
+            an array of NumPy stands for the address of its elements.
         subgroup_size: a power of two from 1 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
         floats: also report instructions that make NaN or infinity of finite numbers.
@@ -174,6 +177,7 @@ class Case:
     max_iterations: int = MAX_ITERATIONS
     plain_barriers: bool = True
     max_instructions: int | None = None
+    tensors: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
@@ -212,11 +216,13 @@ class Case:
         if not isinstance(max_iterations, int) or max_iterations < 1:
             message = f"got {show(max_iterations)}, must be an integer from 1"
             raise InvalidDescError(loaded.name, "max_iterations", message, "SH-07")
-        given = _given(loaded, buffers)
+        tensors: dict[str, npt.NDArray[Any]] = {}
+        given = _given(loaded, buffers, tensors)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
-        packed = loaded.pack(push)
+        pushed = with_addresses(loaded.module.push, "push_constants", push, tensors)
+        packed = loaded.pack(pushed)
         how = size, others, floats, max_iterations, plain_barriers
-        return cls(loaded, given, counts, packed, *how)
+        return cls(loaded, given, counts, packed, *how, tensors)
 
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
@@ -269,31 +275,45 @@ class Case:
         self.findings.update(run.findings)
         return run, memory
 
-    def memory(self) -> dict[tuple[int, int], Memory]:
-        """Return the memory of each binding; those that one array is bound to share it."""
+    def memory(self) -> dict[tuple[int, int], Any]:
+        """Return the memory of each binding; those that one array is bound to share it.
+
+        Of an array of blocks, that is a list of memories.
+        """
         invocations = prod(self.groups) * prod(self.shader.module.local_size)
-        alike: dict[int | tuple[int, int], list[tuple[int, int]]] = {}
+        alike: dict[Any, list[Any]] = {}
+        elements: dict[tuple[int, int], list[Any]] = {}
         for place in self.shader.places:
-            data = self.given.get(place)
-            alike.setdefault(id(data) if isinstance(data, np.ndarray) else place, []).append(place)
-        found: dict[tuple[int, int], Memory] = {}
-        for places in alike.values():
-            blocks = [block for place in places for block in self.shader.places[place]]
+            data: Any = self.given.get(place)
+            elements[place] = [*enumerate(data)] if isinstance(data, list) else [(-1, data)]
+            for number, each in elements[place]:
+                same = id(each) if isinstance(each, np.ndarray) else (place, number)
+                alike.setdefault(same, []).append((place, number, each))
+        found: dict[Any, Any] = {}
+        for parts in alike.values():
+            blocks = [block for place, *_ in parts for block in self.shader.places[place]]
             try:
-                made = _memory(blocks, self.given.get(places[0]), invocations)
+                made = _memory(blocks, parts[0][2], invocations)
             except MemoryError as error:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
-            found.update((place, copy(made)) for place in places)  # each has a name of its own
-        return {place: found[place] for place in self.shader.places}
+            found.update((part[:2], copy(made)) for part in parts)  # each has a name of its own
+        heap = Heap(self.tensors, self.shader.module.capabilities)
+        heap.shadow = Shadow(heap.units)
+        return {addresses.PLACE: heap} | {
+            place: found[place, -1] if parts[0][0] < 0 else [found[place, n] for n, _ in parts]
+            for place, parts in elements.items()
+        }
 
-    def results(self, memory: Mapping[tuple[int, int], Memory]) -> dict[str, npt.NDArray[Any]]:
-        """Return what storage blocks hold, by their names."""
-        results = _Results(
-            (block.point, as_numbers(block, memory[block.place].contents()))
-            for block in self.shader.blocks
-            if block.kind == "storage"
-        )
+    def results(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, npt.NDArray[Any]]:
+        """Return what storage blocks and tensors that have addresses hold, by their names."""
+        results = _Results(memory[addresses.PLACE].results())
+        for block in self.shader.blocks:
+            own = memory[block.place]
+            own = {"": own} if block.length is None else {f"[{n}]": m for n, m in enumerate(own)}
+            if block.kind == "storage":
+                for suffix, each in own.items():
+                    results[block.point + suffix] = as_numbers(block, each.contents())
         results.shader = self.shader
         return results
 
@@ -305,14 +325,17 @@ class Case:
         for place, blocks in self.shader.places.items():
             if blocks[0].kind != "storage" or all(block.readonly for block in blocks):
                 continue
-            a, b = (found[place].contents() for found in (memory, other[1]))
-            if len(found := differences(blocks[0], a, b)):
-                at = int(found[0])
-                where = memory[place].element(at)
-                value, before_it = (number_at(blocks[0], data, at) for data in (b, a))
-                message = f"'{where}' is {value} with {how}, and {before_it} with {before}"
-                written = run.last_write(memory[place], at)
-                self.findings.add(kind, written, message, (), len(found), where)
+            is_array = blocks[0].length is not None
+            both = (each if is_array else [each] for each in (memory[place], other[1][place]))
+            for own, changed in zip(*both, strict=True):
+                a, b = own.contents(), changed.contents()
+                if len(found := differences(blocks[0], a, b)):
+                    at = int(found[0])
+                    where = own.element(at)
+                    value, before_it = (number_at(blocks[0], data, at) for data in (b, a))
+                    message = f"'{where}' is {value} with {how}, and {before_it} with {before}"
+                    written = run.last_write(own, at)
+                    self.findings.add(kind, written, message, (), len(found), where)
 
 
 def check_end(findings: Iterable[Finding]) -> None:
@@ -382,9 +405,15 @@ def _differences(
 
 
 def _given(
-    shader: shaders.Shader, buffers: Mapping[str, Buffer] | Sequence[Buffer]
+    shader: shaders.Shader,
+    buffers: Mapping[str, Buffer] | Sequence[Buffer],
+    tensors: dict[str, npt.NDArray[Any]],
 ) -> dict[tuple[int, int], Buffer]:
-    """Return buffers by set and binding: arrays of bytes, or numbers of bytes."""
+    """Return buffers by set and binding: arrays of bytes, or numbers of bytes.
+
+    Of an array of blocks, that is a list of them. Arrays in uniform blocks that stand for their
+    addresses are added to ``tensors``.
+    """
     if not isinstance(buffers, (Mapping, Sequence)) or isinstance(buffers, str):
         message = f"got {show(buffers)}, must be a dictionary or a list of buffers"
         raise BindingError(shader.name, "buffers", message, "SH-04")
@@ -393,26 +422,32 @@ def _given(
     found: dict[tuple[int, int], Buffer] = {}
     sizes = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
-    if shader.module.uses_addresses:
-        raise ShaderCompileError(f"{shader.name}: a buffer reference {UNSUPPORTED}")
     refuse_images(shader)
-    for block in shader.blocks:
-        if block.length is not None:
-            message = f"{shader.name}: the array of blocks {block.point} {UNSUPPORTED}"
-            raise ShaderCompileError(message)
-    for point, block in shader.named(buffers).items():
-        value = given = buffers[point]
+    named = shader.named(buffers)
+    slots = [shaders.Slot(point, block, False) for point, block in named.items()]
+    for (point, block, _), given in zip(
+        *shader.expanded(slots, [buffers[point] for point in named]), strict=True
+    ):
+        value = given
         if block.kind == "uniform" and not isinstance(value, np.ndarray):
+            value = with_addresses(block.type, point, value, tensors)
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
             stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
         nbytes = value if isinstance(value, int) else value.size
-        sizes[point] = Extent(point, 0, nbytes), nbytes
-        found[block.place] = value
+        if block.length is None:
+            sizes[point] = Extent(point, 0, nbytes), nbytes
+            found[block.place] = value
+            continue
+        shader.check_bytes(point, block, 0, nbytes, nbytes)
+        sizes[point.rpartition("[")[0]] = Extent(point, 0, nbytes), nbytes
+        found.setdefault(block.place, []).append(value)
     for place, blocks in shader.places.items():
         if place not in found:  # it gets a buffer that fits
             step = max(block.scalar_nbytes for block in blocks)
             nbytes = round_up(max(block.nbytes + block.stride for block in blocks), step)
+            if blocks[0].length is not None:
+                found[place] = [nbytes] * (blocks[0].length or 1)
             sizes[blocks[0].point] = Extent(blocks[0].point, 0, nbytes), nbytes
     shader.check(sizes)
     return found

@@ -10,12 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from vkops.interpreter import glsl_functions, operations, subgroups
+from vkops.interpreter import addresses, glsl_functions, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import Step, composed, scalar_of, shape_of, zeros
 from vkops.interpreter.state import State
-from vkops.interpreter.values import Outside, Partial, Pointer, Value, merge, separated, take
+from vkops.interpreter.values import (
+    Choice,
+    Outside,
+    Partial,
+    Pointer,
+    Value,
+    merge,
+    separated,
+    take,
+)
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.grammar import OPCODES
@@ -38,7 +47,11 @@ def _declare(run: State, step: Step) -> Pointer:
 
 
 def _access(run: State, step: Step) -> Pointer:
-    base: Pointer = run.raw(step.operands[0])
+    base: Pointer = run.pointer(step.operands[0])
+    if isinstance(base, list):
+        chosen = _block(run, base, run.value(step.operands[1]))
+        step = step._replace(operands=(step.operands[0], *step.operands[2:]))
+        return run.spread(step.operands[0], chosen, lambda: _access(run, step))
     indices = [*map(run.value, step.operands[1:])]
     if base.variable is None:
         run.refuse("a null pointer")
@@ -57,7 +70,7 @@ def _access(run: State, step: Step) -> Pointer:
         if count is None:
             assert isinstance(base.variable, Memory)
             start = offset if isinstance(offset, int) else int(offset[0])
-            count = max(base.variable.nbytes - start, 0) // part.stride
+            count = base.variable.room(start) // part.stride
         wrong = np.atleast_1d((wide < 0) | (wide >= count))
         if wrong.any():
             mask = wrong if outside is None else wrong | outside.mask
@@ -72,6 +85,16 @@ def _access(run: State, step: Step) -> Pointer:
     return Pointer(base.variable, part, offset, outside, stride)
 
 
+def _block(run: State, blocks: list[Pointer], index: Array) -> Choice:
+    """Return the pointers of invocations to blocks of an array."""
+    at = np.broadcast_to(index.astype(np.int64), len(run.active.slots))
+    if (wrong := (at < 0) | (at >= len(blocks))).any():
+        name = blocks[0].variable.name.removesuffix("[0]")
+        outside = Outside(name, wrong, at, len(blocks))
+        blocks = [each._replace(outside=outside) for each in blocks]
+    return Choice(tuple(blocks), np.where(wrong, 0, at))
+
+
 def _array_length(run: State, step: Step) -> Array:
     pointer: Pointer = run.raw(step.operands[0])
     assert isinstance(pointer.type, Struct)
@@ -83,7 +106,7 @@ def _array_length(run: State, step: Step) -> Array:
 
 
 def _same_pointers(run: State, step: Step) -> Array:
-    one, other = map(run.raw, step.operands)
+    one, other = map(run.pointer, step.operands)
     same = one.offset == other.offset if one.variable is other.variable else False
     return np.atleast_1d(same) == (step.op == Op.PtrEqual)
 
@@ -292,7 +315,7 @@ def _wide(value: Value, count: int) -> Value:
 
 
 def _bitcast(run: State, step: Step) -> Value:
-    (value,), masks, known = separated([run.raw(step.operands[0])])
+    (value,), masks, known = separated([addresses.numbers(run.raw(step.operands[0]))])
     type_ = run.program.type(step.type)
     number = scalar_of(type_)
     assert number is not None
@@ -342,7 +365,7 @@ _ATOMIC = {OPCODES[f"Atomic{name}"]: how for name, how in _ATOMIC_NAMES.items()}
 
 
 def _atomic(run: State, step: Step) -> Value:
-    pointer: Pointer = run.raw(step.operands[0])
+    pointer: Pointer = run.pointer(step.operands[0])
     pointer, active, mask = run.inside(pointer, run.active)
     if not len(active.slots):
         return zeros(pointer.type)
@@ -447,10 +470,12 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys((Op.AccessChain, Op.InBoundsAccessChain, *_ELEMENT_ACCESS), _access),
     **dict.fromkeys((Op.PtrEqual, Op.PtrNotEqual), _same_pointers),
     Op.Undef: lambda run, step: run.program.undefined(step.result, step.type, step.place),
-    Op.Load: lambda run, step: run.load(run.raw(step.operands[0])),
-    Op.Store: lambda run, step: run.store(*map(run.raw, step.operands[:2])),
-    Op.CopyMemory:
-        lambda run, step: run.store(run.raw(step.operands[0]), run.load(run.raw(step.operands[1]))),
+    Op.Load: lambda run, step: run.load(run.pointer(step.operands[0])),
+    Op.Store: lambda run, step: run.store(run.pointer(step.operands[0]), run.raw(step.operands[1])),
+    Op.CopyMemory: lambda run, step:
+        run.store(run.pointer(step.operands[0]), run.load(run.pointer(step.operands[1]))),
+    **{op: lambda run, step: addresses.numbers(run.raw(step.operands[0]))
+       for op in (Op.ConvertPtrToU, Op.ConvertUToPtr)},
     Op.MemoryBarrier: lambda run, step: _fence(run, step.operands, run.active),
     Op.ControlBarrier: _barrier, Op.ReadClockKHR: _clock, Op.ExtInst: _glsl, Op.Select: _select,
     Op.Variable: _declare,

@@ -208,6 +208,10 @@ class Memory(Variable):
         self._written = marks.astype(bool) if len(marks) else None
         self._views = {}
 
+    def room(self, offset: int) -> int:
+        """Return the number of bytes from an offset on."""
+        return max(self.nbytes - offset, 0)
+
     @property
     def units(self) -> int:
         """The number of units that are accessed separately."""

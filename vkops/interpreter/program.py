@@ -96,7 +96,8 @@ class Program:
         )
         self.main = entry
         self.used = found.used(entry)
-        self.has_variable_pointers = not _VARIABLE_POINTERS.isdisjoint(module.capabilities)
+        is_variable = not _VARIABLE_POINTERS.isdisjoint(module.capabilities)
+        self.has_variable_pointers = is_variable or any(b.length is not None for b in module.blocks)
         self.functions = {id_: self._function(body) for id_, body in found.functions.items()}
 
     # -- types and constants -----------------------------------------------------------------------
@@ -181,6 +182,16 @@ class Program:
         for function in self.functions.values():
             for block in function.blocks:
                 yield from block.steps
+
+    @cached_property
+    def value_types(self) -> dict[int, int]:
+        """The types of the results of instructions and of parameters, by their ids."""
+        found = {id_: words[0] for id_, (_, words) in self.found.defined.items()}
+        for function in self.functions.values():
+            found.update(function.parameters)
+            for block in function.blocks:
+                found.update((step.result, step.type) for step in (*block.phis, *block.steps))
+        return found
 
     @property
     def has_atomics(self) -> bool:

@@ -308,17 +308,7 @@ class Run(State):
                     break
         else:
             return handler(self, step)
-        active, values, result = self.active, self.values, None
-        for number, pointer in enumerate(value.pointers):
-            rows = np.flatnonzero(value.which == number)
-            if len(rows):
-                self.active = active.some(value.which == number)
-                self.values = {other: take(each, rows) for other, each in values.items()}
-                self.values[id_] = take(pointer, rows)
-                made = self._handled(handler, step)
-                result = made if made is None else merge(result, made, rows, len(value.which))
-        self.active, self.values = active, values
-        return result
+        return self.spread(id_, value, lambda: self._handled(handler, step))
 
     def _switch(self, operands: tuple[int, ...]) -> list[tuple[int, Array | None]]:
         selector = self.value(operands[0])

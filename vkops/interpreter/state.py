@@ -10,6 +10,7 @@ from typing import NoReturn
 import numpy as np
 
 from vkops.errors import ShaderCompileError
+from vkops.interpreter import addresses
 from vkops.interpreter.findings import Findings, Invocation, number_text
 from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.operations import Array
@@ -22,11 +23,14 @@ from vkops.interpreter.program import (
     scalar_of,
     zeros,
 )
-from vkops.interpreter.values import Outside, Partial, Place, Pointer, Value, merge, take
+from vkops.interpreter.values import Choice, Outside, Partial, Place, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Storage
 from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Type
 from vkops.shaders.shader import Shader
+
+Blocks = Memory | Sequence[Memory]
+"""The memory of a block, or that of each element of an array of blocks."""
 
 UNSUPPORTED = "is not supported by the interpreter"
 
@@ -73,7 +77,7 @@ class State:
     def __init__(
         self,
         shader: Shader,
-        buffers: Mapping[tuple[int, int], Memory],
+        buffers: Mapping[tuple[int, int], Blocks],
         groups: Sequence[int],
         push: bytes,
         settings: Settings,
@@ -92,7 +96,7 @@ class State:
         self.begun = 0
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value]] = []
-        self.variables: dict[int, Pointer] = {}
+        self.variables: dict[int, Value] = {}
         self.time = 0
         self.access_places: list[Place] = [Place(shader.name, 0)]
         nothing = np.zeros(0, np.int64)
@@ -100,11 +104,13 @@ class State:
         self.frame = Frame(self.program.functions[self.program.main], 0)
         self.step = Step(0, 0, 0, (), Place(shader.name, 0), False)
         self.values: dict[int, Value] = {}
+        heap = buffers.get(addresses.PLACE)
+        self.heap = heap if isinstance(heap, addresses.Heap) else None
         self._declare(buffers, push)
 
     # -- variables ---------------------------------------------------------------------------------
 
-    def _declare(self, buffers: Mapping[tuple[int, int], Memory], push: bytes) -> None:
+    def _declare(self, buffers: Mapping[tuple[int, int], Blocks], push: bytes) -> None:
         found = self.program.found
         for id_, storage, pointee in found.variables():
             if id_ not in self.program.used:
@@ -114,9 +120,11 @@ class State:
             initial = found.defined[id_].words[3:]
             if Decoration.BINDING in decorations:
                 place = decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0]
-                memory = buffers[place, decorations[Decoration.BINDING][0]]
-                memory.name, memory.type = found.names.get((id_,), ""), type_
-                self.variables[id_] = Pointer(memory, type_, 0)
+                self.variables[id_] = self._bound(
+                    found.names.get((id_,), ""),
+                    type_,
+                    buffers[place, decorations[Decoration.BINDING][0]],
+                )
             elif storage == Storage.PUSH_CONSTANT:
                 memory = Memory(name, type_, "", 1, len(push), is_written=True)
                 memory.fill(push)
@@ -129,6 +137,14 @@ class State:
             else:
                 value = self.program.constants[initial[0]] if initial else None
                 self.private.append((id_, name, type_, value))
+
+    def _bound(self, name: str, type_: Type, memory: Memory | Sequence[Memory]) -> Value:
+        """Return a pointer to a block; a list of them for an array of blocks."""
+        if isinstance(memory, Memory):
+            memory.name, memory.type = name, type_
+            return Pointer(memory, type_, 0)
+        element = getattr(type_, "element", type_)
+        return [self._bound(f"{name}[{n}]", element, each) for n, each in enumerate(memory)]
 
     def variable(
         self, name: str, type_: Type, active: Active, call: Frame | None = None
@@ -159,6 +175,28 @@ class State:
     def value(self, id_: int) -> Value:
         """Return the value of an id for a use; undefined numbers are a finding."""
         return self.checked(self.raw(id_))
+
+    def pointer(self, id_: int) -> Value:
+        """Return the pointer that an id stands for; numbers are addresses."""
+        value = self.raw(id_)
+        if not isinstance(value, (np.ndarray, Partial)):
+            return value
+        _, pointee = self.program.pointee(self.program.value_types[id_])
+        return addresses.pointer(self.heap, self.program.type(pointee), self.checked(value))
+
+    def spread(self, id_: int, value: Choice, execute: Callable[[], Value]) -> Value:
+        """Execute something for each variable that an id points into, and return all results."""
+        active, values, result = self.active, self.values, None
+        for number, pointer in enumerate(value.pointers):
+            rows = np.flatnonzero(value.which == number)
+            if len(rows):
+                self.active = active.some(value.which == number)
+                self.values = {other: take(each, rows) for other, each in values.items()}
+                self.values[id_] = take(pointer, rows)
+                made = execute()
+                result = made if made is None else merge(result, made, rows, len(value.which))
+        self.active, self.values = active, values
+        return result
 
     def checked(self, value: Value, active: Active | None = None) -> Value:
         """Report undefined numbers, and return them."""
@@ -261,10 +299,12 @@ class State:
                 mask = wrong if outside is None else wrong | outside.mask
                 length, name = variable.nbytes // pointer.stride, variable.element(0)
                 outside = Outside(name.partition("[")[0], mask, at // pointer.stride, length)
+        if isinstance(variable, addresses.Heap):
+            outside = variable.outside(pointer)
         if outside is None or not outside.mask.any():
             return pointer, active, None
         wrong = np.broadcast_to(outside.mask, len(active.slots))
-        count = f"{outside.length} elements"
+        count = f"{outside.length} elements" if isinstance(outside.length, int) else outside.length
         self.report_outside(f"'{outside.name}'", outside.indices, wrong, count, active)
         inside = take(pointer._replace(outside=None), np.flatnonzero(~wrong))
         return inside, active.some(~wrong), ~wrong
@@ -288,6 +328,7 @@ class State:
         if len(active.slots):
             if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
                 value = self.checked(value, active)
+            value = addresses.numbers(value) if scalar_of(pointer.type) else value
             pointer.variable.store(pointer.type, pointer.offset, value, active)
             self.access("write", pointer, active)
 

@@ -51,7 +51,7 @@ class Outside(NamedTuple):
     name: str
     mask: Array
     indices: Array
-    length: int
+    length: int | str
 
 
 class Pointer(NamedTuple):

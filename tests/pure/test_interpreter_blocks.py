@@ -1,0 +1,91 @@
+"""Arrays of blocks, and memory that shaders access by addresses, in the interpreter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vkops.debug import check
+from vkops.interpreter.addresses import BASE
+
+HEAD = """#version 450
+#extension GL_EXT_nonuniform_qualifier : require
+#extension GL_EXT_buffer_reference2 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer B { uint n; uint data[]; } b[%s];
+layout(std430, binding = 1) writeonly buffer O { uint o[]; };
+layout(buffer_reference) buffer Node;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Node { uint v; uint w; Node next; };
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Numbers { uint at[]; };
+layout(push_constant) uniform P { Node first; Numbers numbers; uint k; };
+uint i = gl_GlobalInvocationID.x;
+void main() { %s }"""
+PARTS = [
+    np.arange(start, start + count, dtype=np.uint32) for start, count in ((0, 4), (10, 4), (20, 9))
+]
+NODES = np.zeros((3, 4), np.uint32)
+NODES[:, 0], NODES[:, 1] = (10, 20, 30), 7
+NODES[:, 2:] = [[word, BASE >> 32] for word in (16, 32, 0)]
+"""The first is at the first address, and each has the address of the next one."""
+
+
+def run(body, count="3", numbers=8):
+    given = np.arange(numbers, dtype=np.uint32) if isinstance(numbers, int) else numbers
+    buffers = {"B": PARTS, "O": 32}
+    return check(HEAD % (count, body), buffers, push={"first": NODES, "numbers": given, "k": 1})
+
+
+I = np.arange(8)  # noqa: E741
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("o[i] = b[2].data[i];", 21 + I),
+        ("o[i] = b[nonuniformEXT(i % 3)].data[i / 3];", 10 * (I % 3) + 1 + I // 3),
+        ("o[i] = b[k + 1].data.length();", 0 * I + 8),
+        ("o[i] = b[nonuniformEXT(i % 3)].data.length();", np.array([3, 3, 8])[I % 3]),
+        ("o[i] = atomicAdd(b[nonuniformEXT(i / 3)].n, i);", [0, 0, 1, 10, 13, 17, 20, 26]),
+        ("o[i] = first.v + first.next.w;", 0 * I + 17),
+        ("Node p = first; for (uint j = 0; j < i % 3; ++j) p = p.next; o[i] = p.v;", 10 + I % 3 * 10),
+        ("o[i] = (first + i % 3).v;", 10 + I % 3 * 10),
+        ("o[i] = Numbers(uint64_t(numbers) + 4 * i).at[0];", I),
+        ("Node p = i % 2 == 0 ? first : first.next; o[i] = p.v;", 10 + I % 2 * 10),
+        ("o[i] = atomicAdd(numbers.at[0], 1u);", I),
+        ("o[i] = uint64_t(first.next) == uint64_t(first) + 16 ? 1 : 0;", 0 * I + 1),
+    ],
+)  # fmt: skip
+def test_results(body, expected):
+    report = run(body)
+    assert report.ok, str(report)
+    np.testing.assert_array_equal(report.buffers["O"][:8], expected)
+
+
+def test_each_buffer_and_tensor_is_in_the_results():
+    report = run("b[nonuniformEXT(i % 3)].data[i / 3] = i; numbers.at[i] = 2 * i; o[i] = 0;", "")
+    assert report.ok, str(report)
+    assert [report.buffers[f"B[{n}]"].tolist()[1:4] for n in range(3)] == [
+        [0, 3, 6], [1, 4, 7], [2, 5, 23],
+    ]  # fmt: skip
+    assert report.buffers["push_constants.numbers"].tolist() == [*range(0, 16, 2)]
+    np.testing.assert_array_equal(report.buffers["push_constants.first"], NODES)
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "text", "count"),
+    [
+        ("o[i] = b[nonuniformEXT(i)].n;", "out of bounds", "index 3 of 'b' is out of bounds: it has 3 elements", 5),
+        ("o[i] = b[1].data[i];", "out of bounds", "index 3 of 'b[1].data' is out of bounds: it has 3 elements", 5),
+        ("b[k].data[i / 4] = i; o[i] = 0;", "data race", "'b[1].data[0]'", 6),
+        ("o[i] = numbers.at[i + 2];", "out of bounds", "index 32 of 'push_constants.numbers' is out of bounds: it has 32 bytes", 2),
+        ("o[i] = (first + i).v;", "out of bounds", "index 48 of 'push_constants.first' is out of bounds: it has 48 bytes", 5),
+        ("Node p = Node(0ul); o[i] = p.v;", "out of bounds", "index 0 of 'memory' is out of bounds: it has no tensor at this address", 8),
+        ("o[i] = Numbers(uint64_t(numbers) + i).at[0];", "out of bounds", "must be accessed at multiples of 4", 6),
+        ("numbers.at[i / 4] = i; o[i] = 0;", "data race", "'push_constants.numbers[0]'", 6),
+    ],
+)  # fmt: skip
+def test_findings(body, kind, text, count):
+    report = run(body)
+    assert [(f.kind, f.count) for f in report.findings] == [(kind, count)], str(report)
+    assert text in report.findings[0].message

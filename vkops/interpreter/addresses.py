@@ -1,0 +1,124 @@
+"""Memory that shaders access by addresses: physical storage buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import is_pointer, scalar_of
+from vkops.interpreter.values import Outside, Pointer, Value
+from vkops.shaders import layout
+from vkops.shaders.layout import Number, Struct, Type
+
+BASE = 1 << 36
+"""The address of the first byte."""
+
+_GAP = 1 << 12
+"""Bytes between tensors, and what their first bytes are aligned to."""
+
+_SMALLEST = {"StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
+
+PLACE = (-1, -1)
+"""The place of the memory among those of blocks, by set and binding."""
+
+
+class Heap(Memory):
+    """Tensors by name, with a gap between each two. Accesses outside of them are out of bounds."""
+
+    def __init__(self, tensors: Mapping[str, Array], capabilities: tuple[str, ...] = ()) -> None:
+        self.tensors = dict(tensors)
+        self._sizes: Array = np.array([each.nbytes for each in tensors.values()] or [0], np.int64)
+        starts = _starts(tensors)
+        self._starts: Array = starts[: max(len(tensors), 1)]
+        super().__init__("", Number("uint", 4), "", 1, int(starts[-1]), is_written=True)
+        self.unit = min([_SMALLEST[c] for c in capabilities if c in _SMALLEST], default=4)
+        for start, data in zip(self._starts.tolist(), tensors.values(), strict=False):
+            self._data[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+
+    def results(self) -> dict[str, Array]:
+        """Return the tensors with what is stored there."""
+        spans = zip(self._starts.tolist(), self._sizes.tolist(), self.tensors.items(), strict=False)
+        return {
+            name: self._data[start : start + size].view(data.dtype).reshape(data.shape)
+            for start, size, (name, data) in spans
+        }
+
+    def room(self, offset: int) -> int:
+        """An array of unknown length has no end; ``outside`` checks each access."""
+        return BASE
+
+    def element(self, offset: int, whole: Type | None = None) -> str:
+        """Return the name of the element of a tensor at an offset."""
+        number = int(self._starts.searchsorted(offset, "right")) - 1
+        name, data = [*self.tensors.items()][number]
+        return f"{name}[{(offset - int(self._starts[number])) // data.itemsize}]"
+
+    def outside(self, pointer: Pointer) -> Outside | None:
+        """Return which invocations access bytes that are not in one tensor, or misaligned ones."""
+        at: Array = np.atleast_1d(pointer.offset)
+        number = np.clip(self._starts.searchsorted(at, "right") - 1, 0, None)
+        start, end = self._starts[number], self._starts[number] + self._sizes[number]
+        scalar = scalar_of(pointer.type)
+        crooked = at % (scalar.nbytes if scalar else 1) != 0
+        wrong = (at < start) | (at + pointer.type.nbytes > end) | crooked
+        if not wrong.any():
+            return pointer.outside
+        first = int(wrong.argmax())
+        if not self.tensors or not -_GAP < at[first] - end[first] < BASE:
+            name, index, text = "memory", at + BASE, "no tensor at this address"
+        else:
+            name, index = [*self.tensors][int(number[first])], at - start
+            text = f"{self._sizes[number[first]]} bytes, and must be accessed at multiples of "
+            text += str(scalar.nbytes if scalar else 1)
+        mask = wrong if pointer.outside is None else wrong | pointer.outside.mask
+        return Outside(name, mask, index, text)
+
+
+def _starts(tensors: Mapping[str, Array]) -> Array:
+    """Return where tensors begin, and the end."""
+    sizes = (each.nbytes for each in tensors.values())
+    return np.cumsum([0, *(-(-size // _GAP) * _GAP + _GAP for size in sizes)])
+
+
+def pointer(heap: Heap | None, type_: Type, addresses: Array) -> Pointer:
+    """Return the pointer to memory at addresses."""
+    at = addresses.view(np.int64) - BASE
+    return Pointer(heap or Heap({}), type_, int(at[0]) if len(at) == 1 else at)
+
+
+def numbers(value: Value) -> Value:
+    """Return the addresses of a pointer to memory that has some, and other values as they are."""
+    if isinstance(value, Pointer) and isinstance(value.variable, Heap):
+        return (np.atleast_1d(value.offset) + BASE).astype(np.uint64)
+    return value
+
+
+def with_addresses(type_: Type | None, path: str, value: Any, tensors: dict[str, Array]) -> Any:
+    """Return values with the address of each array in them that stands for an address.
+
+    The arrays are added to ``tensors`` by their paths.
+    """
+    if type_ == Number("uint", 8) and isinstance(value, np.ndarray) and value.ndim:
+        same = (name for name, known in tensors.items() if known is value)
+        name = next(same, path)
+        tensors[name] = value
+        return BASE + int(_starts(tensors)[[*tensors].index(name)])
+    if isinstance(type_, Struct) and isinstance(value, Mapping):
+        types = {member.name: member.type for member in type_.members}
+        return {
+            name: with_addresses(types.get(name), f"{path}.{name}", each, tensors)
+            for name, each in value.items()
+        }
+    if isinstance(value, (list, tuple)) and type_ is not None and not is_pointer(type_):
+        members = [type_.element] * len(value) if isinstance(type_, layout.Array) else ()
+        members = [m.type for m in type_.members] if isinstance(type_, Struct) else members
+        padded = [*members, *[None] * len(value)]
+        return [
+            with_addresses(padded[number], f"{path}[{number}]", each, tensors)
+            for number, each in enumerate(value)
+        ]
+    return value
