@@ -26,8 +26,8 @@ _BINARY = {
 
 KERNELS = frozenset(
     (
-        "all", "any", "argmax", "argmin", "count_nonzero", "cumprod", "cumsum", "max", "mean",
-        "min", "prod", "sum", "var",
+        "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "max",
+        "mean", "min", "partition", "prod", "sort", "sum", "topk", "var",
     )
 )  # fmt: skip
 """Functions that compute, and that ``vkops.kernels`` has."""

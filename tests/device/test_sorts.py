@@ -1,0 +1,133 @@
+"""Sorts: the elements and the indices that NumPy's stable sorts return."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from kernel_checks import checked
+from kernel_numbers import ALL
+
+import vkops
+from vkops import kernels
+
+pytestmark = pytest.mark.features
+
+
+def any_bits(shape, dtype, seed=0):
+    """Random bits: many NaN, infinities and denormal numbers; half of them equal to others."""
+    dtype = np.dtype(dtype)
+    some = np.random.default_rng(seed).integers(0, 256, (*shape, dtype.itemsize), np.uint8)
+    if dtype.kind == "b":
+        some %= 2
+    if dtype.kind == "f":
+        some[..., -1] |= np.random.default_rng(1).choice([0, 0x7F, 0xFF], shape).astype(np.uint8)
+        some[np.random.default_rng(2).random(shape) < 0.2, :-1] = 0
+        some[np.random.default_rng(3).random(shape) < 0.2, -1] &= 0x80
+    half = some.reshape(-1, dtype.itemsize)
+    half[::2] = (
+        half[0:1] if len(half) < 2 else half[1 : 1 + len(half[::2])][np.arange(len(half[::2])) // 3]
+    )
+    return some.view(dtype)[..., 0]
+
+
+def bits(array):
+    return np.ascontiguousarray(array).view(f"u{array.itemsize}")
+
+
+@pytest.fixture(params=["as on CPUs", "as on GPUs"])
+def either_device(request, device):
+    """A device that sorts by digits of 8 bits, or of 4."""
+    tuning = device.tuning
+    device.tuning = replace(tuning, is_cpu=request.param == "as on CPUs")
+    yield device
+    device.tuning = tuning
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_sorts_are_those_of_numpy_bit_by_bit(either_device, dtype):
+    for count in (0, 1, 2, 65, 5000):
+        x = any_bits((count,), dtype, count)
+        tensor, order = either_device.tensor(x), np.argsort(x, kind="stable")
+        np.testing.assert_array_equal(kernels.argsort(tensor, dtype="int32").numpy(), order)
+        np.testing.assert_array_equal(bits(kernels.sort(tensor).numpy()), bits(x[order]))
+    assert kernels.argsort(tensor).dtype == np.int64
+
+
+SHAPES = [
+    ((30, 40), "x"),
+    ((5, 130), "x[::-1, ::3]"),
+    ((4, 3, 50), "x.T"),
+    ((7, 300), "x[3:, None]"),
+    ((0, 3), "x"),
+]
+
+
+@pytest.mark.parametrize(("shape", "view"), SHAPES)
+def test_every_axis_of_views(device, shape, view):
+    array = np.random.default_rng(4).integers(0, 9, shape, np.int32)
+    x, tensor = eval(view, {"x": array}), eval(view, {"x": device.tensor(array)})
+    for axis in (None, -1, *range(x.ndim)):
+        np.testing.assert_array_equal(kernels.sort(tensor, axis).numpy(), np.sort(x, axis))
+        expected = np.argsort(x, axis, kind="stable")
+        np.testing.assert_array_equal(
+            kernels.argsort(tensor, axis, dtype="int32").numpy(), expected
+        )
+    np.testing.assert_array_equal(tensor.numpy(), x)
+
+
+def test_descending_partitions_and_the_largest(device):
+    x = np.random.default_rng(5).integers(-9, 9, (6, 100)).astype(np.float32)
+    x[2, 7] = np.nan
+    tensor = device.tensor(x)
+    order = np.argsort(np.where(np.isnan(x), -np.inf, -x), axis=1, kind="stable")
+    got = kernels.argsort(tensor, descending=True, dtype="int32").numpy()
+    np.testing.assert_array_equal(got, order)
+    for k in (0, 1, 7, 100):
+        values, indices = kernels.topk(tensor, k, dtype="int32")
+        np.testing.assert_array_equal(indices.numpy(), order[:, :k])
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order[:, :k], 1))
+    values, _ = kernels.topk(tensor, 2, axis=0, largest=False, dtype="int32")
+    np.testing.assert_array_equal(values.numpy(), np.sort(x, 0)[:2])
+    parts = kernels.partition(tensor, 3).numpy()
+    np.testing.assert_array_equal(parts[:, 3], np.partition(x, 3)[:, 3])
+
+
+def test_keys_with_values_in_a_recorded_program(device):
+    rng = np.random.default_rng(6)
+    keys, values = (
+        device.tensor(rng.integers(0, 99, 1000, np.uint32)),
+        device.tensor(np.arange(1000.0)),
+    )
+    with device.record() as program:
+        order = kernels.argsort(keys, dtype="int32")
+        moved = vkops.take_along_axis(values, order)
+    keys[...] = again = rng.integers(0, 99, 1000, np.uint32)
+    program.run()
+    np.testing.assert_array_equal(moved.numpy(), np.argsort(again, kind="stable"))
+
+
+@pytest.mark.parametrize("size", [8, 32, 64])
+def test_nothing_is_found_by_checks(device, size):
+    tensor = device.tensor(any_bits((2, 70), "float32"))
+    with checked([size]) as names:
+        kernels.argsort(tensor, dtype="int32")
+    passes = 4 + 1 if device.tuning.is_cpu else 8 + 1
+    assert names.count("sort") >= 3 * passes
+
+
+def test_refusals(device, message):
+    x = device.tensor(np.zeros((3, 4), np.float32))
+    cases = {
+        "an axis that does not exist": lambda: kernels.sort(x, 2),
+        "no axis": lambda: kernels.sort(device.tensor(np.float32(3))),
+        "two axes": lambda: kernels.argsort(x, (0, 1), dtype="int32"),
+        "complex numbers": lambda: kernels.sort(np.zeros(3, complex), device=device),
+        "too many": lambda: kernels.topk(x, 5, dtype="int32"),
+        "no number": lambda: kernels.partition(x, "a"),
+    }  # fmt: skip
+    for case in cases.values():
+        with pytest.raises((vkops.VkopsError, IndexError)) as error:
+            case()
+        message(error.value)

@@ -1,0 +1,241 @@
+"""Stable radix sorts of numbers along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import Place, integer, refuse
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.source import GROUP
+from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.functions import typed_input
+from vkops.kernels.scan import ScanKernel
+from vkops.plan.rounding import ceil_div
+from vkops.tensors.creation import empty
+from vkops.tensors.operations import as_tensor
+from vkops.tensors.shape_arguments import some_axes
+from vkops.tensors.tensor import DeviceLike, Tensor
+
+_MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
+"""The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
+
+_OFFSETS = ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort")
+_INDICES = ElementwiseKernel("int32 x, int32 count", "T y", "y = T(x % count)", "argsort")
+
+
+def sort(
+    x: Any, /, axis: Any = -1, *, descending: bool = False, device: DeviceLike = None
+) -> Tensor:
+    """Return the elements sorted along an axis, as ``numpy.sort`` with ``stable=True``.
+
+    Args:
+        x: a tensor or an array.
+        axis: the axis; with None, the elements of all axes are sorted.
+        descending: from the largest to the smallest; equal elements keep their order.
+        device: where it runs; by default the device of the tensor.
+
+    NaN is larger than all other numbers, and -0 is equal to 0. It does not wait.
+
+    Raises:
+        InvalidDescError: an axis that does not exist (ARRAY-01), elements of another type (EW-04),
+            too many (EW-07), or a type that the device lacks (SH-02).
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.sort(np.array([3.0, np.nan, -1.0], np.float32)).numpy()
+    array([-1.,  3., nan], dtype=float32)
+    """
+    return _sorted("sort", as_tensor("sort", x, device), axis, descending, None)[0]
+
+
+def argsort(
+    x: Any,
+    /,
+    axis: Any = -1,
+    *,
+    descending: bool = False,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return the indices that sort an axis, as ``numpy.argsort`` with ``stable=True``.
+
+    Arguments and errors are those of ``sort``; ``dtype`` is that of the indices, by default int64.
+    With ``vkops.take_along_axis``, they sort other arrays by these keys.
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.argsort(np.array([3, 1, 2, 1], np.int32)).numpy()
+    array([1, 3, 2, 0])
+    """
+    tensor, wanted = typed_input("argsort", x, dtype, lambda _: np.dtype(np.int64), device)
+    return _sorted("argsort", tensor, axis, descending, wanted)[1]
+
+
+def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
+    """Return the elements so that those before ``kth`` are not larger, as ``numpy.partition``.
+
+    Arguments and errors are those of ``sort``. All elements are sorted.
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.partition(np.array([3, 1, 2], np.int32), 1).numpy()
+    array([1, 2, 3], dtype=int32)
+    """
+    integer(kth, Place("partition", "kth", "EW-05"))
+    return _sorted("partition", as_tensor("partition", x, device), axis, False, None)[0]
+
+
+def topk(
+    x: Any,
+    k: int,
+    /,
+    axis: int = -1,
+    *,
+    largest: bool = True,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> tuple[Tensor, Tensor]:
+    """Return the ``k`` largest or smallest elements of an axis, in their order, and their indices.
+
+    Arguments and errors are those of ``argsort``; of equal elements, the first ones are taken.
+
+    >>> import numpy as np, vkops
+    >>> values, indices = vkops.kernels.topk(np.array([3, 1, 5, 5], np.int32), 3)
+    >>> values.tolist(), indices.tolist()
+    ([5, 5, 3], [2, 3, 0])
+    """
+    tensor, wanted = typed_input("topk", x, dtype, lambda _: np.dtype(np.int64), device)
+    values, indices = _sorted("topk", tensor, axis, largest, wanted)
+    (own,) = some_axes("topk", axis, tensor.ndim)
+    size, count = tensor.shape[own], integer(k, Place("topk", "k", "EW-05"))
+    if not 0 <= count <= size:
+        refuse("topk", "k", f"got {count}, must be 0 to {size}", "EW-05")
+    chosen = (slice(None),) * own + (slice(count),)
+    return values[chosen].copy(), indices[chosen].copy()
+
+
+# -- passes ----------------------------------------------------------------------------------------
+
+
+def _sorted(
+    name: str, tensor: Tensor, axis: Any, descending: bool, wanted: np.dtype[Any] | None
+) -> tuple[Tensor, Tensor]:
+    """The sorted elements and, if their data type is wanted, their indices along the axis."""
+    if tensor.dtype not in map(np.dtype, GLSL_TYPES):
+        message = f"has data type {tensor.dtype}, must be one of {', '.join(GLSL_TYPES)}"
+        refuse(name, "x", message, "EW-04")
+    if axis is None:
+        tensor, axis = tensor.reshape(-1), 0
+    own = integer(axis, Place(name, "axis", "ARRAY-01"))
+    (last,) = some_axes(name, own, tensor.ndim)
+    order = [*[i for i in range(tensor.ndim) if i != last], last]
+    back = [order.index(i) for i in range(tensor.ndim)]
+    moved = tensor.transpose(*order)
+    keys, indices = moved.copy(), moved
+    if wanted is not None:
+        indices = empty(moved.shape, dtype=wanted, device=tensor.device)
+    if tensor.size:
+        rows = prod(moved.shape[:-1])
+        keys, places = _radix_sorted(moved, rows, descending, wanted is not None or rows > 1)
+        keys = keys.view(tensor.dtype).reshape(moved.shape)
+        if wanted is not None:
+            _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
+    return keys.transpose(*back), indices.transpose(*back)
+
+
+def _radix_sorted(
+    x: Tensor, rows: int, descending: bool, has_places: bool
+) -> tuple[Tensor, Tensor]:
+    """The bits of all elements, sorted by rows and in these, and the places that they had."""
+    home, size, bits = x.device, x.size, 8 * x.itemsize
+    digit_bits, most = (8, 1 << 10) if home.tuning.is_cpu else (4, 1 << 16)
+    runs = max(min(ceil_div(size, _MIN_LENGTH), most), ceil_div(size, _MAX_LENGTH))
+    length = ceil_div(size, runs)
+    runs = ceil_div(size, length)
+    key = x.dtype.kind, bits, descending, digit_bits
+    values = [x.view(f"uint{bits}")]
+    for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
+        for shift in range(0, all_bits, digit_bits):
+            form = by_row, has_places + len(values) - 1
+            numbers = shift, runs, length, size // rows
+            table = empty(runs << digit_bits, dtype="int32", device=home)
+            types = [values[0].dtype, np.dtype(np.int32)][: 1 + has_places]
+            results = [empty(size, dtype=each, device=home) for each in types]
+            _pass(*key, *form, False)(*values, *numbers, out=table)
+            _OFFSETS(table, out=table)
+            _pass(*key, *form, True)(*values, *numbers, out=[table, *results])
+            values = results
+    return values[0], values[-1]
+
+
+class _Pass(Kernel):
+    """A kernel whose invocations each count or move the elements of a run, one after the other."""
+
+    def __init__(self, *texts: Any, begin: str) -> None:
+        super().__init__(*texts)
+        self._begin = begin
+
+    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
+        runs: int = next(each.value for each in operands if each.parameter.name == "runs")
+        return runs
+
+    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
+        head = f"""void main() {{
+    {GROUP}
+    _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
+    if (_run >= _value_runs) return;
+    {self._begin}
+    const uint _length = uint(_value_length), _first = uint(_run) * _length;
+    for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
+        return super()._generated(operands, *form, **options, main=(head, "    }\n}"))
+
+
+@lru_cache(64)
+def _pass(
+    kind: str,
+    bits: int,
+    descending: bool,
+    digit_bits: int,
+    by_row: bool,
+    places: int,
+    is_move: bool,
+) -> _Pass:
+    """The kernel that counts digits in a table, or moves elements by it.
+
+    The table has, for each digit, a number for each run. ``places`` is 0 without places, 1 in the
+    first pass, and then 2.
+    """
+    key, digits = "uint64_t" if bits > 32 else "uint", 1 << digit_bits
+    order = {
+        "i": "key ^= sign;",
+        "f": f"""const {key} magnitude = key & ~sign;
+if (magnitude > {key}({0x7F80 if bits == 32 else 0x7C00 if bits == 16 else 0x7FF0}) << {bits - 16})
+    key = ~{key}(0);
+else if (magnitude == 0)
+    key = sign;
+else
+    key = (key & sign) != 0 ? ~key : key | sign;""",
+    }.get(kind, "") + "key = ~key;" * descending
+    find = f"""const {key} sign = {key}(1) << {bits - 1};
+{key} key = {key}(x);
+{order}"""
+    if by_row:
+        find = "const uint key = uint(place / count);"
+    if places == 1:
+        find = f"const int place = i;\n{find}"
+    move = f"const int to = table[entry]++; keys[to] = x;{' moved[to] = place;' * bool(places)}"
+    operation = f"""{find}
+const int entry = int(key >> shift & {digits - 1}) * runs + _run;
+{move if is_move else "++table[entry]"}"""
+    clear = f"for (int digit = 0; digit < {digits}; ++digit) table[digit * _value_runs + _run] = 0;"
+    inputs = [Parameter(f"uint{bits}", "x"), *[Parameter("int32", "place")] * (places == 2)]
+    numbers = [Parameter("int32", each) for each in ("shift", "runs", "length", "count")]
+    outputs = [Parameter("int32", "table", is_output=True, raw=True)]
+    if is_move:
+        outputs.append(Parameter(f"uint{bits}", "keys", is_output=True, raw=True))
+        outputs += [Parameter("int32", "moved", is_output=True, raw=True)] * bool(places)
+    parameters = (*inputs, *numbers, *outputs)
+    return _Pass(parameters, operation, "sort", "int _run;", begin=clear * (not is_move))
