@@ -26,8 +26,9 @@ _BINARY = {
 
 KERNELS = frozenset(
     (
-        "all", "any", "argmax", "argmin", "argsort", "count_nonzero", "cumprod", "cumsum", "max",
-        "mean", "min", "partition", "prod", "sort", "sum", "topk", "var",
+        "all", "any", "argmax", "argmin", "argsort", "bincount", "compress", "count_nonzero",
+        "cumprod", "cumsum", "histogram", "max", "mean", "min", "nonzero", "partition", "prod",
+        "searchsorted", "sort", "sum", "topk", "unique", "var",
     )
 )  # fmt: skip
 """Functions that compute, and that ``vkops.kernels`` has."""

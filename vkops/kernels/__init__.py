@@ -1,6 +1,12 @@
 """Kernels that compute: reductions, scans and sorts of elements of arrays."""
 
 from vkops.kernels import random as random
+from vkops.kernels.compaction import compress as compress
+from vkops.kernels.compaction import nonzero as nonzero
+from vkops.kernels.compaction import unique as unique
+from vkops.kernels.counts import bincount as bincount
+from vkops.kernels.counts import histogram as histogram
+from vkops.kernels.counts import searchsorted as searchsorted
 from vkops.kernels.functions import all as all
 from vkops.kernels.functions import any as any
 from vkops.kernels.functions import argmax as argmax

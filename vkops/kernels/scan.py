@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import COUNT, AxisKernel, Form, Kernel, function_of, permuted
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
-from vkops.tensors.shape_arguments import some_axes
+from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import Device, DeviceLike
 
 RUN = 32
@@ -150,7 +149,7 @@ class ScanKernel(AxisKernel):
         Raises:
             InvalidDescError: arguments of the wrong number (EW-02), kind (EW-03), data type
                 (EW-04), value (EW-05) or shape (EW-06), too many elements (EW-07), or an axis that
-                does not exist (ARRAY-02).
+                does not exist (ARRAY-01).
             ShaderCompileError: an expression is wrong.
             OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
         """
@@ -160,8 +159,7 @@ class ScanKernel(AxisKernel):
         if axis is None:
             made, count = (prod(shape),), prod(shape)
         else:
-            own = integer(axis, Place(self.name, "axis", "ARRAY-01"))
-            (last,) = some_axes(self.name, own, len(shape))
+            last = one_axis(self.name, axis, len(shape))
             order, count = [i for i in order if i != last] + [last], shape[last]
         results = self._results(home, outputs, made)
         if prod(shape):

@@ -19,7 +19,7 @@ from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
 from vkops.tensors.operations import as_tensor
-from vkops.tensors.shape_arguments import some_axes
+from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
@@ -50,7 +50,7 @@ def sort(
     >>> vkops.kernels.sort(np.array([3.0, np.nan, -1.0], np.float32)).numpy()
     array([-1.,  3., nan], dtype=float32)
     """
-    return _sorted("sort", as_tensor("sort", x, device), axis, descending, None)[0]
+    return sorted_places("sort", as_tensor("sort", x, device), axis, descending, None)[0]
 
 
 def argsort(
@@ -72,7 +72,7 @@ def argsort(
     array([1, 3, 2, 0])
     """
     tensor, wanted = typed_input("argsort", x, dtype, lambda _: np.dtype(np.int64), device)
-    return _sorted("argsort", tensor, axis, descending, wanted)[1]
+    return sorted_places("argsort", tensor, axis, descending, wanted)[1]
 
 
 def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
@@ -85,7 +85,7 @@ def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None)
     array([1, 2, 3], dtype=int32)
     """
     integer(kth, Place("partition", "kth", "EW-05"))
-    return _sorted("partition", as_tensor("partition", x, device), axis, False, None)[0]
+    return sorted_places("partition", as_tensor("partition", x, device), axis, False, None)[0]
 
 
 def topk(
@@ -108,8 +108,8 @@ def topk(
     ([5, 5, 3], [2, 3, 0])
     """
     tensor, wanted = typed_input("topk", x, dtype, lambda _: np.dtype(np.int64), device)
-    values, indices = _sorted("topk", tensor, axis, largest, wanted)
-    (own,) = some_axes("topk", axis, tensor.ndim)
+    values, indices = sorted_places("topk", tensor, axis, largest, wanted)
+    own = one_axis("topk", axis, tensor.ndim)
     size, count = tensor.shape[own], integer(k, Place("topk", "k", "EW-05"))
     if not 0 <= count <= size:
         refuse("topk", "k", f"got {count}, must be 0 to {size}", "EW-05")
@@ -120,7 +120,7 @@ def topk(
 # -- passes ----------------------------------------------------------------------------------------
 
 
-def _sorted(
+def sorted_places(
     name: str, tensor: Tensor, axis: Any, descending: bool, wanted: np.dtype[Any] | None
 ) -> tuple[Tensor, Tensor]:
     """The sorted elements and, if their data type is wanted, their indices along the axis."""
@@ -129,8 +129,7 @@ def _sorted(
         refuse(name, "x", message, "EW-04")
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
-    own = integer(axis, Place(name, "axis", "ARRAY-01"))
-    (last,) = some_axes(name, own, tensor.ndim)
+    last = one_axis(name, axis, tensor.ndim)
     order = [*[i for i in range(tensor.ndim) if i != last], last]
     back = [order.index(i) for i in range(tensor.ndim)]
     moved = tensor.transpose(*order)

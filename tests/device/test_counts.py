@@ -1,0 +1,140 @@
+"""Kernels whose results have a size that elements decide, and those that count: as NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_checks import checked
+from kernel_numbers import ALL, FLOATS, INTEGERS, random
+
+import vkops
+from vkops import kernels
+
+pytestmark = pytest.mark.features
+
+
+def same(got, expected):
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(got.numpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_chosen_elements_of_all_types(device, dtype):
+    x = random((7, 160), dtype)
+    x[x == x[0, 3]] = 0
+    if dtype in FLOATS:
+        x[2, ::3], x[3, 1] = np.nan, -0.0
+    tensor = device.tensor(x)
+    for ours, theirs in zip(kernels.nonzero(tensor), np.nonzero(x), strict=True):
+        same(ours, theirs)
+    same(kernels.unique(tensor), np.unique(x))
+    same(kernels.compress(x[0] != 0, tensor, 1), np.compress(x[0] != 0, x, 1))
+
+
+@pytest.mark.parametrize("view", ["x[::-1, ::3]", "x.T", "x[:, :0]", "x[3]", "x[3:4, 0]", "0 * x"])
+def test_chosen_elements_of_views(device, view):
+    array = random((30, 40), "int32")
+    x = eval(view, {"x": array})
+    tensor = device.tensor(x) if view == "0 * x" else eval(view, {"x": device.tensor(array)})
+    for ours, theirs in zip(kernels.nonzero(tensor, dtype="int32"), np.nonzero(x), strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs)
+    names = ("return_index", "return_inverse", "return_counts")
+    got = kernels.unique(tensor, **dict.fromkeys(names, True), dtype="int32")
+    expected = np.unique(x, **dict.fromkeys(names, True))
+    for ours, theirs in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours.numpy().reshape(theirs.shape), theirs)
+    same(kernels.compress(tensor.reshape(-1), tensor), np.compress(x.reshape(-1), x))
+
+
+def test_a_given_size_does_not_wait(device):
+    x = np.array([5, 0, 3, 5, 0, 9], np.int32)
+    tensor = device.tensor(np.zeros(6, np.int32))
+    with device.record() as program:
+        (few,), (many,) = (kernels.nonzero(tensor, size=n, dtype="int32") for n in (2, 7))
+        chosen = kernels.compress(tensor, tensor, size=5)
+        some = kernels.unique(tensor, size=2, return_counts=True, dtype="int32")
+        more = kernels.unique(tensor, size=6, return_counts=True, dtype="int32")
+        counts = kernels.bincount(tensor, size=6, dtype="int32")
+        parts, _ = kernels.histogram(tensor, 2, (0, 8), dtype="int32")
+    for call in (kernels.nonzero, kernels.unique, kernels.bincount, kernels.histogram):
+        with device.record(), pytest.raises(vkops.DeviceError, match=r"size=|range="):
+            call(tensor, dtype="int32")
+    tensor[...] = x
+    program.run()
+    assert (few.tolist(), many.tolist()) == ([0, 2], [0, 2, 3, 5, 0, 0, 0])
+    assert chosen.tolist() == [5, 3, 5, 9, 5]
+    assert [each.tolist() for each in some] == [[0, 3], [2, 1]]
+    assert [each.tolist() for each in more] == [[0, 3, 5, 9, 0, 0], [2, 1, 2, 1, 0, 0]]
+    assert (counts.tolist(), parts.tolist()) == ([2, 0, 0, 1, 0, 2], [3, 2])
+
+
+@pytest.mark.parametrize("dtype", ALL)
+def test_searched_and_counted_numbers(device, dtype):
+    a, v = np.sort(random((300,), dtype)), random((20, 30), dtype, 1)
+    if dtype in FLOATS:
+        a[-5:], v[0, :3] = np.nan, np.nan
+    for side in ("left", "right"):
+        same(kernels.searchsorted(a, v, side, device=device), np.searchsorted(a, v, side))
+    assert kernels.searchsorted(a, a[3].item(), device=device).shape == ()
+    same(kernels.searchsorted(a[:0], v, device=device), np.searchsorted(a[:0], v))
+    if dtype in INTEGERS:
+        tensor = device.tensor(v)
+        for options in ({}, {"minlength": 300}):
+            same(
+                kernels.bincount(tensor, **options),
+                np.bincount(v.reshape(-1).astype(int), **options),
+            )
+
+
+CASES = [
+    (10, None), (7, (5, 60)), (3, (0.25, 40.75)), ([0, 1.5, 20, 99], None), ([-900, 10, 5000], None), (1, (99, 99)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "int32", "uint64", *FLOATS])
+def test_histograms(device, dtype):
+    x = random((40, 50), dtype)
+    if dtype in FLOATS:
+        x = (abs(x) * 30).astype(dtype)
+    for bins, limits in CASES:
+        expected, edges = np.histogram(x, bins, limits)
+        got, found = kernels.histogram(x, bins, limits, device=device)
+        np.testing.assert_array_equal(found, edges)
+        assert found.dtype == edges.dtype
+        same(got, expected)
+    same(kernels.histogram(x[:0], 4, device=device)[0], np.histogram(x[:0], 4)[0])
+
+
+def test_nothing_is_found_by_checks(device):
+    x, f = (device.tensor(random((2, 50), dtype)) for dtype in ("int32", "float32"))
+    options = dict.fromkeys(("return_index", "return_inverse", "return_counts"), True)
+    with checked([32]) as names:
+        kernels.nonzero(x, dtype="int32")
+        kernels.bincount(x, dtype="int32")
+        kernels.histogram(f, 5, (-1, 1), dtype="int32")
+        kernels.searchsorted(f[0], f, dtype="int32")
+    assert {"nonzero", "bincount", "histogram", "searchsorted"} <= {*names}
+    with checked([32]) as names:
+        kernels.unique(x[:, :20], **options, dtype="int32")
+    assert "unique" in names
+
+
+def test_refusals(device, message):
+    x = device.tensor(np.arange(-1, 3, dtype=np.int32))
+    f = device.tensor(np.zeros(3, np.float32))
+    cases = {
+        "a negative size": lambda: kernels.nonzero(x, size=-1, dtype="int32"),
+        "no size": lambda: kernels.unique(x, size="a"),
+        "a negative number": lambda: kernels.bincount(x, dtype="int32"),
+        "floats": lambda: kernels.bincount(f, dtype="int32"),
+        "two dimensions": lambda: kernels.searchsorted(x.reshape(2, 2), x, dtype="int32"),
+        "another side": lambda: kernels.searchsorted(x, x, "middle", dtype="int32"),
+        "another type": lambda: kernels.searchsorted(x, f, dtype="int32"),
+        "no bins": lambda: kernels.histogram(x, 0, dtype="int32"),
+        "edges that fall": lambda: kernels.histogram(x, [3, 1], dtype="int32"),
+        "a long condition": lambda: kernels.compress(np.ones(5, bool), x),
+    }  # fmt: skip
+    for case in cases.values():
+        with pytest.raises(vkops.VkopsError) as error:
+            case()
+        message(error.value)

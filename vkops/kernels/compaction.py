@@ -1,0 +1,172 @@
+"""Elements that are chosen on the device, whose number is known only when it has computed them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from vkops.arguments.values import Place, integer, refuse
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.elementwise.parameters import GLSL_TYPES
+from vkops.kernels.arithmetic import is_nan
+from vkops.kernels.functions import count_nonzero, typed_input
+from vkops.kernels.scan import ScanKernel
+from vkops.kernels.sort import sorted_places
+from vkops.tensors.creation import empty, zeros
+from vkops.tensors.operations import as_tensor
+from vkops.tensors.selection import take
+from vkops.tensors.shape_arguments import one_axis
+from vkops.tensors.tensor import DeviceLike, Tensor
+
+_COORDINATES = ElementwiseKernel(
+    "int32 x, int32 inner, int32 size", "T y", "y = T(x / inner % size)"
+)
+_COUNTS = ElementwiseKernel(
+    "raw int32 x, int32 size, int32 total",
+    "T y",
+    """const int next = i + 1 < size ? x[i + 1] : 0;
+y = T(i > 0 && x[i] == 0 ? 0 : (next == 0 ? total : next) - x[i])""",
+)
+_INVERSE = ScanKernel(
+    "bool x, int32 place",
+    "raw T y",
+    "x ? 1 : 0",
+    "a + b",
+    "y[place] = T(item - 1)",
+    0,
+    "unique",
+    "int32",
+)
+
+
+def nonzero(
+    x: Any, /, *, size: Any = None, dtype: Any = None, device: DeviceLike = None
+) -> tuple[Tensor, ...]:
+    """Return the indices of the elements that are not zero, along each axis, as ``numpy.nonzero``.
+
+    Args:
+        x: a tensor or an array.
+        size: the number of indices that are returned; the rest is 0. Without it, the call waits
+            until their number is known, which a program that is recorded cannot.
+        dtype: the data type of the indices, by default int64.
+        device: where it runs; by default the device of the tensor.
+
+    Raises:
+        InvalidDescError: see ``ScanKernel``; or the device lacks the data type (SH-02).
+        DeviceError: a program is recorded, and there is no ``size``.
+
+    >>> import numpy as np, vkops
+    >>> [each.tolist() for each in vkops.kernels.nonzero(np.array([[0, 7], [3, 0]], np.int32))]
+    [[0, 1], [1, 0]]
+    """
+    tensor, wanted = typed_input("nonzero", x, dtype, lambda _: np.dtype(np.int64), device)
+    places, inner, found = _places("nonzero", tensor, size), tensor.size, []
+    for n in tensor.shape:
+        inner //= max(n, 1)
+        found.append(empty(places.shape, dtype=wanted, device=tensor.device))
+        _COORDINATES(places, max(inner, 1), max(n, 1), out=found[-1])
+    return tuple(found)
+
+
+def compress(
+    condition: Any, x: Any, /, axis: Any = None, *, size: Any = None, device: DeviceLike = None
+) -> Tensor:
+    """Return the elements along an axis where a condition is true, as ``numpy.compress``.
+
+    Arguments and errors are those of ``nonzero``. The rest of ``size`` are elements of index 0.
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.compress([True, False, True], np.array([3, 4, 5])).numpy()
+    array([3, 5])
+    """
+    tensor = as_tensor("compress", x, device)
+    mask = as_tensor("compress", condition, tensor.device)
+    if axis is None:
+        tensor, axis = tensor.reshape(-1), 0
+    own = one_axis("compress", axis, tensor.ndim)
+    if mask.size > tensor.shape[own]:
+        message = f"has {mask.size} elements, must have {tensor.shape[own]} at most"
+        refuse("compress", "condition", message, "EW-06")
+    return take(tensor, _places("compress", mask.reshape(-1), size), own)
+
+
+def unique(
+    x: Any,
+    /,
+    *,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    size: Any = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> Any:
+    """Return the sorted elements without duplicates, as ``numpy.unique``.
+
+    Arguments and errors are those of ``nonzero``, and ``dtype`` is that of indices and counts. The
+    rest of ``size`` is the smallest element.
+
+    >>> import numpy as np, vkops
+    >>> values, counts = vkops.kernels.unique(np.array([3, 1, 3]), return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([1, 3], [1, 2])
+    """
+    wanted: Any = np.dtype(np.int32)
+    tensor = as_tensor("unique", x, device)
+    if return_index or return_inverse or return_counts:
+        tensor, wanted = typed_input("unique", tensor, dtype, lambda _: np.dtype(np.int64), None)
+    home, flat = tensor.device, tensor.reshape(-1)
+    values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
+    first = empty(flat.shape, dtype=bool, device=home)
+    if flat.size:
+        _changing(flat.dtype)(values, values, out=first)
+    more = None if size is None else integer(size, Place("unique", "size", "EW-05")) + 1
+    firsts = _places("unique", first, more)
+    chosen = firsts if size is None else firsts[:size]
+    results = [take(values, chosen)]
+    made = [empty(n, dtype=wanted, device=home) for n in (chosen.size, flat.size, chosen.size)]
+    if return_index:
+        _COORDINATES(take(order, chosen), 1, max(flat.size, 1), out=made[0])
+    if return_inverse and flat.size:
+        _INVERSE(first, order, out=made[1])
+    if return_counts and chosen.size:
+        _COUNTS(firsts, firsts.size, flat.size, out=made[2])
+    made[1] = made[1].reshape(tensor.shape)
+    asked = (return_index, return_inverse, return_counts)
+    results += [each for each, is_asked in zip(made, asked, strict=True) if is_asked]
+    return tuple(results) if len(results) > 1 else results[0]
+
+
+def _places(name: str, tensor: Tensor, size: Any) -> Tensor:
+    """The indices in C order of the elements that are not zero."""
+    if size is None:
+        tensor.device.vulkan.refuse_recording("the number of elements is unknown: give size=")
+        count = int(count_nonzero(tensor, dtype="int32").item())
+    elif (count := integer(size, Place(name, "size", "EW-05"))) < 0:
+        refuse(name, "size", f"got {count}, must be at least 0", "EW-05")
+    found = zeros(count, "int32", device=tensor.device)
+    if count and tensor.size:
+        _compacting(name, tensor.dtype)(tensor, count, out=found)
+    return found
+
+
+@lru_cache(64)
+def _compacting(name: str, dtype: np.dtype[Any]) -> ScanKernel:
+    test = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
+    statement = "if (item != prev_item && item <= size) y[prev_item] = i"
+    texts = f"{dtype} x, int32 size", "raw int32 y", f"{test} ? 1 : 0", "a + b", statement
+    return ScanKernel(*texts, 0, name)
+
+
+@lru_cache(64)
+def _changing(dtype: np.dtype[Any]) -> ElementwiseKernel:
+    """A kernel that finds the elements that differ from those before them, NaN being equal."""
+    same, preamble = "x == s[i - 1]", ""
+    if dtype.kind == "b":
+        same = "x == (s[i - 1] != 0)"
+    if dtype.kind == "f":
+        same, preamble = f"{same} || (is_nan(x) && is_nan(s[i - 1]))", is_nan(dtype)
+    texts = f"{dtype} x, raw {dtype} s", "bool y", f"y = i == 0 || !({same})", "unique", preamble
+    return ElementwiseKernel(*texts)

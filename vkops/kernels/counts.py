@@ -1,0 +1,179 @@
+"""Numbers of elements between others: integer atomics count, which are exact in any order."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.arguments.values import Place, integer, refuse
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.elementwise.parameters import Parameter
+from vkops.kernels.arithmetic import is_nan
+from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.functions import max as max_of
+from vkops.kernels.functions import min as min_of
+from vkops.kernels.functions import typed_input
+from vkops.tensors.creation import empty, zeros
+from vkops.tensors.operations import as_tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
+
+_TABLE = Parameter("int32", "table", is_output=True, raw=True)
+_SIZE = Parameter("int32", "size")
+_CONVERTED = ElementwiseKernel("int32 x", "T y", "y = T(x)")
+_COUNTING = Kernel(
+    (Parameter("T", "x"), _SIZE, _TABLE),
+    "if (int(x) >= 0 && int(x) < size && T(int(x)) == x) atomicAdd(table[int(x)], 1)",
+    "bincount",
+    "",
+)
+
+
+def searchsorted(
+    a: Any, v: Any, /, side: str = "left", *, dtype: Any = None, device: DeviceLike = None
+) -> Tensor:
+    """Return where elements ``v`` would be in the sorted array ``a``, as ``numpy.searchsorted``.
+
+    Args:
+        a: a sorted tensor or array of one dimension.
+        v: a tensor, an array of the same data type, or a number.
+        side: ``"left"``, before equal elements, or ``"right"``.
+        dtype: the data type of the indices, by default int64.
+        device: where it runs; by default the device of ``a``.
+
+    Raises:
+        InvalidDescError: an argument of another kind (EW-03), data type (EW-04), value (EW-05) or
+            shape (EW-06), or a data type that the device lacks (SH-02).
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 9]), "right").numpy()
+    array([3, 4])
+    """
+    table, wanted = typed_input("searchsorted", a, dtype, lambda _: np.dtype(np.int64), device)
+    if table.ndim != 1:
+        refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
+    if side not in ("left", "right"):
+        refuse("searchsorted", "side", f"got {side!r}, must be 'left' or 'right'", "EW-05")
+    if not isinstance(v, (Tensor, np.ndarray)):
+        v = np.asarray(v, table.dtype)
+    values = as_tensor("searchsorted", v, table.device)
+    if not table.size:
+        return zeros(values.shape, wanted, device=table.device)
+    out = empty(values.shape, dtype=wanted, device=table.device)
+    _searching(table.dtype, side, wanted)(values, table, table.size, out=out)
+    return out
+
+
+def bincount(
+    x: Any,
+    /,
+    *,
+    minlength: int = 0,
+    size: Any = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    """Return how often each integer from 0 on occurs, as ``numpy.bincount``.
+
+    With ``size``, that many numbers are returned, and other integers are not counted. Without it,
+    the call waits until the largest integer is known. Other arguments are those of ``nonzero``.
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.bincount(np.array([3, 1, 3], np.int32)).numpy()
+    array([0, 1, 0, 2])
+    """
+    tensor, wanted = typed_input("bincount", x, dtype, lambda _: np.dtype(np.int64), device)
+    least = integer(minlength, Place("bincount", "minlength", "EW-05"))
+    if tensor.dtype.kind not in "iu":
+        refuse("bincount", "x", f"has data type {tensor.dtype}, must be integers", "EW-04")
+    if size is None:
+        tensor.device.vulkan.refuse_recording("the largest element is unknown: give size=")
+        if tensor.size and (smallest := min_of(tensor).item()) < 0:
+            refuse("bincount", "x", f"has {smallest}, must be at least 0", "EW-05")
+        size = max(least, max_of(tensor).item() + 1 if tensor.size else 0)
+    table = zeros(integer(size, Place("bincount", "size", "EW-05")), "int32", device=tensor.device)
+    if table.size:
+        _COUNTING(tensor, table.size, out=table)
+    return _converted(table, wanted)
+
+
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    /,
+    range: Any = None,  # NumPy's name
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
+) -> tuple[Tensor, npt.NDArray[Any]]:
+    """Return the numbers of elements in bins, and the edges of these, as ``numpy.histogram``.
+
+    Without edges and a range, the call waits until the smallest and the largest element are known.
+
+    >>> import numpy as np, vkops
+    >>> counts, edges = vkops.kernels.histogram(np.array([1, 2, 2, 4], np.float32), 3)
+    >>> counts.tolist(), edges.tolist()
+    ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
+    """
+    tensor, wanted = typed_input("histogram", x, dtype, lambda _: np.dtype(np.int64), device)
+    if tensor.dtype.kind == "b":
+        tensor = tensor.view("uint8")
+    some = np.empty(0, tensor.dtype)
+    if range is None and np.ndim(bins) == 0 and tensor.size:
+        tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
+        some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
+    try:
+        edges = np.histogram_bin_edges(some, int(bins) if np.ndim(bins) == 0 else bins, range)
+    except (TypeError, ValueError, OverflowError) as error:
+        refuse("histogram", "bins", str(error), "EW-05")
+    bounds = _bounds(edges, tensor.dtype)
+    table = zeros(len(edges) - 1, "int32", device=tensor.device)
+    if tensor.size and bounds.size and table.size:
+        kernel = _searching(tensor.dtype, "right", None)
+        kernel(tensor, bounds, bounds.size, table.size, out=table)
+    return _converted(table, wanted), edges
+
+
+def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The least numbers of a data type that are not below edges, and above the last of these."""
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        whole = [*map(int, np.ceil(edges[:-1])), int(np.floor(edges[-1])) + 1]
+        return np.array([max(each, limits.min) for each in whole if each <= limits.max], dtype)
+    near = edges.astype(dtype)
+    up = np.where(near < edges, np.nextafter(near, np.inf, dtype=dtype), near)
+    if near[-1] <= edges[-1]:
+        up[-1] = np.nextafter(near[-1], np.inf, dtype=dtype)
+    return up
+
+
+def _converted(table: Tensor, dtype: np.dtype[Any]) -> Tensor:
+    found = empty(table.shape, dtype=dtype, device=table.device)
+    _CONVERTED(table, out=found)
+    return found
+
+
+@lru_cache(64)
+def _searching(dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None) -> Kernel:
+    """A kernel that returns the places of elements in an array, or else counts them in a table."""
+    left, right = ("a[middle]", "v") if side == "left" else ("v", "a[middle]")
+    if dtype.kind == "b":
+        left, right = f"int({left})", f"int({right})"
+    less = f"{left} < {right}"
+    if dtype.kind == "f":
+        less += f" || (is_nan({right}) && !is_nan({left}))"
+    found = "y = T(low)" if wanted else "if (low > 0 && low <= size) atomicAdd(table[low - 1], 1)"
+    operation = f"""int low = 0, high = count;
+while (low < high) {{
+    const int middle = low + (high - low) / 2;
+    if ({less if side == "left" else f"!({less})"}) low = middle + 1;
+    else high = middle;
+}}
+{found}"""
+    outputs = (Parameter("T", "y", is_output=True),) if wanted else (_SIZE, _TABLE)
+    inputs = Parameter(dtype.name, "v"), Parameter(dtype.name, "a", raw=True)
+    preamble = is_nan(dtype) if dtype.kind == "f" else ""
+    params = (*inputs, Parameter("int32", "count"), *outputs)
+    return Kernel(params, operation, "searchsorted" if wanted else "histogram", preamble)
