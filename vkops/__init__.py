@@ -64,7 +64,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, "__array_api_version__", "__version__", "__doc__"})
 
 
 if os.environ.get("VKOPS_CHECK"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from io import StringIO
 
 from rich.console import Console, RenderableType
@@ -103,7 +104,8 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
     console = Console(stderr=True)
     text = TextColumn("{task.description}", markup=False)
     columns = (text, BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    disabled = not _shows_progress(console)
+    bar = Progress(*columns, console=console, transient=True, disable=disabled)
     tasks: list[TaskID] = []
 
     def report(done: int, total: int) -> None:
@@ -118,13 +120,18 @@ def progress(name: str) -> Iterator[Callable[[int, int], None]]:
         bar.stop()
 
 
+def _shows_progress(console: Console) -> bool:
+    """Whether it is a terminal, or a notebook that has widgets."""
+    return console.is_terminal or (console.is_jupyter and find_spec("ipywidgets") is not None)
+
+
 @contextmanager
 def activity(text: Callable[[], str]) -> Iterator[None]:
     """Show what is being done on standard error, if it is a terminal, until the block ends."""
     from rich.live import Live
 
     console = Console(stderr=True)
-    if not (shows_activity and console.is_terminal):
+    if not (shows_activity and _shows_progress(console)):
         yield
         return
     with Live(get_renderable=lambda: Text(bounded(text())), console=console, transient=True):

@@ -1,5 +1,6 @@
 """What the loader offers, how one is chosen, and what is said when there is none."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 from adapters import LAYERS, without_validation
 
 import vkops
+from vkops.cli import main
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.adapters.adapter import LIST_DRIVERS
 from vkops.gpu.adapters.diagnosis import drivers
@@ -42,6 +44,20 @@ def test_devices(adapter):
     assert vkops.Device(adapter.index).info == adapter
 
 
+def test_limits(adapter, device, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
+    assert main(["devices", "-v"]) == 0
+    shown = capsys.readouterr().out
+    assert device.limits == adapter.limits
+    rows = dict(adapter.limits.rows())
+    assert rows.keys() == {field.name for field in dataclasses.fields(adapter.limits)}
+    size = device.limits.max_compute_work_group_size
+    assert rows["max_compute_work_group_size"] == f"{size[0]} x {size[1]} x {size[2]}"
+    assert f"heap {adapter.limits.memory_types[0].heap}: " in rows["memory_types"]
+    for name in ("max_compute_shared_memory_size", "subgroup_size"):
+        assert any(name in line and rows[name] in line for line in shown.splitlines())
+
+
 def test_part_of_a_name(adapter):
     assert vkops.Device(adapter.name[2:8].upper()).info.name == adapter.name
 
@@ -56,7 +72,6 @@ def test_no_such_adapter_lists_those_there_are(adapter):
 
 
 def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
-    import dataclasses
 
     cpu = dataclasses.replace(adapter, type="CPU")
     gpu = dataclasses.replace(adapter, index=1, type="DISCRETE_GPU")
@@ -318,7 +333,6 @@ def test_another_adapter_than_expected(adapter, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["CPU", "OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU"])
 def test_a_gpu_is_expected(monkeypatch, adapter, kind):
-    import dataclasses
 
     monkeypatch.setattr(adapters, "devices", lambda: [dataclasses.replace(adapter, type=kind)])
     if kind.endswith("GPU"):

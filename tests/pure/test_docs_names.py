@@ -95,6 +95,13 @@ OF_OTHERS = {
     *("rechunk", "custom_metadata_map", "HOME", "DML_OPERATOR_"),  # Dask, ONNX Runtime, DirectML
     *("sourcePath", "targetPath", "hlsl"),  # DxDispatch
     *("broadcast_tensors", "repeat_interleave", "take_along_dim", "tensor_split"),  # PyTorch
+    *(
+        "max_work_item_sizes",
+        "max_work_group_size",
+        "local_mem_size",
+        "max_mem_alloc_size",
+    ),  # PyOpenCL
+    *("max_constant_buffer_size", "max_parameter_size", "mem_base_addr_align", "image2d_max_width"),
     *("CUDA_LAUNCH_BLOCKING", "dispatch_workgroups_indirect", "on_submitted_work_done"),
     "GL_KHR_shader_subgroup_arithmetic",
     *("batch", "DATA_BATCH", "row", "column", "TEST_ADAPTER"),  # examples

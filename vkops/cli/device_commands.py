@@ -21,9 +21,10 @@ _DEPENDENCIES = ("vkops", "kp", "numpy", "python-rapidjson")
 
 @click.command()
 @options.as_json
+@options.flag("-v", "--verbose", help="Show the limits and features of each device.")
 @options.flag("--selftest", help="Check that a driver does what kernels and shaders rely on.")
 @options.adapter
-def devices(as_json: bool, selftest: bool, adapter: str) -> None:
+def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
     """List the Vulkan drivers and devices.
 
     For each driver that was found, it says whether it works, or why not, where
@@ -82,6 +83,11 @@ def devices(as_json: bool, selftest: bool, adapter: str) -> None:
                 memory_size(info.dedicated_memory + info.shared_memory),
             )
         show(shown)
+        for info in infos if verbose else ():
+            shown = table(f"Limits of {escape(info.label)}", "Device.limits", "Value")
+            for name, value in info.limits.rows():
+                shown.add_row(name, escape(value))
+            show(shown)
         click.echo(f"Native operations: {gpu.native_state()}")
         click.echo(f"GLSL compiler: {shaders.compiler_state()}")
     if problem is not None:

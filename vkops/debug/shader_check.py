@@ -35,6 +35,7 @@ from vkops.interpreter.scheduler import Run
 from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.state import MAX_ITERATIONS, Settings
 from vkops.interpreter.undefined import Floats, Undefined
+from vkops.notebook import repr_html
 from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
 from vkops.shaders.layout import Array, Number, leaves
@@ -81,6 +82,8 @@ class Report:
     buffers: Mapping[str, npt.NDArray[Any]]
     printed: tuple[tuple[Invocation, str], ...]
     instructions: int
+
+    _repr_html_ = repr_html
 
     @property
     def ok(self) -> bool:

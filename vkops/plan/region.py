@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from vkops.notebook import repr_html
 from vkops.plan.view import Ints, View
 
 MAX_TERMS = 8
@@ -228,6 +229,8 @@ class CopyPlan:
     inputs: Ints
     outputs: tuple[Output, ...]
     constants: tuple[Progression, ...] = ()
+
+    _repr_html_ = repr_html
 
     @property
     def regions(self) -> list[tuple[int, Region]]:

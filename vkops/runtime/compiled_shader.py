@@ -18,6 +18,7 @@ from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
+from vkops.notebook import repr_html
 from vkops.runtime.bindings import Binding, are_integers, is_memory
 from vkops.runtime.elements import elements
 from vkops.runtime.image import Image, create
@@ -139,6 +140,8 @@ class CompiledShader:
             check_limits(device, shader)
         else:
             self._pipeline()
+
+    _repr_html_ = repr_html
 
     def __repr__(self) -> str:
         blocks = ", ".join(block.point for block in self.shader.blocks) or "none"

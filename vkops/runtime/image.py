@@ -14,6 +14,7 @@ from vkops.arguments.values import Place, boolean, integer, integers, refuse
 from vkops.errors import CONVERSION_ERRORS, InvalidDescError, from_builtin, show
 from vkops.gpu.run.image_memory import ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
+from vkops.notebook import repr_html
 from vkops.plan.view import Ints
 from vkops.runtime.elements import elements
 from vkops.runtime.image_copies import ImagePart
@@ -53,6 +54,7 @@ class Image:
     """
 
     __array_priority__ = 100
+    _repr_html_ = repr_html
 
     def __init__(
         self,

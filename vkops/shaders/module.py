@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -116,7 +116,7 @@ class Module:
     ``push`` is the struct of its push constants.
     """
 
-    spirv: bytes
+    spirv: bytes = field(repr=False)
     version: tuple[int, int]
     entry_point: str
     entry_points: tuple[str, ...]

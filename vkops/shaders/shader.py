@@ -20,6 +20,7 @@ from vkops.errors import (
     show,
 )
 from vkops.extent import Extent
+from vkops.notebook import repr_html
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
 from vkops.shaders.features import SUBGROUP
@@ -91,6 +92,11 @@ class Shader:
 
     name: str
     module: Module
+
+    _repr_html_ = repr_html
+
+    def __repr__(self) -> str:
+        return f"<vkops.shaders.Shader {self.name!r} of blocks {_listed(self.blocks)}>"
 
     @property
     def spirv(self) -> bytes:

@@ -25,6 +25,7 @@ from vkops.gpu.adapters import adapter
 from vkops.gpu.run.asynchronous import ended
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.recording import RecordedProgram
+from vkops.notebook import repr_html
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
@@ -50,6 +51,17 @@ class Flags(NamedTuple):
     """Whether the memory is the tensor's own: False for views."""
     writeable: bool
     """Whether elements can be assigned to: False for views made by ``broadcast_to``."""
+
+
+_INTERNAL = frozenset(
+    """check fits from_array image_pool is_read_only make mapped over owns_buffer pack placed pool
+    prepare run_steps settle submit tuning vulkan wait words""".split()  # noqa: SIM905
+)
+"""Names that other modules of vkops use: ``dir`` leaves them out."""
+
+
+def _public(self: object) -> list[str]:
+    return sorted({*object.__dir__(self)} - _INTERNAL)
 
 
 class Tensor(DeviceArray):
@@ -146,6 +158,11 @@ class Tensor(DeviceArray):
         lazy = self._lazy
         held = self.nbytes if lazy is None else min(self.nbytes, lazy[0].nbytes)
         return object.__sizeof__(self) + held
+
+    _repr_html_ = repr_html
+
+    def __dir__(self) -> list[str]:
+        return _public(self)
 
     def __repr__(self) -> str:
         if self._buffer is None and self._lazy is None and self.size:
@@ -835,6 +852,11 @@ class Device(OperatorDevice):
     >>> np.frombuffer(parts[1].read(), np.float32)
     array([ 6.,  7.,  8.,  9., 10., 11.], dtype=float32)
     """
+
+    _repr_html_ = repr_html
+
+    def __dir__(self) -> list[str]:
+        return _public(self)
 
     def tensor(self, array: Any) -> Tensor:
         """Copy an array to the device.

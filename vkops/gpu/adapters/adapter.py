@@ -19,6 +19,7 @@ from vkops.gpu.adapters import loader_files, mesa_cache
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native, version_text
 from vkops.gpu.adapters.layer_messages import SETTINGS
+from vkops.notebook import repr_html
 from vkops.system.vulkan import how_to_install
 
 _TYPES = ("OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU", "CPU")
@@ -75,6 +76,8 @@ class DeviceInfo:
     """The limits of the adapter, or those that VKOPS_LIMITS names."""
     shares_name: bool = False
     """Whether another adapter has the same name."""
+
+    _repr_html_ = repr_html
 
     @property
     def max_buffer(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, show
@@ -22,6 +22,9 @@ class Heap:
     size: int
     device_local: bool
 
+    def __str__(self) -> str:
+        return f"{self.size} bytes{' of the device' if self.device_local else ''}"
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryType:
@@ -29,6 +32,9 @@ class MemoryType:
 
     heap: int
     properties: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"heap {self.heap}: {' '.join(self.properties)}"
 
 
 COMPONENTS = {
@@ -116,6 +122,17 @@ class Limits:
     features: tuple[str, ...] = ("robustBufferAccess",)
     """The optional features that shaders can use. The kernels of vkops use only shaderInt64."""
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Return the name and the value of each limit as text."""
+
+        def text(value: Any) -> str:
+            if not isinstance(value, tuple):
+                return str(value)
+            numbers = all(isinstance(each, int) for each in value)
+            return (" x " if numbers else ", ").join(map(str, value))
+
+        return [(each.name, text(getattr(self, each.name))) for each in fields(self)]
 
     @property
     def max_allocation(self) -> int:

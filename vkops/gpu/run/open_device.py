@@ -20,7 +20,7 @@ from vkops.errors import DeviceError, OutOfDeviceMemoryError, is_held, refuse_re
 from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.adapter import DeviceInfo
-from vkops.gpu.adapters.adapter_limits import CooperativeMatrix
+from vkops.gpu.adapters.adapter_limits import CooperativeMatrix, Limits
 from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
@@ -142,8 +142,13 @@ class OpenDevice(ABC):
 
     @property
     def info(self) -> DeviceInfo:
-        """The adapter's description."""
+        """The adapter: its name, type, driver, memory and limits; see ``DeviceInfo``."""
         return self.vulkan.info
+
+    @property
+    def limits(self) -> Limits:
+        """What a shader and a call can have, and alignments, under Vulkan's names."""
+        return self.info.limits
 
     @property
     def features(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.vulkan_device import NOT_RECORDING, RecordedSteps
+from vkops.notebook import repr_html
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -92,6 +93,7 @@ class RecordedProgram:
             self._commands = vulkan.call(make, vulkan.native, operations)
 
     __exit__: _End = _End(_end_block)
+    _repr_html_ = repr_html
 
     # -- running ----------------------------------------------------------------------------------
 

@@ -1,0 +1,149 @@
+"""Objects in a notebook: what a kernel of Jupyter sends to the browser."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from html.parser import HTMLParser
+from zlib import decompress
+
+import nbclient
+import nbformat
+import numpy as np
+import pytest
+
+import vkops
+
+SHADER = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) readonly buffer Source { uint source[]; };
+layout(std430, set = 1, binding = 2) buffer Target { float target[]; };
+layout(push_constant) uniform Push { uint factor; };
+void main() { target[gl_GlobalInvocationID.x] = factor * source[gl_GlobalInvocationID.x]; }"""
+START = f"""
+import numpy as np, vkops, vkops.debug
+device = vkops.Device(INDEX)
+x = device.tensor(np.arange(24, dtype=np.int32).reshape(2, 3, 4))
+picture = device.image(np.uint8([[[255, 0, 0], [0, 255, 0]], [[0, 0, 255], [9, 8, 7]]]))
+shader = device.compile_shader({SHADER!r}, name="<b>scale</b> & more")
+with device.record() as program:
+    vkops.flip(x).copy()
+"""
+CELLS = {
+    "x": ("Tensor (2, 3, 4) int32", "<td>11</td>"),
+    "picture": ("vkops.Image of 2 x 2 x 3 uint8", "data:image/png;base64,"),
+    "device": ("<details>", "max_compute_work_group_size"),
+    "shader": (
+        "Shader &lt;b&gt;scale&lt;/b&gt; &amp; more",
+        "<td>1.2</td><td>Target</td><td>storage</td><td>float32</td><td>reads and writes</td>",
+        "<td>Push constants</td><td>factor</td>",
+        "<td>64 × 1 × 1</td>",
+    ),
+    "shader.shader": ("<td>0</td><td>Source</td><td>storage</td><td>uint32</td><td>reads</td>",),
+    "program": ("Recorded program of 1 step<", "window"),
+    "vkops.dml.SplitOperatorDesc(*SPLIT, axis=0).lower()": ("<iframe", "class=&quot;plan&quot;"),
+    "with vkops.profile() as p: vkops.flip(x).copy()\np": ("devices worked", "<td>window</td>"),
+    "vkops.debug.check(RACE, [np.zeros(1, np.uint32)], groups=1)": (
+        ": 1 finding<",
+        "<td>data race</td>",
+    ),
+    "vkops.debug.check(shader.shader, groups=1, push=[2])": ("nothing was found",),
+}
+SPLIT = """
+D = lambda n: vkops.dml.BufferTensorDesc(vkops.dml.TensorDataType.INT32, [n])
+SPLIT = D(4), [D(1), D(3)]
+RACE = '''#version 450
+layout(local_size_x = 2) in;
+layout(binding = 0) buffer A { uint a[]; };
+void main() { a[0] = gl_GlobalInvocationID.x; }'''
+"""
+VOID = ("br", "img")
+
+
+class Balanced(HTMLParser):
+    """Checks that each element that begins ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def outputs(adapter):
+    """The HTML that a kernel sends for each cell."""
+    make = nbformat.v4
+    cells = [make.new_code_cell(START.replace("INDEX", str(adapter.index)) + SPLIT)]
+    cells += map(make.new_code_cell, CELLS)
+    notebook = make.new_notebook(cells=cells)
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    shown = [cell.outputs[-1].data for cell in notebook.cells[1:]]
+    return dict(zip(CELLS, shown, strict=True))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_what_a_cell_shows(outputs, cell):
+    page = outputs[cell]["text/html"]
+    for text in CELLS[cell]:
+        assert text in page
+    assert "<b>scale" not in page
+    assert len(page) < (60_000 if "<iframe" in page else 8_000)
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert "\\x03" not in outputs[cell]["text/plain"]  # SPIR-V
+
+
+def pixels(page):
+    """The width, the height and the rows of a PNG file in a page."""
+    data = b64decode(re.search(r"base64,([^']+)'", page)[1])
+    width, height, depth, colour = *np.frombuffer(data[16:24], ">u4"), data[24], data[25]
+    assert depth == 8
+    channels = {0: 1, 2: 3, 4: 2, 6: 4}[colour]
+    length = int.from_bytes(data[33:37], "big")
+    rows = np.frombuffer(decompress(data[41 : 41 + length]), np.uint8).reshape(height, -1)
+    assert (rows[:, 0] == 0).all()
+    return rows[:, 1:].reshape(height, width, channels)
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (np.uint8([[1, 2], [3, 4]]), [[[1], [2]], [[3], [4]]]),
+        (np.float32([[0, 0.5], [2, np.nan]]), [[[0], [128]], [[255], [0]]]),
+        (np.uint16([[0, 65535]]), [[[0], [255]]]),
+        (np.int16([[-32768, 32767]]), [[[0], [255]]]),
+    ],
+)
+def test_pictures(device, array, expected):
+    assert pixels(device.image(array)._repr_html_()).tolist() == expected
+
+
+def test_parts_of_large_and_deep_images(device):
+    large = np.arange(1100, dtype=np.uint16).astype(np.uint8)[None].repeat(3, 0)
+    assert (pixels(device.image(large)._repr_html_()) == large[:, ::3, None]).all()
+    layers = np.arange(16, dtype=np.uint8).reshape(2, 2, 2, 2)
+    shown = pixels(device.image(layers, dims=2, layers=True)._repr_html_())
+    assert (shown == layers[0]).all()
+
+
+def test_public_names(device):
+    assert {"limits", "info", "tensor", "name"} <= {*dir(device)}
+    assert not {"vulkan", "tuning", "submit"} & {*dir(device)}
+    assert "numpy" in dir(device.tensor([1]))
+    assert not {"from_array", "placed"} & {*dir(device.tensor([1]))}
+    assert {*dir(vkops)} == {*vkops.__all__, "__doc__", "__version__", "__array_api_version__"}
+
+
+def test_what_cannot_be_read_now(device):
+    x = device.tensor([1, 2])
+    with device.record():
+        shown = vkops.flip(x).copy()
+        page = shown._repr_html_()
+    assert page.startswith("<pre>")

@@ -1,0 +1,152 @@
+"""The HTML of objects in notebooks: tables, pictures, and the drawings of plans."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from html import escape
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.debug.shader_check import Report
+from vkops.errors import VkopsError
+from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
+from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.run.recording import RecordedProgram
+from vkops.models.explanation import Tensor as TensorText
+from vkops.models.explanation import count, movements
+from vkops.notebook import picture_html, table_html
+from vkops.plan.graph import Step
+from vkops.plan.region import CopyPlan
+from vkops.runtime.compiled_shader import CompiledShader
+from vkops.runtime.image import Image
+from vkops.shaders import Shader
+from vkops.tensors.tensor import Device, Tensor
+
+MAX_CELLS = 8
+"""Rows and columns of a tensor that are shown."""
+
+MAX_SIDE = 512
+"""Pixels along a side of a picture, of which larger images show a part of the pixels."""
+
+
+@singledispatch
+def html(shown: Any) -> str:
+    """Return the HTML of an object."""
+    return f"<pre>{escape(repr(shown))}</pre>"
+
+
+@html.register
+def _(shown: Tensor) -> str:
+    try:
+        part: Any = shown[(0,) * max(0, shown.ndim - 2)][(slice(MAX_CELLS),) * min(2, shown.ndim)]
+        values = np.atleast_2d(part.numpy()).tolist()
+    except VkopsError:  # it cannot be read now
+        return f"<pre>{escape(repr(shown))}</pre>"
+    which = f", [{', '.join('0' * (shown.ndim - 2))}]" if shown.ndim > 2 else ""
+    more = ", the first elements" if part.size < shown.size and not which else which
+    title = f"Tensor {shown.shape} {shown.dtype} on {shown.device.info.label}{more}"
+    heads = ["", *map(str, range(len(values[0]) if values else 0))]
+    return table_html(title, heads, [[i, *row] for i, row in enumerate(values)])
+
+
+@html.register
+def _(shown: Image) -> str:
+    try:
+        pixels = _pixels(shown)
+    except VkopsError:
+        return f"<pre>{escape(repr(shown))}</pre>"
+    height, width, channels = pixels.shape
+    return picture_html(repr(shown)[1:-1], (width, height), channels, map(bytes, pixels))
+
+
+def _pixels(image: Image) -> npt.NDArray[np.uint8]:
+    """Return rows of pixels with channels of 8 bits, of the first layer or slice of an image."""
+    array: npt.NDArray[Any] = image.numpy()
+    if not image.channels:
+        array = array[..., None]
+    if array.ndim < 3:
+        array = array[None]
+    array = array[(0,) * (array.ndim - 3)]
+    array = array[tuple(slice(None, None, -(-side // MAX_SIDE)) for side in array.shape[:2])]
+    if array.dtype != np.uint8:
+        limits = None if array.dtype.kind == "f" else np.iinfo(array.dtype)
+        low, high = (limits.min, limits.max) if limits else (0, 1)
+        scaled = np.nan_to_num(array.astype(np.float64)).clip(low, high) - low
+        array = (scaled * (255 / (high - low))).round().astype(np.uint8)
+    return array
+
+
+@html.register
+def _(shown: DeviceInfo) -> str:
+    memory = f"{(shown.dedicated_memory + shown.shared_memory) / 2**30:.2f} GiB"
+    rows = [
+        ("Type", shown.type),
+        ("Driver", f"{shown.driver} ({shown.driver_version})"),
+        ("Vulkan", shown.api_version),
+        ("Memory", memory),
+    ]
+    limits = table_html("", ("Limit", "Value"), shown.limits.rows())
+    hidden = f"<details><summary>Limits and features</summary>{limits}</details>"
+    return table_html(shown.name, ("", ""), rows) + hidden
+
+
+@html.register
+def _(shown: Device) -> str:
+    return html(shown.info)
+
+
+@html.register
+def _(shown: Shader) -> str:
+    module = shown.module
+    rows = [
+        (b.number, b.point, b.kind, b.dtype or "", "reads" if b.readonly else "reads and writes")
+        for b in shown.blocks
+    ]
+    blocks = table_html(f"Shader {shown.name}", ("Binding", "Name", "Kind", "Type", "Access"), rows)
+    size = " × ".join(map(str, module.local_size))
+    needs = ", ".join((*shown.needs, *shown.subgroup_operations)) or "nothing optional"
+    others = [
+        ("Workgroup", size),
+        ("Push constants", ", ".join(module.push_names) or "none"),
+        ("Needs", needs),
+    ]
+    return blocks + table_html("", ("", ""), others)
+
+
+@html.register
+def _(shown: CompiledShader) -> str:
+    return html(shown.shader)
+
+
+@html.register
+def _(shown: RecordedProgram) -> str:
+    title = f"Recorded program of {count(len(shown.steps), 'step')}"
+    return table_html(title, ("Step", "Name"), enumerate(shown.steps))
+
+
+@html.register
+def _(shown: Report) -> str:
+    rows = [(f.kind, f.place, f.message, f.count) for f in shown.findings]
+    title = f"{shown.name}: {count(len(rows), 'finding') if rows else 'nothing was found'}"
+    return table_html(title, ("Kind", "Line", "Fault", "Times"), rows)
+
+
+@html.register
+def _(shown: CopyPlan) -> str:
+    size = shown.element_size
+    sizes = [*shown.inputs, *(output.nbytes for output in shown.outputs)]
+    names = [f"input {n}" for n in range(len(shown.inputs))]
+    names += [f"output {n}" for n in range(len(shown.outputs))]
+    tensors = {
+        n: TensorText(name, "", (nbytes // size,), (1,), size, nbytes)
+        for n, (name, nbytes) in enumerate(zip(names, sizes, strict=True))
+    }
+    numbers = tuple(tensors)
+    step = Step(shown, numbers[: len(shown.inputs)], numbers[len(shown.inputs) :])
+    drawn = "".join(map(figure, movements([step], tensors)))
+    style = f"<style>{PAGE_CSS}{FIGURE_CSS}</style>"
+    page = f"<!DOCTYPE html>{style}<body>{drawn}<script>{FIGURE_SCRIPT}</script>"
+    frame = "width:100%;height:24em;border:0;resize:vertical"
+    return f"<iframe title='Plan' style='{frame}' srcdoc=\"{escape(page)}\"></iframe>"
