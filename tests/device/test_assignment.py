@@ -18,24 +18,10 @@ import vkops
 BUILT_IN = (TypeError, ValueError, OverflowError)
 plain = st.sampled_from(
     [
-        0,
-        -1,
-        7,
-        300,
-        1 << 70,
-        2.5,
-        True,
-        1j,
-        "5",
-        "x",
-        b"ab",
-        None,
-        {},
-        [1, 2],
-        [[1], [2]],
+        0, -1, 7, 300, 1 << 70, 2.5, True, 1j, "5", "x", b"ab", None, {}, [1, 2], [[1], [2]],
         [[1, [2]]],
     ]
-)
+)  # fmt: skip
 
 
 def counted(shape, dtype):
@@ -224,15 +210,9 @@ def test_assignment_waits_for_what_runs(device):
 
 
 SCALARS = [
-    np.timedelta64(3, "h"),
-    np.datetime64("2020-01-01"),
-    np.float64("nan"),
-    np.int64(-5),
-    np.complex64(1j),
-    np.str_("7"),
-    np.bytes_(b"8"),
-    np.void(b"abcd"),
-]
+    np.timedelta64(3, "h"), np.datetime64("2020-01-01"), np.float64("nan"), np.int64(-5),
+    np.complex64(1j), np.str_("7"), np.bytes_(b"8"), np.void(b"abcd"),
+]  # fmt: skip
 
 
 @pytest.mark.memory

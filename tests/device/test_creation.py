@@ -52,8 +52,12 @@ CALLS = {
     "arange, stop": lambda xp, kind: xp.arange(2, dtype=kind),
     "arange, scalars": lambda xp, kind: xp.arange(*np.array([1, 4]).astype(kind)[:2], dtype=kind),
     "arange, no dtype": lambda xp, _: xp.arange(7.5, -2, -0.5),
-    "eye": lambda xp, kind: xp.eye(2, 3, 1, kind),
+    **{
+        f"eye, {n}, {m}, {k}": lambda xp, kind, n=n, m=m, k=k: xp.eye(n, m, k, kind)
+        for n, m, k in ((3, 5, 1), (5, 3, -2), (0, 3, 0), (70, 90, -7))
+    },
     "eye, no dtype": lambda xp, _: xp.eye(3, k=-1),
+    "eye, beyond the matrix": lambda xp, _: xp.eye(4, k=9),
     "linspace": lambda xp, kind: xp.linspace(0, 6, 4, dtype=kind),
     "linspace, no dtype": lambda xp, _: xp.linspace(-1.5, 6, 7, endpoint=False),
     "linspace, one number": lambda xp, _: xp.linspace(5, 6, 1),

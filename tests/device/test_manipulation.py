@@ -201,14 +201,6 @@ def test_tril_and_triu(any_device, array, k, data):
     agree(lambda: vkops.triu(tensor, k), lambda: np.triu(array, clamped(k)))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, "int8", bool, ">i2", "complex128", "S1"])
-@pytest.mark.parametrize(
-    ("n", "m", "k"), [(3, None, 0), (3, 5, 1), (5, 3, -2), (4, 4, 9), (0, 3, 0), (70, 90, -7)]
-)
-def test_eye(device, dtype, n, m, k):
-    equal(vkops.eye(n, m, k, dtype, device=device), np.eye(n, m, k, dtype))
-
-
 def test_diagonals_are_read_only_views(device):
     tensor = device.tensor(np.arange(12).reshape(3, 4))
     with Counter(device) as counter:

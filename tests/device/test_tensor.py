@@ -170,21 +170,11 @@ def test_release_gives_memory_back(any_device):
     tensor.release()  # again: nothing happens
     text = r"^the tensor \(\d+,\) float64 was released$"
     uses = (
-        lambda t: t.numpy(),
-        lambda t: t.buffer,
-        lambda t: t.copy(),
-        lambda t: t[0],
-        lambda t: t.flip(),
-        lambda t: vkops.join([t, t]),
-        lambda t: vkops.roll(t, 1),
-        lambda t: t.fill(0),
-        lambda t: t.__setitem__(0, 0),
-        lambda t: t.owns_buffer,
-        lambda t: vkops.from_dlpack(t),
-        lambda t: t.pack(),
-        np.asarray,
-        pickle.dumps,
-    )
+        lambda t: t.numpy(), lambda t: t.buffer, lambda t: t.copy(), lambda t: t[0],
+        lambda t: t.flip(), lambda t: vkops.join([t, t]), lambda t: vkops.roll(t, 1),
+        lambda t: t.fill(0), lambda t: t.__setitem__(0, 0), lambda t: t.owns_buffer,
+        lambda t: vkops.from_dlpack(t), lambda t: t.pack(), np.asarray, pickle.dumps,
+    )  # fmt: skip
     for use in uses:
         for released in (tensor, view):
             with pytest.raises(vkops.DeviceError, match=text):

@@ -120,16 +120,8 @@ def measurements(device):
 
 
 STEPS = (
-    tensors,
-    copies,
-    operators,
-    streams,
-    models,
-    shaders,
-    elementwise,
-    recordings,
-    measurements,
-)
+    tensors, copies, operators, streams, models, shaders, elementwise, recordings, measurements,
+)  # fmt: skip
 
 
 def run(index, staged):

@@ -201,25 +201,9 @@ class Where(OpRun):
 
 
 CORRECTED = [
-    Cast,
-    Constant,
-    Equal,
-    Expand,
-    Flatten,
-    GatherElements,
-    GatherND,
-    OneHot,
-    Pad,
-    Resize,
-    Scatter,
-    Shape,
-    Slice,
-    Squeeze,
-    Trilu,
-    Unsqueeze,
-    Upsample,
-    Where,
-]
+    Cast, Constant, Equal, Expand, Flatten, GatherElements, GatherND, OneHot, Pad, Resize,
+    Scatter, Shape, Slice, Squeeze, Trilu, Unsqueeze, Upsample, Where,
+]  # fmt: skip
 
 
 def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):

@@ -43,19 +43,8 @@ def test_other_types_are_refused(tmp_path, suffix, kind):
 
 
 NAMES = [
-    "file",
-    "allow_pickle",
-    "args",
-    "kwds",
-    "self",
-    "arr_0",
-    "a/b",
-    "/a",
-    "../a",
-    "é",
-    "\n",
-    "",
-]
+    "file", "allow_pickle", "args", "kwds", "self", "arr_0", "a/b", "/a", "../a", "é", "\n", "",
+]  # fmt: skip
 
 
 def written(path, names):

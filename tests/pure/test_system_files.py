@@ -75,18 +75,8 @@ def test_names_outside_of_a_folder_on_windows(name):
 
 
 DEVICES = [
-    "NUL",
-    "nul",
-    "CON",
-    "prn",
-    "AUX",
-    "COM1",
-    "LPT9",
-    "COM¹",
-    "CONIN$",
-    "NUL.txt",
-    "nul .bin",
-]
+    "NUL", "nul", "CON", "prn", "AUX", "COM1", "LPT9", "COM¹", "CONIN$", "NUL.txt", "nul .bin",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

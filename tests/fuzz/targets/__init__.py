@@ -2,7 +2,7 @@
 
 import importlib
 
-PURE = (
+PURE = [
     "json_text",
     "json_tree",
     "onnx_bytes",
@@ -11,7 +11,7 @@ PURE = (
     "graphs",
     "npy_files",
     "commands",
-)
+]
 """Those that need no Vulkan loader."""
 
 DEVICE = ("json_run", "onnx_run", "bindings", "tensors", "shaders", "run_commands")
