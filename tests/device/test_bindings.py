@@ -90,10 +90,7 @@ REFUSED = [
         (lambda x, big, outputs, part=part: ([(x, *part)], outputs), "input_tensor [B-04]")
         for part in ((16, 32), (-16, 32), (0, -1), (0.0, 32), (0, "32"), (True, 32), ("x", None), (None, None))
     ],
-    *[
-        (lambda x, big, outputs, at=at: ([(big, at, 32)], outputs), "input_tensor [B-05]")
-        for at in (4, 8, 24)
-    ],
+    (lambda x, big, outputs: ([(big, 24, 32)], outputs), "input_tensor [B-05]"),
     (lambda x, big, outputs: ([outputs[0]], outputs), "input_tensor [B-06]"),
     (lambda x, big, outputs: ([x], [outputs[0], (outputs[1], 0, 12)]), "output_tensors[1] [B-06]"),
     (lambda x, big, outputs: ([x], [(big, 0, 16), (big, 0, 64)]), "output_tensors[1] [B-07]"),
@@ -118,14 +115,6 @@ def test_bindings_that_are_accepted(device, x, outputs):
     operator.dispatch([(x, np.int64(0), np.uint32(32))], outputs)
     operator.dispatch([device.buffer(4096)], outputs)
     operator.dispatch([x], [(big, 16, 48), (big, 0, 64)])  # sizes beyond the tensor are free
-
-
-def test_b05_guaranteed_alignment(device, x):
-    operator = split(device, guaranteed_base_offset_alignment=64)
-    big = device.buffer(128)
-    operator.dispatch([x], [(big, 0, 16), (big, 64, 16)])
-    with refused("B-05", "SPLIT output_tensors[1]: got offset 16, must be a multiple of 64"):
-        operator.dispatch([x], [(big, 0, 16), (big, 16, 16)])
 
 
 def test_b09_in_place_identity(device, x):
@@ -238,45 +227,22 @@ def test_alternative_levels_that_do_not_exist(adapter, value):
         vkops.Device(adapter.index, alternative_levels=value)
 
 
-def test_feature_queries(device):
-    levels = dml.FeatureQueryFeatureLevels([dml.FeatureLevel("3_0"), dml.FeatureLevel("5_0")])
-    assert str(device.check_feature_support(levels).max_supported_feature_level) == "5_0"
-    assert device.check_feature_support(
-        dml.FeatureQueryTensorDataTypeSupport(TensorDataType.FLOAT64)
-    ).is_supported
-    assert not device.check_feature_support(
-        dml.FeatureQueryTensorDataTypeSupport(TensorDataType.INT4)
-    ).is_supported
-
-
 def test_unknown_feature_level():
     with pytest.raises(vkops.InvalidDescError, match=r"9_9.*\[DEV-04\]"):
         vkops.Device(feature_level="9_9")
 
 
-@pytest.mark.parametrize("flags", [8, -1, "NONE", True, 1 << 40])
-def test_dev10_unknown_flags(device, flags):
+def test_arguments_of_the_wrong_kind(device):
     operator = device.create_operator(
         dml.ElementWiseIdentityOperatorDesc(*[BufferTensorDesc(F32, (1,))] * 2)
     )
-    with pytest.raises(
-        vkops.InvalidDescError, match=r"flags: got .*, must be one of NONE, .*\[DEV-10\]"
-    ):
-        device.compile_operator(operator, flags)
+    with pytest.raises(vkops.InvalidDescError, match=r"flags: got 8, must be .*\[DEV-10\]"):
+        device.compile_operator(operator, 8)
     device.compile_operator(operator, ExecutionFlags.DESCRIPTORS_VOLATILE)
-
-
-def test_kinds(device):
     with pytest.raises(vkops.InvalidDescTypeError, match="must be an operator descriptor"):
         device.create_operator("SPLIT")
     with pytest.raises(vkops.InvalidDescTypeError, match="must be an operator of"):
         device.compile_operator("SPLIT")
-
-
-@pytest.mark.parametrize("adapter_wanted", ["no such adapter", 99, -1, 1.5, True, b"x"])
-def test_no_such_adapter(adapter_wanted):
-    with pytest.raises(vkops.DeviceError, match="adapter"):
-        vkops.Device(adapter_wanted)
 
 
 def test_closed_device(adapter):
