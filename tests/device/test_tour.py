@@ -1,11 +1,15 @@
 """The programs in examples/."""
 
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from vkops.system import pictures
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,18 +41,28 @@ def test_the_sample_models_of_pydirectml(adapter, monkeypatch):
 @pytest.mark.parametrize(
     "program",
     [
+        "blur.py",
+        "blur.py OUT/in.png OUT/blurred.png",
+        "edges.py",
+        "edges.py OUT/in.png OUT/edges.jpg",
         "game_of_life.py 20",
+        "mandelbrot.py OUT/mandelbrot.png 60",
         "matrix_product.py 70",
         "n_body.py 20",
         "radix_sort.py 1",
         "radix_sort.py 5001",
     ],
 )
-def test_a_program_with_shaders_has_the_results_of_numpy(adapter, monkeypatch, program):
+def test_a_program_with_shaders_has_the_results_of_numpy(adapter, monkeypatch, program, tmp_path):
     monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
     monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
-    name, size = program.split()
-    command = [sys.executable, f"examples/{name}", size]
+    pixels = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
+    (tmp_path / "in.png").write_bytes(pictures.encoded(pixels, ".png"))
+    name, *arguments = program.replace("OUT", str(tmp_path)).split()
+    command = [sys.executable, f"examples/{name}", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert adapter.name in done.stdout.splitlines()[-1]
+    for file in arguments:
+        if file.startswith(str(tmp_path)):
+            assert len(pictures.read(io.BytesIO(Path(file).read_bytes()))) >= 40
