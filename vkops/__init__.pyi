@@ -67,6 +67,9 @@ from vkops.kernels.reduction import (
 from vkops.kernels.scan import (
     ScanKernel as ScanKernel,
 )
+from vkops.runtime.call_capture import (
+    capture_call as capture_call,
+)
 from vkops.runtime.device import (
     BoundOperator as BoundOperator,
     Buffer as Buffer,

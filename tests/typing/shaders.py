@@ -7,6 +7,7 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops import debug, shaders
+from vkops.runtime.call_capture import CallCapture
 from vkops.runtime.compiled_shader import BoundShader
 from vkops.shaders.module import Block
 
@@ -54,6 +55,8 @@ assert_type(program.run(times=2), None)
 assert_type(program.steps, tuple[str, ...])
 assert memoryview(y.read()).cast("I").tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
 program.close()
+
+assert_type(vkops.capture_call("case.zip"), CallCapture)
 
 with vkops.profile() as profile:
     compiled.dispatch({"Source": x, "Target": y}, [2], [1])

@@ -385,11 +385,23 @@ def capture(context: click.Context, target: str, output: Path) -> None:
 
 
 @debug.command()
-def report() -> None:
+@options.file("--case", metavar="FILE.zip", help="Add it to this file of vkops.capture_call.")
+def report(case: Path | None) -> None:
     """Describe this machine for a bug report."""
+    from zipfile import BadZipFile, ZipFile
+
     from vkops.debug.bug_report import report as text
 
-    click.echo(text())
+    described = text()
+    click.echo(described)
+    if case is not None:
+        try:
+            with ZipFile(case, "a") as file:
+                file.getinfo("call.json")
+                file.writestr("report.md", described)
+        except (BadZipFile, KeyError) as error:
+            raise ModelError(f"{case}: must be a file of vkops.capture_call") from error
+        click.echo(printable(f"Added to '{case}'"))
 
 
 def _printable(text: str) -> str:

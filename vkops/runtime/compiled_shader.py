@@ -20,6 +20,7 @@ from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.notebook import repr_html
 from vkops.runtime.bindings import Binding, are_integers, is_memory
+from vkops.runtime.call_capture import captures
 from vkops.runtime.elements import elements
 from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import Argument
@@ -316,6 +317,10 @@ class CompiledShader:
         """Check all bindings, and the push constants unless they are ``packed``; run the shader."""
         call, found, memory = self._located(slots, values)
         push = self._packed(push_constants) if packed is None else packed
+        if captures:
+            with captures.pop().around(self._device, self.shader, slots, values, counts, push):
+                self._run(slots, values, counts, push_constants, packed)
+            return
         if not call.copied:
             call.run(self._device, memory, counts, push)
             return

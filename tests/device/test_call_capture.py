@@ -1,0 +1,108 @@
+"""Calls of shaders that are written as programs, which repeat them."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from zipfile import ZipFile
+
+import numpy as np
+import pytest
+
+import vkops
+from vkops.cli import main
+from vkops.debug import bug_report
+from vkops.errors import DeviceError
+from vkops.runtime.call_capture import captures
+
+SHADER = """#version 450
+layout(local_size_x = 4) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; };
+layout(std430, binding = 1) buffer Y { float y[]; };
+layout(binding = 2) uniform Offset { float offset; };
+layout(push_constant) uniform Push { float a; };
+void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] += a * x[i] + offset; }"""
+
+
+def repeat(path, adapter):
+    command = [sys.executable, str(path), adapter.name]
+    done = subprocess.run(
+        command, env=dict(os.environ), capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout
+
+
+def test_a_call_is_repeated(adapter, device, tmp_path, monkeypatch, capsys):
+    shader = device.compile_shader(SHADER, name="axpy")
+    x, y = device.tensor(np.arange(12, dtype=np.float32)), device.buffer(32)
+    y.write(np.ones(8, np.float32))
+    path = tmp_path / "case.zip"
+    with vkops.capture_call(path):
+        shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)
+        shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)  # one is captured
+    assert not captures
+    assert np.frombuffer(y.read(), np.float32)[2] == 1 + 2 * (2 * 2 + 5)
+    assert repeat(path, adapter) == (0, "Y: 0 of 6 elements differ\n")
+    call = json.loads(ZipFile(path).read("call.json"))
+    assert call["name"] == "axpy"
+    assert call["groups"] == [2, 1, 1]
+    assert call["device"] == {"name": adapter.name, "driver": adapter.driver}
+    array = np.load(io.BytesIO(ZipFile(path).read("outputs/Y.npy")))
+    assert array.tolist() == [1 + 2 * 2 * n + 5 for n in range(6)]
+    monkeypatch.setattr(bug_report, "report", lambda: "# this machine")
+    assert main(["debug", "report", "--case", str(path)]) == 0
+    assert ZipFile(path).read("report.md") == b"# this machine"
+
+
+def test_outputs_that_differ(adapter, device, tmp_path):
+    shader = device.compile_shader(SHADER)
+    x, y = (device.tensor(np.ones(8, np.float32)) for _ in range(2))
+    path, changed = tmp_path / "case.zip", tmp_path / "changed.zip"
+    with vkops.capture_call(path):
+        shader.dispatch({"X": x, "Y": y, "Offset": {"offset": 1}}, 2, [2])
+    with ZipFile(path) as before, ZipFile(changed, "w") as after:
+        for name in before.namelist():
+            content = bytearray(before.read(name))
+            if name == "outputs/Y.npy":
+                content[-1] ^= 1
+            after.writestr(name, bytes(content))
+    status, text = repeat(changed, adapter)
+    assert status == 1
+    assert text.startswith("Y: 1 of 8 elements differ\n  element 7: got 4.0, was ")
+
+
+IMAGE = """#version 450
+layout(binding = 0, r32f) uniform image2D picture;
+void main() { imageStore(picture, ivec2(0), vec4(1)); }"""
+
+
+def test_calls_that_cannot_be_captured(device, tmp_path, capsys):
+    path = tmp_path / "case.zip"
+    shader, stored = device.compile_shader(SHADER), device.compile_shader(IMAGE)
+    x, y = (device.tensor(np.ones(8, np.float32)) for _ in range(2))
+    counts = device.tensor(np.uint32([1, 1, 1]))
+    calls = {
+        "no shader was called in its block": lambda: None,
+        "a storage image, picture": lambda: stored(device.image((2, 2), np.float32), groups=1),
+        "numbers of workgroups on the device": lambda: shader(x, y, [1], a=1, groups=counts),
+        "runs at once": lambda: recorded(lambda: shader(x, y, [1], a=1, groups=1)),
+    }
+
+    def recorded(call):
+        with device.record():
+            call()
+
+    for text, call in calls.items():
+        with pytest.raises(DeviceError, match=text), vkops.capture_call(path):
+            call()
+        assert not captures
+        assert not path.exists()
+    with pytest.raises(ZeroDivisionError), vkops.capture_call(path):
+        _ = 1 / 0
+    assert not captures
+    path.write_bytes(b"text")
+    assert main(["debug", "report", "--case", str(path)]) == 1
+    assert capsys.readouterr().err.endswith("must be a file of vkops.capture_call\n")
