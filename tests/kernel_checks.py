@@ -32,7 +32,7 @@ def checked(subgroup_sizes=(8, 32, 64)):
         arrays = {}  # one for all bindings of the same bytes
         for own, (start, size) in zip(memory, parts, strict=True):
             content = own if isinstance(own, bytes) else own.read(start, size)
-            yield arrays.setdefault((id(own), start), np.frombuffer(content, np.uint8).copy())
+            yield arrays.setdefault((id(own), start, size), np.frombuffer(content, np.uint8).copy())
 
     def run_and_check(call, device, memory, groups, push):
         before = [*contents(call, memory)]

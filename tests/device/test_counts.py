@@ -138,3 +138,46 @@ def test_refusals(device, message):
         with pytest.raises(vkops.VkopsError) as error:
             case()
         message(error.value)
+
+
+LEAST = """
+from vkops import kernels
+x = np.random.default_rng(0).integers(-50, 50, (3, 3000), np.int32)
+t, f = device.tensor(x), device.tensor(x.astype(np.float32) / 8)
+def same(ours, theirs):
+    np.testing.assert_array_equal(ours.numpy(), theirs)
+same(kernels.cumsum(t, 1, dtype="int32"), np.cumsum(x, 1))
+same(kernels.cumsum(f, 0), np.cumsum(f.numpy(), 0))
+same(kernels.sort(f, 1), np.sort(f.numpy(), 1))
+same(kernels.argsort(t, None, dtype="int32"), np.argsort(x, None, kind="stable"))
+same(kernels.topk(t, 5, dtype="int32")[0], np.sort(x, 1)[:, :-6:-1])
+same(kernels.unique(f), np.unique(f.numpy()))
+same(kernels.nonzero(t, dtype="int32")[1], np.nonzero(x)[1])
+same(kernels.bincount(t, size=9, dtype="int32"), np.bincount(x[(x >= 0) & (x < 9)], minlength=9))
+same(kernels.histogram(t, 7, dtype="int32")[0], np.histogram(x, 7)[0])
+same(kernels.searchsorted(kernels.sort(t[0]), t, dtype="int32"), np.searchsorted(np.sort(x[0]), x))
+print(*{call(lambda: use(t)) for use in (
+    kernels.cumsum, kernels.argsort, lambda t: kernels.topk(t, 5), kernels.nonzero, kernels.bincount,
+    kernels.histogram, lambda t: kernels.searchsorted(t[0], t), lambda t: kernels.unique(t, return_index=True),
+)}, sep="\\n")
+"""
+
+
+@pytest.mark.system("cc")
+def test_a_device_with_the_least_limits_and_no_features(adapter, faulty):
+    printed = faulty(
+        LEAST, adapter.index, "mapped", kind="minimum", VKOPS_LIMITS="minimum", VKOPS_EXPECT=""
+    )
+    names = [
+        "cumsum",
+        "argsort",
+        "topk",
+        "nonzero",
+        "bincount",
+        "histogram",
+        "searchsorted",
+        "unique",
+    ]
+    refused = f"InvalidDescError: NAME dtype: is int64, which needs shaderInt64, which {adapter.label} does not have: "
+    expected = {refused.replace("NAME", name) + "give another dtype= [SH-02]" for name in names}
+    assert {*printed.splitlines()} == expected

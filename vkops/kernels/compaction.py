@@ -30,9 +30,9 @@ _COUNTS = ElementwiseKernel(
 y = T(i > 0 && x[i] == 0 ? 0 : (next == 0 ? total : next) - x[i])""",
 )
 _INVERSE = ScanKernel(
-    "bool x, int32 place",
+    "int32 x, int32 place",
     "raw T y",
-    "x ? 1 : 0",
+    "x",
     "a + b",
     "y[place] = T(item - 1)",
     0,
@@ -119,7 +119,7 @@ def unique(
         tensor, wanted = typed_input("unique", tensor, dtype, lambda _: np.dtype(np.int64), None)
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
-    first = empty(flat.shape, dtype=bool, device=home)
+    first = empty(flat.shape, dtype="int32", device=home)
     if flat.size:
         _changing(flat.dtype)(values, values, out=first)
     more = None if size is None else integer(size, Place("unique", "size", "EW-05")) + 1
@@ -168,5 +168,11 @@ def _changing(dtype: np.dtype[Any]) -> ElementwiseKernel:
         same = "x == (s[i - 1] != 0)"
     if dtype.kind == "f":
         same, preamble = f"{same} || (is_nan(x) && is_nan(s[i - 1]))", is_nan(dtype)
-    texts = f"{dtype} x, raw {dtype} s", "bool y", f"y = i == 0 || !({same})", "unique", preamble
+    texts = (
+        f"{dtype} x, raw {dtype} s",
+        "int32 y",
+        f"y = i == 0 || !({same}) ? 1 : 0",
+        "unique",
+        preamble,
+    )
     return ElementwiseKernel(*texts)

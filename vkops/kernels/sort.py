@@ -26,7 +26,8 @@ _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 """The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
 
 _OFFSETS = ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort")
-_INDICES = ElementwiseKernel("int32 x, int32 count", "T y", "y = T(x % count)", "argsort")
+_INDICES = ElementwiseKernel("S x, int32 count", "T y", "y = T(uint(x) % uint(count))", "argsort")
+_NARROW = ElementwiseKernel("S x", "T y", "y = T(x)", "sort")
 
 
 def sort(
@@ -155,19 +156,22 @@ def _radix_sorted(
     length = ceil_div(size, runs)
     runs = ceil_div(size, length)
     key = x.dtype.kind, bits, descending, digit_bits
-    values = [x.view(f"uint{bits}")]
+    types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
+    values = [x.view(types[0])]
     for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
         for shift in range(0, all_bits, digit_bits):
             form = by_row, has_places + len(values) - 1
             numbers = shift, runs, length, size // rows
             table = empty(runs << digit_bits, dtype="int32", device=home)
-            types = [values[0].dtype, np.dtype(np.int32)][: 1 + has_places]
-            results = [empty(size, dtype=each, device=home) for each in types]
+            moved = empty(size * (1 + has_places), dtype=types[has_places], device=home)
             _pass(*key, *form, False)(*values, *numbers, out=table)
             _OFFSETS(table, out=table)
-            _pass(*key, *form, True)(*values, *numbers, out=[table, *results])
-            values = results
-    return values[0], values[-1]
+            _pass(*key, *form, True)(*values, *numbers, out=[table, moved])
+            values = [moved[:size], moved[size:]][: 1 + has_places]
+    keys = values[0]
+    if keys.dtype != types[0]:
+        _NARROW(values[0], out=(keys := empty(size, dtype=types[0], device=home)))
+    return keys, values[-1]
 
 
 class _Pass(Kernel):
@@ -222,19 +226,23 @@ else
 {key} key = {key}(x);
 {order}"""
     if by_row:
-        find = "const uint key = uint(place / count);"
+        find = "const uint key = uint(place) / uint(count);"
     if places == 1:
-        find = f"const int place = i;\n{find}"
-    move = f"const int to = table[entry]++; keys[to] = x;{' moved[to] = place;' * bool(places)}"
+        find = f"const uint place = i;\n{find}"
+    wide = f"uint{max(bits, 32) if places else bits}"
+    element = GLSL_TYPES[wide]
+    move = f"const int to = table[entry]++; moved[to] = {element}(x);"
+    if places:
+        move += f" moved[n + to] = {element}(place);"
     operation = f"""{find}
 const int entry = int(key >> shift & {digits - 1}) * runs + _run;
 {move if is_move else "++table[entry]"}"""
     clear = f"for (int digit = 0; digit < {digits}; ++digit) table[digit * _value_runs + _run] = 0;"
-    inputs = [Parameter(f"uint{bits}", "x"), *[Parameter("int32", "place")] * (places == 2)]
+    inputs = [Parameter(wide if places == 2 else f"uint{bits}", "x")]
+    inputs += [Parameter(wide, "place")] * (places == 2)
     numbers = [Parameter("int32", each) for each in ("shift", "runs", "length", "count")]
     outputs = [Parameter("int32", "table", is_output=True, raw=True)]
     if is_move:
-        outputs.append(Parameter(f"uint{bits}", "keys", is_output=True, raw=True))
-        outputs += [Parameter("int32", "moved", is_output=True, raw=True)] * bool(places)
+        outputs.append(Parameter(wide, "moved", is_output=True, raw=True))
     parameters = (*inputs, *numbers, *outputs)
     return _Pass(parameters, operation, "sort", "int _run;", begin=clear * (not is_move))
