@@ -18,8 +18,8 @@ from vkops.kernels.functions import min as min
 from vkops.kernels.functions import prod as prod
 from vkops.kernels.functions import sum as sum
 from vkops.kernels.functions import var as var
-from vkops.kernels.scan_functions import cumprod as cumprod
-from vkops.kernels.scan_functions import cumsum as cumsum
+from vkops.kernels.scan import cumprod as cumprod
+from vkops.kernels.scan import cumsum as cumsum
 from vkops.kernels.sort import argsort as argsort
 from vkops.kernels.sort import partition as partition
 from vkops.kernels.sort import sort as sort

@@ -11,7 +11,7 @@ from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import is_nan
-from vkops.kernels.functions import count_nonzero, typed_input
+from vkops.kernels.functions import count_nonzero, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.kernels.sort import sorted_places
 from vkops.tensors.creation import empty, zeros
@@ -29,16 +29,8 @@ _COUNTS = ElementwiseKernel(
     """const int next = i + 1 < size ? x[i + 1] : 0;
 y = T(i > 0 && x[i] == 0 ? 0 : (next == 0 ? total : next) - x[i])""",
 )
-_INVERSE = ScanKernel(
-    "int32 x, int32 place",
-    "raw T y",
-    "x",
-    "a + b",
-    "y[place] = T(item - 1)",
-    0,
-    "unique",
-    "int32",
-)
+_ORDERED = "int32 x, int32 place", "raw T y", "x", "a + b", "y[place] = T(item - 1)"
+_INVERSE = ScanKernel(*_ORDERED, 0, "unique", "int32")
 
 
 def nonzero(
@@ -82,7 +74,7 @@ def compress(
     array([3, 5])
     """
     tensor = as_tensor("compress", x, device)
-    mask = as_tensor("compress", condition, tensor.device)
+    mask = numbers_of("compress", condition, tensor.device)
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     own = one_axis("compress", axis, tensor.ndim)
@@ -114,7 +106,7 @@ def unique(
     ([1, 3], [1, 2])
     """
     wanted: Any = np.dtype(np.int32)
-    tensor = as_tensor("unique", x, device)
+    tensor = numbers_of("unique", x, device)
     if return_index or return_inverse or return_counts:
         tensor, wanted = typed_input("unique", tensor, dtype, lambda _: np.dtype(np.int64), None)
     home, flat = tensor.device, tensor.reshape(-1)

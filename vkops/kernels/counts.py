@@ -11,6 +11,7 @@ import numpy.typing as npt
 from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import Parameter
+from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import Kernel
 from vkops.kernels.functions import max as max_of
@@ -54,8 +55,8 @@ def searchsorted(
     table, wanted = typed_input("searchsorted", a, dtype, lambda _: np.dtype(np.int64), device)
     if table.ndim != 1:
         refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
-    if side not in ("left", "right"):
-        refuse("searchsorted", "side", f"got {side!r}, must be 'left' or 'right'", "EW-05")
+    if not isinstance(side, str) or side not in ("left", "right"):
+        refuse("searchsorted", "side", f"got {show(side)}, must be 'left' or 'right'", "EW-05")
     if not isinstance(v, (Tensor, np.ndarray)):
         v = np.asarray(v, table.dtype)
     values = as_tensor("searchsorted", v, table.device)
@@ -67,13 +68,7 @@ def searchsorted(
 
 
 def bincount(
-    x: Any,
-    /,
-    *,
-    minlength: int = 0,
-    size: Any = None,
-    dtype: Any = None,
-    device: DeviceLike = None,
+    x: Any, /, *, minlength: int = 0, size: Any = None, dtype: Any = None, device: DeviceLike = None
 ) -> Tensor:
     """Return how often each integer from 0 on occurs, as ``numpy.bincount``.
 
@@ -100,13 +95,7 @@ def bincount(
 
 
 def histogram(
-    x: Any,
-    bins: Any = 10,
-    /,
-    range: Any = None,  # NumPy's name
-    *,
-    dtype: Any = None,
-    device: DeviceLike = None,
+    x: Any, bins: Any = 10, range: Any = None, *, dtype: Any = None, device: DeviceLike = None
 ) -> tuple[Tensor, npt.NDArray[Any]]:
     """Return the numbers of elements in bins, and the edges of these, as ``numpy.histogram``.
 
@@ -121,14 +110,19 @@ def histogram(
     if tensor.dtype.kind == "b":
         tensor = tensor.view("uint8")
     some = np.empty(0, tensor.dtype)
-    if range is None and np.ndim(bins) == 0 and tensor.size:
-        tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
-        some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
     try:
-        edges = np.histogram_bin_edges(some, int(bins) if np.ndim(bins) == 0 else bins, range)
-    except (TypeError, ValueError, OverflowError) as error:
-        refuse("histogram", "bins", str(error), "EW-05")
-    bounds = _bounds(edges, tensor.dtype)
+        given = np.asarray(bins)
+        if range is None and given.ndim == 0 and tensor.size:
+            tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
+            some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
+        edges = np.histogram_bin_edges(some, given, range)
+        if not edges.size:
+            raise ValueError("must have an edge")
+        bounds = _bounds(edges, tensor.dtype)
+    except VkopsError:
+        raise
+    except (TypeError, ValueError, OverflowError, MemoryError) as error:
+        refuse("histogram", "bins", str(error) or "are too many", "EW-05")
     table = zeros(len(edges) - 1, "int32", device=tensor.device)
     if tensor.size and bounds.size and table.size:
         kernel = _searching(tensor.dtype, "right", None)

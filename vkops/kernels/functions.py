@@ -141,7 +141,7 @@ def min(  # NumPy's name
     >>> vkops.kernels.min(np.array([[3, 1], [2, 5]]), axis=1).numpy()
     array([1, 2])
     """
-    tensor = as_tensor("min", x, device)
+    tensor = numbers_of("min", x, device)
     kernel = _extreme("min", tensor.dtype, "<")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -163,7 +163,7 @@ def max(  # NumPy's name
     >>> vkops.kernels.max(np.array([[3, 1], [2, 5]]), axis=1).numpy()
     array([3, 5])
     """
-    tensor = as_tensor("max", x, device)
+    tensor = numbers_of("max", x, device)
     kernel = _extreme("max", tensor.dtype, ">")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -227,7 +227,7 @@ def any(  # NumPy's name
     >>> vkops.kernels.any(np.array([0.0, 2.0])).item()
     True
     """
-    tensor = as_tensor("any", x, device)
+    tensor = numbers_of("any", x, device)
     kernel = _tested("any", tensor.dtype, np.dtype(bool), "a || b", "false")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -249,7 +249,7 @@ def all(  # NumPy's name
     >>> vkops.kernels.all(np.array([0.0, 2.0])).item()
     False
     """
-    tensor = as_tensor("all", x, device)
+    tensor = numbers_of("all", x, device)
     kernel = _tested("all", tensor.dtype, np.dtype(bool), "a && b", "true")
     return _reduced(kernel, tensor, axis=axis, keepdims=keepdims, out=out)
 
@@ -301,6 +301,15 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
+def numbers_of(name: str, x: Any, device: DeviceLike) -> Tensor:
+    """An array as a tensor of a data type that kernels take (EW-04)."""
+    tensor = as_tensor(name, x, device)
+    if tensor.dtype not in map(np.dtype, GLSL_TYPES):
+        message = f"has data type {tensor.dtype}, must be one of {', '.join(GLSL_TYPES)}"
+        refuse(name, "x", message, "EW-04")
+    return tensor
+
+
 def typed_input(
     name: str,
     x: Any,
@@ -309,7 +318,7 @@ def typed_input(
     device: DeviceLike,
 ) -> tuple[Tensor, np.dtype[Any]]:
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
-    tensor = as_tensor(name, x, device)
+    tensor = numbers_of(name, x, device)
     wanted = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
     allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
     require_dtype(name, wanted, allowed, tensor.device)

@@ -11,11 +11,13 @@ import numpy as np
 
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
 from vkops.elementwise.source import GROUP
+from vkops.kernels.arithmetic import to_half
 from vkops.kernels.axis_kernel import COUNT, AxisKernel, Form, Kernel, function_of, permuted
+from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
 from vkops.tensors.shape_arguments import one_axis
-from vkops.tensors.tensor import Device, DeviceLike
+from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 RUN = 32
 """The elements that one invocation scans, one after the other."""
@@ -136,22 +138,8 @@ class ScanKernel(AxisKernel):
     ) -> Any:
         """Scan, without waiting for it.
 
-        Args:
-            args: an argument for each input: tensors, NumPy arrays and numbers, broadcast together.
-            axis: the axis along which elements are scanned; by default all are scanned in C order,
-                and the outputs have one dimension.
-            out: tensors that get the results: one, or a tuple of several.
-            device: where it runs; by default the device of the first tensor.
-
-        Returns:
-            The output, or a tuple of several.
-
-        Raises:
-            InvalidDescError: arguments of the wrong number (EW-02), kind (EW-03), data type
-                (EW-04), value (EW-05) or shape (EW-06), too many elements (EW-07), or an axis that
-                does not exist (ARRAY-01).
-            ShaderCompileError: an expression is wrong.
-            OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
+        Arguments, results and errors are those of ``ReductionKernel``, but for ``axis``, which is
+        one; by default all elements are scanned in C order, and outputs have one dimension.
         """
         home, operands, shape = self._arguments(args, out, device)
         inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
@@ -232,3 +220,51 @@ _start = _start || _starts;
         inputs = f"{dtype} x{', int32 s' * is_segmented}"
         texts = inputs, f"{dtype} y", "x", self._scanned, "y = item", None, self.name, None
         return ScanKernel(*texts, "s != 0" * is_segmented, self._declared(types))
+
+
+def cumsum(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, out: Any = None, device: DeviceLike = None
+) -> Tensor:
+    """Return the sums of the elements up to each one along an axis, as ``numpy.cumsum``.
+
+    Arguments and errors are those of ``sum``, but for ``axis``, which is one; by default, the
+    elements of all axes are summed in C order.
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.cumsum(np.arange(6).reshape(2, 3), axis=1).numpy()
+    array([[ 0,  1,  3],
+           [ 3,  7, 12]])
+    """
+    return _accumulated("cumsum", x, axis, dtype, out, device, "a + b")
+
+
+def cumprod(
+    x: Any, /, axis: Any = None, *, dtype: Any = None, out: Any = None, device: DeviceLike = None
+) -> Tensor:
+    """Return the products of the elements up to each one along an axis, as ``numpy.cumprod``.
+
+    Arguments and errors are those of ``cumsum``.
+
+    >>> import numpy as np, vkops
+    >>> vkops.kernels.cumprod(np.arange(1, 6)).numpy()
+    array([  1,   2,   6,  24, 120])
+    """
+    return _accumulated("cumprod", x, axis, dtype, out, device, "a * b")
+
+
+def _accumulated(
+    name: str, x: Any, axis: Any, dtype: Any, out: Any, device: DeviceLike, scanned: str
+) -> Tensor:
+    tensor, wanted = typed_input(name, x, dtype, summed, device)
+    kernel = _accumulating(name, tensor.dtype, wanted, scanned)
+    result: Tensor = kernel(tensor, axis=axis, out=out)
+    return result
+
+
+@lru_cache(64)
+def _accumulating(
+    name: str, dtype: np.dtype[Any], wanted: np.dtype[Any], scanned: str
+) -> ScanKernel:
+    is_half = wanted == np.float16
+    texts = f"{dtype} x", f"{wanted} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
+    return ScanKernel(*texts, None, name, widened(wanted).name, None, to_half * is_half)

@@ -14,11 +14,10 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import Kernel
-from vkops.kernels.functions import typed_input
+from vkops.kernels.functions import numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
-from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -51,7 +50,7 @@ def sort(
     >>> vkops.kernels.sort(np.array([3.0, np.nan, -1.0], np.float32)).numpy()
     array([-1.,  3., nan], dtype=float32)
     """
-    return sorted_places("sort", as_tensor("sort", x, device), axis, descending, None)[0]
+    return sorted_places("sort", numbers_of("sort", x, device), axis, descending, None)[0]
 
 
 def argsort(
@@ -86,7 +85,7 @@ def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None)
     array([1, 2, 3], dtype=int32)
     """
     integer(kth, Place("partition", "kth", "EW-05"))
-    return sorted_places("partition", as_tensor("partition", x, device), axis, False, None)[0]
+    return sorted_places("partition", numbers_of("partition", x, device), axis, False, None)[0]
 
 
 def topk(
@@ -118,16 +117,10 @@ def topk(
     return values[chosen].copy(), indices[chosen].copy()
 
 
-# -- passes ----------------------------------------------------------------------------------------
-
-
 def sorted_places(
     name: str, tensor: Tensor, axis: Any, descending: bool, wanted: np.dtype[Any] | None
 ) -> tuple[Tensor, Tensor]:
     """The sorted elements and, if their data type is wanted, their indices along the axis."""
-    if tensor.dtype not in map(np.dtype, GLSL_TYPES):
-        message = f"has data type {tensor.dtype}, must be one of {', '.join(GLSL_TYPES)}"
-        refuse(name, "x", message, "EW-04")
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)
@@ -204,7 +197,7 @@ def _pass(
     digit_bits: int,
     by_row: bool,
     places: int,
-    is_move: bool,
+    moves: bool,
 ) -> _Pass:
     """The kernel that counts digits in a table, or moves elements by it.
 
@@ -236,13 +229,13 @@ else
         move += f" moved[n + to] = {element}(place);"
     operation = f"""{find}
 const int entry = int(key >> shift & {digits - 1}) * runs + _run;
-{move if is_move else "++table[entry]"}"""
+{move if moves else "++table[entry]"}"""
     clear = f"for (int digit = 0; digit < {digits}; ++digit) table[digit * _value_runs + _run] = 0;"
     inputs = [Parameter(wide if places == 2 else f"uint{bits}", "x")]
     inputs += [Parameter(wide, "place")] * (places == 2)
     numbers = [Parameter("int32", each) for each in ("shift", "runs", "length", "count")]
     outputs = [Parameter("int32", "table", is_output=True, raw=True)]
-    if is_move:
+    if moves:
         outputs.append(Parameter(wide, "moved", is_output=True, raw=True))
     parameters = (*inputs, *numbers, *outputs)
-    return _Pass(parameters, operation, "sort", "int _run;", begin=clear * (not is_move))
+    return _Pass(parameters, operation, "sort", "int _run;", begin=clear * (not moves))
