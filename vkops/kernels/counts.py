@@ -112,12 +112,12 @@ def histogram(
     some = np.empty(0, tensor.dtype)
     try:
         given = np.asarray(bins)
+        if not given.size:
+            raise ValueError("must have an edge")
         if range is None and given.ndim == 0 and tensor.size:
             tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
             some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
         edges = np.histogram_bin_edges(some, given, range)
-        if not edges.size:
-            raise ValueError("must have an edge")
         bounds = _bounds(edges, tensor.dtype)
     except VkopsError:
         raise
