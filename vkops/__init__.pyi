@@ -61,6 +61,9 @@ from vkops.gpu.run.profile import (
     profile as profile,
 )
 from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
+from vkops.kernels.fusion import (
+    fuse as fuse,
+)
 from vkops.kernels.reduction import (
     ReductionKernel as ReductionKernel,
 )

@@ -80,6 +80,14 @@ running = vkops.ScanKernel("T x", "T y", "x", "a + b", "y = item", name="running
 assert_type(running, vkops.ScanKernel)
 assert_type(vkops.kernels.cumsum([1, 2], dtype="int64"), vkops.Tensor)
 assert_type(vkops.kernels.sum([1, 2]), vkops.Tensor)
+
+
+@vkops.fuse
+def fused(x: vkops.Tensor) -> vkops.Tensor:
+    return vkops.kernels.sum(x)
+
+
+fused(vkops.zeros(3), device=None)
 generator = vkops.kernels.random.Philox(1)
 assert_type(generator.integers(1, 7, 3, "int32", endpoint=True), vkops.Tensor)
 assert_type(generator.random((2, 3)), vkops.Tensor)

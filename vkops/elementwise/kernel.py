@@ -15,7 +15,7 @@ import numpy as np
 from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
-from vkops.elementwise.parameters import FORMATS, Operand, Parameter, check_texts, parse
+from vkops.elementwise.parameters import FORMATS, Operand, Parameter, Symbol, check_texts, parse
 from vkops.elementwise.source import MAX_PUSH_BYTES, generate, scalars_of
 from vkops.errors import VkopsError
 from vkops.extent import slice_extents
@@ -162,9 +162,12 @@ class ElementwiseKernel:
                 self._source = call.source
                 return results[0] if len(results) == 1 else tuple(results)
             del memory[len(memory) - len(call.made) :]
+        for each in values:
+            if isinstance(each, Symbol):
+                return each.trace.call(self, args, out=out, size=size)
         operands = operands_of(self.name, self._params, values, len(args))
         choose_dtypes(self.name, operands)
-        shape = shape_of(self.name, operands, size)
+        shape = self._shape(operands, size)
         chosen = chosen_device(self.name, device)
         for each in operands:
             if isinstance(each.value, Tensor):
@@ -270,6 +273,10 @@ class ElementwiseKernel:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
             self._calls[found[0]] = _Call(source, [(shape, each.dtype) for each in made], run)
+
+    def _shape(self, operands: Sequence[Operand], size: Any) -> Ints:
+        """The shape of the outputs."""
+        return shape_of(self.name, operands, size)
 
     def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
         """The invocations for so many elements."""

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vkops.arguments.refused_operators import REFUSED
 from vkops.errors import InvalidDescError, show
 from vkops.runtime.elements import Elements
-from vkops.tensors.tensor import Tensor
+from vkops.tensors.tensor import Tensor, default_device
 
 GLSL_TYPES = {
     "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
@@ -23,7 +24,7 @@ GLSL_TYPES = {
 FORMATS = dict(zip(GLSL_TYPES, "?bhiqBHIQefd", strict=True))
 """The format by which the module struct packs each."""
 
-_NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
+NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
 _DECLARATION = re.compile(r"(?:(raw)\s+)?(\S+)\s+(\S+)")
 _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
@@ -98,10 +99,36 @@ class Operand:
         return f"layout(std430, binding = {self.array}) {access} _Block_{name} {{ {array} }};"
 
 
+class Symbol:
+    """A value in a function that is being fused; ``trace`` records the kernels that are called."""
+
+    def __init__(self, trace: Any, name: str) -> None:
+        self.trace, self.name = trace, name
+
+    @property
+    def device(self) -> Any:
+        """The device of the arguments."""
+        return self.trace.device or default_device()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The data type."""
+        found: np.dtype[Any] | None = self.trace.dtypes[self.name]
+        return self.__getattr__("the data type of a number") if found is None else found
+
+    def __getattr__(self, name: str) -> Any:
+        return self.trace.refuse("value", f"is used with {name}, which is not a kernel")
+
+
+_OTHERS = ("__bool__", "__eq__", "__float__", "__getitem__", "__index__", "__iter__", "__len__")
+for _name in (*REFUSED, *_OTHERS):
+    setattr(Symbol, _name, lambda self, *_, name=_name: self.__getattr__(name))
+
+
 def check_texts(**texts: object) -> None:
     """Refuse anything but texts, and a wrong ``name`` (EW-01)."""
     for field, text in texts.items():
-        if not isinstance(text, str) or (field == "name" and not _NAME.fullmatch(text)):
+        if not isinstance(text, str) or (field == "name" and not NAME.fullmatch(text)):
             kind = "letters, digits and underscores" if field == "name" else "a string"
             raise InvalidDescError("", field, f"got {show(text)}, must be {kind}", "EW-01")
 
@@ -138,7 +165,7 @@ def _parameter(name: str, field: str, text: str, *, is_output: bool = False) -> 
     elif type_ not in GLSL_TYPES and not _VARIABLE.fullmatch(type_):
         types = ", ".join(GLSL_TYPES)
         message = f"got type {show(type_)}, must be {types}, or a type variable such as T"
-    elif not _NAME.fullmatch(own):
+    elif not NAME.fullmatch(own):
         message = f"got name {show(own)}, must begin with a letter, and not be i or n"
     if message:
         raise InvalidDescError(name, field, message, "EW-01")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import Place, integer, refuse
-from vkops.elementwise.parameters import GLSL_TYPES
+from vkops.elementwise.parameters import GLSL_TYPES, Symbol
 from vkops.kernels.arithmetic import divided, is_nan, to_half
 from vkops.kernels.reduction import ReductionKernel
 from vkops.tensors.exchange import as_dtype
@@ -301,8 +301,10 @@ def widened(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype == np.float16 else dtype
 
 
-def numbers_of(name: str, x: Any, device: DeviceLike) -> Tensor:
-    """An array as a tensor of a data type that kernels take (EW-04)."""
+def numbers_of(name: str, x: Any, device: DeviceLike) -> Any:
+    """An array as a tensor of a data type that kernels take (EW-04); a symbol as it is."""
+    if isinstance(x, Symbol):
+        return x
     tensor = as_tensor(name, x, device)
     if tensor.dtype not in map(np.dtype, GLSL_TYPES):
         message = f"has data type {tensor.dtype}, must be one of {', '.join(GLSL_TYPES)}"

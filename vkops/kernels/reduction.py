@@ -11,7 +11,7 @@ import numpy as np
 
 from vkops.arguments.values import refuse
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, Symbol
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import (
     COUNT,
@@ -199,6 +199,9 @@ class ReductionKernel(AxisKernel):
             ShaderCompileError: an expression is wrong.
             OutOfDeviceMemoryError: arrays or outputs do not fit on the device.
         """
+        for each in args:
+            if isinstance(each, Symbol):
+                return each.trace.call(self, args, out=out, axis=axis, keepdims=keepdims)
         home, operands, shape = self._arguments(args, out, device)
         inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
         axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
