@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.console import activity
+from vkops.debug.image_arguments import Resource
 from vkops.errors import (
     BindingError,
     InvalidDescError,
@@ -19,7 +20,6 @@ from vkops.errors import (
     OutOfDeviceMemoryError,
     show,
 )
-from vkops.extent import Extent
 from vkops.interpreter import addresses
 from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.barriers import Barriers
@@ -120,7 +120,9 @@ def check(
             bytes, none of which is written before the shader runs; or values of a uniform block.
             Blocks that are given the same array share memory. A block that is not given a buffer
             gets one element for each invocation, with distinct values. An array of blocks is given
-            a list of buffers.
+            a list of buffers. Images, textures and texel buffers are given an array, a list of
+            arrays for the levels, or an image; a texture a pair of that and of a sampler. A sampler
+            can be a dictionary of the arguments of ``Device.sampler``.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them. Here and in uniform blocks,
@@ -317,6 +319,8 @@ class Case:
             if block.kind == "storage":
                 for suffix, each in own.items():
                     results[block.point + suffix] = as_numbers(block, each.contents())
+            elif block.kind.startswith("storage"):
+                results[block.point] = self.given[block.place].result(own[""])
         results.shader = self.shader
         return results
 
@@ -423,7 +427,6 @@ def _given(
     if not isinstance(buffers, Mapping):
         buffers = shader.by_position(buffers)
     found: dict[tuple[int, int], Buffer] = {}
-    sizes = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
     refuse_images(shader)
     named = shader.named(buffers)
@@ -432,27 +435,29 @@ def _given(
         *shader.expanded(slots, [buffers[point] for point in named]), strict=True
     ):
         value = given
+        if block.kind not in ("storage", "uniform"):
+            found[block.place] = Resource(shader, point, block, value)
+            continue
         if block.kind == "uniform" and not isinstance(value, np.ndarray):
             value = with_addresses(block.type, point, value, tensors)
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
             stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
         nbytes = value if isinstance(value, int) else value.size
-        if block.length is None:
-            sizes[point] = Extent(point, 0, nbytes), nbytes
-            found[block.place] = value
-            continue
         shader.check_bytes(point, block, 0, nbytes, nbytes)
-        sizes[point.rpartition("[")[0]] = Extent(point, 0, nbytes), nbytes
-        found.setdefault(block.place, []).append(value)
+        if block.length is None:
+            found[block.place] = value
+        else:
+            found.setdefault(block.place, []).append(value)
     for place, blocks in shader.places.items():
-        if place not in found:  # it gets a buffer that fits
-            step = max(block.scalar_nbytes for block in blocks)
-            nbytes = round_up(max(block.nbytes + block.stride for block in blocks), step)
-            if blocks[0].length is not None:
-                found[place] = [nbytes] * (blocks[0].length or 1)
-            sizes[blocks[0].point] = Extent(blocks[0].point, 0, nbytes), nbytes
-    shader.check(sizes)
+        if place not in found and blocks[0].kind == "sampler":
+            found[place] = Resource(shader, blocks[0].point, blocks[0], None)
+        elif place not in found and blocks[0].length is not None:
+            largest = max(block.nbytes + block.stride for block in blocks)
+            nbytes = round_up(largest, max(block.scalar_nbytes for block in blocks))
+            found[place] = [nbytes] * (blocks[0].length or 1)
+    has_default = ("storage", "uniform")  # with an element for each invocation
+    shader.check_complete(b for b in shader.blocks if b.place in found or b.kind in has_default)
     return found
 
 
@@ -476,6 +481,8 @@ def _bytes(shader: shaders.Shader, point: str, value: Any) -> npt.NDArray[np.uin
 
 
 def _memory(blocks: Sequence[Block], given: Buffer | None, invocations: int) -> Memory:
+    if isinstance(given, Resource):
+        return given.memory()
     block = min(blocks, key=lambda each: each.scalar_nbytes)
     assert block.type is not None
     largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.interpreter import addresses, glsl_functions, operations, subgroups
+from vkops.interpreter import addresses, glsl_functions, images, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import Step, composed, scalar_of, shape_of, zeros
@@ -458,6 +458,7 @@ def _clock(run: State, step: Step) -> Value:
 
 
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+    **images.HANDLERS,
     **dict.fromkeys(operations.TABLE, _arithmetic),
     **dict.fromkeys((*_ATOMIC, Op.AtomicStore), _atomic),
     **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
@@ -485,3 +486,13 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     Op.CompositeExtract: _extract, Op.CompositeInsert: _insert,
 }  # fmt: skip
 """By opcode."""
+
+REFUSED = {
+    "CooperativeMatrixLengthKHR", "CooperativeMatrixLoadKHR", "CooperativeMatrixMulAddKHR",
+    "CooperativeMatrixStoreKHR", "DPdx", "DPdy", "DemoteToHelperInvocation", "Fwidth",
+    "ImageDrefGather", "ImageQueryLod", "ImageSampleDrefExplicitLod", "ImageSampleDrefImplicitLod",
+    "ImageSampleImplicitLod", "ImageSampleProjDrefExplicitLod", "ImageSampleProjDrefImplicitLod",
+    "ImageSampleProjImplicitLod", "IsHelperInvocationEXT",
+}  # fmt: skip
+"""The instructions that are not supported, of all that vkops accepts in a module: those of
+cooperative matrices, of depth comparisons, and of derivatives, which are for fragment shaders."""

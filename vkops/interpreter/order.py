@@ -16,10 +16,10 @@ LANE_BITS = 32
 LANES = (1 << LANE_BITS) - 1
 
 _ACQUIRES, _RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
-_CLASSES = (0x40, 0x100)
-"""Memory semantics: of storage buffers, and of shared memory."""
+_CLASSES = (0x40, 0x100, 0x800)
+"""Memory semantics: of storage buffers, of shared memory, and of images."""
 
-BUFFERS, SHARED = 0, 1
+BUFFERS, SHARED, IMAGES = _ALL = range(3)
 _WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
 LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2}
 """How near invocations must be for a scope to contain both; 0 is anywhere."""
@@ -77,8 +77,8 @@ class Order:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
         self._subgroups = -(-group_size // subgroup_size)
-        self._barriers = np.zeros((2, groups), np.int64)
-        self._full_barriers = np.zeros(groups, np.int64)  # which order buffers
+        self._barriers = np.zeros((3, groups), np.int64)
+        self._full_barriers = np.zeros((3, groups), np.int64)  # for the memory in their semantics
         self._subgroup_barriers: Array | None = None
         self._published: Array | None = None  # the last release before the last barrier
         self._has_releases = False
@@ -95,7 +95,7 @@ class Order:
         """Let workgroups begin, in which nobody has released anything."""
         self._first, self._count = int(who.min()), len(who)
         self._fences: Array | None = None
-        self._fence_barriers = np.zeros((2, len(who)), np.int64)
+        self._fence_barriers = np.zeros((3, len(who)), np.int64)
         self._observes = np.zeros(len(who) // self.group_size, bool)
 
     def _subgroup(self, who: Array) -> Array:
@@ -104,12 +104,12 @@ class Order:
 
     def barrier(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Order the workgroups or the subgroups of invocations."""
-        classes = [c for c in (BUFFERS, SHARED) if semantics & _CLASSES[c]]
+        classes = [c for c in _ALL if semantics & _CLASSES[c]]
         classes = classes if semantics & (_ACQUIRES | _RELEASES) else []
         if scope == SUBGROUP_SCOPE:
             if self._subgroup_barriers is None:
                 count = self._barriers.shape[1] * self._subgroups
-                self._subgroup_barriers = np.zeros((2, count), np.int64)
+                self._subgroup_barriers = np.zeros((3, count), np.int64)
             for c in classes:
                 self._subgroup_barriers[c, self._subgroup(who)] = time
             return
@@ -117,16 +117,14 @@ class Order:
         if self._fences is not None:
             if self._published is None:
                 count = self._barriers.shape[1] * self.group_size
-                self._published = np.zeros((2, count), np.int64)
+                self._published = np.zeros((3, count), np.int64)
             self._published[:, who] = self._fences[1][:, who - self._first]
         self._memoized.clear()
+        for c in classes:
+            self._full_barriers[c, groups] = time
         if classes:
-            self._barriers[BUFFERS, groups] = time
-        if SHARED in classes:
-            self._barriers[SHARED, groups] = time
-        if BUFFERS in classes:
-            self._full_barriers[groups] = time
-        if classes:
+            self._barriers[BUFFERS, groups] = self._barriers[IMAGES, groups] = time
+            self._barriers[SHARED, groups] = self._full_barriers[SHARED, groups]
             self.acquire(who, 0, _ACQUIRES | sum(_CLASSES), time)
             self._observes[(who - self._first) // self.group_size] = False
 
@@ -135,9 +133,9 @@ class Order:
         if not semantics & _RELEASES or scope == _INVOCATION_SCOPE:
             return
         if self._fences is None:
-            self._fences = np.zeros((3, 2, self._count), np.int64)
+            self._fences = np.zeros((3, 3, self._count), np.int64)
         rows = who - self._first
-        for c in (BUFFERS, SHARED):
+        for c in _ALL:
             if semantics & _CLASSES[c]:
                 self._fences[LEVELS.get(scope, 0) :, c, rows] = time
         self._fence_barriers[:, rows] = self._barriers[:, who // self.group_size]
@@ -153,7 +151,7 @@ class Order:
     def atomic(self, shadow: object, units: Array, who: Array, time: int, kind: str) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
         rows = who - self._first
-        fences = np.zeros((3, 2, 1)) if self._fences is None else self._fences[:, :, rows]
+        fences = np.zeros((3, 3, 1)) if self._fences is None else self._fences[:, :, rows]
         self._has_releases |= bool(fences.any())
         if self._has_releases:
             self._observes[rows // self.group_size] = True
@@ -171,7 +169,7 @@ class Order:
                     self._members[one // self.group_size].add(one)
                 continue
             shadow, units, fences, before, last, kind = noted
-            fences = np.broadcast_to(fences, (3, 2, len(who)))
+            fences = np.broadcast_to(fences, (3, 3, len(who)))
             for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
                 location = self._locations.setdefault((shadow, unit), [])
                 if location and kind != "store":
@@ -253,8 +251,7 @@ class Order:
         if self._published is not None:
             found &= ~(same & (self._published[c, other] >= when))
         has_barrier = same & (self._barriers[c, group] >= when)
-        full = self._full_barriers[group] if c == BUFFERS else self._barriers[c, group]
-        found &= ~(same & (full >= when))
+        found &= ~(same & (self._full_barriers[c, group] >= when))
         if self._has_releases:
             for at in np.flatnonzero(found).tolist():
                 one, last = int(who[at]), int(when[at])

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from vkops.interpreter.images import Image
 from vkops.interpreter.memory import Active, Memory, offsets_of
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.order import BUFFERS, LEVELS, SHARED, Order
+from vkops.interpreter.order import BUFFERS, IMAGES, LEVELS, SHARED, Order
 from vkops.interpreter.program import members_of, scalar_of
 from vkops.interpreter.shadow import Conflict, Shadow
 from vkops.interpreter.values import Pointer
@@ -62,7 +63,8 @@ class Races(Observer):
         if memory.shadow is None:
             return
         assert isinstance(memory, Memory)
-        time, c = self.machine.time, SHARED if memory.kind else BUFFERS
+        is_image, time = isinstance(memory, Image), self.machine.time
+        c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
         for number, type_, offset in _scalars(pointer.type, pointer.offset):
             addresses = memory.addresses(type_, offset, active)
             units = memory.units_of(number, addresses)
@@ -110,9 +112,12 @@ class Races(Observer):
             where = run.access_places[int(conflict.when[number])]
             name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"
+            room = "an image" if isinstance(memory, Image) else room
             end = "there is no barrier between them" if memory.kind else "nothing orders them"
             if conflict.has_barrier:
-                end = "the barrier between them does not order buffers (memoryBarrierBuffer does)"
+                what = "Image" if isinstance(memory, Image) else "Buffer"
+                end = f"the barrier between them does not order {what.lower()}s"
+                end += f" (memoryBarrier{what} does)"
             message = (
                 f"'{name}' in {room}: the first invocation {_VERBS[kind]}, the second "
                 f"{_PAST[conflict.did]}{where.seen_from(place)}, and {end}"

@@ -171,8 +171,12 @@ class Recorder(Observer):
     # -- what it sees ------------------------------------------------------------------------------
 
     def _all_seen(self, variables: Mapping[int, Pointer]) -> dict[int, Pointer]:
-        """Return pointers to the histories of variables other than those of pointers."""
-        return {i: self._seen(p) for i, p in variables.items() if not is_pointer(p.type)}
+        """Return pointers to the histories of variables, unless they have no values themselves."""
+        return {
+            id_: self._seen(each)
+            for id_, each in variables.items()
+            if isinstance(each, Pointer) and not is_pointer(each.type)
+        }
 
     def _seen(self, value: Value, type_: Type | None = None) -> Pointer:
         """Return a pointer to the history of a variable, or to a value, from here on."""

@@ -310,7 +310,9 @@ class State:
         return inside, active.some(~wrong), ~wrong
 
     def load(self, pointer: Pointer) -> Value:
-        """Return what a pointer points to; zeros out of bounds."""
+        """Return what a pointer points to; zeros out of bounds. An image stands for itself."""
+        if is_pointer(pointer.type) and isinstance(pointer.variable, Memory):
+            return pointer
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None and not len(active.slots):
             return zeros(pointer.type)

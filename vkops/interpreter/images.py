@@ -1,0 +1,338 @@
+"""Images, textures, samplers and texel buffers, and the instructions that read and write them.
+
+Terms and formulas are those of the chapter on image operations of Vulkan's specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.interpreter import texels
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.operations import Array, dtype_of
+from vkops.interpreter.program import Step, scalar_of, shape_of
+from vkops.interpreter.state import State
+from vkops.interpreter.values import Outside, Pointer, Value
+from vkops.shaders import layout
+from vkops.shaders.binary import Op
+from vkops.shaders.image_formats import Format, ImageType
+from vkops.shaders.layout import Number, Type
+
+_BIAS, _LOD, _GRAD, _OFFSET, _OFFSETS, _MIN_LOD = 0x1, 0x2, 0x4, 0x18, 0x20, 0x80
+"""Image operands; an offset is constant or not."""
+
+
+class Sampling(NamedTuple):
+    """A sampler: its attributes are those of ``vkops.Sampler``."""
+
+    filter: str = "linear"
+    address: str = "clamp"
+    normalized: bool = True
+
+
+class Image(Memory):
+    """The texels of an image, a texture or a texel buffer, with the sampler of a texture.
+
+    ``levels`` are arrays with an axis for layers if there are any, those of space, and one for the
+    elements of a texel.
+    """
+
+    def __init__(
+        self, declared: ImageType, format_: Format, levels: Sequence[Array], sampler: Sampling
+    ) -> None:
+        self.declared, self.format, self.levels, self.sampler = declared, format_, levels, sampler
+        number = Number({"u": "uint", "i": "int", "f": "float"}[format_.dtype[0]],
+                        int(format_.dtype[1]))  # fmt: skip
+        size, count = number.nbytes, format_.channels
+        self.texel: Type = number
+        if count > 1:
+            self.texel = layout.Array(number, count, size, size * count, "vector")
+        nbytes = sum(level.nbytes for level in levels)
+        super().__init__("", self.texel, "", 1, nbytes, is_written=True)
+        self.fill(b"".join(level.tobytes() for level in levels))
+        self.dims: int = levels[0].ndim - 1 - declared.has_layers
+        sizes = [level.shape[:-1] for level in levels]
+        # By level: sizes in the order of coordinates, which ends with layers.
+        self.sizes: Array = np.array([(*s[::-1][: self.dims], *s[: declared.has_layers])
+                                      for s in sizes])  # fmt: skip
+        self._strides = np.cumprod(np.c_[np.ones(len(sizes), int), self.sizes[:, :-1]], axis=1)
+        self._starts = np.cumsum([0, *(np.prod(s) for s in sizes)])
+
+    def element(self, offset: int, whole: Type | None = None) -> str:
+        """Return the name of a texel at an offset, such as ``image(3, 5)``."""
+        texel = offset // self.format.nbytes
+        level = int(self._starts.searchsorted(texel, "right")) - 1
+        at = (texel - int(self._starts[level])) // self._strides[level] % self.sizes[level]
+        return f"{self.name}({', '.join(map(str, at))}{f', level {level}' if level else ''})"
+
+    def results(self) -> list[Array]:
+        """Return the levels with what is stored there."""
+        starts = (self._starts * self.format.nbytes).tolist()
+        return [
+            self.contents()[start : start + each.nbytes].view(each.dtype).reshape(each.shape)
+            for start, each in zip(starts, self.levels, strict=False)
+        ]
+
+    def pointer(self, at: Array, level: Array) -> Pointer:
+        """Return the pointers to texels by integer coordinates."""
+        most = len(self.levels) - 1
+        known = np.clip(level, 0, most)
+        wrong = ((at < 0) | (at >= self.sizes[known])).any(1) | (level != known)
+        where = np.where(wrong[:, None], 0, at)
+        offset = (self._starts[known] + (where * self._strides[known]).sum(1)) * self.format.nbytes
+        if not wrong.any():
+            return Pointer(self, self.texel, offset)
+        texts = np.array([str(tuple(each)) if len(each) > 1 else str(*each)
+                          for each in at.tolist()], object)  # fmt: skip
+        size = " x ".join(map(str, self.sizes[int(np.broadcast_to(known, len(wrong))[wrong][0])]))
+        return Pointer(self, self.texel, offset, Outside(self.name, wrong, texts, f"{size} texels"))
+
+    def load_at(self, run: State, at: Array, level: Array) -> Array:
+        """Return texels by integer coordinates as vectors of four numbers."""
+        return texels.decoded(run.load(self.pointer(at, level)), self.format)
+
+
+class SamplerVariable(Memory):
+    """A sampler that is bound alone."""
+
+    def __init__(self, sampler: Sampling) -> None:
+        super().__init__("", Number("uint", 4), "", 1, 0, is_written=True)
+        self.sampler = sampler
+
+
+def _coordinates(run: State, id_: int) -> Array:
+    value = run.value(id_)
+    return value.reshape(len(value), -1)
+
+
+def _image(run: State, id_: int) -> tuple[Image, Sampling]:
+    """Return an image, and the sampler that it is combined with."""
+    value = run.raw(id_)
+    if isinstance(value, list):
+        return value[0].variable, value[1].variable.sampler
+    if not isinstance(value, Pointer):
+        run.refuse("a choice of textures")
+    return value.variable, value.variable.sampler
+
+
+def _extra(run: State, operands: Sequence[int]) -> dict[int, list[Array]]:
+    """Return image operands by their bits."""
+    found: dict[int, list[Array]] = {}
+    mask, *rest = operands or (0,)
+    for bit in (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80):
+        count = bool(mask & bit) + (mask & bit == _GRAD)
+        found[bit] = [run.value(id_) for id_ in rest[:count]]
+        rest = rest[count:]
+    found[_OFFSET] = found[0x8] + found[0x10]
+    return found
+
+
+def _result(run: State, step: Step, values: Array) -> Array:
+    type_ = run.program.type(step.type)
+    number = scalar_of(type_)
+    assert number is not None
+    shape = shape_of(type_)
+    return values[:, : shape[0] if shape else 1].astype(dtype_of(number)).reshape(-1, *shape)
+
+
+def _read(run: State, step: Step) -> Value:
+    image, _ = _image(run, step.operands[0])
+    extra = _extra(run, step.operands[2:])
+    at = _coordinates(run, step.operands[1]).astype(np.int64)
+    for offset in extra[_OFFSET]:
+        at = at + np.pad(offset.reshape(len(offset), -1), ((0, 0), (0, at.shape[1] - image.dims)))
+    level = extra[_LOD][0].astype(np.int64) if extra[_LOD] else np.zeros(1, np.int64)
+    return _result(run, step, image.load_at(run, at, level))
+
+
+def _write(run: State, step: Step) -> None:
+    image, _ = _image(run, step.operands[0])
+    at = _coordinates(run, step.operands[1]).astype(np.int64)
+    values = _coordinates(run, step.operands[2])
+    pointer = image.pointer(at, np.zeros(1, np.int64))
+    run.store(pointer, texels.encoded(values, image.format))
+
+
+def _texel_pointer(run: State, step: Step) -> Pointer:
+    at = _coordinates(run, step.operands[1]).astype(np.int64)
+    image: Image = run.raw(step.operands[0]).variable
+    return image.pointer(at, np.zeros(1, np.int64))
+
+
+def _size(run: State, step: Step) -> Value:
+    image, _ = _image(run, step.operands[0])
+    level = run.value(step.operands[1]).astype(np.int64) if step.operands[1:] else np.zeros(1, int)
+    sizes = image.sizes[np.clip(level, 0, len(image.levels) - 1)]
+    if image.declared.dimension == "Cube":
+        sizes = np.c_[sizes[:, :2], sizes[:, 2:] // 6][:, : 2 + image.declared.is_arrayed]
+    return _result(run, step, sizes)
+
+
+def _levels(run: State, step: Step) -> Value:
+    image, _ = _image(run, step.operands[0])
+    return _result(run, step, np.array([[len(image.levels)]]))
+
+
+# -- sampling --------------------------------------------------------------------------------------
+
+_FACES = np.array(
+    [
+        [(1, 0, 0), (0, 0, -1), (0, -1, 0)], [(-1, 0, 0), (0, 0, 1), (0, -1, 0)],
+        [(0, 1, 0), (1, 0, 0), (0, 0, 1)], [(0, -1, 0), (1, 0, 0), (0, 0, -1)],
+        [(0, 0, 1), (1, 0, 0), (0, -1, 0)], [(0, 0, -1), (-1, 0, 0), (0, -1, 0)],
+    ],
+    np.float32,
+)  # fmt: skip
+"""The directions of the faces of a cube: to the face, and of its coordinates."""
+
+
+def _on_face(direction: Array) -> tuple[Array, Array]:
+    """Return the face that a direction goes through, and where, from 0 to 1."""
+    size = np.abs(direction)
+    x, y, z = size.T
+    axis = np.where((z >= x) & (z >= y), 2, np.where(y >= x, 1, 0))
+    rows = np.arange(len(direction))
+    face = 2 * axis + (direction[rows, axis] < 0)
+    across = np.einsum("nij,nj->ni", _FACES[face, 1:], direction)
+    return face, (across / size[rows, axis][:, None] + 1) / 2
+
+
+class _Footprint(NamedTuple):
+    """The texels at a level that a sample is made of: the first one, and the part of the next.
+
+    ``layers`` are the numbers of layers or of faces, if there are any.
+    """
+
+    image: Image
+    sampler: Sampling
+    level: Array
+    first: Array
+    part: Array
+    layers: Array
+
+    def texel(self, run: State, which: Array) -> Array:
+        """Return the texels that are so many behind the first ones."""
+        size = self.image.sizes[self.level][:, : self.image.dims]
+        at, layers = self.first + which, self.layers
+        outside = np.zeros(len(at), bool)
+        if self.image.declared.dimension == "Cube":
+            beyond = ((at < 0) | (at >= size)).any(1)
+            if beyond.any():
+                own = (2 * at + 1) / size - 1
+                face = _FACES[layers[:, 0].astype(np.int64) % 6]
+                other, where = _on_face(
+                    face[:, 0] + own[:, :1] * face[:, 1] + own[:, 1:] * face[:, 2]
+                )
+                moved = np.clip(np.floor(where * size), 0, size - 1)
+                at = np.where(beyond[:, None], moved, at)
+                number = layers[:, 0] // 6 * 6 + other
+                layers = np.where(beyond, number, layers[:, 0])[:, None]
+        elif self.sampler.address == "repeat":
+            at = at % size
+        elif self.sampler.address == "mirror":
+            at = at % (2 * size)
+            at = np.minimum(at, 2 * size - 1 - at)
+        elif self.sampler.address == "border":
+            outside = ((at < 0) | (at >= size)).any(1)
+        at = np.clip(at, 0, size - 1)
+        both = np.concatenate([at, np.broadcast_to(layers, (len(at), layers.shape[1]))], 1)
+        pointer = self.image.pointer(both.astype(np.int64), self.level)
+        raw = run.load(pointer)
+        if outside.any():
+            raw = np.where(outside.reshape(-1, *(1,) * (raw.ndim - 1)), raw.dtype.type(0), raw)
+        return texels.decoded(raw, self.image.format)
+
+    def filtered(self, run: State) -> Array:
+        """Return the mean of the texels by their distances."""
+        if self.sampler.filter == "nearest":
+            return self.texel(run, np.zeros(1, int))
+        total: Any = 0
+        for which in product((0, 1), repeat=self.image.dims):
+            weight = np.where(which, self.part, 1 - self.part).prod(1, dtype=np.float32)
+            total = total + weight[:, None] * self.texel(run, np.array(which))
+        return total
+
+
+def _footprint(
+    image: Image, sampler: Sampling, at: Array, level: Array, offset: Array, *, linear: bool
+) -> _Footprint:
+    dims = image.dims
+    layers: Array = np.zeros((len(at), 0))
+    if image.declared.dimension == "Cube":
+        face, where = _on_face(at[:, :3])
+        cube = np.rint(at[:, 3:4]) if at.shape[1] > 3 else 0
+        cube = np.clip(cube, 0, image.sizes[0, 2] // 6 - 1)
+        layers, at = cube * 6 + face[:, None], where
+    elif image.declared.has_layers:
+        layers = np.clip(np.rint(at[:, dims:]), 0, image.sizes[0, dims] - 1)
+    size = image.sizes[level][:, :dims]
+    where = at[:, :dims] * size if sampler.normalized else at[:, :dims]
+    where = where.astype(np.float32) - np.float32(0.5 if linear else 0)
+    first = np.floor(where)
+    return _Footprint(image, sampler, level, first + offset, where - first, layers)
+
+
+def _level(image: Image, extra: dict[int, list[Array]]) -> Array:
+    """Return the level of detail that instructions choose; 0 if they choose none."""
+    detail = np.zeros(1, np.float32)
+    if extra[_LOD]:
+        detail = extra[_LOD][0].astype(np.float32)
+    elif extra[_GRAD]:
+        size = image.sizes[0, : image.dims]
+        along = [each.reshape(len(each), -1)[:, : image.dims] * size for each in extra[_GRAD]]
+        longest = np.maximum(*(np.sqrt((each**2).sum(1)) for each in along))
+        detail = np.log2(longest)
+    for least in extra[_MIN_LOD]:
+        detail = np.maximum(detail, least)
+    return np.clip(np.nan_to_num(detail), 0, len(image.levels) - 1)
+
+
+def _sampled(run: State, step: Step) -> Value:
+    image, sampler = _image(run, step.operands[0])
+    at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[2:])
+    if step.op == Op.ImageSampleProjExplicitLod:
+        at = at[:, : image.dims] / at[:, image.dims : image.dims + 1]
+    offset = extra[_OFFSET][0].reshape(-1, image.dims) if extra[_OFFSET] else np.zeros(1, int)
+    detail, linear = _level(image, extra), sampler.filter == "linear"
+    count = max(len(at), len(detail), len(offset))
+    at = np.broadcast_to(at, (count, at.shape[1]))
+    detail = np.broadcast_to(detail, count)
+    low = np.floor(detail) if linear else np.clip(np.ceil(detail + 0.5) - 1, 0, None)
+    low = low.astype(np.int64)
+    found = _footprint(image, sampler, at, low, offset, linear=linear).filtered(run)
+    part = (detail - low)[:, None] if linear else np.zeros(1)
+    if part.any():
+        high = np.minimum(low + 1, len(image.levels) - 1)
+        above = _footprint(image, sampler, at, high, offset, linear=linear).filtered(run)
+        found = found * (1 - part) + above * part
+    return _result(run, step, found)
+
+
+def _gathered(run: State, step: Step) -> Value:
+    image, sampler = _image(run, step.operands[0])
+    at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[3:])
+    component = int(run.value(step.operands[2])[0])
+    places = [np.array(each) for each in ((0, 1), (1, 1), (1, 0), (0, 0))]
+    if extra[_OFFSETS]:
+        places = [np.asarray(each)[0] for each in extra[_OFFSETS][0]]
+    offset = extra[_OFFSET][0].reshape(-1, image.dims) if extra[_OFFSET] else np.zeros(1, int)
+    count = max(len(at), len(offset))
+    at, level = np.broadcast_to(at, (count, at.shape[1])), np.zeros(count, np.int64)
+    around = _footprint(image, sampler, at, level, offset, linear=True)
+    found = [around.texel(run, place)[:, component] for place in places]
+    return _result(run, step, np.stack(found, 1))
+
+
+HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+    Op.ImageRead: _read, Op.ImageFetch: _read, Op.ImageWrite: _write,
+    Op.ImageTexelPointer: _texel_pointer, Op.ImageQuerySize: _size, Op.ImageQuerySizeLod: _size,
+    Op.ImageQueryLevels: _levels, Op.ImageSampleExplicitLod: _sampled,
+    Op.ImageSampleProjExplicitLod: _sampled, Op.ImageGather: _gathered,
+    Op.SampledImage: lambda run, step: [run.raw(id_) for id_ in step.operands],
+    Op.Image: lambda run, step: Pointer(_image(run, step.operands[0])[0], layout.Struct((), 0), 0),
+}  # fmt: skip
+"""By opcode."""
