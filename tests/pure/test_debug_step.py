@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 
 import numpy as np
 import pytest
@@ -190,6 +191,202 @@ def test_reverse_continue_stops_at_a_fault_behind_a_call_in_the_line(step, tmp_p
     assert "Fault" not in seen[6]
 
 
+SCAN = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+shared uint part[8];
+uint scan(uint own, uint value) {
+    part[own] = value;
+    barrier();
+    for (uint by = 1u; by < 8u; by *= 2u) {
+        uint before = 0u;
+        if (own > by)
+            before = part[own - by];
+        barrier();
+        part[own] += before;
+        barrier();
+    }
+    return part[own];
+}
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    uint sum = scan(gl_LocalInvocationID.x, data[i]);
+    data[i] = sum;
+}
+"""
+WROTE = "Written by invocation ({}, 0, 0) at scan.comp:{}"
+
+
+@pytest.fixture
+def scan(step, tmp_path):
+    """Step through a scan that is wrong, in the second of two workgroups."""
+    (tmp_path / "scan.comp").write_text(SCAN)
+    np.save("ones.npy", np.ones(16, np.uint32))
+
+    def run(*commands, invocation=13):
+        given = ("--invocation", str(invocation), "--buffer", "Data=ones.npy", "--groups", "2")
+        return step(*given, shader="scan.comp", push=None, commands=commands)[1:]
+
+    return run
+
+
+def test_breakpoints_at_functions_and_with_conditions_and_until(scan):
+    seen = scan(
+        "break scan if own == 5",
+        "b 13 if by > 1 && before != own / 3 * 2",
+        "info b",
+        "c",
+        "c",
+        "p by",
+        "c",
+    )
+    assert seen[:3] == ["Breakpoint 1 at scan if own == 5", "Breakpoint 2 at scan.comp:13 if by > 1 && before != own / 3 * 2",
+                        "1  scan if own == 5\n2  scan.comp:13 if by > 1 && before != own / 3 * 2"]  # fmt: skip
+    assert (
+        seen[3]
+        == "Breakpoint 1, scan (own=5, value=1) at scan.comp:6\n6         part[own] = value;"
+    )
+    assert [seen[4].splitlines()[0][:13], seen[5]] == ["Breakpoint 2,", "by = 4"]
+    assert seen[6] == "The invocation has ended."
+    there = scan("b 13", "c", "until 10", "u", "u", "rc", "u", "u", "until 99")
+    assert [line_of(text) for text in there[1:8]] == [13, 10, 11, 12, 13, 14, 16]
+    assert there[8].startswith("main () at scan.comp:20\n")
+    there = scan("b 13 if nothing > 1", "c")
+    assert (
+        there[1].splitlines()[0]
+        == 'The condition is wrong: No symbol "nothing" in current context.'
+    )
+
+
+def test_watch_says_who_wrote_an_element_forwards_and_backwards(scan):
+    seen = scan(
+        "watch part[own - 1]",
+        "b 6",
+        "c",
+        "watch part[own - 1]",
+        "c",
+        "c",
+        "p part[4]",
+        "rc",
+        "rc",
+        "rc",
+        "info b",
+    )
+    assert seen[0] == 'No symbol "own" in current context.'
+    assert seen[3] == "Watchpoint 2: part[4]\nNot written so far."
+    first = [
+        "Watchpoint 2: part[4]",
+        "Old value = <not written>",
+        "New value = 1",
+        WROTE.format(12, 6) + ": part[own] = value;",
+    ]
+    assert seen[4].splitlines() == [*first, "7         barrier();"]
+    second = ["Old value = 1", "New value = 2", WROTE.format(12, 13) + ": part[own] += before;"]
+    assert seen[5].splitlines() == [first[0], *second, "14            barrier();"]
+    assert seen[6] == "part[4] = 2"
+    assert seen[7].splitlines() == [first[0], *second, "13            part[own] += before;"]
+    assert seen[8].splitlines()[:4] == first
+    assert line_of(seen[8].splitlines()[-1]) == 6
+    assert seen[9].startswith("No more reverse-execution history.")
+    assert seen[10] == "1  scan.comp:6\n2  part[4]"
+
+
+def test_watch_a_variable_of_a_function_and_the_last_change_of_a_buffer(scan):
+    seen = scan(
+        "b 12",
+        "c",
+        "watch before",
+        "delete 1",
+        "c",
+        "c",
+        "c 99",
+        "watch data[4]",
+        "watch data[12]",
+        "rc",
+        "invocation 3",
+        "i b",
+    )
+    assert seen[4].splitlines()[:3] == ["Watchpoint 2: before", "Old value = 1", "New value = 0"]
+    assert seen[5].splitlines()[:3] == ["Watchpoint 2: before", "Old value = 0", "New value = 2"]
+    assert [text.splitlines()[1] for text in seen[7:9]] == [
+        WROTE.format(n, 21) + ": data[i] = sum;" for n in (4, 12)
+    ]
+    assert re.findall("^Watchpoint (.*)", seen[9], re.MULTILINE) == ["3: data[4]", "4: data[12]"]
+    assert re.findall(r"^\d  (.*)", seen[11], re.MULTILINE) == ["data[4]", "data[12]"]
+
+
+def test_another_invocation_and_workgroup(scan):
+    """They are at the same visit of the line."""
+    seen = scan("b 10", "c", "delete", "next 5", "p by", "invocation 9", "p by", "invocation 8,0", "workgroup 0", "invocation",
+                "p own", "invocation 0", "c", "invocation 9")  # fmt: skip
+    assert seen[5].splitlines()[0] == "Invocation (9, 0, 0) of workgroup (1, 0, 0)"
+    assert seen[5].splitlines()[-1] == seen[3].splitlines()[-1]
+    assert seen[6] == seen[4]
+    assert [text.splitlines()[0] for text in seen[7:10]] == [
+        "Invocation (8, 0, 0) of workgroup (1, 0, 0)",
+        *["Invocation (0, 0, 0) of workgroup (0, 0, 0)"] * 2,
+    ]
+    assert seen[10] == "own = 0"
+    assert seen[13].endswith("The invocation has ended.")
+
+
+def test_tables_of_neighbours(scan, step):
+    seen = scan(
+        "b 11 if by == 4", "c", "table own, part[own - 1]", "table/xw before", "c", "table own"
+    )
+    rows = [row.split("  ") for row in seen[2].splitlines()]
+    assert [[cell.strip() for cell in row if cell.strip()] for row in rows[:3]] == [
+        ["invocation", "own", "part[own - 1]"], ["-", "(8, 0, 0)", "0", "?"], ["-", "(9, 0, 0)", "1", "1"]
+    ]  # fmt: skip
+    assert (len(rows), rows[6][0]) == (10, "*")
+    # Invocations 0 to 4 do not take the branch of invocation 5.
+    assert re.findall(r"^(.)", seen[3], re.MULTILINE) == [" ", *"-----*  ", "-"]
+    assert "0x0" in seen[3]
+    assert seen[5] == 'No symbol "own" in current context.'
+    given = ("--groups", "2", "--subgroup-size", "4", "--invocation", "5")
+    table = step(*given, shader="scan.comp", push=None, commands=["table gl_LocalInvocationID"])[1]
+    assert [line.split("  ")[-1].strip() for line in table.splitlines()[1:]] == [
+        f"{{{n}, 0, 0}}" for n in range(4, 8)
+    ]
+
+
+def test_displays_and_formats(step):
+    commands = {
+        "print/x own - 3u": "0xffffffff", "p/d own - 3": "-1", "p own * n + 0x10": "20", "p -own % 5 == 4 || !true": "true",
+        "p/t data[own]": "0b10", "p (own - n) * 1.5": "0.0", "p 7 / 2": "3", "p 7.0 / 2": "3.5", "p ~own & 0xf": "13",
+        "p pair.weight * own": "1.0", "p/x pair.weight": "0x3f000000", "p pair.place + 1": "{3, 0}", "p/f data": "{0.0, 0.0, 0.0, 0.0}",
+        "p -pair.place.x / 4": "0", "p -7 % 4": "-3", "p own >> 1 < n": "true",
+    }  # fmt: skip
+    np.save("data.npy", np.array([1, 1, 2, 0], np.uint32))
+    seen = step("--invocation", "2", "--buffer", "Data=data.npy", commands=["n 2", *commands, "display/x own + 14", "n", "display pair.place", "display",
+                "undisplay 1", "n"])  # fmt: skip
+    shown = [text.rpartition(" = ")[2] for text in seen[2:]]
+    wanted = {**commands, "p/f data": shown[[*commands].index("p/f data")]}
+    assert dict(zip(commands, shown, strict=False)) == wanted
+    first, after, second, both, _, last = seen[2 + len(commands) :]
+    assert (first, second) == ("1: own + 14 = 0x10", "2: pair.place = {2, -1}")
+    assert both == f"{first}\n{second}"
+    assert [after.splitlines()[1:], last.splitlines()[-1:]] == [[first], [second]]
+
+
+def test_check_offers_the_command_that_steps_to_its_finding(step, tmp_path, monkeypatch, capsys):
+    (tmp_path / "race.comp").write_text(SOURCE.replace("barrier();", "") + "\n")
+    assert (
+        main(["debug", "check", "race.comp", "--push", "2", "-D", "A=b c", "--subgroup-size", "4"])
+        == 1
+    )
+    finding, one, other, *_, offer = capsys.readouterr().out.splitlines()
+    assert (one, other) == (
+        "   18 |     bool odd = (part[3u - own] & 1u) != 0u;",
+        "   16 |     part[own] = data[own];",
+    )
+    words = shlex.split(offer.removeprefix("Step to the first: "))
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert (words[:3], main(words[1:])) == (["vkops", "debug", "step"], 0)
+    fault = f"Fault: {finding.partition(': ')[2].rpartition(', 4 times')[0]}"
+    assert fault in capsys.readouterr().out
+
+
 def test_blank_lines_are_listed_as_blank_lines(step, tmp_path):
     (tmp_path / "blank.comp").write_text(SOURCE.replace("shared uint", "\n  \nshared uint"))
     lines = step(shader="blank.comp", commands=["list 8"])[1].splitlines()
@@ -235,7 +432,9 @@ def test_a_loop_in_one_line_stops_at_each_iteration(step):
 WRONG = ["foo", "123", "r", "n 0", "n x", "step 99999999999", "break 400", "break by.glsl:9", "break x", "delete 3", "list 99",
          "info", "info x", "print", "print data[", "print data[-1]", "print own.x", "print own[0]", "print nothing",
          "print pair.x", "print pair.place.z", "print data[pair]", "print 3", "print " + "9" * 5000, "print a" + "[" * 3000,
-         "help x", "! x", "finish x"]  # fmt: skip
+         "help x", "! x", "finish x", "watch 3", "watch nothing", "until x", "print/q own", "print more + 1", "print own +",
+         "display nothing", "undisplay 9", "invocation 4", "invocation a", "workgroup 0,0,1", "table own, nothing", "break main.x",
+         "print pair.weight << 1", "print pair", "print pair + 1", "print/f odd"]  # fmt: skip
 
 
 def test_a_wrong_command_gets_one_line(step, message):

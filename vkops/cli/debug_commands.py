@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from vkops.debug.host_execution import Subject
     from vkops.debug.shader_check import Case
     from vkops.dml import FeatureLevel
+    from vkops.interpreter.findings import Invocation
 
 
 @click.group(invoke_without_command=True)
@@ -118,6 +120,7 @@ def check(target: str, **given: Any) -> None:
 
     subject, count = _subject_of(target, given), 0
     kinds: set[str] = set()
+    reached: list[Invocation] = []
 
     def check(name: str, run: Any) -> None:
         nonlocal count
@@ -127,10 +130,13 @@ def check(target: str, **given: Any) -> None:
         for finding in report.findings:
             click.echo(_printable(f"{name}{finding.text}"))
             kinds.add(finding.kind)
+            reached.extend(finding.invocations[:1] if finding.place.line else ())
         if "loop" in kinds and not isinstance(subject, Case):
             raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device
 
     run_all(subject, check)
+    if reached and isinstance(subject, Case):
+        click.echo(printable(f"Step to the first: {_step_command(target, reached[0])}"))
     if "out of bounds" in kinds and isinstance(subject, Case):
         places = subject.shader.places.keys() - subject.given
         names = ", ".join(sorted(subject.shader.places[place][0].point for place in places))
@@ -142,6 +148,23 @@ def check(target: str, **given: Any) -> None:
         raise click.exceptions.Exit(1)
     dispatches = "" if isinstance(subject, Case) else f" in {count} dispatches"
     click.echo(printable(f"{Path(target).name}: nothing was found{dispatches}"))
+
+
+def _step_command(target: str, invocation: Invocation) -> str:
+    """Return the command that goes to the first fault of an invocation, with the same options."""
+    context = click.get_current_context()
+    words = ["vkops", "debug", "step", target]
+    for parameter in context.command.params[1:]:
+        name, option = parameter.name or "", parameter.opts[-1]
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            value = context.params[name]
+            if value is True:
+                words.append(option)
+                continue
+            for each in value if isinstance(value, (list, tuple)) else [value]:
+                words += [option, str(each)]
+    words += ["--invocation", ",".join(map(str, invocation)), "--to-fault"]
+    return shlex.join(words)
 
 
 def _check_kind(*, is_model: bool) -> None:
@@ -181,17 +204,23 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
     type=click.File(errors="replace"),
     help="Read commands from a file, not from standard input.",
 )
+@options.flag("--to-fault", help="Begin at the first fault of the invocation.")
 @_shader
-def step(source: str, invocation: str, commands: TextIO | None, **given: Any) -> None:
+@_floats
+def step(
+    source: str, invocation: str, commands: TextIO | None, to_fault: bool, **given: Any
+) -> None:
     """Go through the lines of an invocation, forwards and backwards.
 
     The shader is run in an interpreter, without a device. The commands are gdb's: next, step,
-    finish, continue, also with reverse- before them; break, print, info, list, backtrace, quit.
-    `help` describes them, and an empty line repeats the last one.
+    finish, continue, also with reverse- before them; until, break, watch, print, display, info,
+    list, backtrace, quit. table prints values of all invocations of a subgroup, and invocation and
+    workgroup go on with another one. `help` describes them, and an empty line repeats the last one.
     """
     from vkops.debug.stepper import step as run
 
-    run(_case(source, given), _invocation(invocation) or (0, 0, 0), commands)
+    chosen = _invocation(invocation) or (0, 0, 0)
+    run(_case(source, given), chosen, commands, to_fault=to_fault)
 
 
 @shader_commands.named_options()

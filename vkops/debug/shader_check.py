@@ -227,7 +227,7 @@ class Case:
         pushed = with_addresses(loaded.module.push, "push_constants", push, tensors)
         packed = loaded.pack(pushed)
         how = size, others, floats, max_iterations, plain_barriers
-        return cls(loaded, given, counts, packed, *how, tensors)
+        return cls(loaded, given, counts, packed, *how, tensors=tensors)
 
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""

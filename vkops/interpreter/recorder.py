@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
@@ -12,7 +13,7 @@ import numpy as np
 from vkops.interpreter.memory import Active, Memory, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Block, Function, Step, is_pointer
+from vkops.interpreter.program import Block, Function, Program, Step, is_pointer
 from vkops.interpreter.values import Place, Pointer, Value, take
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Type
@@ -28,11 +29,12 @@ class History:
     """The values of a variable for an invocation: its changes, with the numbers of stops."""
 
     def __init__(self, memory: Memory) -> None:
-        self.kind = memory.kind
+        self.kind, self.nbytes = memory.kind, memory.nbytes
         self._alone = Memory(memory.name, memory.type, "", 1, memory.nbytes)
         self._alone.unit = memory.unit
         self._changes: list[tuple[int, Any, Array]] = []
         self._last: Array = np.zeros(0, np.uint8)
+        self._state, self._applied = self._last, 0
 
     def update(self, stop: int, memory: Memory, own: Active) -> None:
         """Add what changed before a stop."""
@@ -41,17 +43,28 @@ class History:
         changed = np.flatnonzero(before != self._last) if len(before) else slice(None)
         self._changes.append((stop, changed, self._last[changed]))
 
+    @property
+    def stops(self) -> list[int]:
+        """The stops before which it changed."""
+        return [when for when, _, _ in self._changes]
+
     def since(self, stop: int) -> int:
         """Return the stop before which the variable was written last."""
-        return max((when for when, _, _ in self._changes if when <= stop), default=-1)
+        return max((when for when in self.stops if when <= stop), default=-1)
+
+    def name(self, type_: Type, offset: int) -> str:
+        """Return the name of a part of the variable."""
+        return self._alone.element(offset, type_)
 
     def at(self, stop: int) -> Memory:
         """Return the variable as it is at a stop, until the next call."""
-        state = np.zeros_like(self._last)
-        for when, changed, values in self._changes:
-            if when <= stop:
-                state[changed] = values
-        self._alone.restore(state)
+        count = bisect_right(self.stops, stop)
+        if count < self._applied or self._state.shape != self._last.shape:
+            self._state, self._applied = np.zeros_like(self._last), 0
+        for _, changed, values in self._changes[self._applied : count]:
+            self._state[changed] = values
+        self._applied = count
+        self._alone.restore(self._state)
         return self._alone
 
 
@@ -82,17 +95,42 @@ class Stop(NamedTuple):
     faults: list[str]
 
 
+def function_name(program: Program, id_: int) -> str:
+    """Return the name that a function has in the source."""
+    return program.name(id_).partition("(")[0].lstrip("@")
+
+
+class Part(NamedTuple):
+    """Some bytes of a variable outside of functions, which has an id."""
+
+    id: int
+    offset: int
+    nbytes: int
+
+
+class Lane(NamedTuple):
+    """An invocation of the workgroup: whether it is in the same line, and all that it sees."""
+
+    who: int
+    is_active: bool
+    scopes: Sequence[Mapping[int, Pointer]]
+
+
 class Recorder(Observer):
     """A record of the invocation ``watched``.
 
     ``globals`` are the variables outside of functions, by id, pointers to histories. The last of
-    the ``stops`` is the end, in no line.
+    the ``stops`` is the end, in no line. ``writes`` has for each of ``parts`` who wrote it where,
+    and before which stop. ``lanes`` are the invocations of the workgroup at the stop ``around``.
     """
 
     needs_addresses = True
 
-    def __init__(self, watched: int) -> None:
+    def __init__(self, watched: int, parts: Sequence[Part] = (), around: int = -1) -> None:
         self.watched = watched
+        self.parts, self._around = parts, around
+        self.writes: list[list[tuple[int, int, Place]]] = [[] for _ in parts]
+        self.lanes: list[Lane] = []
 
     def begin(self) -> None:
         """Nothing has happened."""
@@ -101,6 +139,7 @@ class Recorder(Observer):
         self.globals: dict[int, Pointer] = {}
         self._own = self.machine.active
         self._scopes: list[Scope] = []
+        self._callers: list[Array] = []  # the invocations that are in each
         self._last: tuple[Scope, Place] | None = None  # where the invocation stopped
         self._loops: dict[int, int] = {}
         self._histories: WeakKeyDictionary[Variable, History] = WeakKeyDictionary()
@@ -111,6 +150,12 @@ class Recorder(Observer):
         self._update()
         end = Place(self.stops[-1].place.file if self.stops else "", 0)
         self.stops.append(Stop(Scope("", None, 0), end, False, []))
+
+    def workgroups(self, active: Active) -> None:
+        """Keep the number of the workgroup in the batch, if it is in it."""
+        lane = self._lane(active)
+        self._group = -1 if lane is None else int(active.groups[lane])
+        self._all = active
 
     def _lane(self, active: Active) -> int | None:
         """Return where the invocation is among the active ones."""
@@ -125,14 +170,16 @@ class Recorder(Observer):
             return
         program, step = self.machine.program, self.machine.step
         id_ = next(i for i, each in program.functions.items() if each is function)
-        name = program.name(id_).partition("(")[0].lstrip("@")
+        name = function_name(program, id_)
         caller = (self._scopes[-1], step.place) if self._scopes else None
         self._scopes.append(Scope(name, caller, len(self._scopes)))
+        self._callers.append(active.who)
 
     def leave(self, function: Function, active: Active) -> None:
         """End the scope."""
         if self._lane(active) is not None:
             self._scopes.pop()
+            self._callers.pop()
             if not self._scopes:
                 self._update()
 
@@ -166,21 +213,44 @@ class Recorder(Observer):
         self._update()
         self._last = scope, step.place
         is_return = bool(self.stops) and self.stops[-1].scope.caller == self._last
+        if len(self.stops) == self._around:
+            self._look_around()
         self.stops.append(Stop(*self._last, is_return, []))
+
+    def _look_around(self) -> None:
+        machine, frame = self.machine, self.machine.frame
+        for row in np.flatnonzero(self._all.groups == self._group):
+            own = self._all.some(np.arange(len(self._all.who)) == row)
+            seen = [self._all_seen(machine.variables, own)]
+            if own.who[0] in self._callers[-1]:
+                parameters = {
+                    i: self._seen(take(frame.values[i], own.slots), machine.program.type(t), own)
+                    for i, t in frame.function.parameters.items()
+                }
+                seen = [self._all_seen(frame.variables, own), parameters, *seen]
+            who = int(own.who[0])
+            self.lanes.append(Lane(who, who in machine.active.who, seen))
 
     # -- what it sees ------------------------------------------------------------------------------
 
-    def _all_seen(self, variables: Mapping[int, Pointer]) -> dict[int, Pointer]:
+    def _all_seen(
+        self, variables: Mapping[int, Pointer], other: Active | None = None
+    ) -> dict[int, Pointer]:
         """Return pointers to the histories of variables, unless they have no values themselves."""
         return {
-            id_: self._seen(each)
+            id_: self._seen(each, other=other)
             for id_, each in variables.items()
             if isinstance(each, Pointer) and not is_pointer(each.type)
         }
 
-    def _seen(self, value: Value, type_: Type | None = None) -> Pointer:
-        """Return a pointer to the history of a variable, or to a value, from here on."""
-        own = self._own
+    def _seen(
+        self, value: Value, type_: Type | None = None, other: Active | None = None
+    ) -> Pointer:
+        """Return a pointer to the history of a variable, or to a value, from here on.
+
+        That of another invocation has only what it sees here.
+        """
+        own = other or self._own
         if isinstance(value, Pointer) and not isinstance(value.variable, Memory):  # a built-in one
             type_ = value.variable.type
             value = value.variable.load(type_, 0, own, self.machine.step.place)
@@ -189,10 +259,13 @@ class Recorder(Observer):
             memory.store(type_, 0, value, own)
             value = Pointer(memory, type_, 0)
         memory = value.variable
-        if memory not in self._histories:
-            self._histories[memory] = History(memory)
-            self._histories[memory].update(len(self.stops), memory, own)
-        return Pointer(self._histories[memory], value.type, int(np.atleast_1d(value.offset)[0]))
+        history = self._histories.get(memory) if other is None else None
+        if history is None:
+            history = History(memory)
+            history.update(len(self.stops), memory, own)
+            if other is None:
+                self._histories[memory] = history
+        return Pointer(history, value.type, int(np.atleast_1d(value.offset)[0]))
 
     def _update(self) -> None:
         for variable in self._changed:
@@ -201,9 +274,21 @@ class Recorder(Observer):
         self._changed.clear()
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Remember which variables have changed."""
-        if kind != "read":
-            self._changed.add(pointer.variable)
+        """Remember which variables have changed, and who wrote the parts."""
+        if kind == "read":
+            return
+        self._changed.add(pointer.variable)
+        for part, writes in zip(self.parts, self.writes, strict=True):
+            memory = self.machine.variables[part.id].variable
+            if pointer.variable.shadow is None or pointer.variable.shadow is not memory.shadow:
+                continue
+            start = np.atleast_1d(pointer.offset)
+            hit = start + pointer.type.nbytes > part.offset
+            hit &= start < part.offset + part.nbytes
+            hit = hit & (active.groups == self._group) if memory.kind else hit
+            who = active.who[np.broadcast_to(hit, active.who.shape)]
+            if len(who):
+                writes.append((len(self.stops), int(who[-1]), self.machine.step.place))
 
     def finding(self, kind: str, text: str, who: Array) -> None:
         """Add a fault to the line."""

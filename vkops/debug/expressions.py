@@ -1,0 +1,223 @@
+"""Expressions of a shader's variables, in a debugger: their values, and texts of these."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from vkops.interpreter.recorder import ALONE
+from vkops.interpreter.values import Partial, Place, Pointer
+from vkops.shaders.layout import Array, Number, Struct
+
+_SHOWN = 200
+"""Elements of an array that are printed."""
+
+FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "": lambda number: str(number).lower(), "x": hex, "t": bin, "u": str, "d": str, "f": str,
+}  # fmt: skip
+"""How numbers are printed, by the letter of ``print/x`` and so on, which reads the bits anew."""
+
+_NAME = re.compile(r"(?:^|(?<=[-+*/%(\[<>=!&|~^]))\s*%(\d+)|\b[A-Za-z_]\w*")
+_OF_C = (
+    (r"&&", " and "),
+    (r"\|\|", " or "),
+    (r"!(?!=)", " not "),
+    (r"\b(0x[\da-fA-F]+|\d+)[uU]\b", r"\1"),
+)
+
+
+_ERRORS = (
+    SyntaxError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError,
+    MemoryError,
+)  # fmt: skip
+"""Those of Python for texts that are no expressions, and operators on what they do not take."""
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    is_float = any(np.asarray(each).dtype.kind == "f" for each in (a, b))
+    return np.true_divide(a, b) if is_float else (a - np.fmod(a, b)) // b
+
+
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Mod: np.fmod,
+    ast.Div: _quotient, ast.BitAnd: operator.and_, ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Invert: operator.invert, ast.UAdd: operator.pos, ast.USub: operator.neg,
+    ast.Not: np.logical_not, ast.And: np.logical_and, ast.Or: np.logical_or,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
+
+
+class CommandError(Exception):
+    """The user's command is wrong; the text says why."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise a CommandError."""
+    raise CommandError(message)
+
+
+class Context:
+    """The variables that expressions can name, in the scopes from the innermost on, at a stop."""
+
+    def __init__(
+        self, names: Mapping[tuple[int, ...], str], stop: int, *scopes: Mapping[int, Pointer]
+    ) -> None:
+        self._names, self._stop, self._scopes = names, stop, scopes
+
+    def named(self, variables: Mapping[int, Pointer]) -> dict[str, Pointer]:
+        """Return variables by name; the members of a block without a name.
+
+        Of several with a name, such as those of two loops, it is the one that was written last.
+        """
+        newest: dict[str, Pointer] = {}
+        for id_, pointer in variables.items():
+            name = self._names.get((id_,)) or f"%{id_}"
+            before = newest.get(name, pointer)
+            if pointer.variable.since(self._stop) >= before.variable.since(self._stop):
+                newest[name] = pointer
+        for name in (f"%{id_}" for id_ in variables if self._names.get((id_,)) == ""):
+            block = newest.pop(name)
+            newest.update({key: _part(block, key) for key in _keys(block)})
+        return newest
+
+    def value(self, text: str) -> Any:
+        """Return the value of an expression: a pointer to a variable or a part of it, or numbers.
+
+        Raises:
+            CommandError: it is wrong, or names what is not there.
+        """
+        named = _NAME.sub(lambda m: f"p{m[1]}" if m[1] else f"v_{m[0]}", text.strip())
+        for pattern, python in _OF_C:
+            named = re.sub(pattern, python, named)
+        try:
+            with np.errstate(all="ignore"):
+                return self._value(ast.parse(named.strip(), mode="eval").body)
+        except _ERRORS:
+            refuse(f'got "{text}", must be an expression such as data[i - 1] or row * size.k')
+
+    def _value(self, node: ast.AST) -> Any:
+        match node:
+            case ast.Name(id=name):
+                return self._variable(name[2:] if name[0] == "v" else f"%{name[1:]}")
+            case ast.Attribute(value=whole, attr=name):
+                return _part(self._value(whole), name[2:])
+            case ast.Subscript(value=whole, slice=index):
+                return _part(self._value(whole), int(self.numbers(self._value(index))))
+            case ast.Constant(value=int() | float() as number):
+                return number
+            case ast.UnaryOp(op=op, operand=operand):
+                return self._applied(op, operand)
+            case ast.BinOp(left=left, op=op, right=right):
+                return self._applied(op, left, right)
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                return self._applied(op, left, right)
+            case ast.BoolOp(op=op, values=values):
+                return functools.reduce(_OPERATORS[type(op)], map(self._number_of, values))
+        raise SyntaxError
+
+    def _number_of(self, node: ast.AST) -> Any:
+        return self.numbers(self._value(node))
+
+    def _applied(self, op: ast.AST, *nodes: ast.AST) -> Any:
+        """Return the result of an operator; numbers of the text have the type of the others."""
+        numbers = [*map(self._number_of, nodes)]
+        types = [number.dtype for number in numbers if hasattr(number, "dtype")]
+        for n, number in enumerate(numbers):
+            if types and not hasattr(number, "dtype"):
+                is_whole = isinstance(number, int) or types[0].kind == "f"
+                numbers[n] = np.array(number).astype(types[0] if is_whole else "f4")[()]
+        return _OPERATORS[type(op)](*numbers)
+
+    def _variable(self, name: str) -> Any:
+        if name in ("true", "false"):
+            return np.bool_(name == "true")
+        for variables in self._scopes:
+            if (pointer := self.named(variables).get(name)) is not None:
+                return pointer
+        return refuse(f'No symbol "{name}" in current context.')
+
+    def numbers(self, value: Any) -> Any:
+        """Return the number or the vector that a pointer points to; other values as they are."""
+        if not isinstance(value, Pointer):
+            return value
+        if not isinstance(value.type, Number) and getattr(value.type, "form", "") != "vector":
+            refuse("a structure or an array is no number")
+        numbers = self._load(value)
+        if isinstance(numbers, Partial):
+            refuse(f"{value.variable.name(value.type, value.offset)} is not written")
+        return numbers[0]
+
+    def _load(self, pointer: Pointer) -> Any:
+        memory = pointer.variable.at(self._stop)
+        return memory.load(pointer.type, pointer.offset, ALONE, Place("", 0))
+
+    def text(self, value: Any, form: str = "") -> str:
+        """Return a value as gdb prints it, up to 200 numbers."""
+        left = _SHOWN
+
+        def text(part: Any) -> str:
+            nonlocal left
+            if isinstance(part, Pointer) and isinstance(part.type, Number):
+                part = self._load(part)
+                part = part if isinstance(part, Partial) else part[0]
+            if not isinstance(part, Pointer):
+                left -= 1
+                return "<not written>" if isinstance(part, Partial) else _formatted(part, form)
+            texts = []
+            for key in _keys(part):
+                if left <= 0:
+                    texts.append("...")
+                    break
+                name = f"{key} = " if isinstance(part.type, Struct) else ""
+                texts.append(name + text(_part(part, key)))
+            return f"{{{', '.join(texts)}}}"
+
+        return text(value)
+
+
+def _formatted(numbers: Any, form: str) -> str:
+    if np.ndim(numbers):
+        return f"{{{', '.join(_formatted(number, form) for number in numbers)}}}"
+    if form:
+        number = np.asarray(numbers)[()]
+        kind = {"d": "i", "f": "f"}.get(form, "u")
+        if kind == "f" and number.itemsize == 1:
+            refuse("a number of 8 bits is no float")
+        numbers = number.view(f"{kind}{number.itemsize}")
+    return FORMATS[form](numbers)
+
+
+def _keys(whole: Pointer) -> Sequence[Any]:
+    """Return the names of members, or the indices of elements that an array or its buffer has."""
+    type_ = whole.type
+    if isinstance(type_, Struct):
+        return [member.name for member in type_.members]
+    if not isinstance(type_, Array):
+        return ()
+    left = whole.variable.nbytes - int(whole.offset)
+    return range(max(left, 0) // type_.stride if type_.count is None else type_.count)
+
+
+def _part(whole: Pointer, key: Any) -> Pointer:
+    """Return a member by its name, or an element by its index or as x, y, z or w."""
+    type_, keys = whole.type, _keys(whole)
+    if isinstance(type_, Struct) and isinstance(key, int) and len(keys) == 1:  # HLSL's buffers
+        return _part(_part(whole, keys[0]), key)
+    if isinstance(type_, Array) and type_.form == "vector" and key in (*"xyzw", *"rgba"):
+        key = "xrygzbwa".index(key) // 2
+    if key not in keys:
+        limit = f"0 to {len(keys) - 1}" if isinstance(keys, range) else " or ".join(keys)
+        refuse(f"got {key}, must be {limit}" if keys else f"got {key}, but a number has no parts")
+    if isinstance(type_, Struct):
+        member = type_.members[keys.index(key)]
+        return Pointer(whole.variable, member.type, whole.offset + member.offset)
+    assert isinstance(type_, Array)
+    return Pointer(whole.variable, type_.element, whole.offset + key * type_.stride)
