@@ -200,6 +200,45 @@ def assert_printed(shown, printed):
     assert doctest.OutputChecker().check_output(shown, printed, flags), f"{shown}\n--\n{printed}"
 
 
+def test_the_workflow_with_wheels(tmp_path):
+    """Its steps run, with stand-ins for GitHub's program and pip, and find the driver and a test."""
+    blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
+    (text, *_) = (block for kind, block in blocks if kind == "yaml")
+    (tmp_path / "tests.yml").write_text(text)
+    schema = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", "tests.yml"]
+    subprocess.run(
+        [Path(sys.executable).with_name(schema[0]), *schema[1:]], cwd=tmp_path, check=True
+    )
+    job = yaml.safe_load(text)["jobs"]["tests"]
+    assert any(step.get("with", {}).get("cache") == "pip" for step in job["steps"])
+    assert "~/.cache/mesa_shader_cache_db" in str(job["steps"])
+    for _, block in blocks:
+        if file := re.match(r"# (\w+\.py)\n", block):
+            (tmp_path / file[1]).write_text(block)
+    (tmp_path / "bin").mkdir()
+    for program in ("gh", "pip"):
+        path = tmp_path / "bin" / program
+        path.write_text(f'#!/bin/sh\necho {program} "$@" >> called\n')
+        path.chmod(0o755)
+    created = next(block for _, block in blocks if block.startswith("gh release create"))
+    steps = [step["run"] for step in job["steps"] if "run" in step]
+    variables = dict(os.environ, VKOPS_EXPECT=select(None).name)
+    variables["PATH"] = f"{tmp_path}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euc", "\n".join(steps)],
+        env=variables,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+    downloaded, installed = (tmp_path / "called").read_text().splitlines()
+    assert created.split()[3] == downloaded.split()[3]
+    assert downloaded.split()[-1] == installed.split()[installed.split().index("--find-links") + 1]
+
+
 def test_continuous_integration():
     """The workflows cannot run here: their packages are those of scripts/setup, and their files exist."""
     blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
