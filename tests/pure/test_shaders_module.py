@@ -471,6 +471,21 @@ def test_several_entry_points(message):
     message(fault(lambda: Module.read(spirv, "x", "main")), "x entry point: ", "[SH-03]")
 
 
+@pytest.mark.parametrize("type_", ["float16_t", "int16_t", "uint16_t", "int8_t"])
+def test_there_are_no_conversions_to_the_same_type(type_):
+    """glslang 12 makes conversions of them, which the specification forbids."""
+    narrow = "#extension GL_EXT_shader_{}bit_storage : require\n"
+    text = f"""#version 450
+{narrow.format(8)}{narrow.format(16)}
+layout(binding = 0) buffer X {{ {type_} x[]; }};
+layout(binding = 1) buffer Y {{ {type_} y[]; }};
+void main() {{ y[0] = {type_}(x[0]); }}"""
+    spirv = shaders.compile(text, target_env="vulkan1.2")
+    conversions = [spirv.count(struct.pack("<I", 4 << 16 | op)) for op in (113, 114, 115)]
+    assert conversions == [0, 0, 0]
+    shaders.load(spirv)  # spirv-val accepts it
+
+
 def test_languages_that_spirv_val_does_not_know():
     """Slang's is 11, and SPIRV-Tools of Debian 12 know 6."""
     source = struct.pack("<3I", 3 << 16 | 3, 5, 500)

@@ -56,6 +56,9 @@ _MAX_LANGUAGE = 6
 _GLSLANG = (8, 13)
 """The generators that contain glslang: its own, and that of shaderc."""
 
+_NARROW = range(4433, 4451)
+"""Capabilities, among them those for numbers of 8 and 16 bits in memory."""
+
 _OPERATION = 3
 """The operand of subgroup operations that is the GroupOperation, if it is a number."""
 
@@ -96,23 +99,34 @@ def string(words: Sequence[int]) -> str:
 
 
 def corrected(spirv: bytes) -> bytes:
-    """Return a module without two faults of compilers.
+    """Return a module without three faults of compilers.
 
     Older SPIRV-Tools refuse languages in OpSource that they do not know, such as Slang, although
     the number means nothing to drivers. And glslang makes inclusive scans of HLSL's WavePrefixSum
-    and WavePrefixProduct, which exclude the own value, as all prefix operations of HLSL do. Bytes
-    that are not a module are returned as they are.
+    and WavePrefixProduct, which exclude the own value, as all prefix operations of HLSL do. It also
+    converts numbers of 8 and 16 bits that it loads to their own type, which is a copy. Bytes that
+    are not a module are returned as they are.
     """
     words = array("I", spirv if len(spirv) % 4 == 0 else b"")
-    is_inclusive = False
+    is_inclusive = is_narrow = False
+    types: dict[int, int] = {}
     try:
         for at, op, count in positions(words):
             if op == Op.Source and count > 1:
                 is_inclusive = words[at + 1] == _HLSL and words[2] >> 16 in _GLSLANG
                 words[at + 1] = min(words[at + 1], _MAX_LANGUAGE)
-            elif op == Op.TypeVoid and not is_inclusive:  # behind all debug information
-                break
-            elif op in Op.SUBGROUP and count > _OPERATION + 1:
+            elif op == Op.Capability:
+                is_narrow |= words[at + 1] in _NARROW
+            elif op == Op.TypeVoid and not (is_inclusive or is_narrow):
+                break  # behind all debug information
+            elif (
+                op in (Op.FConvert, Op.SConvert, Op.UConvert)
+                and types.get(words[at + 3]) == words[at + 1]
+            ):
+                words[at] = count << 16 | Op.CopyObject
+            elif op == Op.Load:
+                types[words[at + 2]] = words[at + 1]
+            elif is_inclusive and op in Op.SUBGROUP and count > _OPERATION + 1:
                 operands = words[at + 1 : at + count]
                 if _OPERATION not in id_places(op, operands) and operands[_OPERATION] == 1:
                     words[at + 1 + _OPERATION] = 2  # from InclusiveScan to ExclusiveScan
