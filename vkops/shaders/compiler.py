@@ -22,7 +22,7 @@ EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>"
 """The file that is the source in the SPIR-V of a text."""
 
-_REVISION = 2
+_REVISION = 3
 """Changes with the modules that vkops makes of what the compiler writes."""
 
 _MAX_RECENT = 128
