@@ -49,6 +49,7 @@ _PACKAGE = _ROOT / "vkops"
 RELEASED = _ROOT / "dist"
 LOCK = _ROOT / "scripts" / "lock.txt"
 PATHS = _PACKAGE / "system" / "files.py"
+MODULE = _PACKAGE / "native" / "module.cpp"
 NATIVE = sorted((_PACKAGE / "native").glob("*.[ch]*"))  # kompute.cmake and C++
 
 

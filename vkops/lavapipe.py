@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from functools import lru_cache
 from types import ModuleType
 
@@ -35,10 +37,26 @@ def package() -> ModuleType | None:
         return None
 
 
-def how_to_install(debian: str) -> str:
-    """Say how to install a package of Debian, or vkops_lavapipe instead if it has the same."""
-    with_pip = "" if debian == "renderdoccmd" else "pip install 'vkops[lavapipe]', or "
-    return with_pip + vulkan.how_to_install(debian)
+def programs() -> str:
+    """Return the folder of the shader compilers that pip has installed; "" if there is none."""
+    found = package() or _compilers()
+    return found.programs() if found else ""
+
+
+@lru_cache(maxsize=1)
+def _compilers() -> ModuleType | None:  # Windows' package
+    with suppress(ModuleNotFoundError):
+        return import_late("vkops_compilers")
+    return None
+
+
+def how_to_install(debian: str, system: str = sys.platform) -> str:
+    """Say how to install a package of Debian, or an extra of vkops instead if it has the same."""
+    extra = {"linux": "lavapipe", "win32": "windows"}.get(system)
+    is_compiler = debian in ("glslang-tools", "spirv-tools")
+    has_extra = is_compiler or (system == "linux" and debian != "renderdoccmd")
+    with_pip = f"pip install 'vkops[{extra}]', or " if extra and has_extra else ""
+    return with_pip + vulkan.how_to_install(debian, system)
 
 
 def about() -> ModuleType:

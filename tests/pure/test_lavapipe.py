@@ -25,11 +25,31 @@ def forget(monkeypatch):
     """Look for the package again, now and after the test."""
     for name in [name for name in sys.modules if name.startswith("vkops_lavapipe")]:
         monkeypatch.delitem(sys.modules, name)
-    vkops.lavapipe.package.cache_clear()
+    caches = (vkops.lavapipe.package, vkops.lavapipe._compilers)
+    for cache in caches:
+        cache.cache_clear()
     yield
-    vkops.lavapipe.package.cache_clear()
-    for name in [name for name in sys.modules if name.startswith("vkops_lavapipe")]:
+    for cache in caches:
+        cache.cache_clear()
+    for name in [name for name in sys.modules if name.startswith(("vkops_lavapipe", "vkops_comp"))]:
         del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    ("system", "package", "extra"),
+    [
+        ("linux", "glslang-tools", "lavapipe"),
+        ("linux", "mesa-vulkan-drivers", "lavapipe"),
+        ("linux", "renderdoccmd", None),
+        ("win32", "spirv-tools", "windows"),
+        ("win32", "mesa-vulkan-drivers", None),
+        ("darwin", "glslang-tools", None),
+    ],
+)
+def test_an_extra_is_named_where_it_has_the_package(system, package, extra):
+    text = vkops.lavapipe.how_to_install(package, system)
+    assert text.startswith(f"pip install 'vkops[{extra}]', or " if extra else ""), text
+    assert ("pip install" in text) == bool(extra)
 
 
 @pytest.fixture
@@ -89,7 +109,11 @@ def test_its_adapter_comes_after_those_of_the_system(folder, monkeypatch):
 
 
 @pytest.mark.posix("executable files")
-def test_its_programs_are_used_where_path_has_none(folder, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["vkops_lavapipe", "vkops_compilers"])
+def test_its_programs_are_used_where_path_has_none(folder, tmp_path, monkeypatch, name):
+    if name != folder.name:
+        monkeypatch.setitem(sys.modules, folder.name, None)
+        folder = folder.rename(tmp_path / name)
     (tmp_path / "path").mkdir()
     (folder / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "path"))

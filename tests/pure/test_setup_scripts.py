@@ -272,7 +272,8 @@ def test_a_released_wheel_of_this_version_and_interpreter_is_used(kp_wheel, monk
     [
         (["--python"], "--python needs a value"),
         (["--python", "python0"], "no interpreter python0"),
-        (["--only", "numpy"], "--only: got numpy, must be vkops kp lavapipe"),
+        (["--only", "numpy"], "--only: got numpy, must be vkops kp lavapipe compilers"),
+        (["--platform", "win32"], "--platform: got win32, must be win_amd64 aarch64"),
         (["--frobnicate"], "unknown option --frobnicate; see scripts/wheels --help"),
     ],
 )

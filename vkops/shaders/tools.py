@@ -26,15 +26,15 @@ def find(program: str, package: str, variable: str | None = None) -> str:
     """Find ``program`` in PATH, or the file that the environment variable ``variable`` names.
 
     ``package`` is Debian's that contains it, or an extra of vkops. What is not on PATH may be in
-    vkops_lavapipe.
+    vkops_lavapipe, or on Windows in vkops_compilers.
 
     Raises:
         ShaderCompileError: it is not there; the message says how to install it.
     """
     chosen = os.environ.get(variable, "") if variable else ""
     names = [chosen] if chosen else [program, *_OTHER_NAMES.get(program, ())]
-    if (packaged := lavapipe.package()) and not chosen:
-        names.append(os.path.join(packaged.programs(), program))
+    if (folder := lavapipe.programs()) and not chosen:
+        names.append(os.path.join(folder, program))
     for name in names:
         if found := shutil.which(name):
             return os.path.abspath(found)  # the program may run in another folder
