@@ -282,6 +282,13 @@ def test_bad_options_of_wheels_are_refused(options, message):
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"wheels: {message}\n")
 
 
+@pytest.mark.parametrize(("system", "named"), [(["macos"], "macos"), ([], "nothing")])
+def test_unknown_systems_are_not_emulated(system, named):
+    done = subprocess.run([ROOT / "scripts/emulate", *system], capture_output=True, text=True)
+    expected = f"emulate: got {named}, must be windows or arm64; see scripts/emulate --help\n"
+    assert (done.returncode, done.stderr) == (1, expected)
+
+
 @pytest.mark.parametrize("version", ["3.9", "3.14t"])
 def test_wheels_for_other_interpreters_are_refused(tmp_path, version):
     """A program that stands for an interpreter runs, and then is not what it must be."""
