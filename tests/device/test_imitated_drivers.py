@@ -72,8 +72,8 @@ LOOK = """
 from vkops.gpu.adapters.adapter import native_adapters
 found = native_adapters()[index]
 types = [f"{heap} {' '.join(names)}" for heap, names in found.memory_types]
-print(json.dumps([found.type, [local for _, local in found.memory_heaps], types, found.memory_heaps[-1][0],
-    found.limits, found.features]))
+look = [found.type, [local for _, local in found.memory_heaps], types, found.memory_heaps[-1][0],
+    found.limits, found.features]
 """
 DEVICE, BOTH = "DEVICE_LOCAL", "DEVICE_LOCAL HOST_VISIBLE"
 HOST = ["1 HOST_VISIBLE HOST_COHERENT", "1 HOST_VISIBLE HOST_COHERENT HOST_CACHED"]
@@ -88,16 +88,6 @@ TYPES = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_type_the_memory_and_the_limits_of_each_device(program, kind):
-    (device_type, local, types, last_heap, limits, features), _ = program(kind, LOOK)
-    assert (device_type, local, types) == TYPES[kind]
-    assert (last_heap == 256 << 20) == (kind == "small-bar")
-    least = json.loads(json.dumps(asdict(Limits())))
-    assert (limits == {name: least[name] for name in limits}) == (kind == "minimum")
-    assert (features == ["robustBufferAccess"]) == (kind == "minimum")
-
-
 MEMORY = """
 found = [said(lambda: bool(vk.vkMapMemory(device, allocate(type), 0, 1024, 0))) for type in range(3)]
 held = [allocate(2, 100 << 20) for _ in range(2)]
@@ -108,13 +98,20 @@ needs = vk.vkGetBufferMemoryRequirements(device, buffer(allocate(1)))
 if about.limits.maxComputeSharedMemorySize == 16384:
     found.append(said(lambda: bool(allocate(0, (1 << 30) + 1))))
     found.append(said(lambda: [allocate(0, 64) for _ in range(5000)]))
-print(json.dumps([found, needs.memoryTypeBits, not list(vk.vkEnumerateDeviceExtensionProperties(adapter, None))]))
+print(json.dumps([look, found, needs.memoryTypeBits, not list(vk.vkEnumerateDeviceExtensionProperties(adapter, None))]))
 """
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memory_is_mapped_and_bounded_as_its_type_says(program, kind):
-    (found, types, no_extensions), said = program(kind, OPEN + MEMORY)
+def test_the_type_the_memory_and_the_limits_of_each_device(program, kind):
+    (look, found, types, no_extensions), said = program(kind, LOOK + OPEN + MEMORY)
+    device_type, local, listed, last_heap, limits, features = look
+    assert (device_type, local, listed) == TYPES[kind]
+    assert (last_heap == 256 << 20) == (kind == "small-bar")
+    least = json.loads(json.dumps(asdict(Limits())))
+    assert (limits == {name: least[name] for name in limits}) == (kind == "minimum")
+    assert (features == ["robustBufferAccess"]) == (kind == "minimum")
+    # Memory is mapped and bounded as its type says.
     third = "VkErrorOutOfDeviceMemory" if kind == "small-bar" else True
     refused = ["VkErrorOutOfDeviceMemory", "VkErrorTooManyObjects"] if kind == "minimum" else []
     assert found == [VALIDATION_FAILED, True, True, third, True, *refused]

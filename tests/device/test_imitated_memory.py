@@ -114,8 +114,7 @@ print(reads and took < 0.2)
 """
 
 
-@pytest.mark.parametrize("kind", [None, "discrete"])
-@pytest.mark.parametrize("memory", ["direct", "staged"])
+@pytest.mark.parametrize(("kind", "memory"), [(None, "direct"), ("discrete", "staged")])
 def test_a_thread_that_reads_does_not_keep_others_from_submitting(
     adapter,
     faulty,  # noqa: F811

@@ -250,10 +250,9 @@ def compiled(text, tmp_path, *options):
 
 def check(device, tmp_path, seed):
     program = Program(seed)
+    plain = compiled(program.text, tmp_path)
     for optimize in (False, True):
-        spirv = compiled(program.text, tmp_path)
-        if optimize:
-            spirv = tool("spirv-opt", "-O", spirv=spirv)
+        spirv = tool("spirv-opt", "-O", spirv=plain) if optimize else plain
         limited = with_limited_indices(spirv)
         command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
         done = subprocess.run(command, input=limited, capture_output=True, check=False)

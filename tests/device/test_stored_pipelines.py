@@ -119,26 +119,25 @@ def test_a_later_process_compiles_nothing_again(run, folder, end):
     assert file.stat().st_mtime_ns == before  # nothing was new
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda file: file.write_bytes(file.read_bytes()[:-256]),
-        lambda file: file.write_bytes(file.read_bytes()[:-1] + b"?"),
-        lambda file: pipeline_cache._CACHE.store(
-            file.name, file.read_bytes()[32:48] + b"another driver's" + file.read_bytes()[64:]
-        ),
-    ],
-    ids=["truncated", "changed", "foreign"],
+DAMAGES = (
+    lambda file: file.write_bytes(file.read_bytes()[:-256]),
+    lambda file: file.write_bytes(file.read_bytes()[:-1] + b"?"),
+    lambda file: pipeline_cache._CACHE.store(  # of another driver
+        file.name, file.read_bytes()[32:48] + b"another driver's" + file.read_bytes()[64:]
+    ),
 )
-def test_a_damaged_file_never_reaches_the_driver(run, folder, monkeypatch, damage):
+
+
+def test_a_damaged_file_never_reaches_the_driver(run, folder, monkeypatch):
     monkeypatch.setenv("VKOPS_CACHE_DIR", str(folder.parent))
     _, first = run("kernel")
     (file,) = folder.iterdir()
     good = file.read_bytes()
-    damage(file)
-    assert file.read_bytes() != good
-    assert run("kernel", "drop") == [[0, 0], first]
-    assert file.read_bytes() == good
+    for damage in DAMAGES:
+        damage(file)
+        assert file.read_bytes() != good
+        assert run("kernel", "drop") == [[0, 0], first]
+        assert file.read_bytes() == good
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["in turn", "at once"])
