@@ -10,26 +10,26 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 
+def outcome(*arguments, cwd=None, **variables):
+    """The status, output and errors of a Python process with more variables in its environment."""
+    command, env = [sys.executable, *map(str, arguments)], {**os.environ, **variables}
+    done = subprocess.run(
+        command, env=env, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
 def python(*arguments):
     """What a Python process prints that ends well and complains of nothing."""
-    command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    return done.stdout
+    status, printed, errors = outcome(*arguments)
+    assert (status, errors) == (0, ""), errors
+    return printed
 
 
 def run_with(folder, arguments, **variables):
-    """The status, output and errors of a Python process that finds modules in a folder first."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}", **variables},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
+    """The outcome of a Python process that finds modules in a folder first."""
+    path = f"{folder}{os.pathsep}{ROOT}"
+    return outcome(*arguments, cwd=ROOT, **{"PYTHONPATH": path, **variables})
 
 
 @contextmanager

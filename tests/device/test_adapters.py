@@ -2,11 +2,11 @@
 
 import dataclasses
 import json
-import subprocess
-import sys
 
+import processes
 import pytest
 from adapters import LAYERS, without_validation
+from processes import outcome
 
 import vkops
 from vkops.cli import main
@@ -18,17 +18,8 @@ from vkops.gpu.adapters.loader_files import manifests
 
 def python(code, **environment):
     """Run code in a process with other variables: (status, last line of stdout, stderr)."""
-    import os
-
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    return done.returncode, done.stdout.strip(), done.stderr.strip()
+    status, printed, errors = outcome("-c", code, **environment)
+    return status, printed.strip(), errors.strip()
 
 
 LIST = "import sys; from vkops.cli.main import main; sys.exit(main(['devices']))"
@@ -275,9 +266,7 @@ print(said(y.numpy))
 
 def test_adapters_of_one_name_are_told_apart_by_their_index(adapter):
     """In messages and representations; an adapter with a name of its own has no index there."""
-    from processes import python
-
-    lines = python("-c", LABELS, adapter.index).splitlines()
+    lines = processes.python("-c", LABELS, adapter.index).splitlines()
     first, second = (f"{adapter.name!r} [{index}]" for index in (0, 1))
     assert f"is on <vkops.Device {second} at" in lines[0]
     assert f"must be on <vkops.Device {first} at" in lines[0]

@@ -7,13 +7,12 @@ test_numpy_functions.py. What they refuse is in test_refused_calls.py.
 
 import inspect
 import re
-import subprocess
-import sys
 from inspect import Parameter
 
 import array_api_strict as strict
 import numpy as np
 import pytest
+from processes import outcome
 
 import vkops
 
@@ -114,10 +113,7 @@ def test_names_that_are_near_to_others():
             getattr(vkops, name)
         package, _, own = near.partition("(")[0].partition(",")[0].partition(".")
         assert not own or hasattr({"vkops": vkops, "numpy": np}[package], own)
-    code = "import vkops; vkops.spilt"
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "'spilt'. Did you mean: 'split'?" in done.stderr
+    assert "'spilt'. Did you mean: 'split'?" in outcome("-c", "import vkops; vkops.spilt")[2]
 
 
 # -- creation --------------------------------------------------------------------------------------

@@ -1,16 +1,14 @@
 """The examples and the broken models through ``vkops run`` on real drivers."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import broken_models
 import numpy as np
 import pytest
 from models import dispatch, model, resource, zeros
+from processes import outcome
 
 from vkops.cli import main
 
@@ -82,14 +80,10 @@ def test_a_resource_too_large_for_the_device(adapter, capfd, tmp_path):
 
 def test_a_machine_without_driver_gives_one_line():
     nowhere = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; from vkops.cli import main; sys.exit(main())",
-         "run", str(EXAMPLES / "split.json")],
-        env={**os.environ, **nowhere}, cwd=ROOT, capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("Failed to create adapter: no Vulkan driver")
+    status, printed, errors = outcome("-m", "vkops", "run", EXAMPLES / "split.json", **nowhere)
+    assert (status, printed) == (1, "")
+    assert errors.count("\n") == 1
+    assert errors.startswith("Failed to create adapter: no Vulkan driver")
 
 
 def chain(kinds):

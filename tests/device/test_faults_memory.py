@@ -1,15 +1,12 @@
 """Memory that is not there: an error in one line, and the device goes on."""
 
 import gc
-import os
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from compiled_operators import reverse
-from processes import python
+from processes import outcome, python
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters
@@ -223,15 +220,9 @@ except vkops.DeviceError as error:
 print(len(held), device.memory_report().reserved)
 """
 
-    environment = {"VKOPS_ADAPTER": str(adapter.index), "VKOPS_EXPECT": adapter.name}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, **environment, adapters.MEMORY_LIMIT: str(100 * MIB)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    refused, last = done.stdout.splitlines()
+    variables = {"VKOPS_ADAPTER": str(adapter.index), "VKOPS_EXPECT": adapter.name}
+    _, printed, _ = outcome("-c", code, **variables, VKOPS_MEMORY_LIMIT=str(100 * MIB))
+    refused, last = printed.splitlines()
     tensor = r"a tensor of shape \(4194304,\) and dtype uint8: "
     assert re.match(tensor + r"a buffer of 4194304 bytes: the device has \d+ bytes", refused)
     count, reserved = map(int, last.split())

@@ -1,13 +1,10 @@
 """Commands without the packages that they need: one line that says how to install them."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from processes import ROOT, outcome
 
-ROOT = Path(__file__).parents[2]
 MODEL = "examples/channel_shuffle.onnx"
 BLOCKER = """
 import os, sys
@@ -26,18 +23,12 @@ ONNX = f"{MODEL}: ONNX models need the package {{}}: pip install 'vkops[onnx]'"
 def vkops(tmp_path):
     """Run a command in a process that does not have a package: its status and its errors."""
     (tmp_path / "sitecustomize.py").write_text(BLOCKER)
-    path = [str(tmp_path), str(ROOT / "scripts")]
+    path = os.pathsep.join([str(tmp_path), str(ROOT / "scripts")])
 
     def run(blocked, *arguments):
-        done = subprocess.run(
-            [sys.executable, "-m", "vkops", *arguments],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path), "BLOCKED": blocked},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return done.returncode, done.stderr
+        command = ("-m", "vkops", *arguments)
+        status, _, errors = outcome(*command, cwd=ROOT, PYTHONPATH=path, BLOCKED=blocked)
+        return status, errors
 
     return run
 
@@ -89,15 +80,9 @@ for use in ("from vkops.onnx import Session", "import vkops.dask"):
     except vkops.MissingPackageError as error:
         print(error.name, error, isinstance(error, ImportError))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "BLOCKED": "onnx,dask"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
+    _, printed, errors = outcome("-c", code, PYTHONPATH=str(tmp_path), BLOCKED="onnx,dask")
+    assert errors == ""
+    assert printed.splitlines() == [
         "onnx ONNX models need the package onnx: pip install 'vkops[onnx]' True",
         "dask Dask arrays of tensors need the package dask: pip install 'vkops[dask]' True",
     ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from itertools import pairwise
 from math import prod
@@ -12,6 +11,7 @@ import model_costs
 import onnx
 import pytest
 from instructions import calls
+from processes import outcome
 from refusals import fault
 
 import vkops.onnx.lowering
@@ -153,15 +153,9 @@ def test_checking_costly_models_takes_little_memory(tmp_path: Path):
         "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30));"
         "from vkops.cli import main; print([main(['check', path]) for path in sys.argv[1:]])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *sorted(map(str, tmp_path.glob("*.onnx")))],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.stdout.splitlines()[-1] == "[1, 0, 0, 0, 1]", done.stderr
-    assert "Traceback" not in done.stderr
+    _, printed, errors = outcome("-c", code, *sorted(tmp_path.glob("*.onnx")))
+    assert printed.splitlines()[-1] == "[1, 0, 0, 0, 1]", errors
+    assert "Traceback" not in errors
 
 
 @pytest.mark.parametrize("tuning", [CPU, GPU], ids=["cpu", "gpu"])

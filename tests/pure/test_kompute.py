@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from processes import python
 
 # A process that has no Kompute but what is put into sys.modules or sys.meta_path before this.
 REPORT = """
@@ -35,15 +33,7 @@ WRONG_WHEEL = (
 
 def said(before: str) -> list[str]:
     """Return what listing adapters, opening a device and the state of the native module say."""
-    done = subprocess.run(
-        [sys.executable, "-c", before + REPORT],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    return done.stdout.splitlines()
+    return python("-c", before + REPORT).splitlines()
 
 
 def test_without_the_global_interpreter_lock_it_is_not_imported():

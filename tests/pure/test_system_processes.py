@@ -1,13 +1,12 @@
 """Programs with limits, and how processes end: on this system, and on one without POSIX."""
 
 import json
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import psutil
 import pytest
+from processes import python
 
 PORTABLE = str(Path(__file__).parents[1] / "portable")
 RUN = """
@@ -37,15 +36,8 @@ def run(request, monkeypatch):
 
     def run(code, seconds=30):
         start = time.monotonic()
-        done = subprocess.run(
-            [sys.executable, "-c", RUN, code, str(seconds)],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=60,
-        )
-        assert done.stderr == ""
-        return *json.loads(done.stdout), time.monotonic() - start
+        printed = python("-c", RUN, code, seconds)
+        return *json.loads(printed), time.monotonic() - start
 
     return run
 
