@@ -136,6 +136,7 @@ CASES: dict[str, Case] = {
     "npy_of_other_type": split({"resources.In.initialValues": {"sourcePath": "data/doubles.npy"}}, at=".sourcePath"),
     "npy_truncated": split({"resources.In": {"initialValues": {"sourcePath": "data/truncated.npy"}}}, at=".initialValues.sourcePath"),
     "offset_below_alignment": split({"resources.In.sizeInBytes": 64, "dispatchables.split.desc.InputTensor.GuaranteedBaseOffsetAlignment": 64, "commands[0].bindings.InputTensor": {"name": "In", "elementOffset": 4}}, rule="B-05"),
+    "offset_beyond_32_bits": split({"dispatchables.eye": {"type": "DIAGONAL_MATRIX", "desc": {"OutputTensor": {"DataType": "INT32", "Sizes": [1, 1, 2, 2]}, "ValueDataType": "INT32", "Value": 1, "Offset": 2**31}}}, at=".desc.Offset"),
     "offset_misaligned": split({"resources.In.sizeInBytes": 64, "commands[0].bindings.InputTensor": {"name": "In", "elementOffset": 1}}, rule="B-05"),
     "offset_negative": split({"commands[0].bindings.InputTensor": {"name": "In", "elementOffset": -4}}, at=".elementOffset"),
     "offset_overflows": split({"commands[0].bindings.InputTensor": {"name": "In", "elementOffset": 2**64 - 1, "elementSizeInBytes": 4}}, rule="B-04"),

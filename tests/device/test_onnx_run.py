@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +9,7 @@ import onnx
 import pytest
 from adapters import wanted
 from onnx_models import CONCAT
+from processes import outcome
 
 from vkops.cli import main
 
@@ -291,4 +290,4 @@ def test_options_for_onnx_files_are_not_for_json(folder, capsys):
 
 def test_importing_vkops_does_not_import_onnx():
     code = "import sys, vkops, vkops.cli, vkops.dxdispatch; sys.exit('onnx' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+    assert outcome("-c", code)[0] == 0

@@ -6,8 +6,6 @@ tests/device/test_explain_page.py shows the page in a browser.
 import json
 import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -18,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import SPLIT, tensor, zeros
 from operator_table import OPERATORS, indexed_operators, kinds
-from processes import cpu_time
+from processes import cpu_time, python
 from regions import make_region
 
 from vkops.cli import main
@@ -350,9 +348,7 @@ def test_neither_vulkan_nor_kompute_is_loaded(name, tmp_path):
     )
     html = tmp_path / "page.html"
     arguments = ["explain", str(EXAMPLES / name), "--html", str(html)]
-    command = [sys.executable, "-c", code, *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.endswith("[] 0\n")
+    assert python("-c", code, *arguments).endswith("[] 0\n")
     assert html.stat().st_size > 1000
 
 

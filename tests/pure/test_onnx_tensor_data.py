@@ -1,7 +1,5 @@
 """The data of tensors are compared with type and dims before they are read, and read once."""
 
-import os
-import subprocess
 import sys
 
 import numpy as np
@@ -9,6 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model
+from processes import outcome
 from refusals import fault
 
 import vkops.onnx.tensor_data
@@ -223,9 +222,7 @@ def test_reading_takes_a_small_multiple_of_the_tensors_memory(tmp_path, kind):
         "    return next(int(line.split()[1]) << 10 for line in lines if 'VmHWM' in line)\n"
         "before = peak(); Model(sys.argv[1]); print(peak() - before)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=True,
-        env={**os.environ, "MALLOC_ARENA_MAX": "1"},
-    )  # fmt: skip
+    status, printed, errors = outcome("-c", code, path, MALLOC_ARENA_MAX="1")
     allowed = {"external": 2, "raw": 4, "typed": 6}[kind]
-    assert int(done.stdout) < allowed * SIZE
+    assert status == 0, errors
+    assert int(printed) < allowed * SIZE
