@@ -61,7 +61,8 @@ def _lambdas(file):
             part = lines[body.lineno - 1 : body.end_lineno]
             part[-1] = part[-1][: body.end_col_offset]
             part[0] = part[0][body.col_offset :]
-            code = compile(ast.Expression(node), file, "eval").co_consts[0]
+            constants = compile(ast.Expression(node), file, "eval").co_consts
+            code = next(each for each in constants if hasattr(each, "co_names"))
             name = " ".join(b" ".join(part).decode().split())
             found[node.lineno].append((name, code.co_names, code.co_consts))
     return found
