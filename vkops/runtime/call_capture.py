@@ -15,7 +15,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, show
 from vkops.runtime.bindings import is_memory
 from vkops.shaders.shader import Shader, Slot
 
@@ -77,6 +77,8 @@ class CallCapture:
     """A capture of the first call of a shader in a block; see ``capture_call``."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
+        if not isinstance(path, (str, os.PathLike)):
+            raise DeviceError(f"capture_call: got {show(path)}, must be the path of a file")
         self._path = os.fspath(path)
 
     def __enter__(self) -> Self:
@@ -155,8 +157,8 @@ def capture_call(path: str | os.PathLike[str]) -> CallCapture:
     Blocks that shared memory have their own there.
 
     Raises:
-        DeviceError: no shader was called in the block, or one with what no file can hold:
-            addresses, images, samplers, or numbers of workgroups on the device.
+        DeviceError: not a path, or no shader was called in the block, or one with what no file can
+            hold: addresses, images, samplers, or numbers of workgroups on the device.
     """
     return CallCapture(path)
 
