@@ -103,7 +103,8 @@ class Symbol:
     """A value in a function that is being fused; ``trace`` records the kernels that are called."""
 
     def __init__(self, trace: Any, name: str) -> None:
-        self.trace, self.name = trace, name
+        self.trace: Any = trace
+        self.name: str = name
 
     @property
     def device(self) -> Any:
