@@ -121,8 +121,10 @@ def histogram(
         bounds = _bounds(edges, tensor.dtype)
     except VkopsError:
         raise
-    except (TypeError, ValueError, OverflowError, MemoryError) as error:
-        refuse("histogram", "bins", str(error) or "are too many", "EW-05")
+    except (TypeError, ValueError) as error:
+        refuse("histogram", "bins", str(error), "EW-05")
+    except (OverflowError, MemoryError, IndexError):
+        refuse("histogram", "bins", "has a number that is too large", "EW-05")
     table = zeros(len(edges) - 1, "int32", device=tensor.device)
     if tensor.size and bounds.size and table.size:
         kernel = _searching(tensor.dtype, "right", None)
