@@ -214,6 +214,28 @@ def test_atomic_operations_and_texel_buffers(device):
     np.testing.assert_array_equal(report.buffers["B"], given[1].numpy())
 
 
+MANY = """#version 450
+#extension GL_EXT_nonuniform_qualifier : require
+layout(local_size_x = 12) in;
+layout(binding = 0) uniform sampler2D T[3];
+layout(binding = 1, r32f) uniform image2D A[2];
+layout(std430, binding = 2) writeonly buffer O { float o[]; };
+void main() { uint i = gl_LocalInvocationIndex; ivec2 p = ivec2(i % 4, i / 4);
+  o[i] = texture(T[nonuniformEXT(i % 3)], vec2(0.1 * i)).x + textureSize(T[nonuniformEXT(i % 3)], 0).x;
+  if (i % 4 < 2) imageStore(A[i % 4], p, vec4(i)); }"""
+
+
+def test_arrays_of_images():
+    textures = [np.full((2, n + 2), 10 * n, np.float32) for n in range(3)]
+    stored = [np.zeros((3, 4), np.float32) for _ in range(2)]
+    report = check(MANY, {"T": textures, "A": stored, "O": 48})
+    assert report.ok, str(report)
+    np.testing.assert_allclose(report.buffers["O"], [2, 13, 24] * 4, rtol=1e-6)
+    for number in range(2):
+        stored[number][:, number] = np.arange(3) * 4 + number
+        np.testing.assert_array_equal(report.buffers[f"A[{number}]"], stored[number])
+
+
 FAULTS = """#version 450
 layout(local_size_x = 8) in;
 layout(binding = 0, r32f) uniform image2D A;

@@ -320,7 +320,10 @@ class Case:
                 for suffix, each in own.items():
                     results[block.point + suffix] = as_numbers(block, each.contents())
             elif block.kind.startswith("storage"):
-                results[block.point] = self.given[block.place].result(own[""])
+                given = self.given[block.place]
+                given = [given] if block.length is None else given
+                for resource, (suffix, each) in zip(given, own.items(), strict=True):
+                    results[block.point + suffix] = resource.result(each)
         results.shader = self.shader
         return results
 
@@ -428,7 +431,6 @@ def _given(
         buffers = shader.by_position(buffers)
     found: dict[tuple[int, int], Buffer] = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
-    refuse_images(shader)
     named = shader.named(buffers)
     slots = [shaders.Slot(point, block, False) for point, block in named.items()]
     for (point, block, _), given in zip(
@@ -436,23 +438,25 @@ def _given(
     ):
         value = given
         if block.kind not in ("storage", "uniform"):
-            found[block.place] = Resource(shader, point, block, value)
-            continue
-        if block.kind == "uniform" and not isinstance(value, np.ndarray):
+            value = Resource(shader, point, block, value)
+        elif block.kind == "uniform" and not isinstance(value, np.ndarray):
             value = with_addresses(block.type, point, value, tensors)
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
             stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
-        nbytes = value if isinstance(value, int) else value.size
-        shader.check_bytes(point, block, 0, nbytes, nbytes)
+        if not isinstance(value, Resource):
+            nbytes = value if isinstance(value, int) else value.size
+            shader.check_bytes(point, block, 0, nbytes, nbytes)
         if block.length is None:
             found[block.place] = value
         else:
             found.setdefault(block.place, []).append(value)
     for place, blocks in shader.places.items():
         if place not in found and blocks[0].kind == "sampler":
-            found[place] = Resource(shader, blocks[0].point, blocks[0], None)
-        elif place not in found and blocks[0].length is not None:
+            default = Resource(shader, blocks[0].point, blocks[0], None)
+            length = blocks[0].length
+            found[place] = default if length is None else [default] * (length or 1)
+        elif place not in found and blocks[0].type and blocks[0].length is not None:
             largest = max(block.nbytes + block.stride for block in blocks)
             nbytes = round_up(largest, max(block.scalar_nbytes for block in blocks))
             found[place] = [nbytes] * (blocks[0].length or 1)
@@ -462,7 +466,7 @@ def _given(
 
 
 def refuse_images(shader: shaders.Shader) -> None:
-    """Refuse images, textures, texel buffers and samplers, which are not interpreted (SH-01)."""
+    """Refuse images, textures, texel buffers and samplers, which are not run for models (SH-01)."""
     for block in shader.blocks:
         if block.kind not in ("storage", "uniform"):
             message = f"got a {block.kind}, must be a storage or uniform block here"
