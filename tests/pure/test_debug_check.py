@@ -268,6 +268,7 @@ def test_plain_barriers_can_be_left_out(command, tmp_path):
         "plain.comp:8: plain barrier: 'data[1]' in a storage buffer: the first invocation reads it, the second "
         "wrote it in the same line, and the barrier between them does not order buffers (memoryBarrierBuffer does); "
         f"invocations (0, 0, 0) and (1, 0, 0), 32 times\n    8 | {body}\n"
+        "Step to the first: vkops debug step plain.comp --buffer Data=x.npy --push 63 --spec 1=32 --invocation 0,0,0 --to-fault\n"
     )
     assert command(*given)[:2] == (1, found)
     assert command(*given, "--no-plain-barriers")[0] == 0
@@ -364,7 +365,7 @@ def test_blocks_without_a_buffer_are_named_where_an_index_is_out_of_bounds(comma
         "layout(std430, binding = 1) buffer Y { uint y[]; };\nvoid main() { y[3] = x[2]; }"
     )
     status, out, _ = command("far.comp", "--buffer", "X=x.npy")
-    *_, finding, source, last = out.splitlines()
+    *_, finding, source, _, last = out.splitlines()
     assert source == "    4 | void main() { y[3] = x[2]; }"
     assert (status, "index 3 of 'y'" in finding) == (1, True)
     assert last == "Blocks without --buffer, of one element for each invocation: Y"
@@ -384,7 +385,8 @@ def test_the_limit_of_iterations(command, tmp_path):
     assert (status, out) == (
         1,
         "loop.comp:4: loop: did not end: no invocation left it in 16,384 iterations; "
-        "invocation (0, 0, 0)\n    4 |   while (k < data[0]) k++;\n",
+        "invocation (0, 0, 0)\n    4 |   while (k < data[0]) k++;\n"
+        "Step to the first: vkops debug step loop.comp --buffer Data=n.npy --invocation 0,0,0 --to-fault\n",
     )
     assert command(*given, "--max-iterations", "16385")[0] == 0
     assert command(*given, "--max-iterations", "0")[0] == 2

@@ -330,6 +330,22 @@ def test_another_invocation_and_workgroup(scan):
     assert seen[13].endswith("The invocation has ended.")
 
 
+def test_an_invocation_that_has_not_run(step, tmp_path):
+    """The first half of the workgroups does not end."""
+    (tmp_path / "loop.comp").write_text(
+        "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
+        "void main() {\n  atomicAdd(data[0], 1u);\n  while (data[0] > 0u) atomicAdd(data[0], 2u);\n}"
+    )
+    given = ("--groups", "2", "--max-iterations", "9")
+    seen = step(
+        *given, shader="loop.comp", push=None, commands=["watch data[0]", "invocation 1", "i b"]
+    )
+    assert seen[2:] == [
+        "Invocation (1, 0, 0) of workgroup (1, 0, 0)\nA loop does not end.",
+        "1  data[0]",
+    ]
+
+
 def test_tables_of_neighbours(scan, step):
     seen = scan(
         "b 11 if by == 4", "c", "table own, part[own - 1]", "table/xw before", "c", "table own"

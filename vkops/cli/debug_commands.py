@@ -156,7 +156,8 @@ def _step_command(target: str, invocation: Invocation) -> str:
     words = ["vkops", "debug", "step", target]
     for parameter in context.command.params[1:]:
         name, option = parameter.name or "", parameter.opts[-1]
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+        is_shared = any(other.name == name for other in step.params)
+        if is_shared and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             value = context.params[name]
             if value is True:
                 words.append(option)
