@@ -272,6 +272,8 @@ def test_plain_barriers_can_be_left_out(command, tmp_path):
     )
     assert command(*given)[:2] == (1, found)
     assert command(*given, "--no-plain-barriers")[0] == 0
+    (tmp_path / "plain.comp").write_text(text.replace("barrier();", ""))
+    assert "--no-plain-barriers --invocation 0,0,0" in command(*given, "--no-plain-barriers")[1]
 
 
 def test_the_exit_status_says_whether_there_are_findings(command):

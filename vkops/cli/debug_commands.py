@@ -208,6 +208,7 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
 @options.flag("--to-fault", help="Begin at the first fault of the invocation.")
 @_shader
 @_floats
+@_no_plain_barriers
 def step(
     source: str, invocation: str, commands: TextIO | None, to_fault: bool, **given: Any
 ) -> None:
