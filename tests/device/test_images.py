@@ -595,9 +595,9 @@ def test_bindings_that_are_refused(device, message, wrong, named):
     message(error, *named.split(), device=device.info.label, **images)
 
 
-def test_images_where_only_buffers_can_be(message):
+def test_images_that_the_interpreter_is_not_given(message):
     shader = vkops.shaders.load("#version 450\n" + BINDINGS, name="x")
-    message(fault(lambda: check(shader), BindingError), "x Picture", "[SH-01]")
+    message(fault(lambda: check(shader), BindingError), "x Picture", "[SH-04]")
 
 
 FREED = """
