@@ -19,7 +19,7 @@ from vkops.shaders import diagnostics, slang, sources, tools
 from vkops.shaders.binary import corrected
 
 EXITING = "no shader can be compiled while Python exits"
-TEXT = "<source>"
+TEXT = "<source>" if os.name != "nt" else "(source)"  # Windows has no < in names
 """The file that is the source in the SPIR-V of a text."""
 
 _REVISION = 3
