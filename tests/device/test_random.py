@@ -191,3 +191,17 @@ def test_refusals(device, message):
         with pytest.raises(vkops.VkopsError) as error:
             case()
         message(error.value)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 100, 3000])
+def test_permutations_have_the_order_of_64_bits(count):
+    generator = Philox(SEED, 5)
+    low, high = ([each >> 96 for each in bits(count, 5 + k * count)] for k in (0, 1))
+    order = np.lexsort((low, high))
+    found = generator.permutation(count, dtype="int32").numpy()
+    np.testing.assert_array_equal(found, order.astype(np.int32), strict=True)
+    assert generator.position == 5 + 2 * count
+    array = np.arange(2 * count, dtype=np.int16).reshape(2, count)
+    generator.position = 5
+    found = generator.permutation(vkops.asarray(array).T).numpy()
+    np.testing.assert_array_equal(found, array.T[order], strict=True)

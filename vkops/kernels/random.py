@@ -13,10 +13,13 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.errors import show
 from vkops.kernels.functions import require_dtype
+from vkops.kernels.sort import argsort
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
-from vkops.tensors.operations import chosen_device
+from vkops.tensors.operations import as_tensor, chosen_device
+from vkops.tensors.selection import take
+from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor, default_device
 
 __all__ = ["Philox"]
@@ -254,6 +257,43 @@ class Philox:
         """
         target = self._target("normal", size, dtype, out, device, [*_FRACTIONS])
         return self._fill("normal", target, loc, scale)
+
+    def permutation(
+        self, x: Any, axis: int = 0, *, dtype: Any = np.int64, device: DeviceLike = None
+    ) -> Tensor:
+        """Return an array with an axis in random order, as ``numpy.random.Generator.permutation``.
+
+        The order is that of 64 random bits for each place, which take two positions.
+
+        Args:
+            x: an array, or the number n of the integers from 0 to n - 1.
+            axis: the axis of an array.
+            dtype: the data type of these integers: int32 or int64.
+            device: where the tensor is made; by default that of the array.
+
+        Raises:
+            InvalidDescError: the number is negative (EW-05), the axis is not one of the array
+                (ARRAY-01), or the data type (EW-04), which the device must have (SH-02).
+
+        >>> import vkops
+        >>> vkops.kernels.random.Philox(7).permutation(5, dtype="int32").numpy()
+        array([3, 1, 2, 0, 4], dtype=int32)
+        """
+        if isinstance(x, (int, np.integer)):
+            tensor, count = None, _below(1 << 31, x, "permutation", "x")
+            home: Any = chosen_device("permutation", device) or default_device()
+        else:
+            tensor = as_tensor("permutation", x, device)
+            home, dtype = tensor.device, "int32"
+            count = tensor.shape[one_axis("permutation", axis, tensor.ndim)]
+        wanted = as_dtype("permutation", dtype)
+        require_dtype("permutation", wanted, ["int32", "int64"], home)
+        low, high = (
+            self.integers(1 << 32, size=count, dtype="uint32", device=home) for _ in range(2)
+        )
+        order = argsort(low, dtype=wanted)
+        order = take(order, argsort(take(high, order), dtype="int32"))
+        return order if tensor is None else take(tensor, order, axis=axis)
 
     def _target(
         self, name: str, size: Any, dtype: Any, out: Any, device: Any, allowed: list[str]
