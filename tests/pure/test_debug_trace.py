@@ -315,10 +315,11 @@ def test_examples_are_silent(command, path):
 def test_faults_of_a_model_are_named_with_the_dispatch(command, edited):
     edited("copy.comp", "= source[item.src];", "= source[item.src + 999u];")
     status, out, _ = command("check", EXAMPLES / "channel_shuffle.json")
-    first, second = out.splitlines()
+    first, source, second, _ = out.splitlines()
     assert status == 1
     assert first.startswith("dispatch 1, 'shuffle', copy_8: ")
     assert "copy.comp:34: out of bounds: index " in first
+    assert "= source[item.src + 999u];" in source
     assert second.startswith("dispatch 1, 'reverse', copy_4: ") or "dispatch 2" in second
 
 
@@ -333,7 +334,7 @@ def test_a_loop_that_does_not_end_stops_a_model(command, tmp_path):
     status, out, _ = command("check", "shader.json")
     assert status == 1
     assert re.fullmatch(
-        rf"dispatch 1, 'scale', scale.comp: scale\.comp:\d+: {re.escape(loop)}.*\n", out
+        rf"dispatch 1, 'scale', scale.comp: scale\.comp:\d+: {re.escape(loop)}.*\n.*\n", out
     )
     status, out, error = command("trace", "shader.json", "1", "--dispatch", "2")
     assert (status, out) == (1, "")

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 import vkops
-from vkops import console
 from vkops.cli import options
 from vkops.cli.options import MAX_INT
 from vkops.errors import ModelError, printable
@@ -124,6 +123,7 @@ def run(
 
     MODEL is a DxDispatch model (.json), or an ONNX model (.onnx) whose operators only move data.
     """
+    from vkops import console
     from vkops.cli import device_commands
     from vkops.debug import dispatch_hooks
     from vkops.models.model import RunOptions

@@ -27,7 +27,6 @@ from vkops.models.model import (
     ReadContext,
 )
 from vkops.models.resources import Bindings, BindingSource, Resources, errors_after
-from vkops.models.shader_images import as_texels, read_samplers
 
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
@@ -77,6 +76,7 @@ class ShaderDispatchable(Dispatchable):
     @classmethod
     def read(cls, name: str, node: Node, context: ReadContext) -> ShaderDispatchable:
         from vkops import shaders
+        from vkops.models.shader_images import read_samplers
         from vkops.shaders.constants import constant_key
 
         folders = context.folders
@@ -126,6 +126,8 @@ class ShaderDispatchable(Dispatchable):
         return cls(name, node, shader, pushed, load, read_samplers(samplers))
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
+        from vkops.models.shader_images import as_texels
+
         def source(node: Node, block: Block | None) -> BindingSource:
             found = resources.source(node)
             if block is not None and block.kind not in ("storage", "uniform"):

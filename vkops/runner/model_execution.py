@@ -15,7 +15,6 @@ import vkops
 from vkops import console
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, show
-from vkops.gpu.run.profile_recorder import called_by
 from vkops.models.data_types import Read, chunks, dtype_of
 from vkops.models.json_reader import quote
 from vkops.models.model import (
@@ -79,6 +78,8 @@ class DeviceRun(Execution):
 
     def run_dispatch(self, bound: Bound) -> None:
         """Run a dispatch in a loop, and print how long it takes."""
+        from vkops.gpu.run.profile_recorder import called_by
+
         dispatch, is_first = self.ready(bound), not self.has_dispatched
         name, tensors = bound.dispatchable.name, (*bound.inputs, *bound.outputs)
         named = [f"{each.name}: {each.source.resource.name}" for each in tensors if each.source]

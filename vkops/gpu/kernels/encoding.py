@@ -163,9 +163,10 @@ def encode(
     sources = tuning.sources if streams else 0
     choice = tuning.choose_kernel(plan, sources, by_word=word != layout.ALL_WORDS)
     kernel, size = choice.kernel, plan.element_size
-    moved = [(prod(region.target.sizes), region.source) for _, region in plan.regions]
-    nbytes = size * sum([count for count, _ in moved])
-    read = size * sum([count for count, source in moved if type(source) is not Fill])
+    nbytes = read = 0
+    for _, region in plan.regions:
+        nbytes += size * prod(region.target.sizes)
+        read += 0 if region.source.__class__ is Fill else size * prod(region.target.sizes)
     tuning = tuning.for_bytes(nbytes, kernel.step_bytes)
     records: list[_Record] = []
     for box in choice.boxes:
