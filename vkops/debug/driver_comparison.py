@@ -11,7 +11,8 @@ import numpy as np
 
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
-from vkops.debug.shader_check import Case, check_end, differences, number_at
+from vkops.debug.shader_check import Case, check_end, differences, number_at, refuse_images
+from vkops.errors import BindingError
 from vkops.interpreter.findings import Finding
 from vkops.models.model import Bound, Execution, Output, Prepared
 from vkops.plan.rounding import round_up
@@ -56,6 +57,12 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 
 
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
+    refuse_images(case.shader)
+    arrays = [block.point for block in case.shader.blocks if block.length is not None]
+    if arrays or case.shader.module.uses_addresses:
+        what = "is an array of blocks" if arrays else "buffer references have addresses"
+        message = f"{what}, which cannot be compared with a device"
+        raise BindingError(case.shader.name, "".join(arrays[:1]), message, "SH-01")
     report = case.check()
     check_end(report.findings)  # which no device should run
     pairs = (
@@ -69,8 +76,9 @@ def _on_device(case: Case, device: vkops.Device) -> Iterator[tuple[Block, Output
     """Run a shader on a device, and return the bytes of each block that it can write."""
     compiled = device.compile_shader(case.shader)
     bound: dict[str, Any] = {}
-    for place, memory in case.memory().items():
-        data = memory.contents()
+    given = case.memory()
+    for place in case.shader.places:
+        data = given[place].contents()
         buffer = device.buffer(round_up(data.size, 4))
         buffer.write(np.pad(data, (0, buffer.nbytes - data.size)))
         bound[case.shader.places[place][0].point] = buffer, 0, data.size

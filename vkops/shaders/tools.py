@@ -33,11 +33,11 @@ def find(program: str, package: str, variable: str | None = None) -> str:
     """
     chosen = os.environ.get(variable, "") if variable else ""
     names = [chosen] if chosen else [program, *_OTHER_NAMES.get(program, ())]
-    if (folder := lavapipe.programs()) and not chosen:
-        names.append(os.path.join(folder, program))
-    for name in names:
-        if found := shutil.which(name):
-            return os.path.abspath(found)  # the program may run in another folder
+    found = next(filter(None, map(shutil.which, names)), None)
+    if not found and not chosen and (folder := lavapipe.programs()):
+        found = shutil.which(os.path.join(folder, program))
+    if found:
+        return os.path.abspath(found)  # the program may run in another folder
     if chosen:
         raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
     hint = f", or set {variable} to its path" if variable else ""
