@@ -26,7 +26,7 @@ from vkops.gpu.adapters.adapter import select
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}
-"""What the tutorial about shaders uses of a device."""
+"""What the pages and examples of shaders and kernels use of a device."""
 
 OF_THE_SYSTEM = {
     "ci": "lvp_icd",
@@ -38,9 +38,17 @@ OF_THE_SYSTEM = {
 MODULES = sorted(module.name for module in pkgutil.walk_packages(vkops.__path__, "vkops."))
 
 
+def require_features():
+    """Skip a test where the device lacks what shaders and kernels use."""
+    if missing := SHADER_FEATURES - vkops.Device().features:
+        pytest.skip(f"the device has no {', '.join(sorted(missing))}")
+
+
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_docstrings(name, monkeypatch):
     monkeypatch.chdir(ROOT)  # some read examples/
+    if name.startswith("vkops.kernels."):
+        require_features()
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
@@ -94,8 +102,8 @@ def test_tutorials(page, tmp_path, monkeypatch):
         if reason := refused_by_layer(select(None).name):
             pytest.skip(reason)
         monkeypatch.setenv(LAYERS, without_validation())  # it would report the wrong shader
-    if page.stem == "shaders" and (missing := SHADER_FEATURES - vkops.Device().features):
-        pytest.skip(f"the device has no {', '.join(sorted(missing))}")
+    if page.stem in ("shaders", "kernels"):
+        require_features()
     names, printed = {}, ""
     for kind, block in blocks_of(page):
         file = re.match(r"# (\w+\.py)\n", block)

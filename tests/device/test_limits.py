@@ -119,7 +119,9 @@ COUNTED = {
         16, lambda n: images("layout(binding = {0}) uniform texture2D i{0};", "textureSize(i{0}, 0)", n)
     ),
     "max_per_stage_descriptor_samplers": (
-        16, lambda n: images("layout(binding = {0}) uniform sampler2D i{0};", "textureSize(i{0}, 0)", n)
+        16, lambda n: "layout(set = 1, binding = 0) uniform texture2D t;\n" + images(
+            "layout(binding = {0}) uniform sampler i{0};", "ivec2(textureLod(sampler2D(t, i{0}), vec2(0), 0).xy)", n
+        )
     ),
     "max_per_stage_resources": (128, buffers),
     "max_bound_descriptor_sets": (3, lambda n: FIRST.replace("binding = 0", f"set = {n}, binding = 0")),

@@ -78,8 +78,8 @@ total = vkops.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")
 assert_type(total, vkops.ReductionKernel)
 running = vkops.ScanKernel("T x", "T y", "x", "a + b", "y = item", name="running")
 assert_type(running, vkops.ScanKernel)
-assert_type(vkops.kernels.cumsum([1, 2], dtype="int64"), vkops.Tensor)
-assert_type(vkops.kernels.sum([1, 2]), vkops.Tensor)
+assert_type(vkops.kernels.cumsum(np.ones(2, "f4"), dtype="float32"), vkops.Tensor)
+assert_type(vkops.kernels.sum(np.ones(2, "f4")), vkops.Tensor)
 
 
 @vkops.fuse
@@ -87,11 +87,11 @@ def fused(x: vkops.Tensor) -> vkops.Tensor:
     return vkops.kernels.sum(x)
 
 
-fused(vkops.zeros(3), device=None)
+fused(vkops.zeros(3, dtype="float32"), device=None)
 generator = vkops.kernels.random.Philox(1)
 assert_type(generator.integers(1, 7, 3, "int32", endpoint=True), vkops.Tensor)
-assert_type(generator.random((2, 3)), vkops.Tensor)
-assert_type(generator.normal(0, 1, out=generator.random(3)), vkops.Tensor)
+assert_type(generator.random((2, 3), "float32"), vkops.Tensor)
+assert_type(generator.normal(0, 1, out=generator.random(3, "float32")), vkops.Tensor)
 assert_type(generator.position, int)
 assert_type(double.source, str)
 assert double(x).numpy().tolist() == list(range(0, 16, 2))
