@@ -283,7 +283,7 @@ def test_newer_features_are_enabled_where_the_driver_has_them(program):
     assert added == [
         "VK_KHR_shader_quad_control 1", "VK_KHR_shader_subgroup_rotate 3", "VK_KHR_shader_maximal_reconvergence 1",
         "VK_KHR_cooperative_matrix 1", "VK_KHR_shader_float_controls2 1", "VK_KHR_shader_expect_assume 1",
-        "VK_NV_shader_subgroup_partitioned -1",
+        "VK_KHR_portability_subset -1", "VK_NV_shader_subgroup_partitioned -1",
     ]  # fmt: skip
     assert {
         "shaderQuadControl", "shaderSubgroupRotate", "shaderSubgroupRotateClustered", "shaderMaximalReconvergence",

@@ -49,7 +49,7 @@ __attribute__((constructor)) static void read_environment(void)
 
 /* Extensions that VKOPS_ADDED adds to the driver, with the types of their features and the members. */
 static const struct { const char *extension; int type, members; } ADDED[] = {
-    { "VK_NV_shader_subgroup_partitioned", 0, 0 },
+    { "VK_NV_shader_subgroup_partitioned", 0, 0 }, { "VK_KHR_portability_subset", 0, 0 },
     { "VK_KHR_shader_quad_control", 1000235000, 1 }, { "VK_KHR_shader_subgroup_rotate", 1000416000, 2 },
     { "VK_KHR_shader_maximal_reconvergence", 1000434000, 1 },
     { "VK_KHR_cooperative_matrix", 1000506000, 2 }, { "VK_KHR_shader_float_controls2", 1000528000, 1 },

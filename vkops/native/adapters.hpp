@@ -184,10 +184,17 @@ class Instance
     }
 
   private:
+    // Drivers that lack some of Vulkan, such as MoltenVK, are there only for those who ask for them.
     static vk::Instance make()
     {
         const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_3);
-        return vk::createInstance({ {}, &application });
+        const char* const portability = "VK_KHR_portability_enumeration";
+        constexpr auto all = vk::InstanceCreateFlagBits::eEnumeratePortabilityKHR;
+        try {
+            return vk::createInstance({ all, &application, {}, portability });
+        } catch (const vk::ExtensionNotPresentError&) {  // in loaders before 1.3.207
+            return vk::createInstance({ {}, &application });
+        }
     }
     std::shared_ptr<vk::Instance> handle_ = owned(make());
 };

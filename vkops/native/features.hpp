@@ -122,6 +122,7 @@ class Features
             if (core) robust_pipeline_ = { behavior, behavior };
             core = second = false;
         }
+        if (adapter.has(PORTABILITY)) extensions_.push_back(PORTABILITY);  // Vulkan demands that
         // Capabilities of shaders that have no feature of their own in Vulkan.
         for (const auto& [extension, version] : EXTENSIONS) {
             const bool is_new = std::none_of(extensions_.begin(), extensions_.end(),
@@ -175,6 +176,7 @@ class Features
     using FloatControls = vk::StructureChain<vk::PhysicalDeviceProperties2,
       vk::PhysicalDeviceFloatControlsProperties>;
     static constexpr std::uint32_t NEVER = ~0u;  // a version of Vulkan
+    static constexpr const char* PORTABILITY = "VK_KHR_portability_subset";
     // Extensions, and the versions that contain them. The second needs the first.
     static constexpr std::pair<const char*, std::uint32_t> EXTENSIONS[] = {
         { "VK_KHR_shader_float_controls", VK_API_VERSION_1_2 },
