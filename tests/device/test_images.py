@@ -279,6 +279,8 @@ def test_samplers(device, filter_, address):
             sampler = device.sampler(filter_, address, normalized=normalized)
             seen = run(device, SAMPLE, (device.image(array), sampler), given, out=200, threads=200)
             np.testing.assert_allclose(seen.numpy(), expected, atol=0.05)
+            same = run(device, SAMPLE, (array, sampler), given, out=200, threads=200)
+            np.testing.assert_array_equal(same.numpy(), seen.numpy())
 
 
 def test_a_texture_with_a_sampler_apart(device):

@@ -230,6 +230,8 @@ class CompiledShader:
             for number, value in enumerate(values):
                 if isinstance(value, np.ndarray):
                     values[number] = self._sent(slots[number], value)
+                elif type(value) is tuple and value and isinstance(value[0], np.ndarray):
+                    values[number] = self._sent(slots[number], value[0]), *value[1:]  # a sampler
             pushed, packed = {}, None
             try:
                 if arguments.packer is not None and not self.shader.module.uses_addresses:
