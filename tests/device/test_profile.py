@@ -180,3 +180,15 @@ def test_a_device_that_is_lost_in_the_block(adapter, faulty):  # noqa: F811
     first, names = faulty(LOST, adapter.index, "direct").splitlines()
     assert "DeviceError" in first
     assert "roll" in names
+
+
+def test_a_profile_may_end_in_another_thread_while_a_call_is_submitted(device):
+    def submit(_):
+        device.vulkan.record_profile(None)
+        return 1
+
+    with vkops.profile() as profile:
+        recorder = device.vulkan.profile
+        assert device.vulkan.start(submit, "a call") == 1
+        device.vulkan.record_profile(recorder)
+    assert [call.name for call in profile.calls] == ["a call"]

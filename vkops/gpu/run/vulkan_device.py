@@ -349,7 +349,8 @@ class VulkanDevice:
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
-        began = perf_counter_ns() if self.profile is not None else 0
+        profile = self.profile  # which another thread may end
+        began = perf_counter_ns() if profile is not None else 0
         try:
             while (number := function(*arguments)) < 0:  # no room
                 self.native.make_room()
@@ -357,8 +358,8 @@ class VulkanDevice:
             self._refuse(error)
         if self._waits or self.output is not None:
             self.wait(number)
-        if self.profile is not None and number:
-            self.profile.add(began, arguments[-1], number)
+        if profile is not None and number:
+            profile.add(began, arguments[-1], number)
         return number
 
     @property
@@ -378,13 +379,14 @@ class VulkanDevice:
             return
         # Before the wait: the number may be one that another thread's work gets meanwhile.
         number = min(number, self.native.submitted)
-        began = perf_counter_ns() if self.profile is not None else 0
+        profile = self.profile
+        began = perf_counter_ns() if profile is not None else 0
         self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
         if self.output is not None:
             self.output.show()
-        if self.profile is not None:
-            self.profile.add(began, "wait")
+        if profile is not None:
+            profile.add(began, "wait")
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
