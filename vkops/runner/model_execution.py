@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 import vkops
 from vkops import console
@@ -167,8 +168,8 @@ class DeviceRun(Execution):
 def _picture(held: _Content, shape: tuple[int, ...], suffix: str) -> bytes:
     """Return the file of a picture: rows of pixels, or DxDispatch's NCHW of floats."""
     assert held.dtype is not None
-    pixels = np.frombuffer(held.read(0, prod(shape) * held.dtype.itemsize), held.dtype)
-    pixels = pixels.reshape(shape)
+    read = held.read(0, prod(shape) * held.dtype.itemsize)
+    pixels: npt.NDArray[Any] = np.frombuffer(read, held.dtype).reshape(shape)
     if pixels.ndim == 4 and shape[0] == 1:
         pixels = np.moveaxis(pixels[0], 0, -1)
     try:

@@ -344,9 +344,8 @@ class DispatchTable:
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
-        # The method `sum` imports a module at its first call.
-        share = int(np.add.reduce(items)), int(np.add.reduce(table.items))
-        self.nbytes: int = table.nbytes * share[0] // share[1]
+        add: Any = np.add.reduce  # the method `sum` imports a module at its first call
+        self.nbytes: int = table.nbytes * int(add(items)) // int(add(table.items))
         full = -(-items // kernel.workgroup) * kernel.workgroup
         self.aligned: bool = (
             table.may_align
