@@ -133,5 +133,5 @@ def test_on_this_machine(monkeypatch):
     for body in found.values():
         for line in filter(None, body.split("\n")):
             assert line.startswith(("- ", "### ", "none of the variables"))
-            assert len(line) < 4000
+            assert len(line) < 2000
     assert f"{os.cpu_count()} threads" in found["Machine"]

@@ -8,7 +8,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import metadata
@@ -188,9 +188,21 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
         ]
         size = f"{heap['size']} bytes ({heap['size'] / 2**30:.1f} GiB), {where}"
         yield _item(f"memory heap {number}", f"{size}; memory types {', '.join(own)}")
-    yield _item("features for shaders (the kernels use shaderInt64 at most)", ", ".join(has))
-    known = kompute.load_native().FEATURES
-    yield _item("features it lacks", ", ".join(name for name in known if name not in has))
+    lacks = [name for name in kompute.load_native().FEATURES if name not in has]
+    yield from _features("features for shaders (the kernels use shaderInt64 at most)", has)
+    yield from _features("features it lacks", lacks)
+
+
+def _features(label: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield items of features: those of atomic operations and of floats have lines of their own."""
+    kinds: dict[str, list[str]] = {"": [], ", atomic operations": [], ", modes of floats": []}
+    for name in names:
+        is_mode = name.startswith(("shaderDenorm", "shaderRounding", "shaderSignedZero"))
+        kind = ", modes of floats" if is_mode else ", atomic operations" * ("Atomic" in name)
+        kinds[kind].append(name)
+    for kind, own in kinds.items():
+        if own or not kind:
+            yield _item(label + kind, ", ".join(own))
 
 
 def _drivers() -> Iterator[str]:

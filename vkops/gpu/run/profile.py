@@ -60,7 +60,7 @@ class ProfileRow:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What a profile has of one device."""
+    """The part of a profile that concerns one device."""
 
     label: str
     clocks: str
@@ -69,7 +69,7 @@ class _Part:
 
 
 class Profile:
-    """What all devices and threads do in a block; see ``vkops.profile``.
+    """A record of all devices and threads in a block; see ``vkops.profile``.
 
     Attributes:
         seconds: how long the block took, and the wait for the devices at its end.

@@ -1,4 +1,4 @@
-"""What a device and the host do while profiles are open."""
+"""Records of calls, waits and operations while profiles are open."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ recorders: list[Recorder] = []
 
 
 class _Here(local):
-    """What calls of a thread have in place of their line."""
+    """The place that calls of a thread have instead of their line."""
 
     caller: Caller | None = None
 
