@@ -1,14 +1,15 @@
 """The layout of the region table, which the host writes and the shaders read: its only declaration.
 
 A table is an array of vectors of four words: a ``Header``, then one record for each region. The
-fields of the classes below are the words of the vectors; words without a field are not used. After
-a change, ``python -m vkops.gpu.kernels.layout`` writes the same declaration for the shaders:
+fields below are the words of the vectors; words without a field are not used. After a change,
+``python -m vkops.gpu.kernels.layout`` writes the same declaration for the shaders:
 shaders/layout.glsl.
 """
 
 from __future__ import annotations
 
 import re
+from collections import namedtuple
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -49,228 +50,95 @@ MAX_EXCHANGES = 32768
 """Elements smaller than a word that one dispatch scatters to any places: each of them may have to
 try again after each store of another one, and drivers end loops after 65,535 rounds."""
 
+Header = namedtuple("Header", "records items turns unused_w", defaults=(0, 0))
+"""The first vector of a table: the numbers of records and of items.
 
-class Header(NamedTuple):
-    """The first vector of a table: the numbers of records and of items.
+If ``turns`` is not 0, records have equally many items, and take turns: each has TURN of them,
+then the next. It is the factor to divide by the number of records."""
 
-    If ``turns`` is not 0, records have equally many items, and take turns: each has TURN of them,
-    then the next. It is the factor to divide by the number of records.
-    """
+Head = namedtuple("Head", "first_item dst src digits")
+"""The number of a record's first item, the first addresses, and the number of digits."""
 
-    records: int
-    items: int
-    turns: int = 0
-    unused_w: int = 0
+Steps = namedtuple("Steps", "number dst src limit")
+"""The number of an item's steps, what each adds to the addresses, the limit of positions."""
 
+Stream = namedtuple("Stream", "vectors nbytes segments")
+"""Of copy_stream: vectors of an item, bytes of the stream, segments of a row."""
 
-class Head(NamedTuple):
-    """The number of a record's first item, the first addresses, and the number of digits."""
+Position = namedtuple("Position", "step digit_0 digit_1 digit_3")
+"""The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
 
-    first_item: int
-    dst: int
-    src: int
-    digits: int
+Segment = namedtuple("Segment", "start nbytes row_src source")
+"""A part of a stream's rows: first byte, bytes, stride of a row in the source.
 
+``source`` is the number of the source's heap; of copy_stream_shared, that of its tensor."""
 
-class Steps(NamedTuple):
-    """The number of an item's steps, what each adds to the addresses, the limit of positions."""
+Run = namedtuple("Run", "length src constant element")
+"""Contiguous elements (or bytes) of the destination: their number and their source's stride.
 
-    number: int
-    dst: int
-    src: int
-    limit: int
+``constant`` is 1 if they come from ``Pattern``. ``element`` is the size in bytes of the
+elements that copy_run repeats, or whose order copy_reverse reverses in each vector."""
 
+Block = namedtuple("Block", "row_src column_dst")
+"""Of copy_block: the strides of a row in the source and of a column in the destination."""
 
-class Stream(NamedTuple):
-    """Of copy_stream: vectors of an item, bytes of the stream, segments of a row."""
+Across = namedtuple("Across", "size factor src limit")
+"""Of copy_tile, a dimension of columns: size, factor to divide by it, stride in the source.
 
-    vectors: int
-    nbytes: int
-    segments: int
+``limit`` is the number of elements of a column in all tiles."""
 
+Along = namedtuple("Along", "size factor dst limit")
+"""Of copy_tile, a dimension of rows: size, factor to divide by it, stride in the destination.
 
-class Position(NamedTuple):
-    """The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
+``limit`` is the number of elements of a row in all tiles."""
 
-    step: int
-    digit_0: int
-    digit_1: int
-    digit_3: int
+Outer = namedtuple("Outer", "across_dst across_src along_dst along_src")
+"""Of copy_tile: the strides of the second dimensions of columns and of rows."""
 
+Row = namedtuple("Row", "nbytes factor")
+"""A row of a stream: its bytes, and the factor to divide by them."""
 
-class Segment(NamedTuple):
-    """A part of a stream's rows: first byte, bytes, stride of a row in the source.
+Rows = namedtuple("Rows", "number dst src limit")
+"""An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
 
-    ``source`` is the number of the source's heap; of copy_stream_shared, that of its tensor.
-    """
+Digit 2 counts the items along the rows."""
 
-    start: int
-    nbytes: int
-    row_src: int
-    source: int
+Pattern = namedtuple("Pattern", "x y z w", defaults=(0, 0, 0, 0))
+"""The bytes of a constant, repeated to fill the vector."""
 
+Group = namedtuple("Group", "size factor src")
+"""Of copy_elements: the elements of a group, the factor to divide by them, their stride.
 
-class Run(NamedTuple):
-    """Contiguous elements (or bytes) of the destination: their number and their source's stride.
+``Run.src`` is the stride of groups."""
 
-    ``constant`` is 1 if they come from ``Pattern``. ``element`` is the size in bytes of the
-    elements that copy_run repeats, or whose order copy_reverse reverses in each vector.
-    """
+Format = namedtuple("Format", "terms words signed reverse")
+"""Of indices: the numbers of a tuple, the words of a number, whether it is signed.
 
-    length: int
-    src: int
-    constant: int
-    element: int
+``reverse`` is 1 if they are lengths of sequences."""
 
+Advance = namedtuple("Advance", "indices position run_indices run_position")
+"""Added by a step, and by an element of a run: to the index's address and to the position."""
 
-class Block(NamedTuple):
-    """Of copy_block: the strides of a row in the source and of a column in the destination."""
+RowAdvance = namedtuple("RowAdvance", "indices position")
+"""Added by a row: to the index's address and to the position."""
 
-    row_src: int
-    column_dst: int
+Within = namedtuple("Within", "first number word")
+"""The moved addresses whose elements are written: the first, and how many.
 
+``word`` is the word of each element that a scatter writes, or the place in their words of the
+elements that it writes, if these are smaller; ALL_WORDS if it writes all."""
 
-class Across(NamedTuple):
-    """Of copy_tile, a dimension of columns: size, factor to divide by it, stride in the source.
+Start = namedtuple("Start", "indices position")
+"""The first index's address in the index tensor, in words, and the first position."""
 
-    ``limit`` is the number of elements of a column in all tiles.
-    """
+Digit = namedtuple("Digit", "size factor dst src")
+"""A digit of item numbers: its base, the factor to divide by it, strides."""
 
-    size: int
-    factor: int
-    src: int
-    limit: int
+Place = namedtuple("Place", "indices position")
+"""Added by a digit: to the index's address and to the position."""
 
-
-class Along(NamedTuple):
-    """Of copy_tile, a dimension of rows: size, factor to divide by it, stride in the destination.
-
-    ``limit`` is the number of elements of a row in all tiles.
-    """
-
-    size: int
-    factor: int
-    dst: int
-    limit: int
-
-
-class Outer(NamedTuple):
-    """Of copy_tile: the strides of the second dimensions of columns and of rows."""
-
-    across_dst: int
-    across_src: int
-    along_dst: int
-    along_src: int
-
-
-class Row(NamedTuple):
-    """A row of a stream: its bytes, and the factor to divide by them."""
-
-    nbytes: int
-    factor: int
-
-
-class Rows(NamedTuple):
-    """An item's rows of steps: their number, what each adds to the addresses, the limit of rows.
-
-    Digit 2 counts the items along the rows.
-    """
-
-    number: int
-    dst: int
-    src: int
-    limit: int
-
-
-class Pattern(NamedTuple):
-    """The bytes of a constant, repeated to fill the vector."""
-
-    x: int = 0
-    y: int = 0
-    z: int = 0
-    w: int = 0
-
-
-class Group(NamedTuple):
-    """Of copy_elements: the elements of a group, the factor to divide by them, their stride.
-
-    ``Run.src`` is the stride of groups.
-    """
-
-    size: int
-    factor: int
-    src: int
-
-
-class Format(NamedTuple):
-    """Of indices: the numbers of a tuple, the words of a number, whether it is signed.
-
-    ``reverse`` is 1 if they are lengths of sequences.
-    """
-
-    terms: int
-    words: int
-    signed: int
-    reverse: int
-
-
-class Advance(NamedTuple):
-    """Added by a step, and by an element of a run: to the index's address and to the position."""
-
-    indices: int
-    position: int
-    run_indices: int
-    run_position: int
-
-
-class RowAdvance(NamedTuple):
-    """Added by a row: to the index's address and to the position."""
-
-    indices: int
-    position: int
-
-
-class Within(NamedTuple):
-    """The moved addresses whose elements are written: the first, and how many.
-
-    ``word`` is the word of each element that a scatter writes, or the place in their words of the
-    elements that it writes, if these are smaller; ALL_WORDS if it writes all.
-    """
-
-    first: int
-    number: int
-    word: int
-
-
-class Start(NamedTuple):
-    """The first index's address in the index tensor, in words, and the first position."""
-
-    indices: int
-    position: int
-
-
-class Digit(NamedTuple):
-    """A digit of item numbers: its base, the factor to divide by it, strides."""
-
-    size: int
-    factor: int
-    dst: int
-    src: int
-
-
-class Place(NamedTuple):
-    """Added by a digit: to the index's address and to the position."""
-
-    indices: int
-    position: int
-
-
-class Term(NamedTuple):
-    """A number of an index tuple: its address there in words, its bound, its stride."""
-
-    offset: int
-    size: int
-    stride: int
+Term = namedtuple("Term", "offset size stride")
+"""A number of an index tuple: its address there in words, its bound, its stride."""
 
 
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
@@ -286,8 +154,7 @@ RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
 
 A region with indices has two records more. ``src`` in the head of the first is the address of the
 index tensor; it has ``Format``, ``Advance``, ``Within``, ``RowAdvance``, ``Start`` and ``Place``.
-The other has ``Term``.
-"""
+The other has ``Term``."""
 
 
 HEADER_WORDS = 4
