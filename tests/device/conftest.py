@@ -17,7 +17,7 @@ from refusals import RefusedError
 import vkops
 from vkops.gpu.adapters.adapter import VALIDATION_LAYER
 from vkops.gpu.adapters.kompute import loader
-from vkops.gpu.copies import SHADERS
+from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels import encoding
 
 if len(vkops.devices()) == 1:  # it is meant, and not a word of it is due on standard error

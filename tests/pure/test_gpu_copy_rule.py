@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from vkops.gpu.adapters.adapter import DeviceInfo
-from vkops.gpu.copies import SHADERS, ImageLimits, choose, rule, rule_for
+from vkops.gpu.copies import rule
+from vkops.gpu.copies.encoded import choose
+from vkops.gpu.copies.rectangles import ImageLimits
+from vkops.gpu.copies.rule import SHADERS, rule_for
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
 from vkops.plan.algebra import optimize
 from vkops.plan.execute import execute

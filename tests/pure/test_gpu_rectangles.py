@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from vkops.gpu.copies import ImageLimits
-from vkops.gpu.copies.rectangles import MAX_ROWS, MIN_ROWS, in_order, rectangles
+from vkops.gpu.copies.rectangles import MAX_ROWS, MIN_ROWS, ImageLimits, in_order, rectangles
 from vkops.plan import CopyPlan, Output, View
 from vkops.plan.execute import execute
 from vkops.plan.movements import copy

@@ -17,7 +17,7 @@ from vkops.debug.shader_check import Case, Report, check_end, refuse_images
 from vkops.dml import OperatorDesc
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.extent import Extent
-from vkops.gpu.copies import SHADERS
+from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan

@@ -9,7 +9,8 @@ from math import prod
 from typing import Any
 
 from vkops.extent import Extent
-from vkops.gpu.copies import ImageLimits, rule
+from vkops.gpu.copies import rule
+from vkops.gpu.copies.rectangles import ImageLimits
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import CPU, GPU
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
@@ -155,6 +156,8 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
 
 class _NoMemory:
     """Stands for memory, and for its device: nothing is read or written."""
+
+    native = None
 
     @property
     def device(self) -> _NoMemory:

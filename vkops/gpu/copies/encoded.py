@@ -20,70 +20,33 @@ from vkops.plan.region import CopyPlan, Fill, Region
 Rows = npt.NDArray[np.uint64]
 
 
-# ``ordered`` says of each whether it must see what is executed before it. ``operation`` returns the
-# operation of the native module; ``device`` is the VulkanDevice.
-
-
 @dataclass(slots=True, eq=False)
-class RegionCopy:
-    """Regions of memory that are copied to other memory: source offset, target offset, bytes."""
+class Copy:
+    """Regions that Vulkan copies or fills by one command.
 
-    source: DeviceMemory
-    target: DeviceMemory
-    regions: Rows
-    ordered: bool = True
-
-    command = "vkCmdCopyBuffer"
-
-    def operation(self, device: Any) -> Any:
-        """Return the operation of the native module."""
-        copy = device.module.OpCopyRegions
-        return copy(self.source.native, self.target.native, self.regions, self.ordered)
-
-
-@dataclass(slots=True, eq=False)
-class Filling:
-    """Regions of memory that are filled with a word: 0, offset, bytes."""
-
-    target: DeviceMemory
-    word: int
-    regions: Rows
-    ordered: bool = True
-
-    command = "vkCmdFillBuffer"
-
-    def operation(self, device: Any) -> Any:
-        """Return the operation of the native module."""
-        fill = device.module.OpFillRegions
-        return fill(self.target.native, self.word, self.regions, self.ordered)
-
-
-@dataclass(slots=True, eq=False)
-class ImageCopy:
-    """Rectangles that are copied between a linear image and memory; see ``Rectangles``.
-
-    The image lies over the memory ``under``.
+    ``make`` is the function of the native module that makes the operation, of ``arguments`` and the
+    rows of numbers that ``regions`` are. ``ordered`` says whether it must see what is executed
+    before it.
     """
 
-    image: Any
-    under: DeviceMemory
-    buffer: DeviceMemory
-    over_target: bool
+    command: str
+    make: str
+    arguments: tuple[Any, ...]
     regions: Rows
     ordered: bool = True
 
-    @property
-    def command(self) -> str:
-        """The Vulkan command."""
-        return "vkCmdCopyBufferToImage" if self.over_target else "vkCmdCopyImageToBuffer"
-
     def operation(self, device: Any) -> Any:
-        """Return the operation of the native module."""
-        copy = device.module.OpCopyRectangles
-        return copy(self.image, self.buffer.native, self.over_target, self.regions, self.ordered)
+        """Return the operation of the native module; ``device`` is the VulkanDevice."""
+        return getattr(device.module, self.make)(*self.arguments, self.regions, self.ordered)
 
 
-Copy = RegionCopy | ImageCopy | Filling
+def copy_regions(
+    source: DeviceMemory, target: DeviceMemory, regions: Rows, *, ordered: bool = True
+) -> Copy:
+    """Copy regions of memory: rows of source offset, target offset, bytes."""
+    memories = source.native, target.native
+    return Copy("vkCmdCopyBuffer", "OpCopyRegions", memories, regions, ordered)
+
 
 _T = TypeVar("_T")
 
@@ -197,9 +160,10 @@ class EncodedCopies:
             for source, read in _groups(sources, self._sources[written] % len(sources)):
                 regions = rows[written][read].view(np.uint64)
                 if isinstance(source, int):
-                    yield Filling(target, source, regions)
+                    word = target.native, source
+                    yield Copy("vkCmdFillBuffer", "OpFillRegions", word, regions)
                 else:
-                    yield RegionCopy(source, target, regions)
+                    yield copy_regions(source, target, regions)
 
 
 @dataclass(slots=True)
@@ -221,6 +185,7 @@ class _Image:
         over, others = (outputs, inputs) if over_target else (inputs, outputs)
         memory, start, _ = over[self.under]
         height = int(np.max(self.copies[:, 1] + self.copies[:, 3]))
+        command = "vkCmdCopyBufferToImage" if over_target else "vkCmdCopyImageToBuffer"
         copies: list[Copy] = []
         for buffer, chosen in _groups([extent.resource for extent in others], self.buffers):
             offsets = _offsets(others)[self.buffers[chosen]]
@@ -232,7 +197,8 @@ class _Image:
             rows = self.copies[chosen].copy()
             rows[:, 4] += offsets
             regions = rows.view(np.uint64)
-            copies.append(ImageCopy(image, memory, buffer, over_target, regions))
+            arguments = image, buffer.native, over_target
+            copies.append(Copy(command, "OpCopyRectangles", arguments, regions))
         return copies
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.extent import Extent, slice_extents
-from vkops.gpu import copies
+from vkops.gpu.copies.encoded import Copy, choose
+from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel
 from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, factor
@@ -56,6 +57,8 @@ class Dispatch:
     starts: Words
     ordered: bool = True
 
+    command = "vkCmdDispatch"
+
     @property
     def heaps(self) -> list[DeviceMemory]:
         """The memory of each binding after the table, in order."""
@@ -71,7 +74,7 @@ class Dispatch:
         return self.table.step(device, ordered=self.ordered).bind(heaps, self.starts)
 
 
-PlanWork = Dispatch | copies.Copy
+PlanWork = Dispatch | Copy
 """The operations that a plan becomes."""
 
 
@@ -86,7 +89,7 @@ class EncodedPlan:
         self._element_size = size = element_size or plan.element_size
         self._plan = plan = optimize(plan)
         self._tuning = tuning
-        self._copies, rest = copies.choose(plan, tuning.copies)
+        self._copies, rest = choose(plan, tuning.copies)
         self._tables: list[_Table] = []
         if rest is not None:
             self._tables = [_Table(rest, part, tuning) for part in _parts(rest, tuning, size)]
@@ -100,7 +103,7 @@ class EncodedPlan:
     @cached_property
     def _by_shaders(self) -> EncodedPlan:
         """The same plan without copies."""
-        tuning = replace(self._tuning, copies=copies.SHADERS)
+        tuning = replace(self._tuning, copies=SHADERS)
         return EncodedPlan(self._plan, tuning, self._element_size)
 
     def bind(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:

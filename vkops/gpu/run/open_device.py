@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, is_held, refuse_reentry
-from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import CooperativeMatrix, Limits
 from vkops.gpu.adapters.layer_messages import SETTINGS
+from vkops.gpu.copies.rule import CopyRule, rule_for
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
 from vkops.gpu.memory.pools import MemoryReport, Pool, living
@@ -135,7 +135,7 @@ class OpenDevice(ABC):
             self.info.type == "CPU",
             self.info.max_bindings,
             self.info.limits.max_workgroup,
-            copies.rule_for(self.info, vulkan.images),
+            rule_for(self.info, vulkan.images),
         )
         self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
         self.image_pool: Pool = vulkan.new_pool("device", self.info.limits.max_allocation)
@@ -271,9 +271,7 @@ def movement(tuning: encoding.Tuning, itemsize: int, source: View, target: View)
 
 
 @lru_cache
-def _tuning(
-    is_cpu: bool, max_bindings: int, max_workgroup: int, rule: copies.CopyRule
-) -> encoding.Tuning:
+def _tuning(is_cpu: bool, max_bindings: int, max_workgroup: int, rule: CopyRule) -> encoding.Tuning:
     """Return the same object for devices of one kind: programs are encoded once for all of them."""
     # Besides its sources, a kernel has the table, and its target twice.
     sources = STREAM.sources if max_bindings >= STREAM.sources + 3 else 1

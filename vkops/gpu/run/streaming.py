@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkops.extent import Extent, slice_extents
-from vkops.gpu.copies import RegionCopy
+from vkops.gpu.copies.encoded import copy_regions
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
 from vkops.gpu.run.encoded_plan import EncodedPlan
@@ -85,7 +85,7 @@ def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Any]:
         start = extent.start
         for part in slice_extents(source, done, extent.nbytes):
             rows = np.array([[part.start, start, part.nbytes]], np.uint64)
-            copied = RegionCopy(part.resource, extent.resource, rows, ordered=not work)
+            copied = copy_regions(part.resource, extent.resource, rows, ordered=not work)
             work.append(copied.operation(device.vulkan))
             start += part.nbytes
         done += extent.nbytes

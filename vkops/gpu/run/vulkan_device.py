@@ -20,11 +20,11 @@ import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.extent import Extent
-from vkops.gpu import copies
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_kompute, load_native
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
 from vkops.gpu.adapters.shader_output import ShaderOutput
+from vkops.gpu.copies.rectangles import ImageLimits
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import (
@@ -162,9 +162,7 @@ class VulkanDevice:
         except NATIVE_ERRORS as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}") from error
         side = info.limits.max_linear_image_dimension_2d
-        self.images: copies.ImageLimits | None = (
-            copies.ImageLimits(alignment, side) if alignment else None
-        )
+        self.images: ImageLimits | None = ImageLimits(alignment, side) if alignment else None
         self.features: frozenset[str] = frozenset(self.native.features) & {*info.limits.features}
         self._wide = "shaderInt64" in self.features and adapter.prefers_int64(info)
         # When this is dropped or Python exits, unless the device is lost.
