@@ -111,11 +111,7 @@ def devices() -> list[DeviceInfo]:
 
 
 def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
-    """Return what ``select`` does, if it is what ``expect`` or VKOPS_EXPECT names.
-
-    Raises:
-        DeviceError: there is no such adapter, or it is not the expected one.
-    """
+    """Return what ``select`` does, if it is what ``expect`` or VKOPS_EXPECT names."""
     info = select(adapter)
     expected = os.environ.get(_EXPECT, "") if expect is None else expect
     if expected and not _is(info, expected):
@@ -147,9 +143,6 @@ def select(adapter: str | int | None) -> DeviceInfo:
     """Return the adapter with an index, or the first whose name contains a text.
 
     None selects the one that VKOPS_ADAPTER names in the same way, or the best one.
-
-    Raises:
-        DeviceError: there is none; the message lists the available ones.
     """
     found = devices()
     source = ""
@@ -178,11 +171,7 @@ def _chosen() -> str | int | None:
 
 
 def check_arguments(adapter: object, expect: object, **flags: object) -> None:
-    """Check the types of the arguments of ``Device`` (DEV-14).
-
-    Raises:
-        DeviceError: one is wrong.
-    """
+    """Check the types of the arguments of ``Device`` (DEV-14)."""
     if adapter is not None and not isinstance(adapter, str):
         try:
             if isinstance(adapter, bool):
@@ -246,11 +235,7 @@ def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
 
 
 def memory_limit(heap: MemoryHeap) -> int:
-    """Return the bytes of the heap that tensors and buffers may have: VKOPS_MEMORY_LIMIT, or all.
-
-    Raises:
-        DeviceError: VKOPS_MEMORY_LIMIT is not a number of bytes.
-    """
+    """Return the bytes of the heap that tensors may have: VKOPS_MEMORY_LIMIT, or all."""
     text = os.environ.get(MEMORY_LIMIT) or str(heap.size)
     if not (text.isdecimal() and text.isascii() and len(text) < 20):
         raise DeviceError(f"{MEMORY_LIMIT}: got {show(text)}, must be a number of bytes")
@@ -259,11 +244,7 @@ def memory_limit(heap: MemoryHeap) -> int:
 
 @contextmanager
 def validation() -> Iterator[None]:
-    """Make instances that are created within load the Khronos validation layer.
-
-    Raises:
-        DeviceError: the layer is not installed (DEV-08).
-    """
+    """Make instances that are created within load the validation layer, if it is there (DEV-08)."""
     if VALIDATION_LAYER not in dict(load_native().layers()):
         raise DeviceError(
             f"debug: {VALIDATION_LAYER} is not installed "
@@ -288,9 +269,6 @@ def native_adapters() -> tuple[Any, ...]:
 
     The loader adds layers when an instance is made, so there is one for each choice of layers. A
     forked process makes its own: threads of drivers do not survive the fork.
-
-    Raises:
-        DeviceError: there is no Vulkan loader, no driver that works, or no adapter.
     """
     return instances(os.getpid(), *map(os.environ.get, (LAYERS, RENDERDOC_LAYER, SETTINGS)))
 

@@ -146,11 +146,7 @@ class Limits:
 
 
 def limits_of(adapter: Any) -> Limits:
-    """Return the limits of an adapter of the native module: its own, or what VKOPS_LIMITS says.
-
-    Raises:
-        DeviceError: VKOPS_LIMITS has a wrong value.
-    """
+    """Return the limits of an adapter of the native module: its own, or what VKOPS_LIMITS says."""
     wanted = os.environ.get(LIMITS) or "adapter"
     if wanted not in ("adapter", "minimum"):
         raise DeviceError(f"{LIMITS}: got {show(wanted)}, must be adapter or minimum")

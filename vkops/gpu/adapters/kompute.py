@@ -25,11 +25,7 @@ INTERFACE = 12
 
 @lru_cache(maxsize=1)
 def load_native() -> Any:
-    """Return the module ``vkops_native``.
-
-    Raises:
-        DeviceError: it cannot be imported; the message says what is missing.
-    """
+    """Return the module ``vkops_native``."""
     if not _has_gil():
         raise DeviceError(NEEDS_GIL)
     try:
@@ -62,22 +58,14 @@ class Loader:
 
 
 def loader() -> Loader:
-    """Return what the loader reports without a driver.
-
-    Raises:
-        DeviceError: there is no Vulkan loader.
-    """
+    """Return what the loader reports without a driver."""
     native = load_native()
     layers = tuple(f"{name} {version_text(version)}" for name, version in native.layers())
     return Loader(version_text(native.version()), layers)
 
 
 def load_kompute() -> Any:
-    """Return Kompute's own module, which imports NumPy.
-
-    Raises:
-        DeviceError: it cannot be imported; the message says what is missing.
-    """
+    """Return Kompute's own module, which imports NumPy."""
     native = load_native()
     try:
         return native.load_kompute()

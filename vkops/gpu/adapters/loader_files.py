@@ -21,11 +21,7 @@ def chosen_by() -> str | None:
 
 
 def manifests() -> list[Path]:
-    """Return the drivers' manifests that are read: in the loader's order, then the package's.
-
-    Raises:
-        DeviceError: one is not a regular file.
-    """
+    """Return the drivers' manifests that are read: in the loader's order, then the package's."""
     if variable := chosen_by():
         return _expand(os.environ[variable])
     return [*_expand(os.environ.get(_ADDED, "")), *installed(), *packaged()]

@@ -49,11 +49,7 @@ class ShaderOutput:
         return list(parse(whole.decode(errors="replace")))
 
     def check(self) -> None:
-        """Check that the layer lets shaders print on a device that was opened now.
-
-        Raises:
-            DeviceError: the layer cannot change the shaders for this driver.
-        """
+        """Check that the layer lets shaders print on a device that was opened now."""
         with self._lock:
             if reason := refusal(self._new()):
                 raise DeviceError(f"printf: the validation layer cannot print here: {reason}")

@@ -135,9 +135,6 @@ def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
     """Return the rule for an adapter; ``images`` are its limits of linear images, if it has any.
 
     Images that can have fewer than MAX_ROWS rows are not used.
-
-    Raises:
-        DeviceError: VKOPS_COPY has a wrong value.
     """
     wanted = os.environ.get(COPY) or "auto"
     if wanted not in ("auto", "shader", "regions"):

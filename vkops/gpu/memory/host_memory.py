@@ -31,11 +31,7 @@ def available() -> int:
 
 
 def require(nbytes: int, reason: str = "the host has no more memory available") -> None:
-    """Check that the process may allocate ``nbytes`` bytes more: drivers crash where it may not.
-
-    Raises:
-        OutOfDeviceMemoryError: its limits (``ulimit -v``, say) do not allow it.
-    """
+    """Check that the process may allocate ``nbytes`` bytes more: drivers crash where it may not."""
     try:
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
     except MemoryError as error:
@@ -47,9 +43,6 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
 
     Operating systems promise more memory than they have, and kill processes that use it. So each
     page is written to at once, after a check that the system still has memory.
-
-    Raises:
-        OutOfDeviceMemoryError: the host has less memory.
     """
     check(nbytes)
     require(nbytes)
@@ -68,11 +61,7 @@ def touch(memory: npt.NDArray[np.uint8]) -> None:
 
 
 def check(nbytes: int) -> None:
-    """Check that the system still has ``nbytes`` bytes of memory, before they are taken.
-
-    Raises:
-        OutOfDeviceMemoryError: the host has less memory.
-    """
+    """Raise an OutOfDeviceMemoryError if the system does not have so many bytes left."""
     if nbytes >= _MIN_CHECKED:
         _check(nbytes, nbytes)
 

@@ -148,11 +148,7 @@ class Pool:
         )
 
     def check(self) -> None:
-        """Check that memory can be used now.
-
-        Raises:
-            DeviceError: the pool is closed, or the device cannot be used.
-        """
+        """Check that the device can be used, and this pool is open."""
         self._device.check()
         self._check_open()
 
@@ -166,12 +162,7 @@ class Pool:
         return found
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Reserve memory until the result is freed.
-
-        Raises:
-            OutOfDeviceMemoryError: the device has too little memory; nothing was taken.
-            DeviceError: the device cannot be used.
-        """
+        """Reserve memory until the result is freed."""
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self.check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
@@ -191,11 +182,7 @@ class Pool:
         return made
 
     def require(self, nbytes: int) -> None:
-        """Check that new heaps could hold so many bytes.
-
-        Raises:
-            OutOfDeviceMemoryError: they could not.
-        """
+        """Raise an OutOfDeviceMemoryError if new heaps could not hold so many bytes."""
         empty = self._empty()
         if nbytes > max(empty, self.available() + empty):
             raise self._refusal(nbytes)

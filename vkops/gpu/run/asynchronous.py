@@ -21,11 +21,7 @@ _lock = Lock()
 
 
 async def ended(device: OpenDevice, number: int) -> None:
-    """Wait for all streams and a submission, while the event loop goes on.
-
-    Raises:
-        DeviceError: as ``OpenDevice.check``, also if the device is lost meanwhile.
-    """
+    """Wait for all streams and a submission, while the event loop goes on."""
     from asyncio import get_running_loop  # whoever has a loop has imported it
 
     vulkan = device.vulkan

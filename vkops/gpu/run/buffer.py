@@ -143,11 +143,7 @@ class Resource(ABC):
 
     @abstractmethod
     def finish_writes(self) -> None:
-        """Wait for all that writes it.
-
-        Raises:
-            DeviceError: this thread is recording a program, of which nothing runs yet.
-        """
+        """Wait for all that writes it."""
 
     @abstractmethod
     def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
@@ -264,11 +260,7 @@ class Buffer(Resource):
         invalidate(*self.extents)
 
     def is_on(self, device: OpenDevice) -> bool:
-        """Whether that device is on the same adapter.
-
-        Raises:
-            DeviceError: the buffer's own device is closed.
-        """
+        """Whether that device is on the same adapter."""
         own = self._device
         if own.pool.closed or own.vulkan.lost:
             own.check()

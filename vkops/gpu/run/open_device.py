@@ -89,9 +89,6 @@ def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
     """Return the device of an adapter: opened once, and again when nothing refers to it any more.
 
     Another one is opened if it is lost, or if Vulkan's layers or VKOPS_LIMITS have changed.
-
-    Raises:
-        DeviceError: the driver cannot open the adapter, or this process was forked.
     """
     forks.check()
     refuse_reentry(_opening, "a device is being opened")
@@ -176,12 +173,7 @@ class OpenDevice(ABC):
         return self.pool.closed or bool(self.vulkan.lost)
 
     def check(self) -> None:
-        """Check that this thread can use the device now.
-
-        Raises:
-            DeviceError: it is closed or lost, was opened before this process was forked off, or is
-                in use by this very thread.
-        """
+        """Check that this thread can use the device, which is open and not in use by it."""
         self.pool.check()
 
     def prepare(self) -> None:

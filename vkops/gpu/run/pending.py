@@ -36,11 +36,7 @@ class BackgroundTask:
         self._thread: int | None = None  # while it runs
 
     def start(self) -> None:
-        """Start the thread.
-
-        Raises:
-            RuntimeError: the system has no more threads.
-        """
+        """Start the thread."""
         start_new_thread(self._run, ())
 
     def abandon(self) -> None:

@@ -124,9 +124,6 @@ def stream(
     """Run a plan on arrays of bytes in host memory; bytes that it does not write stay as they are.
 
     If ``progress`` raises, or after an interrupt, the content of the outputs is undefined.
-
-    Raises:
-        OutOfDeviceMemoryError: not even a chunk fits.
     """
     todo = chunks(optimize(plan), chunk_bytes)
     total = sum(output.nbytes for output in plan.outputs)

@@ -120,9 +120,6 @@ class VulkanDevice:
         prepared: the steps of the native module that each program has become, with the tuning.
         bound: what each dispatch of a shader uses, by the operation of the native module.
         around_call: if dispatches of shaders are checked, the context in which each is submitted.
-
-    Raises:
-        DeviceError: the native module cannot be loaded, or the driver cannot open the device.
     """
 
     around_call: ClassVar[Callable[[VulkanDevice, Any], AbstractContextManager[None]] | None] = None
@@ -301,9 +298,6 @@ class VulkanDevice:
 
         ``bindings`` are those of each descriptor set; see ``Shader.bindings``. A ``robust`` one
         discards accesses out of bounds, if the driver can.
-
-        Raises:
-            DeviceError: the driver cannot compile the shader.
         """
         try:
             make = self.module.Pipeline
