@@ -1,6 +1,5 @@
 """The file of compiled pipelines: what reaches the driver, what is stored, and when nothing is."""
 
-import errno
 import hashlib
 import os
 import struct
@@ -10,7 +9,6 @@ import pytest
 
 from vkops.gpu.adapters import forks, pipeline_cache
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
-from vkops.system import disk_cache, files
 
 IDS = {"vendor_id": 0x10DE, "device_id": 0x2684, "driver_version": 0x92D04C00}
 UUID = bytes(range(16))
@@ -77,18 +75,14 @@ def test_processes_at_once_keep_the_pipelines_of_each_other():
     assert opened().load() == HEADER + b"abc"
 
 
-LENGTHS = [0, 1, 31, 32, 33, 48, 63, 64, 65]  # of the hash and the header: 32 bytes each; 66 in all
-
-
 @pytest.mark.parametrize(
     "damage",
     [
-        *(lambda data, n=n: data[:n] for n in LENGTHS),
-        *(lambda data, i=i: data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :] for i in (0, 32, 65)),
+        *(lambda data, n=n: data[:n] for n in (0, 32, 33, 65)),  # of the hash and the header
+        lambda data: data[:-1] + b"?",
         lambda data: data + b"c",
-        lambda data: bytes(len(data)),
     ],
-    ids=[*(f"{n} bytes" for n in LENGTHS), *("hash", "header", "pipeline", "longer", "zeros")],
+    ids=["empty", "hash", "header", "shorter", "pipeline", "longer"],
 )
 def test_a_damaged_file_never_reaches_the_driver_and_is_replaced(file, damage):
     good = file.read_bytes()
@@ -98,26 +92,22 @@ def test_a_damaged_file_never_reaches_the_driver_and_is_replaced(file, damage):
     assert file.read_bytes() == good
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        HEADER[:31],
-        HEADER,
-        header(size=31) + b"ab",
-        header(size=36) + b"ab",
-        header(version=0) + b"ab",
-        header(version=2) + b"ab",
-        header(vendor=0x1002) + b"ab",
-        header(device=0x2685) + b"ab",
-        header(uuid=UUID[::-1]) + b"ab",
-        struct.pack(">4I", 32, 1, 0x10DE, 0x2684) + UUID + b"ab",
-    ],
-    ids=[
-        *("empty", "part of a header", "a header alone", "short", "long", "version 0", "version 2"),
-        *("vendor", "device", "UUID", "order of bytes"),
-    ],
-)
+WRONG_HEADERS = {
+    "nothing": b"",
+    "part of a header": HEADER[:31],
+    "a header alone": HEADER,
+    "short": header(size=31) + b"ab",
+    "long": header(size=36) + b"ab",
+    "version 0": header(version=0) + b"ab",
+    "version 2": header(version=2) + b"ab",
+    "vendor": header(vendor=0x1002) + b"ab",
+    "device": header(device=0x2685) + b"ab",
+    "UUID": header(uuid=UUID[::-1]) + b"ab",
+    "order of bytes": struct.pack(">4I", 32, 1, 0x10DE, 0x2684) + UUID + b"ab",
+}
+
+
+@pytest.mark.parametrize("content", WRONG_HEADERS.values(), ids=WRONG_HEADERS)
 def test_a_header_of_another_driver_never_reaches_this_one(file, content):
     """The hash is correct: another version of vkops, or a driver that errs, has stored it."""
     good = file.read_bytes()
@@ -196,12 +186,6 @@ def test_a_cache_that_is_too_large_is_emptied_and_filled_anew(file, monkeypatch)
     assert opened().load() == HEADER + b"e"
 
 
-def test_a_file_above_the_limit_is_not_read(file, monkeypatch):
-    with open(file, "wb") as stream:
-        stream.truncate(40 << 30)
-    assert opened().load() == b""
-
-
 def test_the_files_of_old_drivers_are_removed(folder):
     count = pipeline_cache.MAX_FILES
     for version in range(count + 3):
@@ -212,56 +196,13 @@ def test_the_files_of_old_drivers_are_removed(folder):
     assert kept == [*range(3, count + 3)]
 
 
-@pytest.mark.posix("owners and modes of folders")
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (lambda folder, _: folder.chmod(0o770), "other users may write to it"),
-        (
-            lambda _, patch: patch.setattr("vkops.system.files.os.geteuid", lambda: 4711),
-            "it belongs to another user",
-        ),
-        (
-            lambda folder, _: folder.symlink_to(folder.rename(folder.parent / "elsewhere")),
-            "Not a directory",
-        ),
-    ],
-    ids=["group", "owner", "link"],
-)
-def test_a_folder_that_others_can_change_is_not_used(
-    folder, file, monkeypatch, caplog, change, reason
-):
-    disk_cache._warn_once.cache_clear()
+@pytest.mark.posix("modes of folders")
+def test_a_folder_that_others_can_change_is_not_used(folder, file, caplog):
+    """As of all caches on disk: see ``test_shaders_cache``."""
     before = file.read_bytes()
-    with monkeypatch.context() as patch:
-        change(folder, patch)
-        assert opened().load() == b""
-        assert save(Device(b"c")) == b""
+    folder.chmod(0o770)
+    assert opened().load() == save(Device(b"c")) == b""
     assert file.read_bytes() == before
-    assert [record.message for record in caplog.records] == [
-        f"the pipeline cache {str(folder)!r} is not used: {reason}"
-    ]
-
-
-@pytest.mark.posix("owners of files")
-def test_a_file_of_another_user_is_not_used(file, monkeypatch):
-    if os.geteuid() != 0:
-        pytest.skip("only root can give files away")
-    os.chown(file, 65534, -1)
-    assert opened().load() == b""
-    assert save(Device(b"c")) == b""
-    assert (opened().load(), file.stat().st_uid) == (HEADER + b"c", 0)
-
-
-@pytest.mark.parametrize(
-    ("function", "error"), [("_make_private", errno.EROFS), ("os.replace", errno.ENOSPC)]
-)
-def test_read_only_and_full_folders_are_silent(folder, monkeypatch, caplog, function, error):
-    def refuse(*_args, **_options):
-        raise OSError(error, os.strerror(error))
-
-    monkeypatch.setattr(f"{files.__name__}.{function}", refuse)
-    assert save(Device(b"ab")) == b""
-    assert opened().load() == b""
-    assert not folder.exists() or list(folder.iterdir()) == []
-    assert not caplog.records
+    (record,) = caplog.records
+    reason = "is not used: other users may write to it"
+    assert record.message == f"the pipeline cache {str(folder)!r} {reason}"
