@@ -13,7 +13,7 @@ from kernel_numbers import ALL, FLOATS, random
 import vkops
 from vkops import kernels
 from vkops.arguments.refused_operators import KERNELS
-from vkops.kernels.reduction import CHUNKS, LANES
+from vkops.kernels.reduction import CHUNKS, ENDS, LANES
 
 pytestmark = pytest.mark.features
 
@@ -37,20 +37,16 @@ def reduced(x, axes, operation):
 
 
 def _of_chunk(part, lanes, operation):
-    found = part[:, :lanes].copy()
-    for start in range(lanes, part.shape[1], lanes):
-        more = part[:, start : start + lanes]
-        found[:, : more.shape[1]] = operation(found[:, : more.shape[1]], more)
-    while lanes > 1:
-        lanes //= 2
-        right = found[:, lanes : 2 * lanes]
-        found[:, : right.shape[1]] = operation(found[:, : right.shape[1]], right)
-        found = found[:, :lanes]
-    return found[:, 0]
+    for width in (LANES, ENDS, 1) if lanes > 1 else (1,):
+        part, rest = part[:, :width].copy(), part[:, width:]
+        for start in range(0, rest.shape[1], width):
+            more = rest[:, start : start + width]
+            part[:, : more.shape[1]] = operation(part[:, : more.shape[1]], more)
+    return part[:, 0]
 
 
 SHAPES = [
-    ((), None), ((1,), None), ((33,), 0), ((129,), None), ((8193,), 0), ((3, 40_000), None),
+    ((), None), ((1,), None), ((33,), 0), ((129,), None), ((16_385,), 0), ((3, 40_000), None),
     ((7, 300), 1), ((7, 300), 0), ((300, 7), 0), ((2100, 130), 0), ((5, 6, 7), (0, 2)),
     ((5, 6, 7), (1, -1)), ((5, 6, 7), 1), ((4, 5), ()),
 ]  # fmt: skip

@@ -36,7 +36,8 @@ class Loads(Observer):
 
 
 @pytest.mark.parametrize(
-    ("lanes", "results", "count", "strides"), [(1, 128, 2048, (1, 128)), (128, 4, 8192, (8192, 1))]
+    ("lanes", "results", "count", "strides"),
+    [(1, 128, 2048, (1, 128)), (128, 2, 16_384, (16_384, 1))],
 )
 def test_reductions_read_each_segment_once(lanes, results, count, strides):
     """Along the first axis, neighbouring invocations reduce neighbouring columns."""

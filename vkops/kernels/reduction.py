@@ -28,8 +28,11 @@ from vkops.tensors.creation import empty
 from vkops.tensors.shape_arguments import some_axes
 from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
-CHUNKS = {LANES: 64 * LANES, 1: 1024}
+CHUNKS = {LANES: 128 * LANES, 1: 1024}
 """The elements of a partial result, for each number of invocations that compute it together."""
+
+ENDS = 8
+"""The invocations that reduce the results of a workgroup. A tree would need more barriers."""
 
 _PARTIALS = "partials"
 
@@ -39,8 +42,8 @@ class _Pass(Kernel):
 
     Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and the
     partial results, for each result those of its chunks. The invocation ``l`` of a chunk reduces
-    the elements l, l + lanes, l + 2 lanes and so on. Then, the first half of the invocations adds
-    the results of the second half, the first quarter those of the second quarter, and so on.
+    the elements l, l + lanes, l + 2 lanes and so on. Then, each of the first ``ENDS`` invocations
+    reduces the results of l, l + ENDS, l + 2 ENDS and so on, and the first one reduces theirs.
     """
 
     def __init__(
@@ -100,14 +103,17 @@ def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
 def _tail(dtype: np.dtype[Any], lanes: int) -> str:
     """The text after these statements, which reduces the results of the invocations."""
     tree = f"""
+    const uint _used = min(_some, {lanes});
     _shared[_own] = _partial;
     barrier();
-    for (uint _step = {lanes // 2}; _step > 0; _step /= 2) {{
-        if (_own < _step && _own + _step < _some)
-            _shared[_own] = _reduced(_shared[_own], _shared[_own + _step]);
-        barrier();
+    if (_own < {ENDS}) {{
+        for (uint _t = _own + {ENDS}; _t < _used; _t += {ENDS})
+            _partial = _reduced(_partial, _shared[_t]);
+        _shared[_own] = _partial;
     }}
-    _partial = _shared[_own];"""
+    barrier();
+    for (uint _t = 1; _own == 0 && _t < min(_used, {ENDS}); ++_t)
+        _partial = _reduced(_partial, _shared[_t]);"""
     stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
     return f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
     }}{tree if lanes > 1 else ""}
