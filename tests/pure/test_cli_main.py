@@ -270,6 +270,13 @@ INFO = DeviceInfo(
 )  # fmt: skip
 
 
+def test_devices_are_printed_in_one_line():
+    assert repr(INFO) == (
+        "DeviceInfo(index=0, name='Good GPU [1]', type='INTEGRATED_GPU', driver='good 1.0', "
+        "api_version='1.3.0')"
+    )
+
+
 @pytest.fixture
 def one_good_driver(monkeypatch):
     monkeypatch.setattr(vkops.gpu, "drivers", lambda: DRIVERS)

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,7 +44,7 @@ class InitialValues:
     """
 
     nbytes: int
-    chunks: Callable[[], Iterator[bytes]]
+    chunks: Callable[[], Iterator[bytes]] = field(repr=False)
     shape: tuple[int, ...] | None = None
 
 

@@ -59,9 +59,9 @@ class Source:
 class Node:
     """One JSON value and its place. Getters return the value or raise ModelError with the place."""
 
-    value: Any
+    value: Any = field(repr=False)
     path: str
-    source: Source
+    source: Source = field(repr=False)
 
     def error(self, message: str) -> ModelError:
         """Return the error ``FILE: PATH: message``."""

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -63,18 +63,18 @@ class DeviceInfo:
     type: str
     driver: str
     api_version: str
-    driver_version: str
-    vendor_id: int
-    device_id: int
-    dedicated_memory: int
+    driver_version: str = field(repr=False)
+    vendor_id: int = field(repr=False)
+    device_id: int = field(repr=False)
+    dedicated_memory: int = field(repr=False)
     """Device-local memory."""
-    shared_memory: int
+    shared_memory: int = field(repr=False)
     """Memory that is not device-local."""
-    unified_memory: bool
+    unified_memory: bool = field(repr=False)
     """Whether the host sees device-local memory, so that no staging is needed."""
-    limits: Limits
+    limits: Limits = field(repr=False)
     """The limits of the adapter, or those that VKOPS_LIMITS names."""
-    shares_name: bool = False
+    shares_name: bool = field(default=False, repr=False)
     """Whether another adapter has the same name."""
 
     _repr_html_ = repr_html
