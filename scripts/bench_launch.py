@@ -181,12 +181,12 @@ def main() -> None:
         return
     console.info(f"{device.name} ({device.info.driver}), {os.cpu_count()} processors")
     console.info(f"Microseconds for {N} elements, the best of {options.rounds} rounds")
-    table = console.table(None, "", f"chain of {STEPS}", "one, and a wait", "CPU time")
-    for name, cost in costs.items():
-        table.add_row(
-            name, *(f"{cost[k]:.1f}" if k in cost else "" for k in ("chain", "one", "cpu"))
-        )
-    console.show(table)
+    rows = (
+        [name, *(f"{cost[k]:.1f}" if k in cost else "" for k in ("chain", "one", "cpu"))]
+        for name, cost in costs.items()
+    )
+    headings = "", f"chain of {STEPS}", "one, and a wait", "CPU time"
+    console.show(console.table(None, headings, rows))
 
 
 if __name__ == "__main__":

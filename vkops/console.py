@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from io import StringIO
@@ -42,18 +42,27 @@ def text(*parts: RenderableType) -> str:
     return shown.get()
 
 
-def table(title: str | None, *headings: str) -> Table:
-    """Return an empty table whose cells wrap."""
+Rows = Iterable[Sequence[str | Text]]
+"""The cells of a table; strings are shown as one line of bounded length."""
+
+
+def table(title: str | None, headings: Iterable[str], rows: Rows) -> Table:
+    """Return a table whose cells wrap."""
     made = Table(title=title, title_justify="left")
     for heading in headings:
         made.add_column(heading, overflow="fold")
-    return made
+    return _filled(made, rows)
 
 
 def figures(
-    texts: Iterable[str], numbers: Iterable[str], *, title: str | None = None, gap: int = 1
+    texts: Iterable[str],
+    numbers: Iterable[str],
+    rows: Rows,
+    *,
+    title: str | None = None,
+    gap: int = 1,
 ) -> Table:
-    """Return an empty table without lines, with columns of texts, then of numbers.
+    """Return a table without lines, with columns of texts, then of numbers.
 
     Only texts after the first column wrap.
     """
@@ -64,6 +73,12 @@ def figures(
         made.add_column(heading, no_wrap=number == 0)
     for heading in numbers:
         made.add_column(heading, justify="right", no_wrap=True)
+    return _filled(made, rows)
+
+
+def _filled(made: Table, rows: Rows) -> Table:
+    for row in rows:
+        made.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
     return made
 
 

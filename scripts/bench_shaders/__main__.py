@@ -166,7 +166,7 @@ def report(device: vkops.Device, results: list[Result], rounds: int) -> None:
     ratios = "Ratio: time of the other divided by time of vkops; above 1, vkops is faster"
     console.info(f"{device.name} ({device.info.driver}), {os.cpu_count()} processors")
     console.info(f"{ratios}; MiB: memory that a run takes; medians of {rounds} rounds")
-    table = console.table(None, "workload", "vkops", "ms", "Kompute", "wgpu", "MiB")
+    rows = []
     for result in results:
         own = result.seconds["vkops"]
         against = [
@@ -176,8 +176,9 @@ def report(device: vkops.Device, results: list[Result], rounds: int) -> None:
         more = result.memory.get("vkops")
         mebibytes = "" if more is None else f"{more / 2**20:.1f}"
         ms = f"{1000 * own:.3g}"
-        table.add_row(_WORKLOADS[result.work][0], result.variant, ms, *against, mebibytes)
-    console.show(table)
+        rows.append([_WORKLOADS[result.work][0], result.variant, ms, *against, mebibytes])
+    headings = "workload", "vkops", "ms", "Kompute", "wgpu", "MiB"
+    console.show(console.table(None, headings, rows))
 
 
 def main() -> None:

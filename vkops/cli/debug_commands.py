@@ -180,20 +180,15 @@ def _check_kind(*, is_model: bool) -> None:
 
 def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
     """Return a shader or a model with its arguments."""
-    from vkops.runner import model_files
+    from vkops.runner.model_files import FileOptions, ModelFile
 
-    overrides, allow_paths = given["overrides"], given["allow_paths"]
-    suffix = Path(target).suffix
-    _check_kind(is_model=suffix in (".json", ".onnx"))
-    if suffix == ".json":
-        level, folder = given["feature_level"], given["input_path"]
-        return model_files.read_model(
-            target, level, folder, None, overrides, allow_paths=allow_paths
-        )
-    if suffix == ".onnx":
-        files = model_files.FileOptions(overrides, given["input"], random=True)
-        return model_files.read_file(Path(target), files, allow_paths=allow_paths)
-    return _case(target, given)
+    is_model = Path(target).suffix in (".json", ".onnx")
+    _check_kind(is_model=is_model)
+    if not is_model:
+        return _case(target, given)
+    names = "feature_level", "input_path", "overrides", "allow_paths"
+    file = ModelFile(target, **{name: given[name] for name in names})
+    return file.read(FileOptions(given["input"], random=True))
 
 
 @debug.command()

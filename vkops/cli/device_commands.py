@@ -38,6 +38,7 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
     from dataclasses import asdict
 
     from rich.markup import escape
+    from rich.text import Text
 
     from vkops import gpu, shaders
     from vkops.console import show, table
@@ -45,19 +46,16 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:
-        shown = table(
-            "Vulkan drivers", "Driver", "Usable", "Adapters, or what is wrong", "From, built"
-        )
         rows: dict[tuple[str, ...], list[str]] = {}  # drivers that fail alike are in one
         for driver in drivers:
             found = ", ".join(driver.adapters) if driver.usable else driver.reason
             source = ", ".join(filter(None, [driver.source, driver.built]))
             row = "yes" if driver.usable else "no", found, source
             rows.setdefault(row, []).append(driver.name)
-        for cells, names in rows.items():
-            shown.add_row(escape(", ".join(names)), *map(escape, cells))
+        heads = "Driver", "Usable", "Adapters, or what is wrong", "From, built"
+        listed = ((", ".join(names), *cells) for cells, names in rows.items())
         # Immediately: a driver that crashes may end this process next.
-        show(shown)
+        show(table("Vulkan drivers", heads, listed))
         sys.stdout.flush()
     try:
         infos = vkops.devices()
@@ -72,22 +70,18 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
         }
         click.echo(json.dumps(lists, indent=2))
     elif infos:
-        shown = table("Vulkan devices", "#", "Name", "Type", "Vulkan", "Driver", "Memory")
-        for info in infos:
-            shown.add_row(
-                str(info.index),
-                escape(info.name),
-                info.type,
-                info.api_version,
-                f"{info.driver} ({info.driver_version})",
-                memory_size(info.dedicated_memory + info.shared_memory),
-            )
-        show(shown)
+        cells = (
+            (str(each.index), each.name, each.type, each.api_version,
+             f"{each.driver} ({each.driver_version})",
+             memory_size(each.dedicated_memory + each.shared_memory))
+            for each in infos
+        )  # fmt: skip
+        headings = "#", "Name", "Type", "Vulkan", "Driver", "Memory"
+        show(table("Vulkan devices", headings, cells))
         for info in infos if verbose else ():
-            shown = table(f"Limits of {escape(info.label)}", "Device.limits", "Value")
-            for name, value in info.limits.rows():
-                shown.add_row(name, escape(value))
-            show(shown)
+            title = f"Limits of {escape(info.label)}"
+            limits = [(name, Text(value)) for name, value in info.limits.rows()]
+            show(table(title, ("Device.limits", "Value"), limits))
         click.echo(f"Native operations: {gpu.native_state()}")
         click.echo(f"GLSL compiler: {shaders.compiler_state()}")
     if problem is not None:

@@ -127,8 +127,7 @@ def run(
     from vkops.cli import device_commands
     from vkops.debug import dispatch_hooks
     from vkops.models.model import RunOptions
-    from vkops.runner import model_files
-    from vkops.runner.model_files import FileOptions
+    from vkops.runner.model_files import FileOptions, ModelFile, run_model
 
     if show_dependencies:
         for line in device_commands.dependency_lines():
@@ -141,14 +140,14 @@ def run(
         if not (show_dependencies or show_adapters):
             click.echo(context.get_help())
         return
-    files, measured = (
+    file, files, measured = (
         {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
-        for cls in (FileOptions, RunOptions)
+        for cls in (ModelFile, FileOptions, RunOptions)
     )
     times = vkops.profile() if profile or timeline else None
     with dispatch_hooks.from_environment() as around_dispatch, times or nullcontext():
         run_options = RunOptions(**measured, around_dispatch=around_dispatch)
-        model_files.run_model(path, run_options, files=FileOptions(**files), **given)
+        run_model(ModelFile(path, **file), run_options, FileOptions(**files), **given)
     if times and profile:
         console.lines("", str(times))
     if times and timeline:
@@ -169,9 +168,9 @@ def check(model: str, **given: Any) -> None:
     It prints the feature level that each operator of a DxDispatch model (.json) needs, or the nodes
     of an ONNX model (.onnx) that cannot run, or its plan.
     """
-    from vkops.runner import model_files
+    from vkops.runner.model_files import ModelFile, check_model
 
-    model_files.check_model(model, **given)
+    check_model(ModelFile(model, **given))
 
 
 @click.command()

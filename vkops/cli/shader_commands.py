@@ -67,19 +67,14 @@ def list_() -> None:
 
     title = f"Kernels, from {shaders.source_dir()}"
     headings = ("Bytes", "Code", "Loops", "Buffers")
-    table = console.figures(("Kernel", "Source"), headings, title=title)
+    rows = []
     for name, variant in shaders.VARIANTS.items():
         module = Module.read(shaders.spirv(name), name)
-        table.add_row(
-            name,
-            " ".join(
-                [Path(variant.source).stem, *(f"{k}={n}" for k, n in variant.defines.items())]
-            ),
-            f"{len(module.spirv):,}",
-            str(module.instructions),
-            str(module.loops),
-            str(len(module.blocks)),
-        )
+        defines = (f"{key}={value}" for key, value in variant.defines.items())
+        numbers = module.instructions, module.loops, len(module.blocks)
+        source = " ".join([Path(variant.source).stem, *defines])
+        rows.append((name, source, f"{len(module.spirv):,}", *map(str, numbers)))
+    table = console.figures(("Kernel", "Source"), headings, rows, title=title)
     table.caption = "Code: instructions"
     console.show(table)
 

@@ -51,10 +51,12 @@ def table(title: str, shaders: Mapping[str, Mapping[str, float]]) -> Table:
         values = [figures[name] for figures in shaders.values() if name in figures]
         if any(values) or (values and name not in _ONLY_IF_THERE_ARE_SOME):
             names.append(name)
-    made = console.figures(["Shader"], [COLUMNS[name] for name in names], title=title)
+    rows = (
+        [shader, *[f"{figures[n]:,.0f}" if n in figures else "" for n in names]]
+        for shader, figures in shaders.items()
+    )
+    made = console.figures(["Shader"], [COLUMNS[name] for name in names], rows, title=title)
     made.columns[0].vertical = "bottom"
-    for shader, figures in shaders.items():
-        made.add_row(shader, *[f"{figures[n]:,.0f}" if n in figures else "" for n in names])
     return made
 
 
@@ -87,12 +89,11 @@ def changes(before: Figures, after: Figures) -> Iterator[Change]:
 
 def table_of_changes(found: Sequence[Change]) -> Table:
     """Return a table of figures that have changed."""
-    made = console.figures(("GPU", "Shader", "Figure"), ("Before", "Now", ""))
-    for each in found:
-        worse = "worse" if each.is_worse else ""
-        numbers = f"{each.before:,.0f}", f"{each.after:,.0f}"
-        made.add_row(each.gpu, each.shader, each.figure, *numbers, worse)
-    return made
+    rows = (
+        (*each[:3], f"{each.before:,.0f}", f"{each.after:,.0f}", "worse" if each.is_worse else "")
+        for each in found
+    )
+    return console.figures(("GPU", "Shader", "Figure"), ("Before", "Now", ""), rows)
 
 
 def write(path: Path, figures: Figures) -> None:

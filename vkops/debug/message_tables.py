@@ -26,10 +26,8 @@ def printed(messages: Sequence[Message]) -> Table:
     if len(set(columns["Dispatch"])) == 1:
         del columns["Dispatch"]
     filled = {heading: cells for heading, cells in columns.items() if any(cells)}
-    table = console.table(None, *filled)
-    for row in zip(*filled.values(), strict=True):
-        table.add_row(*(Text(_visible(cell)) for cell in row))
-    return table
+    rows = zip(*filled.values(), strict=True)
+    return console.table(None, filled, [[Text(_visible(cell)) for cell in row] for row in rows])
 
 
 def faults(messages: Sequence[Message]) -> Iterator[RenderableType]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from vkops.dml import FeatureLevel
 from vkops.errors import ModelError
@@ -11,26 +10,17 @@ from vkops.explain.page import write_page
 from vkops.explain.tables import render
 from vkops.models.explanation import Explanation, Tensor
 from vkops.models.model_reader import prepare
-from vkops.models.onnx import OnnxDispatchable
-from vkops.runner.model_files import is_onnx_file, read_model
-
-if TYPE_CHECKING:
-    from vkops.onnx.free_dimensions import Overrides
+from vkops.runner.model_files import ModelFile
 
 __all__ = ["Explanation", "Tensor", "explain", "render", "write_page"]
 
 
 def explain(
-    path: str,
-    feature_level: FeatureLevel = FeatureLevel.LATEST,
-    input_path: Path | None = None,
-    overrides: Overrides | None = None,
-    *,
-    allow_paths: bool = False,
+    path: str, feature_level: FeatureLevel = FeatureLevel.LATEST, **options: Any
 ) -> Explanation:
     """Explain a model file, .json or .onnx, even if its operators need a higher feature level.
 
-    ``allow_paths`` is that of ``load_model``.
+    ``options`` are further fields of ``ModelFile``.
 
     Raises:
         ModelError: ``vkops check`` refuses the model at every feature level.
@@ -39,11 +29,10 @@ def explain(
     >>> section.kind, len(section.movements[0].regions)
     ('SPLIT', 3)
     """
-    if is_onnx_file(path):
-        onnx = OnnxDispatchable.of_file(Path(path), overrides, allow_paths=allow_paths)
-        return Explanation(path, tuple(onnx.sections((), feature_level)))
-    latest = FeatureLevel.LATEST
-    prepared = read_model(path, latest, input_path, None, overrides, allow_paths=allow_paths)
+    file = ModelFile(path, feature_level, **options)
+    if file.is_onnx:
+        return Explanation(path, tuple(file.read_onnx().sections((), feature_level)))
+    prepared = file.read_json(FeatureLevel.LATEST)
     sections = tuple(
         section
         for dispatchable in prepared.model.dispatchables.values()

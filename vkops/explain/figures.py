@@ -58,21 +58,8 @@ class Parts(NamedTuple):
     number: int
 
 
-class RegionBudget:
-    """The number of regions that a page may still have."""
-
-    def __init__(self, regions: int) -> None:
-        self._available = regions
-
-    def take(self, regions: int) -> int:
-        """Return how many of these regions are available, and take them out of the budget."""
-        taken = min(self._available, regions)
-        self._available -= taken
-        return taken
-
-
-def figure(movement: Movement, budget: RegionBudget) -> dict[str, Any]:
-    """Describe a plan and its tensors; what is drawn is bounded, and so is its size.
+def figure(movement: Movement, budget: Iterator[object]) -> dict[str, Any]:
+    """Describe a plan and its tensors; each region that is drawn takes an item of the budget.
 
     ``blocks`` of a region are its parts along some axes. They have equal colours in an input and in
     an output; ``colours`` has one for each, and the first of a region is that of ``colour``.
@@ -81,7 +68,7 @@ def figure(movement: Movement, budget: RegionBudget) -> dict[str, Any]:
     colours: list[Colour] = []
     tensors = (*_tensors(movement, "input"), *_tensors(movement, "output"))
     drawn = []
-    for i, (output, region) in enumerate(movement.regions[: budget.take(len(regions))]):
+    for (i, (output, region)), _ in zip(enumerate(movement.regions), budget, strict=False):
         parts = blocks_of(region) if len(regions) == 1 or _is_mixed(region, len(regions)) else ()
         first = len(colours)
         colours += colours_of(i, len(regions), parts)

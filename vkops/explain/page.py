@@ -62,7 +62,7 @@ def page(explanation: Explanation) -> str:
             explanation=explanation,
             css=PAGE_CSS + FIGURE_CSS,
             script=FIGURE_SCRIPT,
-            budget=figures.RegionBudget(MAX_REGIONS),
+            budget=iter(range(MAX_REGIONS)),
             rules=[RULES[id] for id in rules],
             MAX_ITEMS=MAX_ITEMS,
             MAX_SECTIONS=MAX_SECTIONS,
@@ -72,7 +72,7 @@ def page(explanation: Explanation) -> str:
 
 def figure(movement: Movement) -> str:
     """Return the figure of a plan as HTML, for a page that has its style and its script."""
-    described = figures.figure(movement, figures.RegionBudget(MAX_REGIONS))
+    described = figures.figure(movement, iter(range(MAX_REGIONS)))
     template = _environment().get_template("figure.html")
     return str(template.module.figure(described, movement))  # type: ignore[attr-defined]
 

@@ -187,10 +187,7 @@ def render(
 
 
 def _table(rows: Rows) -> Iterator[RenderableType]:
-    table = console.table(None, *rows.headings)
-    for row in rows.rows:
-        table.add_row(*(Text(one_line(text)) for text in row))
-    yield table
+    yield console.table(None, rows.headings, rows.rows)
     if rows.more:
         yield Text(rows.more)
 

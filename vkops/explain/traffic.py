@@ -29,18 +29,18 @@ def table(parts: Iterable[tuple[str, PartTraffic]]) -> Table:
     """Return a table of the traffic of kernels; ``parts`` have a label each."""
     segments = "/".join(map(str, SEGMENTS))
     columns = (f"{size} invocations:\n{segments} bytes" for size in SUBGROUPS)
-    made = console.figures(("Kernel", ""), ("Must move", *columns, "Memory"), gap=2)
+    rows = []
     for label, part in parts:
         several = f", {part.dispatches} dispatches" if part.dispatches > 1 else ""
         names = (label, f"{part.kernel}{several}") if label else (f"{part.kernel}{several}", "")
         for name, (verb, totals, must) in zip(names, _loads_and_stores(part), strict=True):
-            touched = (
+            touched = [
                 "/".join([ratio_text(totals.segments[size, segment], must) for segment in SEGMENTS])
                 for size in SUBGROUPS
-            )
+            ]
             memory = ratio_text(totals.memory, must)
-            made.add_row(name, f"{verb}s", size_text(must), *touched, memory)
-    return made
+            rows.append([name, f"{verb}s", size_text(must), *touched, memory])
+    return console.figures(("Kernel", ""), ("Must move", *columns, "Memory"), rows, gap=2)
 
 
 def ratio_text(nbytes: float, must: int) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from rich.markup import escape
 
 import vkops
 from vkops import console
@@ -31,10 +30,58 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
+class ModelFile:
+    """A model file, .json or .onnx, and how it is read; the names are those of the command line.
+
+    ``allow_paths`` and ``strict`` are those of ``load_model``.
+    """
+
+    path: str
+    feature_level: FeatureLevel = FeatureLevel.LEVEL_5_0
+    input_path: Path | None = None
+    output_path: Path | None = None
+    overrides: Overrides | None = None
+    allow_paths: bool = False
+    strict: bool = False
+
+    @property
+    def is_onnx(self) -> bool:
+        """Whether it is an ONNX model, by its name; ModelError if it is neither."""
+        suffix = Path(self.path).suffix
+        if suffix not in (".json", ".onnx"):
+            raise ModelError("Expected a .json or .onnx file")
+        return suffix == ".onnx"
+
+    def read_onnx(self) -> OnnxDispatchable:
+        """Read an ONNX model."""
+        path = Path(self.path)
+        return OnnxDispatchable.of_file(path, self.overrides, allow_paths=self.allow_paths)
+
+    def read_json(self, level: FeatureLevel) -> Prepared:
+        """Read a .json model, check it at a feature level, and print its warnings."""
+        options: Any = {"allow_paths": self.allow_paths, "strict": self.strict}
+        with errors_after("Failed to parse the model"):
+            folders = self.input_path, self.output_path
+            model = load_model(self.path, *folders, self.overrides, **options)
+        with errors_after("Failed to execute the model"):
+            prepared = prepare(model, level)
+        for warning in model.warnings:
+            console.complain(f"Warning: {warning}")
+        return prepared
+
+    def read(self, files: FileOptions) -> Prepared:
+        """Read a model; that of an ONNX model has one dispatch, with the inputs of files."""
+        if not self.is_onnx:
+            return self.read_json(self.feature_level)
+        onnx = self.read_onnx()
+        onnx = replace(onnx, values=inputs_of(onnx, files))
+        return Prepared(Model(Resources(), {onnx.name: onnx}), (onnx.alone(),))
+
+
+@dataclass(frozen=True)
 class FileOptions:
     """Sources of inputs and files of outputs; the names are those of the command line."""
 
-    overrides: Overrides | None = None
     input: Sequence[str] = ()
     output: Sequence[str] = ()
     random: bool = False
@@ -42,62 +89,34 @@ class FileOptions:
 
 
 def run_model(
-    path: str,
+    file: ModelFile,
     options: RunOptions,
+    files: FileOptions,
     *,
     adapter: str = "",
     expect: str | None = None,
-    feature_level: FeatureLevel = FeatureLevel.LEVEL_5_0,
     debug: bool = False,
-    input_path: Path | None = None,
-    output_path: Path | None = None,
-    files: FileOptions | None = None,
-    allow_paths: bool = False,
-    strict: bool = False,
 ) -> None:
-    """Run a model file, .json or .onnx, on the first adapter whose name contains ``adapter``.
+    """Run a model on the first adapter whose name contains ``adapter``.
 
-    ``expect`` is passed on to ``Device``, ``allow_paths`` and ``strict`` to ``load_model``.
+    ``expect`` and ``debug`` are passed on to ``Device``.
 
     Raises:
         VkopsError: in DxDispatch's words, what failed; faults of the model itself before a device
             is opened, and before anything has been written.
     """
-    files = files or FileOptions()
-    open_device = partial(_open_device, adapter, expect, feature_level, debug)
-    if is_onnx_file(path):
-        run_file(Path(path), open_device, options, files, allow_paths=allow_paths)
-        return
-    if files.input or files.output or files.random:
+    if not file.is_onnx and (files.input or files.output or files.random):
         raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
-    folders = input_path, output_path
-    prepared = read_model(
-        path, feature_level, *folders, files.overrides, allow_paths=allow_paths, strict=strict
-    )
+    prepared = file.read(files)
+    open_device = partial(_open_device, adapter, expect, file.feature_level, debug)
+    if file.is_onnx:
+        _run_onnx(prepared, open_device, options, files)
+        return
     with open_device() as device, errors_after("Failed to execute the model"):
         run(prepared, device, options)
 
 
-def read_model(path: str, feature_level: FeatureLevel, *given: Any, **options: Any) -> Prepared:
-    """Read a .json model as ``load_model`` does, check it, and print its warnings."""
-    with errors_after("Failed to parse the model"):
-        model = load_model(path, *given, **options)
-    with errors_after("Failed to execute the model"):
-        prepared = prepare(model, feature_level)
-    for warning in model.warnings:
-        console.complain(f"Warning: {warning}")
-    return prepared
-
-
-def check_model(
-    path: str,
-    feature_level: FeatureLevel,
-    input_path: Path | None = None,
-    overrides: Overrides | None = None,
-    *,
-    allow_paths: bool = False,
-    strict: bool = False,
-) -> None:
+def check_model(file: ModelFile) -> None:
     """Check a model file without a device; print the feature level that each operator needs.
 
     For an ONNX model, print its operators and a summary of its plan.
@@ -105,28 +124,19 @@ def check_model(
     Raises:
         ModelError: what ``run_model`` would refuse; without the table if no level accepts it.
     """
-    if is_onnx_file(path):
-        check_file(Path(path), overrides, allow_paths=allow_paths)
+    if file.is_onnx:
+        _check_onnx(file)
         return
-    options = {"allow_paths": allow_paths, "strict": strict}
-    model = read_model(path, FeatureLevel.LATEST, input_path, None, overrides, **options).model
-    levels = console.table(None, "Dispatchable", "Operator", "Lowest level", f"At {feature_level}")
-    for dispatchable in model.dispatchables.values():
-        lowest = dispatchable.lowest_level
-        verdict = "accepted" if lowest is None or lowest <= feature_level else "refused"
-        cells = dispatchable.kind, "none" if lowest is None else str(lowest), verdict
-        levels.add_row(escape(one_line(dispatchable.name)), *cells)
-    console.show(levels)
+    model, level = file.read_json(FeatureLevel.LATEST).model, file.feature_level
+    rows = []
+    for each in model.dispatchables.values():
+        lowest = each.lowest_level
+        verdict = "accepted" if lowest is None or lowest <= level else "refused"
+        rows.append((each.name, each.kind, "none" if lowest is None else str(lowest), verdict))
+    headings = "Dispatchable", "Operator", "Lowest level", f"At {level}"
+    console.show(console.table(None, headings, rows))
     with errors_after("Failed to execute the model"):
-        prepare(model, feature_level)
-
-
-def is_onnx_file(path: str) -> bool:
-    """Whether a file is an ONNX model, by its name."""
-    suffix = Path(path).suffix
-    if suffix not in (".json", ".onnx"):
-        raise ModelError("Expected a .json or .onnx file")
-    return suffix == ".onnx"
+        prepare(model, level)
 
 
 def _open_device(
@@ -150,26 +160,20 @@ def _open_device(
 # -- ONNX files ------------------------------------------------------------------------------------
 
 
-def run_file(
-    path: Path,
+def _run_onnx(
+    prepared: Prepared,
     open_device: Callable[[], vkops.Device],
     options: RunOptions,
     files: FileOptions,
-    *,
-    allow_paths: bool = False,
 ) -> None:
-    """Run an ONNX model in a loop, and print or write its outputs.
-
-    The device is opened when the files of the model and of its inputs have been read.
-    """
-    prepared = read_file(path, files, allow_paths=allow_paths)
+    """Run an ONNX model in a loop, and print or write its outputs."""
     (bound,) = prepared.dispatches
     names = [tensor.name for tensor in bound.outputs]
     targets = array_files.targets(names, files.output, "the model")
     with open_device() as device:
         run = DeviceRun(prepared, device, options)
         run.run_dispatch(bound)
-        outputs = run.results.get(path.stem, ())
+        outputs = run.results.get(bound.dispatchable.name, ())
         arrays: dict[str, Array] = {}
         for name, value in zip(names, outputs, strict=False):  # none without an iteration
             for key, array in _output_arrays(name, value).items():
@@ -179,40 +183,29 @@ def run_file(
         array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
-def read_file(path: Path, files: FileOptions, *, allow_paths: bool = False) -> Prepared:
-    """Return a model of one dispatch, which runs an ONNX model with the inputs of files."""
-    read = OnnxDispatchable.of_file(path, files.overrides, allow_paths=allow_paths)
-    onnx = replace(read, values=inputs_of(read, files))
-    return Prepared(Model(Resources(), {onnx.name: onnx}), (onnx.alone(),))
-
-
-def check_file(path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> None:
+def _check_onnx(file: ModelFile) -> None:
     """Check an ONNX model without a device; print its operators and a summary of its plan."""
-    _print_unsupported(path, allow_paths)
-    read = OnnxDispatchable.of_file(path, overrides, allow_paths=allow_paths)
+    _print_unsupported(file)
+    read = file.read_onnx()
     model = read.model
     operators = Counter((node.operator, node.version) for node in model.nodes)
-    table = console.table(f"Opset {model.opset}", "Operator", "Version", "Nodes")
-    for (operator, version), count in sorted(operators.items()):
-        table.add_row(operator, str(version), str(count))
-    console.show(table)
+    rows = [(name, str(version), str(n)) for (name, version), n in sorted(operators.items())]
+    console.show(console.table(f"Opset {model.opset}", ("Operator", "Version", "Nodes"), rows))
     console.info(one_line(_plan_summary(read)))
 
 
-def _print_unsupported(path: Path, allow_paths: bool) -> None:
+def _print_unsupported(file: ModelFile) -> None:
     """Print every node of a model that vkops cannot run, if there are any."""
     try:
         from vkops.onnx.model_file import read
         from vkops.onnx.onnx_model import unsupported_nodes
 
-        found = unsupported_nodes(read(path, allow_paths=allow_paths))
+        found = unsupported_nodes(read(Path(file.path), allow_paths=file.allow_paths))
     except (ImportError, ModelError):
         return  # reading it again reports why
-    table = console.table("Nodes that vkops cannot run", "Node", "Why")
-    for node in found:
-        table.add_row(escape(one_line(node.label)), escape(one_line(node.reason)))
     if found:
-        console.show(table)
+        rows = [(node.label, node.reason) for node in found]
+        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), rows))
 
 
 def _plan_summary(read: OnnxDispatchable) -> str:

@@ -245,10 +245,7 @@ def _short(place: str) -> str:
 
 def _console(title: str, heads: Sequence[str], rows: list[list[str]]) -> Any:
     texts = 2 if "Line" in heads else 1
-    made = console.figures(heads[:texts], heads[texts:], title=title, gap=2)
-    for row in rows:
-        made.add_row(*map(console.bounded, row))
-    return made
+    return console.figures(heads[:texts], heads[texts:], rows, title=title, gap=2)
 
 
 def _name_rows(
