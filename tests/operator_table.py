@@ -167,19 +167,20 @@ def _tile(random, kind, sizes, _):
     return Case(desc, lambda arrays: [np.tile(arrays[0], repeats)])
 
 
-def _space_to_depth(random, kind, sizes, _):
-    n, c, h, w, block = _depth_and_block(random, sizes)
-    source = _input(random, kind, (n, c, h * block, w * block))
-    target = _output(random, kind, (n, c * block**2, h, w))
-    desc = dml.SpaceToDepthOperatorDesc(source, target, block)
-    return Case(desc, lambda arrays: [space_to_depth(arrays[0], block)])
+def _blocks(cls, rearranged):
+    """The function that makes a case of a version of SPACE_TO_DEPTH or DEPTH_TO_SPACE."""
 
+    def make(random, kind, sizes, _):
+        n, c, h, w = (*sizes, 1, 1, 1)[:4]  # batch, channels, height and width
+        block = random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
+        space, depth = (n, c, h * block, w * block), (n, c * block**2, h, w)
+        given, made = (space, depth) if rearranged is space_to_depth else (depth, space)
+        source, target = _input(random, kind, given), _output(random, kind, made)
+        order = [dml.DepthSpaceOrder(random.randrange(2))] * any(f.enum for f in cls.FIELDS)
+        desc = cls(source, target, block, *order)
+        return Case(desc, lambda arrays: [rearranged(arrays[0], block, *order)])
 
-def _space_to_depth1(random, kind, sizes, axis):
-    plain, order = _space_to_depth(random, kind, sizes, axis).desc, random.randrange(2)
-    tensors, block = (plain.input_tensor, plain.output_tensor), plain.block_size
-    desc = dml.SpaceToDepth1OperatorDesc(*tensors, block, dml.DepthSpaceOrder(order))
-    return Case(desc, lambda arrays: [space_to_depth(arrays[0], block, order)])
+    return make
 
 
 def space_to_depth(space, block, order=0):
@@ -188,21 +189,6 @@ def space_to_depth(space, block, order=0):
     h, w = h // block, w // block
     axes = (0, 1, 3, 5, 2, 4) if order else (0, 3, 5, 1, 2, 4)
     return space.reshape(n, c, h, block, w, block).transpose(axes).reshape(n, -1, h, w)
-
-
-def _depth_to_space(random, kind, sizes, _):
-    n, c, h, w, block = _depth_and_block(random, sizes)
-    source = _input(random, kind, (n, c * block**2, h, w))
-    target = _output(random, kind, (n, c, h * block, w * block))
-    desc = dml.DepthToSpaceOperatorDesc(source, target, block)
-    return Case(desc, lambda arrays: [depth_to_space(arrays[0], block)])
-
-
-def _depth_to_space1(random, kind, sizes, axis):
-    plain, order = _depth_to_space(random, kind, sizes, axis).desc, random.randrange(2)
-    tensors, block = (plain.input_tensor, plain.output_tensor), plain.block_size
-    desc = dml.DepthToSpace1OperatorDesc(*tensors, block, dml.DepthSpaceOrder(order))
-    return Case(desc, lambda arrays: [depth_to_space(arrays[0], block, order)])
 
 
 def depth_to_space(depth, block, order=0):
@@ -244,11 +230,6 @@ def _unfold(random, kind, sizes, _):
         return [held.transpose(order).reshape(target.sizes)]
 
     return Case(desc, expect)
-
-
-def _depth_and_block(random, sizes):
-    """Batch, channels, height and width, made of sizes of any rank, and the size of a block."""
-    return *(*sizes, 1, 1, 1)[:4], random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
 
 
 def _fill_value_constant(random, kind, sizes, _):
@@ -697,337 +678,210 @@ PADDING_BROKEN = [
 ]  # fmt: skip
 
 OPERATORS = {
-    "SPLIT": Entry(
-        make=_split,
-        free_sizes=True,
-        valid={
-            "input_tensor": f32(1, 1, 6, 2),
-            "output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)],
-            "axis": 2,
-        },
-        broken=[
-            ("SPLIT-01", "output_tensors", {"output_tensors": []}),
-            ("SPLIT-02", "axis", {"axis": 4}),
-            ("SPLIT-02", "axis", {"axis": -1}),
-            ("SPLIT-03", "output_tensors[1].data_type", {"output_tensors": [f32(1, 1, 2, 2), tensor("INT32", 1, 1, 4, 2)]}),
-            ("SPLIT-04", "output_tensors[1].sizes", {"output_tensors": [f32(1, 1, 2, 2), f32(1, 4, 2)]}),
-            ("SPLIT-05", "output_tensors[1].sizes[3]", {"output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 4)]}),
-            ("SPLIT-06", "output_tensors", {"output_tensors": [f32(1, 1, n, 2) for n in (1, 2, 2)]}),
-        ],
-    ),
-    "JOIN": Entry(
-        make=_join,
-        valid={
-            "input_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)],
-            "output_tensor": f32(1, 1, 6, 2),
-            "axis": 2,
-        },
-        broken=[
-            ("JOIN-01", "input_tensors", {"input_tensors": []}),
-            ("JOIN-02", "axis", {"axis": 4}),
-            ("JOIN-03", "input_tensors[1].data_type", {"input_tensors": [f32(1, 1, 2, 2), tensor("FLOAT16", 1, 1, 4, 2)]}),
-            ("JOIN-03", "output_tensor.data_type", {"output_tensor": tensor("UINT32", 1, 1, 6, 2)}),
-            ("JOIN-04", "output_tensor.sizes", {"output_tensor": f32(1, 1, 1, 6, 2)}),
-            ("JOIN-05", "input_tensors[1].sizes[1]", {"input_tensors": [f32(1, 1, 2, 2), f32(1, 3, 4, 2)]}),
-            ("JOIN-06", "output_tensor.sizes[2]", {"output_tensor": f32(1, 1, 5, 2)}),
-        ],
-    ),
-    "SLICE": Entry(
-        make=_slice,
-        free_sizes=True,
-        valid={
-            "input_tensor": f32(4, 4),
-            "output_tensor": f32(2, 2),
-            "offsets": (0, 0),
-            "sizes": (2, 2),
-            "strides": (1, 1),
-        },
-        broken=[
-            ("SLICE-01", "output_tensor.sizes", {"output_tensor": f32(2, 2, 1)}),
-            ("SLICE-01", "strides", {"strides": (1,)}),
-            ("SLICE-02", "output_tensor.data_type", {"output_tensor": tensor("INT16", 2, 2)}),
-            ("SLICE-03", "sizes[1]", {"sizes": (2, 3)}),
-            ("SLICE-04", "strides[1]", {"strides": (1, 0)}),
-            ("SLICE-05", "offsets[1]", {"offsets": (2, 2), "strides": (1, 2)}),
-            ("SLICE-05", "offsets[1]", {"offsets": (0, -1)}),
-        ],
-    ),
-    "SLICE1": Entry(
-        make=_slice1,
-        free_sizes=True,
-        valid={
-            "input_tensor": f32(4, 4),
-            "output_tensor": f32(2, 2),
-            "input_window_offsets": (0, 0),
-            "input_window_sizes": (2, 2),
-            "input_window_strides": (1, 1),
-        },
-        broken=[
-            ("SLICE1-01", "output_tensor.sizes", {"output_tensor": f32(2)}),
-            ("SLICE1-01", "output_tensor.data_type", {"output_tensor": tensor("INT8", 2, 2)}),
-            ("SLICE1-01", "input_window_offsets", {"input_window_offsets": (0, 0, 0)}),
-            ("SLICE1-02", "input_window_sizes[0]", {"input_window_sizes": (0, 2)}),
-            ("SLICE1-02", "input_window_sizes[0]", {"input_window_offsets": (3, 0)}),
-            ("SLICE1-02", "input_window_offsets[0]", {"input_window_offsets": (-1, 0)}),
-            ("SLICE1-03", "input_window_strides[0]", {"input_window_strides": (0, 1)}),
-            ("SLICE1-04", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2), "input_window_sizes": (4, 2), "input_window_strides": (-2, 1)}),
-        ],
-    ),
-    "SLICE_GRAD": Entry(
-        make=_slice_grad,
-        free_sizes=True,
-        broken=[
-            ("SGRAD-01", "input_window_sizes[0]", {"input_window_sizes": (0, 3, 4)}),
-            ("SGRAD-01", "input_window_sizes[2]", {"input_window_offsets": (0, 0, 4), "input_window_sizes": (2, 3, 5), "input_window_strides": (1, 1, 1)}),
-            ("SGRAD-01", "input_gradient_tensor.sizes[0]", {"input_gradient_tensor": f32(2, 3, 4), "input_window_offsets": (0, 0, 0), "input_window_sizes": (2, 3, 4), "input_window_strides": (-2, 1, 1)}),
-            ("SGRAD-02", "output_gradient_tensor.data_type", {"output_gradient_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("SGRAD-02", "input_window_strides", {"input_window_strides": (1,)}),
-            ("SGRAD-03", "input_window_strides[0]", {"input_window_strides": (0, 1, 1)}),
-        ],
-    ),
-    "ELEMENT_WISE_IDENTITY": Entry(
-        make=_identity,
-        valid={"input_tensor": f32(2, 3), "output_tensor": f32(2, 3)},
-        broken=[
-            ("IDENT-01", "output_tensor.data_type", {"output_tensor": tensor("INT32", 2, 3)}),
-            ("IDENT-01", "output_tensor.sizes", {"output_tensor": f32(2, 3, 1)}),
-            ("IDENT-01", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2)}),
-            ("IDENT-02", "scale_bias", {"scale_bias": dml.ScaleBias(2, 10)}),
-        ],
-    ),
-    "TILE": Entry(
-        make=_tile,
-        broken=[
-            ("TILE-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("TILE-01", "repeats", {"repeats": [2]}),
-            ("TILE-02", "repeats[1]", {"repeats": [1, 0, 1]}),
-            ("TILE-03", "output_tensor.sizes[0]", {"output_tensor": f32(2, 3, 4), "repeats": [3, 1, 1]}),
-        ],
-    ),
-    "SPACE_TO_DEPTH": Entry(
-        make=_space_to_depth,
-        broken=SPACE_TO_DEPTH_BROKEN,
-    ),
-    "SPACE_TO_DEPTH1": Entry(
-        make=_space_to_depth1,
-        broken=[
-            *SPACE_TO_DEPTH_BROKEN,
-            ("SD-05", "order", {"order": 2}),
-        ],
-    ),
-    "DEPTH_TO_SPACE": Entry(
-        make=_depth_to_space,
-        broken=DEPTH_TO_SPACE_BROKEN,
-    ),
-    "DEPTH_TO_SPACE1": Entry(
-        make=_depth_to_space1,
-        broken=[
-            *DEPTH_TO_SPACE_BROKEN,
-            ("SD-05", "order", {"order": 2}),
-        ],
-    ),
-    "DIAGONAL_MATRIX": Entry(
-        make=_diagonal_matrix,
-        free_sizes=True,
-        broken=[
-            ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": 256.5}),
-            ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": np.nan}),
-            ("DIAG-07", "offset", {"offset": 2**31}),
-        ],
-    ),
-    "DIAGONAL_MATRIX1": Entry(
-        make=_diagonal_matrix1,
-        free_sizes=True,
-        broken=[
-            ("DIAG-03", "value", {"value": 1e39}),
-            ("DIAG-04", "value_data_type", {"input_tensor": None, "value_data_type": dml.TensorDataType.UINT8}),
-            ("DIAG-04", "output_tensor.data_type", {"input_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("DIAG-04", "output_tensor.sizes", {"input_tensor": f32(3, 4)}),
-            ("DIAG-04", "output_tensor.sizes[1]", {"input_tensor": f32(2, 4, 4)}),
-            ("DIAG-07", "diagonal_fill_begin", {"diagonal_fill_begin": -(2**31) - 1}),
-        ],
-    ),
-    "GATHER": Entry(
-        make=_gather,
-        valid=GATHERED,
-        broken=[
-            ("GATH-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("GATH-01", "indices_tensor.sizes", {"input_tensor": f32(3, 4), "indices_tensor": tensor("UINT32", 5), "output_tensor": f32(3, 5)}),
-            ("GATH-02", "axis", {"axis": 2}),
-            ("GATH-03", "index_dimensions", {"index_dimensions": 3}),
-            ("GATH-03", "indices_tensor.sizes[0]", {"index_dimensions": 1}),
-            ("GATH-04", "input_tensor.sizes[0]", {"axis": 1}),
-            ("GATH-04", "output_tensor.sizes[1]", {"input_tensor": f32(1, 4), "indices_tensor": tensor("INT64", 2, 5), "output_tensor": f32(2, 4), "axis": 1, "index_dimensions": 2}),
-            ("GATH-04", "output_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 1), "index_dimensions": 0}),
-        ],
-    ),
-    "GATHER_ELEMENTS": Entry(
-        make=_gather_elements,
-        broken=[
-            ("GEL-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("GEL-01", "indices_tensor.sizes", {"indices_tensor": tensor("UINT32", 5)}),
-            ("GEL-01", "axis", {"axis": -1}),
-            ("GEL-02", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 2, 9, 3)}),
-            ("GEL-03", "output_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 9, 4), "output_tensor": f32(2, 3, 4)}),
-        ],
-    ),
-    "GATHER_ND": Entry(
-        make=_gather_nd,
-        valid=SLICES,
-        broken=GATHER_ND_BROKEN,
-    ),
-    "GATHER_ND1": Entry(
-        make=_gather_nd1,
-        valid={**SLICES, "batch_dimension_count": 0},
-        broken=[
-            *GATHER_ND_BROKEN,
-            ("GND-02", "batch_dimension_count", {"batch_dimension_count": 2}),
-            ("GND-02", "batch_dimension_count", {"batch_dimension_count": -1}),
-            ("GND-05", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 1, 5, 1), "batch_dimension_count": 1}),
-        ],
-    ),
-    "REVERSE_SUBSEQUENCES": Entry(
-        make=_reverse_subsequences,
-        broken=[
-            ("REV-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("REV-01", "sequence_lengths_tensor.sizes", {"sequence_lengths_tensor": tensor("UINT32", 2, 4)}),
-            ("REV-01", "output_tensor.sizes[1]", {"output_tensor": f32(2, 4, 4)}),
-            ("REV-02", "axis", {"axis": 3}),
-            ("REV-03", "sequence_lengths_tensor.sizes[1]", {"sequence_lengths_tensor": tensor("UINT64", 2, 3, 4)}),
-            ("REV-03", "sequence_lengths_tensor.sizes[0]", {"sequence_lengths_tensor": tensor("UINT64", 1, 1, 4)}),
-        ],
-    ),
-    "SCATTER": Entry(
-        make=_scatter,
-        broken=[
-            ("SCAT-02", "updates_tensor.data_type", {"updates_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("SCAT-02", "updates_tensor.sizes", {"updates_tensor": f32(3, 4)}),
-            ("SCAT-02", "output_tensor.sizes[0]", {"output_tensor": f32(3, 3, 4)}),
-            ("SCAT-03", "axis", {"axis": 3}),
-            ("SCAT-03", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 3, 4)}),
-            ("SCAT-03", "updates_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 5, 4), "updates_tensor": f32(2, 2, 4)}),
-        ],
-    ),
-    "SCATTER_ND": Entry(
-        make=_scatter_nd,
-        valid=UPDATED,
-        broken=[
-            ("SCAT-02", "output_tensor.sizes[2]", {"output_tensor": f32(1, 3, 5)}),
-            ("SCAT-02", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 5, 1)}),
-            ("SCAT-06", "input_dimension_count", {"input_dimension_count": 4}),
-            ("SCAT-06", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 2, 5, 1)}),
-            ("SCAT-06", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 1, 5, 3)}),
-            ("SCAT-06", "updates_tensor.sizes[1]", {"updates_tensor": f32(1, 4, 4)}),
-        ],
-    ),
-    "ONE_HOT": Entry(
-        make=_one_hot,
-        free_sizes=True,
-        broken=[
-            ("HOT-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
-            ("HOT-01", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 2, 4)}),
-            ("HOT-02", "axis", {"axis": 3}),
-            ("HOT-03", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 3, 4)}),
-            ("HOT-03", "output_tensor.sizes[2]", {"output_tensor": f32(2, 9, 5)}),
-            ("HOT-04", "values_tensor.sizes", {"values_tensor": f32(1, 1, 1)}),
-        ],
-    ),
-    "UNFOLD": Entry(
-        make=_unfold,
-        broken=[
-            ("UNF-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4)}),
-            ("UNF-01", "dilations", {"dilations": (1, 1)}),
-            ("UNF-02", "strides[0]", {"strides": (0,)}),
-            ("UNF-02", "window_sizes[0]", {"window_sizes": (3,), "dilations": (3,), "start_padding": (1,), "end_padding": (1,)}),
-            ("UNF-03", "output_tensor.sizes", {"output_tensor": f32(2, 3, 4, 1)}),
-            ("UNF-03", "output_tensor.sizes[1]", {"window_sizes": (2,), "output_tensor": f32(2, 3, 3)}),
-            ("UNF-03", "output_tensor.sizes[2]", {"window_sizes": (2,), "dilations": (1,), "strides": (1,), "start_padding": (0,), "end_padding": (0,), "output_tensor": f32(2, 6, 9)}),
-            ("UNF-07", "start_padding", {"window_sizes": (40000,), "strides": (1,), "dilations": (1,), "start_padding": (39998,), "end_padding": (39998,)}),
-            ("UNF-07", "start_padding", {"window_sizes": (100000,), "strides": (1,), "dilations": (1,), "start_padding": (199995,), "end_padding": (0,)}),
-        ],
-    ),
-    "FILL_VALUE_CONSTANT": Entry(
-        make=_fill_value_constant,
-        free_sizes=True,
-        broken=[
-            ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
-            ("FILL-02", "value", {"value": 1e39}),
-            ("FILL-02", "value", {"output_tensor": tensor("INT8", 2, 3, 4), "value_data_type": dml.TensorDataType.INT8, "value": 0.5}),
-            ("FILL-02", "value", {"output_tensor": tensor("UINT16", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT16, "value": 65536}),
-            ("FILL-02", "value", {"value": "1"}),
-        ],
-    ),
-    "FILL_VALUE_SEQUENCE": Entry(
-        make=_fill_value_sequence,
-        free_sizes=True,
-        broken=[
-            ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
-            ("FILL-02", "value_start", {"value_start": 1e39}),
-            ("FILL-02", "value_start", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": -1}),
-            ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -0.5}),
-            ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -129}),
-        ],
-    ),
-    "PADDING": Entry(
-        make=_padding,
-        broken=[
-            *PADDING_BROKEN,
-            ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": 256.7}),
-            ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": np.nan}),
-            ("PAD-04", "padding_value", {"padding_value": 1e39}),
-        ],
-    ),
-    "PADDING1": Entry(
-        make=_padding1,
-        broken=[
-            *PADDING_BROKEN,
-            ("PAD-04", "padding_value", {"input_tensor": tensor("INT8", 2, 3, 4), "output_tensor": tensor("INT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value_data_type": dml.TensorDataType.INT8, "padding_value": 0.5}),
-            ("PAD-09", "padding_value_data_type", {"padding_mode": dml.PaddingMode.EDGE, "padding_value_data_type": dml.TensorDataType.UINT8}),
-        ],
-    ),
-    "UPSAMPLE_2D": Entry(
-        make=_upsample_2d,
-        broken=[
-            ("UPS-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4, 1)}),
-            ("UPS-01", "output_tensor.sizes[3]", {"input_tensor": f32(1, 2, 2, 4), "output_tensor": f32(1, 2, 6, 9), "scale_size": dml.Size2D(width=2, height=3)}),
-            ("UPS-02", "scale_size.height", {"scale_size": dml.Size2D(2, 0)}),
-            ("UPS-02", "scale_size", {"scale_size": 2}),
-            ("UPS-04", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
-        ],
-    ),
-    "RESAMPLE": Entry(
-        make=_resample(0),
-        free_sizes=True,
-        broken=[
-            ("RES-01", "output_tensor.sizes", {"output_tensor": f32(2, 3)}),
-            ("RES-01", "scales", {"scales": [1, 2]}),
-            ("RES-03", "scales[1]", {"scales": [1, 0, 1]}),
-            ("RES-03", "scales[2]", {"scales": [1, 2, np.inf]}),
-            ("RES-03", "scales[0]", {"scales": [1e39, 1, 1]}),
-            ("RES-14", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
-            ("RES-15", "output_tensor.sizes[0]", {"input_tensor": tensor("INT8", 9, 9), "output_tensor": tensor("INT8", 2**24 + 1, 9), "scales": [2, 1]}),
-            ("RES-15", "output_tensor.sizes", {"input_tensor": tensor("INT8", 60000, 60000), "output_tensor": tensor("INT8", 60000, 60000), "scales": [1.618034, 1.618034]}),
-        ],
-    ),
-    "RESAMPLE1": Entry(
-        make=_resample(1),
-        free_sizes=True,
-        broken=[
-            ("RES-04", "output_pixel_offsets[2]", {"output_pixel_offsets": [0, 0, np.nan]}),
-        ],
-    ),
-    "RESAMPLE2": Entry(
-        make=_resample(2),
-        free_sizes=True,
-        broken=[
-            ("RES-06", "rounding_direction", {"rounding_direction": 2}),
-        ],
-    ),
-    "RESAMPLE3": Entry(
-        make=_resample(3),
-        free_sizes=True,
-        broken=[
-            ("RES-09", "antialiased", {"antialiased": 1}),
-        ],
-    ),
+    "SPLIT": Entry(_split, free_sizes=True, valid={
+        "input_tensor": f32(1, 1, 6, 2), "output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)], "axis": 2,
+    }, broken=[
+        ("SPLIT-01", "output_tensors", {"output_tensors": []}),
+        ("SPLIT-02", "axis", {"axis": 4}),
+        ("SPLIT-02", "axis", {"axis": -1}),
+        ("SPLIT-03", "output_tensors[1].data_type", {"output_tensors": [f32(1, 1, 2, 2), tensor("INT32", 1, 1, 4, 2)]}),
+        ("SPLIT-04", "output_tensors[1].sizes", {"output_tensors": [f32(1, 1, 2, 2), f32(1, 4, 2)]}),
+        ("SPLIT-05", "output_tensors[1].sizes[3]", {"output_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 4)]}),
+        ("SPLIT-06", "output_tensors", {"output_tensors": [f32(1, 1, n, 2) for n in (1, 2, 2)]}),
+    ]),
+    "JOIN": Entry(_join, valid={
+        "input_tensors": [f32(1, 1, 2, 2), f32(1, 1, 4, 2)], "output_tensor": f32(1, 1, 6, 2), "axis": 2,
+    }, broken=[
+        ("JOIN-01", "input_tensors", {"input_tensors": []}),
+        ("JOIN-02", "axis", {"axis": 4}),
+        ("JOIN-03", "input_tensors[1].data_type", {"input_tensors": [f32(1, 1, 2, 2), tensor("FLOAT16", 1, 1, 4, 2)]}),
+        ("JOIN-03", "output_tensor.data_type", {"output_tensor": tensor("UINT32", 1, 1, 6, 2)}),
+        ("JOIN-04", "output_tensor.sizes", {"output_tensor": f32(1, 1, 1, 6, 2)}),
+        ("JOIN-05", "input_tensors[1].sizes[1]", {"input_tensors": [f32(1, 1, 2, 2), f32(1, 3, 4, 2)]}),
+        ("JOIN-06", "output_tensor.sizes[2]", {"output_tensor": f32(1, 1, 5, 2)}),
+    ]),
+    "SLICE": Entry(_slice, free_sizes=True, valid={
+        "input_tensor": f32(4, 4), "output_tensor": f32(2, 2), "offsets": (0, 0), "sizes": (2, 2), "strides": (1, 1),
+    }, broken=[
+        ("SLICE-01", "output_tensor.sizes", {"output_tensor": f32(2, 2, 1)}),
+        ("SLICE-01", "strides", {"strides": (1,)}),
+        ("SLICE-02", "output_tensor.data_type", {"output_tensor": tensor("INT16", 2, 2)}),
+        ("SLICE-03", "sizes[1]", {"sizes": (2, 3)}),
+        ("SLICE-04", "strides[1]", {"strides": (1, 0)}),
+        ("SLICE-05", "offsets[1]", {"offsets": (2, 2), "strides": (1, 2)}),
+        ("SLICE-05", "offsets[1]", {"offsets": (0, -1)}),
+    ]),
+    "SLICE1": Entry(_slice1, free_sizes=True, valid={
+        "input_tensor": f32(4, 4), "output_tensor": f32(2, 2), "input_window_offsets": (0, 0), "input_window_sizes": (2, 2), "input_window_strides": (1, 1),
+    }, broken=[
+        ("SLICE1-01", "output_tensor.sizes", {"output_tensor": f32(2)}),
+        ("SLICE1-01", "output_tensor.data_type", {"output_tensor": tensor("INT8", 2, 2)}),
+        ("SLICE1-01", "input_window_offsets", {"input_window_offsets": (0, 0, 0)}),
+        ("SLICE1-02", "input_window_sizes[0]", {"input_window_sizes": (0, 2)}),
+        ("SLICE1-02", "input_window_sizes[0]", {"input_window_offsets": (3, 0)}),
+        ("SLICE1-02", "input_window_offsets[0]", {"input_window_offsets": (-1, 0)}),
+        ("SLICE1-03", "input_window_strides[0]", {"input_window_strides": (0, 1)}),
+        ("SLICE1-04", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2), "input_window_sizes": (4, 2), "input_window_strides": (-2, 1)}),
+    ]),
+    "SLICE_GRAD": Entry(_slice_grad, free_sizes=True, broken=[
+        ("SGRAD-01", "input_window_sizes[0]", {"input_window_sizes": (0, 3, 4)}),
+        ("SGRAD-01", "input_window_sizes[2]", {"input_window_offsets": (0, 0, 4), "input_window_sizes": (2, 3, 5), "input_window_strides": (1, 1, 1)}),
+        ("SGRAD-01", "input_gradient_tensor.sizes[0]", {"input_gradient_tensor": f32(2, 3, 4), "input_window_offsets": (0, 0, 0), "input_window_sizes": (2, 3, 4), "input_window_strides": (-2, 1, 1)}),
+        ("SGRAD-02", "output_gradient_tensor.data_type", {"output_gradient_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("SGRAD-02", "input_window_strides", {"input_window_strides": (1,)}),
+        ("SGRAD-03", "input_window_strides[0]", {"input_window_strides": (0, 1, 1)}),
+    ]),
+    "ELEMENT_WISE_IDENTITY": Entry(_identity, valid={"input_tensor": f32(2, 3), "output_tensor": f32(2, 3)}, broken=[
+        ("IDENT-01", "output_tensor.data_type", {"output_tensor": tensor("INT32", 2, 3)}),
+        ("IDENT-01", "output_tensor.sizes", {"output_tensor": f32(2, 3, 1)}),
+        ("IDENT-01", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2)}),
+        ("IDENT-02", "scale_bias", {"scale_bias": dml.ScaleBias(2, 10)}),
+    ]),
+    "TILE": Entry(_tile, broken=[
+        ("TILE-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("TILE-01", "repeats", {"repeats": [2]}),
+        ("TILE-02", "repeats[1]", {"repeats": [1, 0, 1]}),
+        ("TILE-03", "output_tensor.sizes[0]", {"output_tensor": f32(2, 3, 4), "repeats": [3, 1, 1]}),
+    ]),
+    "SPACE_TO_DEPTH": Entry(_blocks(dml.SpaceToDepthOperatorDesc, space_to_depth), broken=SPACE_TO_DEPTH_BROKEN),
+    "SPACE_TO_DEPTH1": Entry(_blocks(dml.SpaceToDepth1OperatorDesc, space_to_depth), broken=[
+        *SPACE_TO_DEPTH_BROKEN,
+        ("SD-05", "order", {"order": 2}),
+    ]),
+    "DEPTH_TO_SPACE": Entry(_blocks(dml.DepthToSpaceOperatorDesc, depth_to_space), broken=DEPTH_TO_SPACE_BROKEN),
+    "DEPTH_TO_SPACE1": Entry(_blocks(dml.DepthToSpace1OperatorDesc, depth_to_space), broken=[
+        *DEPTH_TO_SPACE_BROKEN,
+        ("SD-05", "order", {"order": 2}),
+    ]),
+    "DIAGONAL_MATRIX": Entry(_diagonal_matrix, free_sizes=True, broken=[
+        ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": 256.5}),
+        ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": np.nan}),
+        ("DIAG-07", "offset", {"offset": 2**31}),
+    ]),
+    "DIAGONAL_MATRIX1": Entry(_diagonal_matrix1, free_sizes=True, broken=[
+        ("DIAG-03", "value", {"value": 1e39}),
+        ("DIAG-04", "value_data_type", {"input_tensor": None, "value_data_type": dml.TensorDataType.UINT8}),
+        ("DIAG-04", "output_tensor.data_type", {"input_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("DIAG-04", "output_tensor.sizes", {"input_tensor": f32(3, 4)}),
+        ("DIAG-04", "output_tensor.sizes[1]", {"input_tensor": f32(2, 4, 4)}),
+        ("DIAG-07", "diagonal_fill_begin", {"diagonal_fill_begin": -(2**31) - 1}),
+    ]),
+    "GATHER": Entry(_gather, valid=GATHERED, broken=[
+        ("GATH-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("GATH-01", "indices_tensor.sizes", {"input_tensor": f32(3, 4), "indices_tensor": tensor("UINT32", 5), "output_tensor": f32(3, 5)}),
+        ("GATH-02", "axis", {"axis": 2}),
+        ("GATH-03", "index_dimensions", {"index_dimensions": 3}),
+        ("GATH-03", "indices_tensor.sizes[0]", {"index_dimensions": 1}),
+        ("GATH-04", "input_tensor.sizes[0]", {"axis": 1}),
+        ("GATH-04", "output_tensor.sizes[1]", {"input_tensor": f32(1, 4), "indices_tensor": tensor("INT64", 2, 5), "output_tensor": f32(2, 4), "axis": 1, "index_dimensions": 2}),
+        ("GATH-04", "output_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 1), "index_dimensions": 0}),
+    ]),
+    "GATHER_ELEMENTS": Entry(_gather_elements, broken=[
+        ("GEL-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("GEL-01", "indices_tensor.sizes", {"indices_tensor": tensor("UINT32", 5)}),
+        ("GEL-01", "axis", {"axis": -1}),
+        ("GEL-02", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 2, 9, 3)}),
+        ("GEL-03", "output_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 9, 4), "output_tensor": f32(2, 3, 4)}),
+    ]),
+    "GATHER_ND": Entry(_gather_nd, valid=SLICES, broken=GATHER_ND_BROKEN),
+    "GATHER_ND1": Entry(_gather_nd1, valid={**SLICES, "batch_dimension_count": 0}, broken=[
+        *GATHER_ND_BROKEN,
+        ("GND-02", "batch_dimension_count", {"batch_dimension_count": 2}),
+        ("GND-02", "batch_dimension_count", {"batch_dimension_count": -1}),
+        ("GND-05", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 1, 5, 1), "batch_dimension_count": 1}),
+    ]),
+    "REVERSE_SUBSEQUENCES": Entry(_reverse_subsequences, broken=[
+        ("REV-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("REV-01", "sequence_lengths_tensor.sizes", {"sequence_lengths_tensor": tensor("UINT32", 2, 4)}),
+        ("REV-01", "output_tensor.sizes[1]", {"output_tensor": f32(2, 4, 4)}),
+        ("REV-02", "axis", {"axis": 3}),
+        ("REV-03", "sequence_lengths_tensor.sizes[1]", {"sequence_lengths_tensor": tensor("UINT64", 2, 3, 4)}),
+        ("REV-03", "sequence_lengths_tensor.sizes[0]", {"sequence_lengths_tensor": tensor("UINT64", 1, 1, 4)}),
+    ]),
+    "SCATTER": Entry(_scatter, broken=[
+        ("SCAT-02", "updates_tensor.data_type", {"updates_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("SCAT-02", "updates_tensor.sizes", {"updates_tensor": f32(3, 4)}),
+        ("SCAT-02", "output_tensor.sizes[0]", {"output_tensor": f32(3, 3, 4)}),
+        ("SCAT-03", "axis", {"axis": 3}),
+        ("SCAT-03", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 3, 4)}),
+        ("SCAT-03", "updates_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 5, 4), "updates_tensor": f32(2, 2, 4)}),
+    ]),
+    "SCATTER_ND": Entry(_scatter_nd, valid=UPDATED, broken=[
+        ("SCAT-02", "output_tensor.sizes[2]", {"output_tensor": f32(1, 3, 5)}),
+        ("SCAT-02", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 5, 1)}),
+        ("SCAT-06", "input_dimension_count", {"input_dimension_count": 4}),
+        ("SCAT-06", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 2, 5, 1)}),
+        ("SCAT-06", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 1, 5, 3)}),
+        ("SCAT-06", "updates_tensor.sizes[1]", {"updates_tensor": f32(1, 4, 4)}),
+    ]),
+    "ONE_HOT": Entry(_one_hot, free_sizes=True, broken=[
+        ("HOT-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
+        ("HOT-01", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 2, 4)}),
+        ("HOT-02", "axis", {"axis": 3}),
+        ("HOT-03", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 3, 4)}),
+        ("HOT-03", "output_tensor.sizes[2]", {"output_tensor": f32(2, 9, 5)}),
+        ("HOT-04", "values_tensor.sizes", {"values_tensor": f32(1, 1, 1)}),
+    ]),
+    "UNFOLD": Entry(_unfold, broken=[
+        ("UNF-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4)}),
+        ("UNF-01", "dilations", {"dilations": (1, 1)}),
+        ("UNF-02", "strides[0]", {"strides": (0,)}),
+        ("UNF-02", "window_sizes[0]", {"window_sizes": (3,), "dilations": (3,), "start_padding": (1,), "end_padding": (1,)}),
+        ("UNF-03", "output_tensor.sizes", {"output_tensor": f32(2, 3, 4, 1)}),
+        ("UNF-03", "output_tensor.sizes[1]", {"window_sizes": (2,), "output_tensor": f32(2, 3, 3)}),
+        ("UNF-03", "output_tensor.sizes[2]", {"window_sizes": (2,), "dilations": (1,), "strides": (1,), "start_padding": (0,), "end_padding": (0,), "output_tensor": f32(2, 6, 9)}),
+        ("UNF-07", "start_padding", {"window_sizes": (40000,), "strides": (1,), "dilations": (1,), "start_padding": (39998,), "end_padding": (39998,)}),
+        ("UNF-07", "start_padding", {"window_sizes": (100000,), "strides": (1,), "dilations": (1,), "start_padding": (199995,), "end_padding": (0,)}),
+    ]),
+    "FILL_VALUE_CONSTANT": Entry(_fill_value_constant, free_sizes=True, broken=[
+        ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
+        ("FILL-02", "value", {"value": 1e39}),
+        ("FILL-02", "value", {"output_tensor": tensor("INT8", 2, 3, 4), "value_data_type": dml.TensorDataType.INT8, "value": 0.5}),
+        ("FILL-02", "value", {"output_tensor": tensor("UINT16", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT16, "value": 65536}),
+        ("FILL-02", "value", {"value": "1"}),
+    ]),
+    "FILL_VALUE_SEQUENCE": Entry(_fill_value_sequence, free_sizes=True, broken=[
+        ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
+        ("FILL-02", "value_start", {"value_start": 1e39}),
+        ("FILL-02", "value_start", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": -1}),
+        ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -0.5}),
+        ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -129}),
+    ]),
+    "PADDING": Entry(_padding, broken=[
+        *PADDING_BROKEN,
+        ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": 256.7}),
+        ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": np.nan}),
+        ("PAD-04", "padding_value", {"padding_value": 1e39}),
+    ]),
+    "PADDING1": Entry(_padding1, broken=[
+        *PADDING_BROKEN,
+        ("PAD-04", "padding_value", {"input_tensor": tensor("INT8", 2, 3, 4), "output_tensor": tensor("INT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value_data_type": dml.TensorDataType.INT8, "padding_value": 0.5}),
+        ("PAD-09", "padding_value_data_type", {"padding_mode": dml.PaddingMode.EDGE, "padding_value_data_type": dml.TensorDataType.UINT8}),
+    ]),
+    "UPSAMPLE_2D": Entry(_upsample_2d, broken=[
+        ("UPS-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4, 1)}),
+        ("UPS-01", "output_tensor.sizes[3]", {"input_tensor": f32(1, 2, 2, 4), "output_tensor": f32(1, 2, 6, 9), "scale_size": dml.Size2D(width=2, height=3)}),
+        ("UPS-02", "scale_size.height", {"scale_size": dml.Size2D(2, 0)}),
+        ("UPS-02", "scale_size", {"scale_size": 2}),
+        ("UPS-04", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
+    ]),
+    "RESAMPLE": Entry(_resample(0), free_sizes=True, broken=[
+        ("RES-01", "output_tensor.sizes", {"output_tensor": f32(2, 3)}),
+        ("RES-01", "scales", {"scales": [1, 2]}),
+        ("RES-03", "scales[1]", {"scales": [1, 0, 1]}),
+        ("RES-03", "scales[2]", {"scales": [1, 2, np.inf]}),
+        ("RES-03", "scales[0]", {"scales": [1e39, 1, 1]}),
+        ("RES-14", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
+        ("RES-15", "output_tensor.sizes[0]", {"input_tensor": tensor("INT8", 9, 9), "output_tensor": tensor("INT8", 2**24 + 1, 9), "scales": [2, 1]}),
+        ("RES-15", "output_tensor.sizes", {"input_tensor": tensor("INT8", 60000, 60000), "output_tensor": tensor("INT8", 60000, 60000), "scales": [1.618034, 1.618034]}),
+    ]),
+    "RESAMPLE1": Entry(_resample(1), free_sizes=True, broken=[
+        ("RES-04", "output_pixel_offsets[2]", {"output_pixel_offsets": [0, 0, np.nan]}),
+    ]),
+    "RESAMPLE2": Entry(_resample(2), free_sizes=True, broken=[
+        ("RES-06", "rounding_direction", {"rounding_direction": 2}),
+    ]),
+    "RESAMPLE3": Entry(_resample(3), free_sizes=True, broken=[
+        ("RES-09", "antialiased", {"antialiased": 1}),
+    ]),
 }  # fmt: skip
