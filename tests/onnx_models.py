@@ -5,7 +5,8 @@ from onnx import ValueInfoProto, helper
 
 from vkops.onnx import Model
 from vkops.onnx.element_types import STRING, elem_type_of, moved_dtype
-from vkops.onnx.lowering import LoweredSequence, NeedsValueError, string_handles
+from vkops.onnx.lowering import LoweredSequence, string_handles
+from vkops.onnx.onnx_session import lowered
 from vkops.onnx.value_info import SequenceType, TensorType
 from vkops.plan import execute
 from vkops.plan.execute import packed_bytes
@@ -62,7 +63,7 @@ def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):
 
 def evaluate(proto, values):
     """Evaluate a model with inputs by name, without a device."""
-    lowering = Model(proto).lower({name: _form(v) for name, v in values.items()}, values)
+    lowering = Model(proto).lower(types_of(values), values)
     return [values_of(lowering, output) for output in lowering.outputs]
 
 
@@ -75,7 +76,7 @@ def run(operator, *inputs, outputs=1, opset=OPSET, **attributes):
 def run_on_device(operator, *inputs, opset=OPSET, **attributes):
     """Evaluate a single node as a device would: inputs are known only where shapes need them."""
     proto, values = node_model(operator, *inputs, opset=opset, **attributes)
-    lowering = _lowered(Model(proto), values)
+    lowering = lowered(Model(proto), values)
     strings = list(lowering.strings)
     tensors = {number: packed_bytes(array) for number, array in lowering.constants.items()}
     for number, (name, _) in lowering.inputs.items():
@@ -92,34 +93,32 @@ def run_on_device(operator, *inputs, opset=OPSET, **attributes):
     return elements.reshape(output.shape)
 
 
-def _lowered(model, values):
-    forms = {name: _form(value) for name, value in values.items()}
-    known = {}
-    while True:
-        try:
-            return model.lower(forms, known)
-        except NeedsValueError as needed:
-            known[needed.name] = values[needed.name]
-
-
 def same(got, expected):
-    """Assert that arrays, or lists of them, are the same in type, shape and bytes."""
+    """Assert that arrays or tensors, or lists of them, are the same in type, shape and bytes."""
     if isinstance(expected, list):
         assert len(got) == len(expected)
         for one, other in zip(got, expected, strict=True):
             same(one, other)
-        return
-    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    if expected.dtype == object:
-        assert got.tolist() == expected.tolist()
+    elif expected is None:
+        assert got is None
     else:
-        assert got.tobytes() == expected.tobytes()
+        got = np.asarray(got)
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        assert (
+            got.tolist() == expected.tolist()
+            if got.dtype == object
+            else got.tobytes() == expected.tobytes()
+        )
 
 
-def _form(value):
-    if isinstance(value, list):
-        return SequenceType(value[0].dtype, tuple(item.shape for item in value))
-    return TensorType(value.dtype, value.shape)
+def types_of(values):
+    """The types and shapes of inputs by name; a list is a sequence."""
+    return {
+        name: SequenceType(value[0].dtype, tuple(item.shape for item in value))
+        if isinstance(value, list)
+        else TensorType(value.dtype, value.shape)
+        for name, value in values.items()
+    }
 
 
 def values_of(lowering, output):

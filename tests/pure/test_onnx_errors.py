@@ -5,7 +5,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
-from onnx_models import evaluate, floats, info, ints, model, node_model, run
+from onnx_models import evaluate, floats, info, ints, model, node_model, run, types_of
 from refusals import fault
 
 from vkops.errors import ModelError
@@ -14,7 +14,6 @@ from vkops.onnx.model_file import read
 from vkops.onnx.onnx_model import unsupported_nodes
 from vkops.onnx.onnx_node import Node, schema_of
 from vkops.onnx.operators import OPERATORS
-from vkops.onnx.value_info import TensorType
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 ROW = np.arange(5, dtype=np.float32)
@@ -280,8 +279,7 @@ def test_sequences_without_tensors(operator, inputs, more, field, message):
 def test_elements_of_inputs_are_not_computed_with(operator, inputs, name, message):
     more = {"to": TensorProto.INT32} if operator == "Cast" else {}
     proto, values = node_model(operator, *inputs, **more)
-    forms = {key: TensorType(value.dtype, value.shape) for key, value in values.items()}
-    error = fault(lambda: Model(proto).lower(forms, {}), ModelError)
+    error = fault(lambda: Model(proto).lower(types_of(values), {}), ModelError)
     message(error, f"({operator}-", f": {name}: depends on graph input 'i0'")
 
 

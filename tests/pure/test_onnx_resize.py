@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from onnx_models import evaluate, floats, info, ints, model, node_model, run, same
+from onnx_models import evaluate, floats, info, ints, model, node_model, run, same, types_of
 from refusals import fault
 
 from vkops.errors import ModelError
@@ -140,9 +140,8 @@ def test_extrapolation_of_types(dtype, value, expected):
 
 def test_scales_may_depend_on_an_input():
     proto, values = node_model("Resize", ROW, None, floats(2))
-    types = {name: TensorType(value.dtype, value.shape) for name, value in values.items()}
     with pytest.raises(NeedsValueError):
-        Model(proto).lower(types, {})
+        Model(proto).lower(types_of(values), {})
 
 
 def lowered(dtype, shape, *scales):

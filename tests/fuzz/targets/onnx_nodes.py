@@ -9,8 +9,9 @@ from onnx_graphs import random_model
 from fuzz import target
 from fuzz.choices import Choices
 from fuzz.target import EXAMPLES
-from fuzz.targets.onnx_bytes import MODELS, lowered
+from fuzz.targets.onnx_bytes import MODELS, inputs_of
 from vkops.onnx import Model
+from vkops.onnx.onnx_session import lowered
 from vkops.onnx.operators import OPERATORS
 
 SIZES = [0, 1, 2, 3, 7, -1, -2, 2**16, 2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**63)]
@@ -231,4 +232,5 @@ class Target(target.Target):
         proto = changed(choices, self.bases)
         if is_file:
             self.file.write_bytes(proto.SerializeToString())
-        lowered(Model(self.file if is_file else proto, check=check))
+        model = Model(self.file if is_file else proto, check=check)
+        lowered(model, inputs_of(model))
