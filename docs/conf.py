@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tempfile
 from inspect import isfunction
 from pathlib import Path
 from typing import Any, ClassVar
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 import vkops
@@ -20,6 +22,8 @@ from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
 from vkops.rules import RULES
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "scripts"))
+import reference_pages  # noqa: E402
 
 project = "vkops"
 release = version = vkops.__version__
@@ -28,6 +32,7 @@ project_copyright = "the vkops authors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 highlight_language = "text"
 myst_heading_anchors = 3
+smartquotes = False  # which takes a tenth of the time
 # Pages are read in the repository, too, and lead to files there; a test follows those links.
 # Several classes have an attribute called "type", and Python's type[...] is none of them.
 suppress_warnings = ["myst.xref_missing", "ref.python"]
@@ -90,12 +95,41 @@ def _show_public_bases(
     ]
 
 
-def _list_operators(app: object, name: str, source: list[str]) -> None:
-    """Put the descriptors of all operators, and DirectMLX's functions, into the reference."""
+def _generate(app: object, name: str, source: list[str]) -> None:
+    """Put in what is generated: rules, commands, and in the reference operators and functions."""
+    source[0] = reference_pages.expanded(source[0])
     descs = (f".. autoclass:: vkops.dml.{desc.__name__}" for desc in dml.OPERATORS.values())
     source[0] = source[0].replace("{operators}", "\n".join(descs))
     functions = (f".. autofunction:: vkops.dml.{name}" for name in FUNCTIONS)
     source[0] = source[0].replace("{functions}", "\n".join(functions))
+    source[0] = re.sub(r"\{(vkops\.tensors\.\w+|numpy)\}", _names, source[0])
+
+
+def _short_navigation(
+    app: Any, name: str, template: str, context: dict[str, Any], doctree: object
+) -> None:
+    """List all pages from their titles, as to copy all headings takes a third of the time."""
+    whole, contents = context["toctree"], app.env.tocs
+
+    def toctree(**options: Any) -> str:
+        app.env.tocs = _titles(app.env)
+        try:
+            return str(whole(**options))
+        finally:
+            app.env.tocs = contents
+
+    context["toctree"] = toctree
+
+
+def _titles(env: Any) -> dict[str, nodes.bullet_list]:
+    """Return the contents of each page without headings, but with lists of other pages."""
+    if not hasattr(env, "vkops_titles"):
+        env.vkops_titles = {name: toc.deepcopy() for name, toc in env.tocs.items()}
+        for toc in env.vkops_titles.values():
+            for entry in toc.findall(nodes.list_item):
+                if not any(entry.findall(addnodes.toctree)):
+                    del entry[1:]
+    return env.vkops_titles
 
 
 # -- pictures of plans -----------------------------------------------------------------------------
@@ -197,12 +231,8 @@ def _link_rules(app: Any, doctree: nodes.document, name: str) -> None:
             text.parent.replace(text, parts)
 
 
-def _list_functions(app: object, name: str, source: list[str]) -> None:
-    """Put the public names of a module into the reference where it names the module."""
-    source[0] = re.sub(r"\{(vkops\.tensors\.\w+|numpy)\}", _names, source[0])
-
-
 def _names(module: re.Match[str]) -> str:
+    """Return the directives of a module's public names."""
     directives = [
         _directive(name, getattr(vkops, name))
         for name, place in vkops._MODULES.items()
@@ -223,9 +253,9 @@ def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.add_directive("explain", Explain)
     app.connect("html-page-context", _bring_scripts)
+    app.connect("html-page-context", _short_navigation, priority=400)
+    app.connect("source-read", _generate)
     app.connect("source-read", _anchor_rules)
     app.connect("doctree-resolved", _link_rules)
-    app.connect("source-read", _list_operators)
-    app.connect("source-read", _list_functions)
     app.connect("autodoc-process-docstring", _say_nothing_of_types, priority=400)
     app.connect("autodoc-process-bases", _show_public_bases)

@@ -13,7 +13,6 @@ from operator_table import OPERATORS
 
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError, InvalidDescTypeError
-from vkops.cli.rule_commands import markdown_lines
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -213,12 +212,6 @@ def test_rules_are_numbered_without_gaps():
     for name, group in GROUPS.items():
         numbers = range(1, len(group.rules) + 1)
         assert [rule.id for rule in group.rules] == [f"{name}-{number:02}" for number in numbers]
-
-
-def test_the_documentation_has_the_table():
-    text = (Path(__file__).parents[2] / "docs/rules.md").read_text("utf-8")
-    made = "\n".join(markdown_lines()) + "\n"
-    assert text[-len(made) :] == made, "docs/rules.md is not that of rules.json: run scripts/docs"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -45,8 +46,12 @@ def test_every_page_is_built(built):
     assert [page for page in sources if not (built / page.with_suffix(".html")).exists()] == []
 
 
+def reference(built):
+    return "".join(page.read_text() for page in (built / "api").glob("*.html"))
+
+
 def test_the_reference_lists_every_public_name(built):
-    anchors = set(re.findall(r'id="(?:module-)?([\w.]+)"', (built / "api.html").read_text()))
+    anchors = set(re.findall(r'id="(?:module-)?([\w.]+)"', reference(built)))
     public = {
         f"{module.__name__}.{name}"
         for module in (vkops, dml, onnx, plan)
@@ -62,7 +67,7 @@ INTERNAL = "check fits prepare run_steps settle submit wait"
 
 
 def test_the_reference_lists_every_method(built):
-    anchors = set(re.findall(r'id="([\w.]+)"', (built / "api.html").read_text()))
+    anchors = set(re.findall(r'id="([\w.]+)"', reference(built)))
     methods = {
         f"vkops.{kind.__name__}.{name}"
         for kind in (vkops.Device, vkops.CompiledOperator, vkops.BoundOperator, vkops.Tensor)
@@ -82,7 +87,7 @@ SELF_EXPLAINING = re.compile(r"(U?INT|FLOAT|LEVEL_)\d\w*")
 
 def test_the_reference_explains_every_field():
     """In a docstring of the field, in that of its class, or below the class on the page."""
-    text = (ROOT / "docs/api.md").read_text()
+    text = "".join(page.read_text() for page in (ROOT / "docs/api").glob("*.md"))
     entries = re.findall(r"^\.\. autoclass:: ([\w.]+).*\n((?: .*\n|\n(?= ))*)", text, re.MULTILINE)
     classes = {locate(name): said for name, said in entries}
     classes |= dict.fromkeys(dml.OPERATORS.values(), "")
@@ -107,10 +112,31 @@ def test_the_reference_explains_every_field():
 def test_every_rule_has_an_address_that_texts_link_to(built):
     anchors = re.findall(r'<a class="rule" id="([\w-]+)"', (built / "rules.html").read_text())
     assert sorted(anchors) == sorted(RULES)
-    api = (built / "api.html").read_text()
-    assert '<a class="reference external" href="rules.html#DEV-03">DEV-03</a>' in api
-    linked = re.findall(r'href="(?:rules.html)?#([A-Z]\w*-\d+)"', api)
+    api = reference(built)
+    assert '<a class="reference external" href="../rules.html#DEV-03">DEV-03</a>' in api
+    linked = re.findall(r'href="(?:../rules.html)?#([A-Z]\w*-\d+)"', api)
     assert set(linked) <= {*RULES}
+
+
+@pytest.mark.parametrize(
+    ("words", "pages"),
+    [
+        ("texture", {"tutorials/images"}),
+        ("shared memory", {"tutorials/shaders"}),
+        ("random", {"kernels", "api/kernels"}),
+        ("reduction", {"kernels", "api/kernels"}),
+    ],
+)
+def test_the_search_finds_a_page_by_its_headings(built, words, pages):
+    """Sphinx puts pages with the words in a heading first, so only these pages may have them there."""
+    text = (built / "searchindex.js").read_text()
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    assert pages == {
+        index["docnames"][number]
+        for title, places in index["alltitles"].items()
+        if words in title.lower()
+        for number, _ in places
+    }
 
 
 FITS = """

@@ -11,6 +11,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from reference_pages import expanded
 
 from vkops import dml
 
@@ -152,7 +153,7 @@ def test_linked_files_and_headings_exist(page):
         assert target.exists(), path
         if not heading:
             continue
-        titles = re.findall(r"^#+ (.*)", target.read_text("utf-8"), re.M)
+        titles = re.findall(r"^#+ (.*)", expanded(target.read_text("utf-8")), re.M)
         slugs = {re.sub(r"[^\w -]", "", title).replace(" ", "-").lower() for title in titles}
         assert heading in slugs, f"{path}#{heading}"
 

@@ -12,7 +12,7 @@ from vkops.errors import show
 
 @click.command()
 @click.argument("id", required=False)
-@options.flag("--markdown", help="Print all rules as docs/rules.md has them.")
+@options.flag("--markdown", help="Print all rules as Markdown.")
 def rule(id: str | None, markdown: bool) -> None:
     """Print a rule and its source.
 
@@ -32,7 +32,7 @@ def rule(id: str | None, markdown: bool) -> None:
 
 
 def markdown_lines() -> Iterator[str]:
-    """The lists of rules in docs/rules.md."""
+    """Yield the rules as lists of Markdown, which the documentation has."""
     from vkops.rules import GROUPS
 
     ours = "choice of vkops"

@@ -1,34 +1,25 @@
-"""The reference of the command line, docs/commands.md: the help of each command.
+"""The generated parts of the documentation's pages, as Markdown, which docs/conf.py puts in.
 
-It prints the page, which scripts/docs writes.
+Each takes the place of its name in braces: the rules, the help of each command, and what the
+capabilities of shaders need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import click
 
 from vkops.cli.main import app
+from vkops.cli.rule_commands import markdown_lines
+from vkops.shaders.features import CAPABILITIES, MODES, SUBGROUP
+
+# -- commands --------------------------------------------------------------------------------------
 
 _WIDTH = 80
 
-_HEAD = """\
-# The command line
 
-This page is the help of each command, which `vkops COMMAND --help` prints. An option that several
-commands have is described once. Options can be written with underscores, as those of DxDispatch,
-or with hyphens. The exit status is 0 on success, 1 if a model, device or file is wrong, 2 if the
-arguments are, and 130 after an interrupt.
-"""
-
-
-def page() -> str:
-    """Return the page as Markdown."""
-    return "\n".join([_HEAD, *_sections(app, None, "vkops", {})])
-
-
-def _sections(
+def _commands(
     command: click.Command,
     parent: click.Context | None,
     name: str,
@@ -51,7 +42,7 @@ def _sections(
         for child in command.list_commands(context):
             found = command.get_command(context, child)
             assert found is not None
-            yield from _sections(found, context, child, described)
+            yield from _commands(found, context, child, described)
 
 
 def _help(
@@ -83,5 +74,37 @@ def _help(
     return formatter.getvalue().rstrip("\n")
 
 
-if __name__ == "__main__":
-    print(page(), end="")
+# -- capabilities of shaders -----------------------------------------------------------------------
+
+_PLACES = {"Int64Atomics": ("Buffer", "Shared"), "ShaderClockKHR": ("Subgroup", "Device")}
+
+
+def _table(kind: str, needs: Mapping[str, str]) -> Iterator[str]:
+    yield f"| {kind} | needs |"
+    yield "|---|---|"
+    for name, template in needs.items():
+        if name in SUBGROUP:
+            needed = f"operations of subgroups: {SUBGROUP[name]}"
+        elif kind == "Mode":
+            needed = " or ".join(sorted({f"`{template.format(bits)}`" for bits in (16, 32, 64)}))
+        else:
+            places = _PLACES.get(name, ("Buffer", "Shared"))
+            needed = " or ".join(dict.fromkeys(f"`{template.format(place)}`" for place in places))
+        yield f"| {name} | {needed if template or name in SUBGROUP else 'nothing'} |"
+
+
+PARTS: Mapping[str, Callable[[], str]] = {
+    "rules": lambda: "\n".join(markdown_lines()),
+    "commands": lambda: "\n".join(_commands(app, None, "vkops", {})),
+    "capabilities": lambda: "\n".join(
+        [*_table("Capability", CAPABILITIES), "", *_table("Mode", MODES)]
+    ),
+}
+
+
+def expanded(text: str) -> str:
+    """Return the text of a page with its generated parts."""
+    for name, part in PARTS.items():
+        if f"\n{{{name}}}\n" in text:
+            text = text.replace(f"\n{{{name}}}\n", f"\n{part()}\n")
+    return text
