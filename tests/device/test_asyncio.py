@@ -154,12 +154,7 @@ def test_python_exits_while_a_task_waits(faulty, adapter):
     assert faulty(START + ENDS, adapter.index, "mapped", errors=left) == ""
 
 
-def test_a_closed_device_and_a_recording_are_refused(adapter):
-    device = vkops.Device(adapter.index)
+def test_a_recording_is_refused(device):
     x = device.tensor(np.arange(3))
     with device.record(), pytest.raises(vkops.DeviceError, match="record: elements cannot be read"):
         asyncio.run(x.numpy_async())
-    device.close()
-    for wait in (device.synchronize_async, x.numpy_async):
-        with pytest.raises(vkops.DeviceError, match="is closed"):
-            asyncio.run(wait())

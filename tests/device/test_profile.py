@@ -147,13 +147,6 @@ def test_profiles_that_are_used_wrongly(device):
         pass
 
 
-def test_measured_times_can_be_stopped(device, is_time):
-    taken = device.measure_dispatches()
-    vkops.flip(device.tensor(np.arange(4))).copy()
-    assert is_time(taken(stop=True))
-    assert device.vulkan.native.measures == 0
-
-
 def test_the_command_line(adapter, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("VKOPS_ADAPTER", str(adapter.index))
     path = tmp_path / "trace.json"

@@ -45,9 +45,7 @@ def test_functions_operators_shaders_and_models_together(any_device):
         x[...] = values
         program.run()
         doubled = np.concatenate([np.roll(values, 1)] * 2)[::-1] + 100
-        expected = np.concatenate([doubled[::2], doubled[1::2]])
-        expected[:] = expected
-        expected[:12] = np.where(np.arange(12) < 64, doubled.reshape(4, 3).T.ravel(), expected)
+        expected = doubled.reshape(4, 3).T.ravel()
         np.testing.assert_array_equal(w.numpy(), expected)
         values[2:4] = expected[:2]
         np.testing.assert_array_equal(x.numpy(), values)
@@ -264,17 +262,6 @@ def test_a_program_keeps_memory_until_it_is_closed(adapter):
         assert device.memory_report().used == 0
 
 
-def test_a_device_that_is_closed(adapter):
-    device = vkops.Device(adapter.index)
-    x = device.tensor(np.arange(3))
-    with device.record() as program:
-        vkops.flip(x).copy()
-    device.close()
-    for use in (program.run, device.record, device.synchronize, device.measure_dispatches):
-        with pytest.raises(DeviceError, match="is closed"):
-            use()
-
-
 @pytest.mark.parametrize("measures", [False, True])
 def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
     """As by another thread: it closes the program whenever ``run`` is about to submit it."""
@@ -294,38 +281,6 @@ def test_a_program_that_is_closed_while_it_runs(device, monkeypatch, measures):
     assert (x.numpy() == 2).all()
     with pytest.raises(DeviceError, match="the recorded program is closed"):
         program.run()
-
-
-def test_programs_are_measured(adapter, is_time):
-    with vkops.Device(adapter.index) as device:
-        x, queue = device.tensor(np.zeros(100, np.int32)), device.vulkan
-        shader = device.compile_shader(ADD)
-        with device.record() as program:
-            for _ in range(3):
-                shader(x, x, n=1, threads=100)
-        program.run()
-        taken = device.measure_dispatches()
-        try:
-            for _ in range(2):
-                program.run()
-                assert is_time(taken())
-        finally:
-            queue.measure(False)
-        program.run()
-        assert (x.numpy() == 12).all()
-
-
-def test_other_threads_run_meanwhile(device):
-    x, found = device.tensor(np.arange(4)), []
-    with device.record() as program:
-        y = vkops.flip(x).copy()
-        thread = threading.Thread(target=lambda: found.append(vkops.roll(x, 1).numpy().tolist()))
-        thread.start()
-        thread.join()
-    assert found == [[3, 0, 1, 2]]
-    assert program.steps == ("window",)
-    program.run()
-    assert y.numpy().tolist() == [3, 2, 1, 0]
 
 
 def in_a_thread(work):
@@ -401,17 +356,19 @@ def test_a_stack_of_contexts(device):
         program.run()
 
 
-def test_threads_that_record_at_the_same_time(device):
-    x, programs = device.tensor(np.arange(4)), []
+def test_threads_that_run_and_record_meanwhile(device):
+    x, found, programs = device.tensor(np.arange(4)), [], []
 
     def record():
         with device.record() as program:
-            programs.append((program, vkops.roll(x, 1)))
+            programs.append((program, vkops.roll(x, 1), [3, 0, 1, 2]))
 
     with device.record() as program:
         y = vkops.flip(x).copy()
+        in_a_thread(lambda: found.append(vkops.roll(x, 2).numpy().tolist()))
         in_a_thread(record)
-    for each, result, expected in [(program, y, [3, 2, 1, 0]), (*programs[0], [3, 0, 1, 2])]:
+    assert found == [[2, 3, 0, 1]]
+    for each, result, expected in [(program, y, [3, 2, 1, 0]), *programs]:
         each.run()
         assert result.tolist() == expected
         assert len(each.steps) == 1

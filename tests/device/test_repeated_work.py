@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-import vkops
 from vkops import dml
 
 pytestmark = pytest.mark.memory
@@ -97,22 +96,6 @@ def test_a_recorded_program_contains_what_was_dispatched_before(device, bind):
     np.testing.assert_array_equal(target.numpy(), EXPECTED[bind](source.numpy()))
 
 
-def test_each_dispatch_is_measured(adapter, is_time):
-    with vkops.Device(adapter.index) as device:
-        bound, queue = operator(device, *tensors(device)), device.vulkan
-        for _ in range(3):
-            bound.dispatch()
-        queue.measure(True)
-        try:
-            for _ in range(3):
-                bound.dispatch()
-                assert is_time(queue.take_time())
-        finally:
-            queue.measure(False)
-        bound.dispatch()
-        device.synchronize()
-
-
 @each_kind
 def test_threads_that_dispatch_the_same(device, bind):
     source, target = tensors(device)
@@ -120,13 +103,3 @@ def test_threads_that_dispatch_the_same(device, bind):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: bound.dispatch(), range(40)))
     np.testing.assert_array_equal(target.numpy(), EXPECTED[bind](source.numpy()))
-
-
-@each_kind
-def test_a_closed_device_refuses_it(adapter, bind):
-    with vkops.Device(adapter.index) as device:
-        bound = bind(device, *tensors(device))
-        for _ in range(3):
-            bound.dispatch()
-    with pytest.raises(vkops.DeviceError, match="is closed"):
-        bound.dispatch()
