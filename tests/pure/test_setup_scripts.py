@@ -39,19 +39,50 @@ def test_no_script_names_a_host():
     assert {name: hosts for name, hosts in named.items() if hosts} == {}
 
 
+def refused(script, *options):
+    """What a script says that refuses its options, without its own name, and prints nothing else."""
+    done = subprocess.run([ROOT / "scripts" / script, *options], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr.removeprefix(f"{script}: ").removesuffix("\n")
+
+
+SYSTEMS = "must be windows or arm64; see scripts/emulate --help"
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("call", "message"),
     [
-        (["--python", "3.99"], "no interpreter python3.99; name another with --python"),
-        (["--python", "false"], "false does not run; name another interpreter with --python"),
-        (["--numpy", "2,1"], "--numpy wants a series such as 1.26 or 2, not 2,1"),
-        (["--numpy"], "--numpy needs a value"),
-        (["--frobnicate"], "unknown option --frobnicate; see scripts/setup --help"),
+        ("setup --python 3.99", "no interpreter python3.99; name another with --python"),
+        ("setup --python false", "false does not run; name another interpreter with --python"),
+        ("setup --numpy 2,1", "--numpy wants a series such as 1.26 or 2, not 2,1"),
+        ("setup --numpy", "--numpy needs a value"),
+        ("setup --frobnicate", "unknown option --frobnicate; see scripts/setup --help"),
+        ("wheels --python", "--python needs a value"),
+        ("wheels --python python0", "no interpreter python0"),
+        ("wheels --only numpy", "--only: got numpy, must be vkops kp lavapipe compilers"),
+        ("wheels --platform win32", "--platform: got win32, must be win_amd64 aarch64"),
+        ("wheels --frobnicate", "unknown option --frobnicate; see scripts/wheels --help"),
+        ("emulate macos", f"got macos, {SYSTEMS}"),
+        ("emulate", f"got nothing, {SYSTEMS}"),
     ],
 )
-def test_bad_options_are_refused(options, message):
-    done = subprocess.run([ROOT / "scripts/setup", *options], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, f"setup: {message}\n")
+def test_bad_options_are_refused(call, message):
+    assert refused(*call.split()) == message
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.15", "3.14t"])
+def test_unsupported_interpreters_are_refused(tmp_path, version):
+    """A program that stands for an interpreter answers the questions about its path and version."""
+    python, text = tmp_path / "other", f"Python {version}"
+    program(tmp_path, "other", f"case $2 in *realpath*) echo {python} ;; *) echo {version} ;; esac")
+    assert refused("setup", "--python", python) == (
+        f"{python} is Python {version}; vkops needs 3.10 to 3.14, with a global "
+        "interpreter lock: name one with --python"
+    )
+    program(tmp_path, "other", f'case $* in "-c ") ;; -VV) echo "{text}" ;; *) exit 1 ;; esac')
+    assert refused("wheels", "--python", python) == (
+        f"{text}: wheels are for CPython 3.10 to 3.14, with a global interpreter lock"
+    )
 
 
 INTERPRETER = r"""
@@ -114,21 +145,6 @@ def test_the_readme_names_the_packages_that_shaders_need():
     packages = set(re.findall(r'"([a-z]+-tools)"', "".join(sources)))
     (named,) = re.findall(r"shaders need `apt install (.*?)`", (ROOT / "README.md").read_text())
     assert set(named.split()) == packages
-
-
-@pytest.mark.parametrize("version", ["3.9", "3.15", "3.14t"])
-def test_an_unsupported_python_is_refused(tmp_path, version):
-    """A program that stands for an interpreter answers the questions about its path and version."""
-    python = tmp_path / "other"
-    program(tmp_path, "other", f"case $2 in *realpath*) echo {python} ;; *) echo {version} ;; esac")
-    done = subprocess.run(
-        [ROOT / "scripts/setup", "--python", python], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"setup: {python} is Python {version}; vkops needs 3.10 to 3.14, with a global "
-        "interpreter lock: name one with --python\n",
-    )
 
 
 @pytest.fixture
@@ -265,42 +281,6 @@ def test_a_released_wheel_of_this_version_and_interpreter_is_used(kp_wheel, monk
     for options in ([], ["--find"]):
         assert kp_wheel.main(options) == 0
         assert capsys.readouterr() == (f"{wheel}\n", "")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--python"], "--python needs a value"),
-        (["--python", "python0"], "no interpreter python0"),
-        (["--only", "numpy"], "--only: got numpy, must be vkops kp lavapipe compilers"),
-        (["--platform", "win32"], "--platform: got win32, must be win_amd64 aarch64"),
-        (["--frobnicate"], "unknown option --frobnicate; see scripts/wheels --help"),
-    ],
-)
-def test_bad_options_of_wheels_are_refused(options, message):
-    done = subprocess.run([ROOT / "scripts/wheels", *options], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"wheels: {message}\n")
-
-
-@pytest.mark.parametrize(("system", "named"), [(["macos"], "macos"), ([], "nothing")])
-def test_unknown_systems_are_not_emulated(system, named):
-    done = subprocess.run([ROOT / "scripts/emulate", *system], capture_output=True, text=True)
-    expected = f"emulate: got {named}, must be windows or arm64; see scripts/emulate --help\n"
-    assert (done.returncode, done.stderr) == (1, expected)
-
-
-@pytest.mark.parametrize("version", ["3.9", "3.14t"])
-def test_wheels_for_other_interpreters_are_refused(tmp_path, version):
-    """A program that stands for an interpreter runs, and then is not what it must be."""
-    text = f"Python {version}"
-    program(tmp_path, "other", f'case $* in "-c ") ;; -VV) echo "{text}" ;; *) exit 1 ;; esac')
-    done = subprocess.run(
-        [ROOT / "scripts/wheels", "--python", tmp_path / "other"], capture_output=True, text=True
-    )
-    assert (done.returncode, done.stderr) == (
-        1,
-        f"wheels: {text}: wheels are for CPython 3.10 to 3.14, with a global interpreter lock\n",
-    )
 
 
 @pytest.mark.parametrize(
