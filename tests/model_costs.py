@@ -1,22 +1,8 @@
-"""Small ONNX models that cost as much as possible, and what checking each costs.
-
-``python tests/model_costs.py [FAMILY ...]`` prints a row for each family and size: bytes of the
-model, processor time and peak memory of a process of its own.
-"""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""Small ONNX models that cost as much as possible."""
 
 import numpy as np
 import onnx
 from onnx import numpy_helper
-
-MAX_MEMORY = 8 << 30
-"""Address space that a measured process may take."""
-
-MAX_SECONDS = 120
 
 
 def model(lines, size=4096, **initializers):
@@ -91,13 +77,6 @@ def sequence(count):
     return model(lines, count, one=1)
 
 
-def gathered(count):
-    """Elements in a random order, again and again, by the same indices."""
-    lines = [f"g{step} = Gather <axis = 0> (x, i)" for step in range(count)]
-    lines.append(f"y = Concat <axis = 0> ({', '.join(f'g{step}' for step in range(count))})")
-    return model(lines, 65536, i=np.random.default_rng(0).permutation(65536)[:40000])
-
-
 def indexed(count):
     """Elements of the tensor before, which indices choose that only the device reads."""
     lines = [
@@ -162,70 +141,3 @@ def read_across(count):
     ]
     sizes = {"column": [count, 1], "rest": [count, wide - 1], "flat": [-1]}
     return model(lines, 1, **sizes, b1=[0], e1=[2**62], a1=[0], d1=[wide - 1])
-
-
-FAMILIES = {
-    doubled: (50, 1000),
-    doubled_and_cut: (100, 400),
-    interleaved: (30, 120),
-    shuffled: (8, 32),
-    sequence: (16384, 65536, 262144),
-    gathered: (2, 8, 32),
-    indexed: (250, 1000, 4000),
-    scattered: (250, 1000, 4000),
-    computed: (8, 32, 64),
-    looked_up: (250, 1000),
-    nothing: (250, 1000),
-    read_across: (1 << 12, 1 << 20, 1 << 28),
-}
-
-
-def measured(path, *command):
-    """Processor time in seconds, peak memory in MB and the last line of a process."""
-    import resource  # which Windows does not have; the models are for tests on all systems
-
-    before = os.times()
-
-    def limited():
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
-        resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
-
-    probe = (
-        "import resource, sys; from vkops.cli import main; code = main(sys.argv[1:]);"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024;"
-        "print(peak, code)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", probe, *command, str(path)],
-        capture_output=True,
-        text=True,
-        preexec_fn=limited,
-        check=False,
-    )
-    after = os.times()
-    seconds = (after.children_user + after.children_system) - (
-        before.children_user + before.children_system
-    )
-    lines = done.stdout.splitlines()
-    peak = lines[-1].split()[0] if lines and done.returncode == 0 else "?"
-    said = (done.stderr.splitlines() or lines[-2:-1] or [""])[-1]
-    return seconds, peak, said if done.returncode == 0 else f"exit {done.returncode}: {said}"
-
-
-def main(names):
-    folder = Path(os.environ.get("TMPDIR", "/tmp"))
-    for family, sizes in FAMILIES.items():
-        if names and family.__name__ not in names:
-            continue
-        for size in sizes:
-            path = folder / f"{family.__name__}_{size}.onnx"
-            onnx.save(family(size), path)
-            seconds, peak, said = measured(path, "check")
-            nbytes = path.stat().st_size
-            path.unlink()
-            row = f"{family.__name__} {size} | {nbytes} B | {seconds:.1f} s | {peak} MB"
-            print(f"{row} | {said[:150]}", flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,7 +1,6 @@
 """Dispatchables of type glsl and spirv: read, checked and explained without a device."""
 
 import copy
-import json
 import re
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from refusals import fault
 from vkops import shaders
 from vkops.cli import main
 from vkops.dml import FeatureLevel
-from vkops.dxdispatch import prepare
+from vkops.dxdispatch import load_model, prepare
 from vkops.errors import ModelError
 
 GLSL = """#version 450
@@ -71,21 +70,14 @@ def refused(load, made):
     [("glsl", "s.comp"), ("GLSL", "s.comp"), ("spirv", "s.spv"), ("Spirv", "s.spv")],
 )
 def test_kinds_of_sources(load, kind, path):
-    found = prepared(load, of_shader(type=kind, sourcePath=path))
-    shader = found.model.dispatchables["s"].shader
-    assert shader.name == path
-    assert shader.spirv == shaders.compile(GLSL)
-    assert found.model.dispatchables["s"].push_constants == (10, float("-inf"), -1)
-    (bound,) = found.commands
+    made = of_shader(type=kind, sourcePath=path)
+    (bound,) = prepared(load, made).commands
+    shader = bound.dispatchable.shader
+    assert (shader.name, shader.spirv) == (path, shaders.compile(GLSL))
+    assert bound.dispatchable.push_constants == (10, float("-inf"), -1)
     assert bound.groups == (2, 1, 1)
-    assert {block.name: block.source.nbytes for block in bound.inputs} == {
-        "Source": 32,
-        "Target": 16,
-    }
-
-
-def test_one_group_by_default(load):
-    made = with_command()
+    nbytes = {block.name: block.source.nbytes for block in bound.inputs}
+    assert nbytes == {"Source": 32, "Target": 16}
     del made["commands"][0]["threadGroupCount"]
     assert prepared(load, made).commands[0].groups == (1, 1, 1)
 
@@ -114,36 +106,24 @@ void main() { s[0] = 1; }
 
 
 @pytest.mark.parametrize("arguments", ARGUMENTS)
-def test_compiler_arguments(load, tmp_path, arguments):
+def test_compiler_arguments(load, tmp_path, arguments, monkeypatch):
+    """Sources and includes are beside the model, wherever the program is started."""
     (tmp_path / "c.comp").write_text(CONFIGURED)
     made = of_shader(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
     made["commands"] = []
     shader = prepared(load, made).model.dispatchables["s"].shader
     assert shader.module.shared_nbytes == 12
     assert (b"INCLUDE" in shader.spirv) == ("-g" in arguments)
-
-
-def test_folders_of_includes_are_beside_the_model(tmp_path, monkeypatch):
-    """As is the source, wherever the program is started."""
-    (tmp_path / "c.comp").write_text(CONFIGURED)
-    made = of_shader(
-        sourcePath="c.comp",
-        compilerArgs=["-I", "included", "-DA=N", "-DB", "-DINCLUDE"],
-        pushConstants=None,
-    )
-    made["commands"] = []
-    (tmp_path / "m.json").write_text(json.dumps(made))
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
-    assert main(["check", str(tmp_path / "m.json")]) == 0
+    monkeypatch.chdir("/")
+    shader = load_model(tmp_path / "m.json").dispatchables["s"].shader
+    assert shader.module.shared_nbytes == 12
 
 
 @pytest.mark.parametrize("constants", [{"OFFSET": 7, "1": 1}, {"0": 7, "UP": 1}])
 def test_specialization_constants(load, constants):
-    shader = (
-        prepared(load, of_shader(specializationConstants=constants)).model.dispatchables["s"].shader
-    )
-    assert [c.default for c in shader.module.specialization_constants] == [7, 1]
+    (bound,) = prepared(load, of_shader(specializationConstants=constants)).commands
+    module = bound.dispatchable.shader.module
+    assert [c.default for c in module.specialization_constants] == [7, 1]
 
 
 @pytest.mark.parametrize(
@@ -202,8 +182,8 @@ def of_hlsl(tmp_path, *arguments, **members):
     ],
 )
 def test_hlsl(load, tmp_path, arguments, compiler):
-    found = prepared(load, of_hlsl(tmp_path, *arguments, **compiler))
-    shader = found.model.dispatchables["s"].shader
+    (bound,) = prepared(load, of_hlsl(tmp_path, *arguments, **compiler)).commands
+    shader = bound.dispatchable.shader
     assert shader.module.local_size == (8, 1, 1)
     assert [block.point for block in shader.blocks] == ["a", "sum", "Sizes"]
     assert (b"included" in shader.spirv) == ("-Zi" in arguments)
@@ -235,7 +215,6 @@ AT = "m.json: dispatchables.s"
     ("members", "said"),
     [
         ({"sourcePath": None}, "'sourcePath' is missing"),
-        ({"sourcePath": 5}, ".sourcePath"),
         ({"sourcePath": "s.spv"}, ".sourcePath"),
         ({"type": "spirv", "sourcePath": "s.spv", "compiler": "glslangValidator"}, ".compiler"),
         ({"type": "spirv", "sourcePath": "s.spv", "compilerArgs": []}, ".compilerArgs"),
@@ -249,14 +228,12 @@ AT = "m.json: dispatchables.s"
         ({"compilerArgs": ["--target-env", "opengl"]}, ".compilerArgs[0]"),
         ({"compilerArgs": ["-DA B=1"]}, ".sourcePath"),
         ({"compilerArgs": ["-DA=1\n2"]}, ".sourcePath"),
-        ({"specializationConstants": [1]}, ".specializationConstants"),
         ({"specializationConstants": {"OFFSET": "1"}}, ".specializationConstants.OFFSET"),
         ({"specializationConstants": {"OFFSET": -1}}, ".specializationConstants s.comp constants['OFFSET'] [SH-10]"),
         ({"specializationConstants": {"1" * 5000: 1}}, ".specializationConstants [SH-10]"),
         ({"specializationConstants": {"OFFSET": 1, "0": 1}}, ".specializationConstants [SH-10]"),
         ({"pushConstants": PUSHED[:1]}, ".pushConstants s.comp push_constants [SH-09]"),
         ({"pushConstants": [*PUSHED, {}]}, ".pushConstants s.comp push_constants [SH-09]"),
-        ({"pushConstants": {"factor": 1}}, ".pushConstants"),
         ({"pushConstants": [1, 2, 3]}, ".pushConstants[0]"),
         ({"pushConstants": [{"value": 1}, *PUSHED[1:]]}, ".pushConstants[0]"),
         ({"pushConstants": [{"type": "UINT32", "value": 2**32}, *PUSHED[1:]]}, ".pushConstants[0].value"),
@@ -270,17 +247,12 @@ def test_wrong_shaders_are_refused(load, tmp_path, message):
     (tmp_path / "wrong.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     text = refused(load, of_shader(sourcePath="wrong.comp")).replace(f"{tmp_path}/", "")
     message(text, f"{AT}.sourcePath: wrong.comp:2: ")
-    (tmp_path / "text.spv").write_bytes(b"text")
-    text = refused(load, of_shader(type="spirv", sourcePath="text.spv"))
-    assert text.startswith(f"{AT}.sourcePath: text.spv: 4 bytes that are not SPIR-V")
     (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     text = refused(load, of_shader(sourcePath="a\nb.comp"))
     assert text.startswith(f"{AT}.sourcePath: a\\nb.comp: ")
     (tmp_path / "folder.comp").mkdir()
-    for name in ("missing.comp", "folder.comp"):
-        assert refused(load, of_shader(sourcePath=name)).startswith(
-            f'{AT}.sourcePath: no file "{name}" in '
-        )
+    text = refused(load, of_shader(sourcePath="folder.comp"))
+    assert text.startswith(f'{AT}.sourcePath: no file "folder.comp" in ')
 
 
 BINDING = "ERROR while binding resources: m.json: commands[0].bindings"
@@ -341,12 +313,9 @@ def test_deferred_resources(load, message):
 @pytest.mark.parametrize(
     ("groups", "said"),
     [
-        ([0, 1, 1], "[0] [SH-07]"),
-        ([1, 65536, 1], "[1] [SH-07]"),
         ([1, 1, 2**32 - 1], "[2] [SH-07]"),
         ({"name": "Y", "elementOffset": 2, "elementSizeInBytes": 4}, " 8 bytes [SH-07]"),
         ({"name": "Y", "elementOffset": 1, "elementSizeInBytes": 2}, " 14 bytes [SH-07]"),
-        ([1, 1], ""),
         ([1, 1, -1], "[2]"),
         (1, ""),
         ("none", ""),
@@ -368,16 +337,12 @@ def test_group_counts(load):
 # -- told ------------------------------------------------------------------------------------------
 
 
-def test_check_lists_the_shader(load, capsys, tmp_path):
+def test_check_and_explain_describe_the_shader(load, capsys):
     load(of_shader())
     assert main(["check", "m.json"]) == 0
     seen = capsys.readouterr()
     assert seen.err == ""
     assert "│ s            │ a shader │ none         │ accepted │" in seen.out
-
-
-def test_explain_describes_the_shader(load, capsys):
-    load(of_shader())
     assert main(["explain", "m.json", "--html", "page.html"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].rstrip() == "s: compute shader s.comp"
@@ -392,14 +357,3 @@ def test_explain_describes_the_shader(load, capsys):
     page = re.sub("<[^>]*>", "", Path("page.html").read_text())
     for text in told.values():
         assert text.strip() in page
-
-
-def test_names_are_escaped_on_the_page(load, tmp_path):
-    made = of_shader()
-    made["dispatchables"]["<b>&"] = made["dispatchables"].pop("s")
-    made["commands"][0]["dispatchable"] = "<b>&"
-    load(made)
-    assert main(["explain", "m.json", "--html", "page.html"]) == 0
-    page = Path("page.html").read_text()
-    assert "<b>&" not in page
-    assert "&lt;b&gt;&amp;" in page

