@@ -67,6 +67,8 @@ class OperatorDesc(ABC):
     """The rule that requires all tensors, but those of indices, to have one data type."""
     same_dimension_count: ClassVar[str]
     """The rule that requires all tensors to have one rank; empty where ranks differ."""
+    first_dimension: ClassVar[int] = 0
+    """The first dimension of the input that arrays of attributes have an entry for."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
@@ -224,6 +226,8 @@ class OperatorDesc(ABC):
         self._check_ranks()
         self._check_data_types_of_scalars()
         self._check_level(level)
+        self._check_lengths()
+        self._check_axis()
         return self._infer()
 
     def _check_level(self, level: FeatureLevel) -> None:  # noqa: B027  # most have none
@@ -274,6 +278,28 @@ class OperatorDesc(ABC):
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
 
+    def _check_lengths(self) -> None:
+        """Check that each array of attributes has one entry for each dimension of the input."""
+        path, tensor = self._first_tensor
+        first = self.first_dimension
+        rank, which = tensor.dimension_count - first, f" from {first} on" if first else ""
+        for field in self.FIELDS:
+            if field.role == "attribute" and field.count is not None:
+                length = len(getattr(self, field.name))
+                if length != rank:
+                    message = f"got length {length}, must be {rank}, one entry for each dimension"
+                    rule = self.same_dimension_count or self.same_data_type
+                    self._refuse(field.name, f"{message}{which} of {path}", rule)
+
+    def _check_axis(self) -> None:
+        """Check that the axis, if there is one, is a dimension of the tensors."""
+        path, tensor = self._first_tensor
+        rank = tensor.dimension_count
+        for field in self.FIELDS:
+            if field.name == "axis" and not 0 <= (axis := getattr(self, field.name)) < rank:
+                allowed = f"0 to {rank - 1} ({path} has {dimensions(rank)})"
+                self._refuse("axis", f"got {show(axis)}, must be {allowed}", field.rule)
+
     # -- checks that several operators use ---------------------------------------------------------
 
     def _refuse(self, field: str, message: str, rule: str) -> NoReturn:
@@ -300,30 +326,6 @@ class OperatorDesc(ABC):
         """Check that an attribute, or an entry of one, is 1 or more."""
         if value < 1:
             self._refuse(path, f"got {show(value)}, must be 1 or more", rule)
-
-    def _check_axis(self, axis: int, rule: str) -> None:
-        """Check that the axis is a dimension of the tensors."""
-        path, tensor = self._first_tensor
-        rank = tensor.dimension_count
-        if not 0 <= axis < rank:
-            message = f"got {show(axis)}, must be 0 to {rank - 1} ({path} has {dimensions(rank)})"
-            self._refuse("axis", message, rule)
-
-    def _check_lengths(self, rule: str, first: int = 0) -> None:
-        """Check that each array of attributes has one entry for each dimension of the input.
-
-        Where ``first`` is given, they have none for the dimensions before it.
-        """
-        path, tensor = self.inputs[0]
-        rank = tensor.dimension_count - first
-        which = f"dimension from {first} on" if first else "dimension"
-        for field in self.FIELDS:
-            if field.role != "attribute" or field.count is None:
-                continue
-            length = len(getattr(self, field.name))
-            if length != rank:
-                message = f"got length {length}, must be {rank}, one entry for each {which} of "
-                self._refuse(field.name, message + path, rule)
 
     def _element(self, name: str, value: float) -> bytes:
         """An element of the tensors' data type, made of the value of an attribute.

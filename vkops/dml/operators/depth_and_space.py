@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from vkops.dml import fields
 from vkops.dml.enums import DepthSpaceOrder
-from vkops.dml.operator_desc import OperatorDesc, Size
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.operator_desc import Size
+from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
-from vkops.plan import Read, Region
+from vkops.plan import Read, Region, View
 from vkops.plan.movements import (
     depth_to_space,
     depth_to_space_sizes,
@@ -22,7 +22,7 @@ _ORDERS = {DepthSpaceOrder.DEPTH_COLUMN_ROW: "DCR", DepthSpaceOrder.COLUMN_ROW_D
 
 
 @fields.descriptor
-class _BlocksDesc(OperatorDesc):
+class _BlocksDesc(UnaryOperatorDesc):
     """The fields of all four operators.
 
     Attributes:
@@ -31,8 +31,6 @@ class _BlocksDesc(OperatorDesc):
 
     same_data_type = same_dimension_count = "SD-01"
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     block_size: int = fields.attribute(fields.UINT, "SD-02")
 
     @property
@@ -69,9 +67,8 @@ class SpaceToDepthOperatorDesc(_BlocksDesc):
         factors = ("", " * block_size**2", " / block_size", " / block_size")
         return [self._scaled_sizes(space_to_depth_sizes(sizes, block), factors, "SD-04")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[space_to_depth(source, target, self.block_size, self._order)]]
+    def _copies(self, source: Read, target: View) -> list[Region]:
+        return [space_to_depth(source, target, self.block_size, self._order)]
 
 
 @fields.descriptor
@@ -125,9 +122,8 @@ class DepthToSpaceOperatorDesc(_BlocksDesc):
         factors = ("", " / block_size**2", " * block_size", " * block_size")
         return [self._scaled_sizes(depth_to_space_sizes(sizes, block), factors, "SD-03")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[depth_to_space(source, target, self.block_size, self._order)]]
+    def _copies(self, source: Read, target: View) -> list[Region]:
+        return [depth_to_space(source, target, self.block_size, self._order)]
 
 
 @fields.descriptor

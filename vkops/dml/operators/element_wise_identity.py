@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkops.dml import fields
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.operator_desc import Size
 from vkops.dml.structs import ScaleBias
-from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Region
-from vkops.plan.movements import copy
+from vkops.dml.unary_operators import UnaryOperatorDesc
+from vkops.plan import Read, Region, View
 
 
 @fields.descriptor
-class ElementWiseIdentityOperatorDesc(OperatorDesc):
+class ElementWiseIdentityOperatorDesc(UnaryOperatorDesc):
     """Copies a tensor; with other strides this transposes, broadcasts or changes the layout.
 
     Attributes:
@@ -30,8 +29,6 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
     same_data_type = same_dimension_count = "IDENT-01"
     supports_in_place = True  # IDENT-04
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     scale_bias: ScaleBias | None = fields.attribute(fields.SCALE_BIAS, "IDENT-02", default=None)
 
     def _infer(self) -> Sequence[Sequence[Size]]:
@@ -40,5 +37,5 @@ class ElementWiseIdentityOperatorDesc(OperatorDesc):
             self._refuse("scale_bias", message, "IDENT-02")
         return [self._sizes_of_input("IDENT-01")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        return [[copy(self.input_tensor.view, self.output_tensor.view)]]
+    def _copies(self, source: Read, target: View) -> list[Region]:
+        return [Region(target, source)]

@@ -42,7 +42,6 @@ class GatherOperatorDesc(IndexedOperatorDesc):
     index_dimensions: int = fields.attribute(fields.UINT, "GATH-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "GATH-02")
         rule = "GATH-03"
         indices = self._counted_sizes("index_dimensions", "indices_tensor", rule, rule, minimum=0)
         own, axis = self._sizes_of_input("GATH-04"), self.axis
@@ -81,7 +80,6 @@ class GatherElementsOperatorDesc(IndexedOperatorDesc):
     axis: int = fields.attribute(fields.UINT, "GEL-01")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "GEL-01")
         self._check_sizes_except("indices_tensor", self.axis, "GEL-02")
         return [self._sizes_of("indices_tensor", "GEL-03")]
 
@@ -193,7 +191,6 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     axis: int = fields.attribute(fields.UINT, "REV-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "REV-02")
         self._check_sizes_except("sequence_lengths_tensor", self.axis, "REV-03", 1)
         return [self._sizes_of_input("REV-01")]
 

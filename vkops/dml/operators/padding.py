@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel, PaddingMode, TensorDataType
-from vkops.dml.operator_desc import OperatorDesc, Size
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.operator_desc import Size
+from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import FeatureLevelError
-from vkops.plan import Fill, Read, Region
+from vkops.plan import Fill, Read, Region, View
 from vkops.plan.index_runs import pad_count, pad_with_copies
 from vkops.plan.movements import pad
 from vkops.plan.size_limits import MAX_PIECES
@@ -29,7 +29,7 @@ _INTRODUCED = {
 """The feature levels of the modes that not every level has (PAD-03)."""
 
 
-class _Padding(OperatorDesc):
+class _Padding(UnaryOperatorDesc):
     """The rules and regions of both operators, which differ in the type of the value.
 
     Attributes:
@@ -41,8 +41,6 @@ class _Padding(OperatorDesc):
 
     same_data_type = same_dimension_count = "PAD-01"
 
-    input_tensor: BufferTensorDesc
-    output_tensor: BufferTensorDesc
     padding_mode: PaddingMode
     padding_value: float
     start_padding: Sequence[int]
@@ -58,7 +56,6 @@ class _Padding(OperatorDesc):
             raise FeatureLevelError(self.operator, "padding_mode", message, "PAD-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_lengths("PAD-01")
         starts, ends = tuple(self.start_padding), tuple(self.end_padding)
         sizes = self.input_tensor.sizes
         if self.padding_mode is PaddingMode.CONSTANT:
@@ -71,15 +68,12 @@ class _Padding(OperatorDesc):
         origin = "start_padding[{0}] + input_tensor.sizes[{0}] + end_padding[{0}]"
         return [Size.each(map(sum, zip(starts, sizes, ends, strict=True)), origin, "PAD-02")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
+    def _copies(self, source: Read, target: View) -> Iterable[Region]:
         starts, ends = tuple(self.start_padding), tuple(self.end_padding)
         if self.padding_mode is PaddingMode.CONSTANT:
             value = Fill(self._pattern())
-            regions = pad(source, target, starts, ends, [(value, value)] * len(starts))
-        else:
-            regions = pad_with_copies(source, target, starts, ends, _MODES[self.padding_mode])
-        return [[region for region in regions if 0 not in region.sizes]]
+            return pad(source, target, starts, ends, [(value, value)] * len(starts))
+        return pad_with_copies(source, target, starts, ends, _MODES[self.padding_mode])
 
     def _pattern(self) -> bytes:
         """The bytes of the value."""
@@ -102,8 +96,6 @@ class PaddingOperatorDesc(_Padding):
     >>> PaddingOperatorDesc(source, target, PaddingMode.EDGE, 0, [0, 1], [0, 2]).validate()
     """
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     padding_mode: PaddingMode = fields.enumeration(PaddingMode, "PAD-03")
     padding_value: float = fields.attribute(fields.FLOAT, "PAD-04")
     start_padding: Sequence[int] = fields.attribute(fields.UINTS, "PAD-02")
@@ -129,8 +121,6 @@ class Padding1OperatorDesc(_Padding):
     '5_0'
     """
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     padding_mode: PaddingMode = fields.enumeration(PaddingMode, "PAD-03")
     padding_value_data_type: TensorDataType = fields.enumeration(TensorDataType, "PAD-09")
     padding_value: float = fields.scalar("PAD-04", "padding_value_data_type")

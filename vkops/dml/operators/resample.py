@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from math import isfinite, prod
 from typing import Any
@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from vkops.dml import fields
 from vkops.dml.enums import AxisDirection, InterpolationMode
-from vkops.dml.operator_desc import OperatorDesc, Size
+from vkops.dml.operator_desc import Size
 from vkops.dml.structs import Size2D
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
-from vkops.plan import Read, Region
+from vkops.plan import Read, Region, View
 from vkops.plan.index_runs import Run, choose
 from vkops.plan.movements import tile_sizes
 from vkops.plan.resampling import MAX_RESAMPLED_SIZE, repeated_run, resampled_runs
@@ -27,15 +27,13 @@ from vkops.plan.view import Ints
 _Floats = npt.NDArray[np.float32]
 
 
-class _NearestNeighborDesc(OperatorDesc):
+class _NearestNeighborDesc(UnaryOperatorDesc):
     """Base of operators that copy to each element of the output the nearest one of the input.
 
     Attributes:
         interpolation_mode: must be NEAREST_NEIGHBOR: vkops only moves data.
     """
 
-    input_tensor: BufferTensorDesc
-    output_tensor: BufferTensorDesc
     interpolation_mode: InterpolationMode
 
     def _check_interpolation_mode(self, rule: str) -> None:
@@ -49,9 +47,8 @@ class _NearestNeighborDesc(OperatorDesc):
     def _runs(self) -> Sequence[Sequence[Run]]:
         """The indices of the input that each dimension of the output copies."""
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[*choose(source, target, self._runs)]]
+    def _copies(self, source: Read, target: View) -> Iterable[Region]:
+        return choose(source, target, self._runs)
 
 
 class _ResamplingDesc(_NearestNeighborDesc):
@@ -76,7 +73,6 @@ class _ResamplingDesc(_NearestNeighborDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_interpolation_mode("RES-14")
-        self._check_lengths("RES-01")
         for declared in self.FIELDS:
             if declared.kind is fields.FLOATS:
                 for i, value in enumerate(getattr(self, declared.name)):
@@ -127,8 +123,6 @@ class ResampleOperatorDesc(_ResamplingDesc):
     (2, 3)
     """
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "RES-14")
     scales: Sequence[float] = fields.attribute(fields.FLOATS, "RES-03", "ScaleCount")
 
@@ -148,8 +142,6 @@ class Resample1OperatorDesc(_ResamplingDesc):
     (2, 3)
     """
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "RES-14")
     scales: Sequence[float] = fields.attribute(fields.FLOATS, "RES-03")
     input_pixel_offsets: Sequence[float] = fields.attribute(fields.FLOATS, "RES-04")
@@ -174,8 +166,6 @@ class Resample2OperatorDesc(_ResamplingDesc):
     (2, 3)
     """
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "RES-14")
     rounding_direction: AxisDirection = fields.enumeration(AxisDirection, "RES-06")
     scales: Sequence[float] = fields.attribute(fields.FLOATS, "RES-03")
@@ -224,8 +214,6 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
 
     same_data_type = same_dimension_count = "UPS-01"
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     scale_size: Size2D = fields.attribute(fields.SIZE_2D, "UPS-02")
     interpolation_mode: InterpolationMode = fields.enumeration(InterpolationMode, "UPS-04")
 

@@ -44,7 +44,6 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
     axis: int = fields.attribute(fields.UINT, "SCAT-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "SCAT-03")
         self._check_sizes_except("indices_tensor", self.axis, "SCAT-03")
         sizes = self._sizes_of("indices_tensor", "SCAT-03")
         self._check_sizes("updates_tensor", self.updates_tensor, sizes)
@@ -133,7 +132,6 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
     axis: int = fields.attribute(fields.UINT, "HOT-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "HOT-02")
         self._check_sizes_except("indices_tensor", self.axis, "HOT-03", 1)
         if max(self.values_tensor.sizes) == 1:
             message = f"got {list(self.values_tensor.sizes)}, must have 2 elements or more"

@@ -7,14 +7,15 @@ from collections.abc import Iterable, Sequence
 from vkops.dml import fields
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
-from vkops.plan import Fill, Read, Region
+from vkops.plan import Fill, Read, Region, View
 from vkops.plan.movements import elements_in_window, window, write_window
 from vkops.plan.view import Ints
 
 
 @fields.descriptor
-class SliceOperatorDesc(OperatorDesc):
+class SliceOperatorDesc(UnaryOperatorDesc):
     """Copies ``sizes`` elements, from ``offsets`` on, ``strides`` apart.
 
     Attributes:
@@ -33,14 +34,11 @@ class SliceOperatorDesc(OperatorDesc):
     same_data_type = "SLICE-02"
     same_dimension_count = "SLICE-01"
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     offsets: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-05")
     sizes: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-03")
     strides: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-04")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_lengths("SLICE-01")
         dimensions = zip(
             self.offsets,
             self.sizes,
@@ -63,9 +61,8 @@ class SliceOperatorDesc(OperatorDesc):
                 self._refuse(f"offsets[{i}]", message, "SLICE-05")
         return [Size.each(self.sizes, "sizes[{0}]", "SLICE-03")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[window(source, target, tuple(self.offsets), tuple(self.strides))]]
+    def _copies(self, source: Read, target: View) -> list[Region]:
+        return [window(source, target, tuple(self.offsets), tuple(self.strides))]
 
 
 class _WindowDesc(OperatorDesc):
@@ -124,7 +121,7 @@ class _WindowDesc(OperatorDesc):
 
 
 @fields.descriptor
-class Slice1OperatorDesc(_WindowDesc):
+class Slice1OperatorDesc(UnaryOperatorDesc, _WindowDesc):
     """Copies elements of a window, ``input_window_strides`` apart; negative ones read backwards.
 
     A positive stride starts at the window's first element, a negative one at its last. The output
@@ -146,21 +143,17 @@ class Slice1OperatorDesc(_WindowDesc):
 
     same_data_type = same_dimension_count = "SLICE1-01"
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     input_window_offsets: Sequence[int] = fields.attribute(fields.UINTS, "SLICE1-02")
     input_window_sizes: Sequence[int] = fields.attribute(fields.UINTS, "SLICE1-02")
     input_window_strides: Sequence[int] = fields.attribute(fields.INTS, "SLICE1-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_lengths("SLICE1-01")
         rules = "SLICE1-02", "SLICE1-03", "SLICE1-04"
         self._check_windows("input_tensor", "output_tensor", *rules)
         return [self._sizes_of("output_tensor", "SLICE1-04")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[window(source, target, *self._window)]]
+    def _copies(self, source: Read, target: View) -> list[Region]:
+        return [window(source, target, *self._window)]
 
 
 @fields.descriptor
@@ -188,7 +181,6 @@ class SliceGradOperatorDesc(_WindowDesc):
     input_window_strides: Sequence[int] = fields.attribute(fields.INTS, "SGRAD-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_lengths("SGRAD-02")
         rules = "SGRAD-01", "SGRAD-03", "SGRAD-01"
         self._check_windows("output_gradient_tensor", "input_gradient_tensor", *rules)
         return [self._sizes_of("output_gradient_tensor", "SGRAD-01")]

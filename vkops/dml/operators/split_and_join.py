@@ -35,7 +35,6 @@ class SplitOperatorDesc(OperatorDesc):
     axis: int = fields.attribute(fields.UINT, "SPLIT-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "SPLIT-02")
         axis, whole = self.axis, self._sizes_of_input("SPLIT-05")
         pieces = [tensor.sizes[axis] for tensor in self.output_tensors]
         if sum(pieces) != whole[axis].value:
@@ -76,7 +75,6 @@ class JoinOperatorDesc(OperatorDesc):
     axis: int = fields.attribute(fields.UINT, "JOIN-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_axis(self.axis, "JOIN-02")
         whole = self._sizes_of_input("JOIN-05")
         for path, tensor in self.inputs[1:]:
             for i, (got, wanted) in enumerate(zip(tensor.sizes, whole, strict=True)):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkops.dml import fields
-from vkops.dml.operator_desc import OperatorDesc, Size
-from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.plan import Read, Region
+from vkops.dml.operator_desc import Size
+from vkops.dml.unary_operators import UnaryOperatorDesc
+from vkops.plan import Read, Region, View
 from vkops.plan.movements import tile, tile_sizes
 
 
 @fields.descriptor
-class TileOperatorDesc(OperatorDesc):
+class TileOperatorDesc(UnaryOperatorDesc):
     """Repeats a tensor along each dimension, as a whole.
 
     Attributes:
@@ -27,17 +27,13 @@ class TileOperatorDesc(OperatorDesc):
 
     same_data_type = same_dimension_count = "TILE-01"
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     repeats: Sequence[int] = fields.attribute(fields.UINTS, "TILE-02", count="RepeatsCount")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_lengths("TILE-01")
         for i, count in enumerate(self.repeats):
             self._check_positive(f"repeats[{i}]", count, "TILE-02")
         sizes = tile_sizes(self.input_tensor.sizes, tuple(self.repeats))
         return [Size.each(sizes, "input_tensor.sizes[{0}] * repeats[{0}]", "TILE-03")]
 
-    def _regions(self) -> Sequence[Sequence[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor.view
-        return [[tile(source, target, tuple(self.repeats))]]
+    def _copies(self, source: Read, target: View) -> list[Region]:
+        return [tile(source, target, tuple(self.repeats))]

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Sequence
 from math import prod
 
 from vkops.dml import fields
-from vkops.dml.operator_desc import OperatorDesc, Size
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.operator_desc import Size
+from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
-from vkops.plan import Fill, Read, Region
+from vkops.plan import Fill, Read, Region, View
 from vkops.plan.size_limits import LimitError
 from vkops.plan.unfolding import Sliding, check_unfold, unfold
 
 
 @fields.descriptor
-class UnfoldOperatorDesc(OperatorDesc):
+class UnfoldOperatorDesc(UnaryOperatorDesc):
     """Copies what a window over the spatial dimensions holds at each of its positions.
 
     Attributes:
@@ -36,9 +36,8 @@ class UnfoldOperatorDesc(OperatorDesc):
 
     same_data_type = "UNF-01"
     same_dimension_count = ""
+    first_dimension = 2
 
-    input_tensor: BufferTensorDesc = fields.tensor("input")
-    output_tensor: BufferTensorDesc = fields.tensor("output")
     window_sizes: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
     strides: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
     dilations: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
@@ -46,7 +45,6 @@ class UnfoldOperatorDesc(OperatorDesc):
     end_padding: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._check_lengths("UNF-01", first=2)
         for name in ("window_sizes", "strides", "dilations"):
             for i, value in enumerate(getattr(self, name)):
                 self._check_positive(f"{name}[{i}]", value, "UNF-02")
@@ -76,10 +74,8 @@ class UnfoldOperatorDesc(OperatorDesc):
             ]
         ]
 
-    def _regions(self) -> Sequence[Iterable[Region]]:
-        source, target = Read(0, self.input_tensor.view), self.output_tensor
-        zero = Fill(bytes(target.data_type.element_size))
-        return [unfold(source, target.view, self._axes, zero)]
+    def _copies(self, source: Read, target: View) -> Iterable[Region]:
+        return unfold(source, target, self._axes, Fill(bytes(self.data_type.element_size)))
 
     @property
     def _axes(self) -> list[Sliding]:
