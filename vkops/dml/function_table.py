@@ -34,9 +34,9 @@ def _of_one_hot(descs: Sequence[BufferTensorDesc], given: Given) -> Sequence[Int
     return [_replaced(descs[0].sizes, axis, given["output_length"])]
 
 
-def _given(name: str) -> OutputSizes:
+def _given(name: str, rule: str) -> tuple[OutputSizes, SizeArgument]:
     """The sizes of the only output are those of an argument."""
-    return lambda _, given: [given[name]]
+    return lambda _, given: [given[name]], SizeArgument(name, rule)
 
 
 def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
@@ -54,164 +54,79 @@ def _offsets(value: float) -> Callable[[Sequence[BufferTensorDesc], Given], Sequ
     return lambda descs, _: [value] * descs[0].dimension_count
 
 
-def _output_sizes(rule: str) -> SizeArgument:
-    return SizeArgument("output_sizes", "extent of each dimension of the output.", rule)
-
-
 # -- the table -------------------------------------------------------------------------------------
 
 FUNCTIONS: Mapping[str, Function] = {
-    "identity": Function(
-        "ELEMENT_WISE_IDENTITY", "Identity", ([(2, 3)], "dml.identity(x)", "(2, 3)")
-    ),
-    "split": Function(
-        "SPLIT",
-        "Split",
+    "identity": Function("ELEMENT_WISE_IDENTITY", "Identity",
+        ([(2, 3)], "dml.identity(x)", "(2, 3)")),
+    "split": Function("SPLIT", "Split",
         ([(4, 6)], "dml.split(x, 1, [2, 4])", "[(4, 2), (4, 4)]"),
         _of_parts,
-        SizeArgument(
-            "output_axis_sizes",
-            "extent of each output along the axis; together that of the input.",
-            "SPLIT-01",
-            is_last=True,
-        ),
-    ),
+        SizeArgument("output_axis_sizes", "SPLIT-01",
+            "extent of each output along the axis; together that of the input.", is_last=True)),
     "join": Function("JOIN", "Join", ([(4, 2), (4, 4)], "dml.join([x, y], axis=1)", "(4, 6)")),
-    "slice": Function(
-        "SLICE1",
-        "Slice",
+    "slice": Function("SLICE1", "Slice",
         ([(4, 6)], "dml.slice(x, [0, 1], [4, 5], [-1, 2])", "(4, 3)"),
-        _of_windows,
-    ),
-    "slice_grad": Function(
-        "SLICE_GRAD",
-        "SliceGrad",
+        _of_windows),
+    "slice_grad": Function("SLICE_GRAD", "SliceGrad",
         ([(4, 3)], "dml.slice_grad(x, [4, 6], [0, 1], [4, 5], [-1, 2])", "(4, 6)"),
-        _given("output_gradient_sizes"),
-        SizeArgument(
-            "output_gradient_sizes", "extent of each dimension of the output.", "SGRAD-01"
-        ),
-    ),
+        *_given("output_gradient_sizes", "SGRAD-01")),
     "tile": Function("TILE", "Tile", ([(2, 3)], "dml.tile(x, [1, 4])", "(2, 12)")),
-    "padding": Function(
-        "PADDING",
-        "Padding",
-        ([(2, 3)], "dml.padding(x, dml.PaddingMode.EDGE, 0, [1, 0], [0, 2])", "(3, 5)"),
-    ),
-    "padding1": Function(
-        "PADDING1",
-        "",
-        (
-            [(2, 3)],
-            "dml.padding1(\n"
-            "...     x, dml.PaddingMode.CONSTANT, dml.TensorDataType.FLOAT32, 9.5, [1, 0], [0, 2]\n"
-            "... )",
-            "(3, 5)",
-        ),
-    ),
-    "space_to_depth": Function(
-        "SPACE_TO_DEPTH1",
-        "SpaceToDepth",
+    "padding": Function("PADDING", "Padding",
+        ([(2, 3)], "dml.padding(x, dml.PaddingMode.EDGE, 0, [1, 0], [0, 2])", "(3, 5)")),
+    "padding1": Function("PADDING1", "", (
+        [(2, 3)],
+        "dml.padding1(\n"
+        "...     x, dml.PaddingMode.CONSTANT, dml.TensorDataType.FLOAT32, 9.5, [1, 0], [0, 2]\n"
+        "... )",
+        "(3, 5)")),
+    "space_to_depth": Function("SPACE_TO_DEPTH1", "SpaceToDepth",
         ([(1, 1, 4, 6)], "dml.space_to_depth(x, block_size=2)", "(1, 4, 2, 3)"),
-        defaults={"order": DepthSpaceOrder.DEPTH_COLUMN_ROW},
-    ),
-    "depth_to_space": Function(
-        "DEPTH_TO_SPACE1",
-        "DepthToSpace",
+        defaults={"order": DepthSpaceOrder.DEPTH_COLUMN_ROW}),
+    "depth_to_space": Function("DEPTH_TO_SPACE1", "DepthToSpace",
         ([(1, 4, 2, 3)], "dml.depth_to_space(x, block_size=2)", "(1, 1, 4, 6)"),
-        defaults={"order": DepthSpaceOrder.DEPTH_COLUMN_ROW},
-    ),
-    "upsample_2d": Function(
-        "UPSAMPLE_2D",
-        "Upsample2D",
-        (
-            [(1, 1, 2, 3)],
-            "dml.upsample_2d(\n"
-            "...     x, dml.Size2D(width=3, height=2), dml.InterpolationMode.NEAREST_NEIGHBOR\n"
-            "... )",
-            "(1, 1, 4, 9)",
-        ),
-    ),
-    "resample": Function(
-        "RESAMPLE3",
-        "Resample",
-        (
-            [(1, 1, 2, 3)],
-            "dml.resample(x, [1, 1, 5, 5], dml.InterpolationMode.NEAREST_NEIGHBOR)",
-            "(1, 1, 5, 5)",
-        ),
-        _given("output_sizes"),
-        _output_sizes("RES-01"),
-        {
-            "rounding_direction": AxisDirection.INCREASING,
-            "scales": _scales,
-            "input_pixel_offsets": _offsets(0.5),
-            "output_pixel_offsets": _offsets(-0.5),
-            "antialiased": False,
-        },
-    ),
-    "unfold": Function(
-        "UNFOLD",
-        "",
-        ([(1, 2, 4, 4)], "dml.unfold(x, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0])", "(1, 18, 4)"),
-    ),
-    "diagonal_matrix": Function(
-        "DIAGONAL_MATRIX1",
-        "",
-        ([], "dml.diagonal_matrix(graph, [3, 4], dml.TensorDataType.FLOAT32, 1, 0, 1)", "(3, 4)"),
-        _given("output_sizes"),
-        _output_sizes("DIAG-04"),
-    ),
-    "fill_value_constant": Function(
-        "FILL_VALUE_CONSTANT",
-        "FillValueConstant",
-        ([], "dml.fill_value_constant(graph, [2, 3], dml.TensorDataType.INT8, 7)", "(2, 3)"),
-        _given("output_sizes"),
-        _output_sizes("FILL-01"),
-    ),
-    "fill_value_sequence": Function(
-        "FILL_VALUE_SEQUENCE",
-        "FillValueSequence",
-        ([], "dml.fill_value_sequence(graph, [2, 3], dml.TensorDataType.INT8, 0, 2)", "(2, 3)"),
-        _given("output_sizes"),
-        _output_sizes("FILL-01"),
-    ),
-    "gather": Function(
-        "GATHER",
-        "Gather",
-        ([(9, 4), (1, 3)], "dml.gather(x, y, axis=0, index_dimensions=1)", "(3, 4)"),
-    ),
-    "gather_elements": Function(
-        "GATHER_ELEMENTS",
-        "GatherElements",
-        ([(9, 4), (3, 4)], "dml.gather_elements(x, y, axis=0)", "(3, 4)"),
-    ),
-    "gather_nd": Function(
-        "GATHER_ND1", "GatherND", ([(9, 4), (3, 2)], "dml.gather_nd(x, y, 2, 2, 0)", "(1, 3)")
-    ),
-    "reverse_subsequences": Function(
-        "REVERSE_SUBSEQUENCES",
-        "ReverseSubsequences",
-        ([(2, 5), (2, 1)], "dml.reverse_subsequences(x, y, axis=1)", "(2, 5)"),
-    ),
-    "scatter_elements": Function(
-        "SCATTER",
-        "ScatterElements",
-        ([(9, 4), (3, 4), (3, 4)], "dml.scatter_elements(x, y, z, axis=0)", "(9, 4)"),
-    ),
-    "scatter_nd": Function(
-        "SCATTER_ND",
-        "ScatterND",
-        ([(9, 4), (3, 1), (3, 4)], "dml.scatter_nd(x, y, z, 2, 2)", "(9, 4)"),
-    ),
-    "one_hot": Function(
-        "ONE_HOT",
-        "OneHot",
+        defaults={"order": DepthSpaceOrder.DEPTH_COLUMN_ROW}),
+    "upsample_2d": Function("UPSAMPLE_2D", "Upsample2D", (
+        [(1, 1, 2, 3)],
+        "dml.upsample_2d(\n"
+        "...     x, dml.Size2D(width=3, height=2), dml.InterpolationMode.NEAREST_NEIGHBOR\n"
+        "... )",
+        "(1, 1, 4, 9)")),
+    "resample": Function("RESAMPLE3", "Resample", (
+        [(1, 1, 2, 3)],
+        "dml.resample(x, [1, 1, 5, 5], dml.InterpolationMode.NEAREST_NEIGHBOR)",
+        "(1, 1, 5, 5)"),
+        *_given("output_sizes", "RES-01"),
+        {"rounding_direction": AxisDirection.INCREASING, "scales": _scales,
+         "input_pixel_offsets": _offsets(0.5), "output_pixel_offsets": _offsets(-0.5),
+         "antialiased": False}),
+    "unfold": Function("UNFOLD", "", (
+        [(1, 2, 4, 4)], "dml.unfold(x, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0])", "(1, 18, 4)")),
+    "diagonal_matrix": Function("DIAGONAL_MATRIX1", "", (
+        [], "dml.diagonal_matrix(graph, [3, 4], dml.TensorDataType.FLOAT32, 1, 0, 1)", "(3, 4)"),
+        *_given("output_sizes", "DIAG-04")),
+    "fill_value_constant": Function("FILL_VALUE_CONSTANT", "FillValueConstant", (
+        [], "dml.fill_value_constant(graph, [2, 3], dml.TensorDataType.INT8, 7)", "(2, 3)"),
+        *_given("output_sizes", "FILL-01")),
+    "fill_value_sequence": Function("FILL_VALUE_SEQUENCE", "FillValueSequence", (
+        [], "dml.fill_value_sequence(graph, [2, 3], dml.TensorDataType.INT8, 0, 2)", "(2, 3)"),
+        *_given("output_sizes", "FILL-01")),
+    "gather": Function("GATHER", "Gather",
+        ([(9, 4), (1, 3)], "dml.gather(x, y, axis=0, index_dimensions=1)", "(3, 4)")),
+    "gather_elements": Function("GATHER_ELEMENTS", "GatherElements",
+        ([(9, 4), (3, 4)], "dml.gather_elements(x, y, axis=0)", "(3, 4)")),
+    "gather_nd": Function("GATHER_ND1", "GatherND",
+        ([(9, 4), (3, 2)], "dml.gather_nd(x, y, 2, 2, 0)", "(1, 3)")),
+    "reverse_subsequences": Function("REVERSE_SUBSEQUENCES", "ReverseSubsequences",
+        ([(2, 5), (2, 1)], "dml.reverse_subsequences(x, y, axis=1)", "(2, 5)")),
+    "scatter_elements": Function("SCATTER", "ScatterElements",
+        ([(9, 4), (3, 4), (3, 4)], "dml.scatter_elements(x, y, z, axis=0)", "(9, 4)")),
+    "scatter_nd": Function("SCATTER_ND", "ScatterND",
+        ([(9, 4), (3, 1), (3, 4)], "dml.scatter_nd(x, y, z, 2, 2)", "(9, 4)")),
+    "one_hot": Function("ONE_HOT", "OneHot",
         ([(3, 1), (1, 2)], "dml.one_hot(x, y, output_length=5, axis=1)", "(3, 5)"),
         _of_one_hot,
-        SizeArgument(
-            "output_length", "extent of the output along the axis.", "HOT-03", annotation="int"
-        ),
-    ),
-}
+        SizeArgument("output_length", "HOT-03", "extent of the output along the axis.",
+            annotation="int")),
+}  # fmt: skip
 """The functions by name: DirectMLX's name in snake case, or DirectML's name of the operator."""

@@ -32,15 +32,15 @@ class SizeArgument(NamedTuple):
 
     Attributes:
         name: its name, DirectMLX's in snake case.
-        text: what the documentation says about it.
         rule: the rule that a value of the wrong kind breaks.
+        text: what the documentation says about it.
         is_last: whether it comes after the attributes; otherwise it comes before them.
         annotation: its type.
     """
 
     name: str
-    text: str
     rule: str
+    text: str = "extent of each dimension of the output."
     is_last: bool = False
     annotation: str = "Sequence[int]"
 
