@@ -163,25 +163,11 @@ class GraphDesc:
     def _check_edges(self) -> None:
         """Check that both ends of each edge exist (G-03) and have as many bytes (G-07)."""
         for name, edge in self._named_edges():
-            limits = {
-                "graph_input_index": self.input_count,
-                "graph_output_index": self.output_count,
-            }
-            values = vars(edge)
-            for end, role in (("from", "output"), ("to", "input")):
-                node = values.get(f"{end}_node_index")
-                if node is None:
-                    continue
-                limits[f"{end}_node_index"] = len(self.nodes)
-                if 0 <= node < len(self.nodes):
-                    count = len(self._tensors[node][role == "output"])
-                    limits[f"{end}_node_{role}_index"] = count
-            for field, limit in limits.items():
-                if field in values and not 0 <= values[field] < limit:
+            for field, value in vars(edge).items():  # that of a node comes before those of its own
+                limit = self._limit(edge, field)
+                if not 0 <= value < limit:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
-                    refuse(
-                        OPERATOR, f"{name}.{field}", f"got {show(values[field])}, {allowed}", "G-03"
-                    )
+                    refuse(OPERATOR, f"{name}.{field}", f"got {show(value)}, {allowed}", "G-03")
         for i, edge in enumerate(self.intermediate_edges):
             _, made = self._tensors[edge.from_node_index][1][edge.from_node_output_index]
             _, read = self._read(edge)
@@ -189,6 +175,15 @@ class GraphDesc:
             if got != wanted:
                 message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
                 refuse(OPERATOR, f"intermediate_edges[{i}]", message, "G-07")
+
+    def _limit(self, edge: Any, field: str) -> int:
+        """The number of graph inputs, nodes or others that a field of an edge is the index of."""
+        if field.startswith("graph"):
+            return self.input_count if field == "graph_input_index" else self.output_count
+        if field.endswith("node_index"):
+            return len(self.nodes)
+        end = field.partition("_")[0]
+        return len(self._tensors[getattr(edge, f"{end}_node_index")][end == "from"])
 
     def _check_connected(self) -> None:
         """Check that each input has one source, and each output goes somewhere (G-04)."""
