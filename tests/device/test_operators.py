@@ -1,18 +1,12 @@
 """DirectML operators on the device, against what NumPy makes of the same arrays."""
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from operator_cases import DTYPES, Case, run
+from operator_cases import identity, packed, run, split
 from operator_table import OPERATORS, kinds
 
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    SplitOperatorDesc,
-    TensorDataType,
-)
+from vkops.dml import BufferTensorDesc, TensorDataType
 
 on_device = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -32,29 +26,13 @@ def test_random_descriptors(device, name, data, sizes, random):
     run(device, case)
 
 
-@pytest.mark.parametrize("kind", sorted(DTYPES), ids=lambda kind: kind.name)
-@pytest.mark.parametrize("rank", range(1, 9))
-def test_every_type_at_every_rank(device, kind, rank):
-    """Uneven pieces, a single element among them."""
-    sizes = [2] * (rank - 1) + [7]
-    parts = [[*sizes[:-1], n] for n in (1, 4, 2)]
-    desc = SplitOperatorDesc(
-        BufferTensorDesc(kind, sizes), [BufferTensorDesc(kind, p) for p in parts], rank - 1
-    )
-    run(device, Case(desc, lambda arrays: np.split(arrays[0], [1, 5], rank - 1)))
-
-
 @pytest.mark.parametrize("kind", [TensorDataType.UINT8, TensorDataType.FLOAT32])
 def test_hundreds_of_outputs(device, kind):
-    count = 700
-    desc = SplitOperatorDesc(
-        BufferTensorDesc(kind, (3, count)), [BufferTensorDesc(kind, (3, 1))] * count, 1
-    )
-    run(device, Case(desc, lambda arrays: np.split(arrays[0], count, 1)))
+    sizes, parts = (3, 700), [packed(kind, (3, 1))] * 700
+    run(device, split(packed(kind, sizes), parts, 1))
 
 
 def test_padding_of_the_input_total_is_ignored(device):
     """TotalTensorSizeInBytes may exceed what the sizes imply (T-12)."""
     wide = BufferTensorDesc(TensorDataType.INT16, (3,), total_tensor_size_in_bytes=64)
-    desc = ElementWiseIdentityOperatorDesc(wide, BufferTensorDesc(TensorDataType.INT16, (3,)))
-    run(device, Case(desc, lambda arrays: [arrays[0]]))
+    run(device, identity(wide, packed(TensorDataType.INT16, (3,))))

@@ -4,7 +4,6 @@ import contextlib
 import doctest
 import operator
 import re
-from dataclasses import replace
 from inspect import Parameter, signature
 from pathlib import Path
 
@@ -14,15 +13,13 @@ from dml_graphs import run, tensor
 from function_stubs import stub
 from fuzz import hostile
 from fuzz.choices import Choices
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from operator_table import OPERATORS, kinds
 
 from vkops import dml
 from vkops.dml import expressions
 from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import parameter_name
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, VkopsError
 
 F32, I32 = dml.TensorDataType.FLOAT32, dml.TensorDataType.INT32
@@ -40,45 +37,6 @@ def test_every_operator_has_a_function_of_its_own_or_of_a_newer_version():
         assert newer, f"{name} has no function: add one to vkops/dml/function_table.py"
         if name not in {"SLICE", "DIAGONAL_MATRIX"}:  # whose newer versions rename their fields
             assert fields(dml.OPERATORS[name]) <= fields(dml.OPERATORS[max(newer)])
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-@given(random=st.randoms(use_true_random=False))
-@settings(max_examples=20)
-def test_a_function_makes_the_descriptor(name, random):
-    """Random descriptors are made again of their inputs, attributes and sizes of outputs."""
-    function = FUNCTIONS[name]
-    entry = OPERATORS[function.operator]
-    desc = entry.make(random, random.choice(kinds(function.operator)), (2, 3, 4), 1).desc
-    graph = dml.Graph()
-    arguments = {f.name: getattr(desc, f.name) for f in function.attributes}
-    packed, index = {}, 0
-    for field in desc.FIELDS:
-        value = getattr(desc, field.name)
-        if field.role == "attribute" or value is None:
-            continue
-        several = value if isinstance(value, tuple) else [value]
-        packed[field.name] = [dml.BufferTensorDesc(t.data_type, t.sizes) for t in several]
-        if field.role == "input":
-            made = [dml.input_tensor(graph, index + i, t) for i, t in enumerate(packed[field.name])]
-            arguments[parameter_name(field)] = made if value is several else made[0]
-            index += len(made)
-        if value is not several:
-            (packed[field.name],) = packed[field.name]
-    outputs = [output.sizes for _, output in desc.outputs]
-    if not function.inputs():
-        arguments["graph"] = graph
-    if function.size:
-        axis = getattr(desc, "axis", 0)
-        sizes = [size[axis] for size in outputs]
-        one_axis = {"output_axis_sizes": sizes, "output_length": sizes[0]}
-        arguments[function.size.name] = one_axis.get(function.size.name, outputs[0])
-    result = getattr(dml, name)(**arguments)
-    assert isinstance(result, list) is function.returns_list
-    results = result if function.returns_list else [result]
-    if name == "slice":  # the descriptor may take fewer elements than the window has
-        assume([x.desc.sizes for x in results] == outputs)
-    assert graph.desc(results).nodes == (replace(desc, **packed),)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

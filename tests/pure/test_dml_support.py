@@ -172,20 +172,6 @@ def test_minimum_feature_level_is_the_first_to_accept(operator):
             assert accepted == LEVELS[LEVELS.index(str(minimum)) :]
 
 
-@pytest.mark.parametrize("data_type", ["UNKNOWN", "INT4", "UINT4"])
-@pytest.mark.parametrize("operator", OPERATORS)
-def test_no_level_takes_four_bit_types(operator, data_type):
-    desc = describe(operator, 4, data_type)
-    for check in (
-        desc.minimum_feature_level,
-        *[lambda x=x: desc.validate(x) for x in ("2_1", "6_4")],
-    ):
-        with pytest.raises(InvalidDescError) as caught:
-            check()
-        assert not isinstance(caught.value, FeatureLevelError)
-        assert caught.value.rule == ("T-02" if data_type == "UNKNOWN" else "T-19")
-
-
 @pytest.mark.parametrize(("mode", "introduced"), [
     ("CONSTANT", "1_0"), ("EDGE", "1_0"), ("REFLECTION", "1_0"), ("SYMMETRIC", "3_0"),
     ("WRAP", "6_4"),

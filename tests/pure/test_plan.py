@@ -15,7 +15,6 @@ from vkops.plan.algebra import WIDTHS, coalesce, optimize, widen
 from vkops.plan.cut import cut
 from vkops.plan.index_runs import pad_count, pad_with_copies
 from vkops.plan.movements import copy
-from vkops.plan.view import packed_strides
 
 
 def one_region(region, element_size=4, nbytes=1 << 16):
@@ -140,12 +139,6 @@ def test_numpy_executor_refuses_to_leave_the_array():
     plan = CopyPlan(4, (20,), (Output(16, (region,)),))
     with pytest.raises(InvalidDescError, match="reaches elements 2 to 5, there are 5"):
         execute(plan, [np.zeros(20, np.uint8)])
-
-
-def test_packed_strides():
-    assert packed_strides(()) == ()
-    assert packed_strides((5,)) == (1,)
-    assert packed_strides((2, 3, 4)) == (12, 4, 1)
 
 
 @given(plans(), st.data())
