@@ -1,7 +1,6 @@
 """Calls that are collected while the device is busy: when they are submitted, and what fails."""
 
 import pytest
-from imitated import faulty  # noqa: F401
 
 pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
 
@@ -65,7 +64,7 @@ print("right")
 
 
 @each_kind
-def test_what_asks_for_results_submits_what_is_collected(adapter, faulty, kind):  # noqa: F811
+def test_what_asks_for_results_submits_what_is_collected(adapter, faulty, kind):
     assert faulty(CALLS + ASKS, adapter.index, "direct", kind=kind) == "right\n"
 
 
@@ -123,7 +122,7 @@ print(call(z.numpy) == call(y.numpy))
 """
 
 
-def test_no_collected_call_is_lost(adapter, faulty):  # noqa: F811
+def test_no_collected_call_is_lost(adapter, faulty):
     """Idle devices submit them, a lack of memory loses none, and known descriptor sets are used again.
 
     The error of a lost device names what was collected.
@@ -163,7 +162,7 @@ print("right")
 
 
 @each_kind
-def test_an_interrupt_at_each_point_loses_no_collected_call(adapter, faulty, kind):  # noqa: F811
+def test_an_interrupt_at_each_point_loses_no_collected_call(adapter, faulty, kind):
     assert faulty(CALLS + INTERRUPTED, adapter.index, "direct", kind=kind) == "right\n"
 
 
@@ -177,12 +176,12 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_process_ends_with_collected_calls(adapter, faulty, end):  # noqa: F811
+def test_a_process_ends_with_collected_calls(adapter, faulty, end):
     program = f"{CALLS}\ny = three_calls()\n{ENDS[end]}\nprint('right', flush=True)"
     assert faulty(program, adapter.index, "direct") == "right\n"
 
 
-def test_with_vkops_sync_each_call_is_submitted_and_waited_for(adapter, faulty):  # noqa: F811
+def test_with_vkops_sync_each_call_is_submitted_and_waited_for(adapter, faulty):
     program = CALLS + "layer().record(1)\nfor _ in range(3):\n    y = vkops.roll(x, 1)\n"
     program += "print(submissions(), device.vulkan.native.pending)"
     assert faulty(program, adapter.index, "direct", VKOPS_SYNC="1") == "3 []\n"

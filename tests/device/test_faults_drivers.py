@@ -5,10 +5,10 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from processes import outcome
 
 import vkops
 from vkops.gpu.adapters.diagnosis import drivers
@@ -33,15 +33,10 @@ def manifest(folder, name, library):
     return path
 
 
-def only(*paths):
-    joined = os.pathsep.join(map(str, paths))
-    return {**os.environ, "VK_DRIVER_FILES": joined, "VK_ICD_FILENAMES": joined}
-
-
-def run(*command, env):
-    return subprocess.run(
-        [sys.executable, *command], env=env, capture_output=True, text=True, check=False, timeout=90
-    )
+def run(*command, drivers, **variables):
+    """The outcome of a Python process in which the loader reads only these manifests."""
+    joined = os.pathsep.join(map(str, drivers))
+    return outcome(*command, VK_DRIVER_FILES=joined, VK_ICD_FILENAMES=joined, **variables)
 
 
 @pytest.fixture
@@ -63,9 +58,9 @@ def broken(tmp_path):
 
 @pytest.mark.parametrize("name", ["garbage", "text", "absent", "other", "nothing"])
 def test_a_driver_of_no_use(broken, name):
-    done = run("-c", OPEN, env=only(broken / f"{name}.json"))
-    said, after = done.stdout.splitlines()
-    assert (done.returncode, after) == (0, "8")
+    status, printed, _ = run("-c", OPEN, drivers=[broken / f"{name}.json"])
+    said, after = printed.splitlines()
+    assert (status, after) == (0, "8")
     assert re.fullmatch(  # which result it is depends on the loader's version
         r"no Vulkan driver that works was found: VkError[A-Z]\w+; `vkops devices` lists the drivers|"
         r"no Vulkan adapter: the drivers found no hardware to drive \(VkError[A-Z]\w+\); one that "
@@ -76,16 +71,16 @@ def test_a_driver_of_no_use(broken, name):
 
 def test_broken_ones_do_not_hide_those_that_work(broken, adapter):
     code = f"import vkops; print({adapter.name!r} in [device.name for device in vkops.devices()])"
-    names = ("text", "absent", "other")
-    done = run("-c", code, env=only(*(broken / f"{n}.json" for n in names), *manifests()))
-    assert (done.returncode, done.stdout) == (0, "True\n")
+    bad = [broken / f"{name}.json" for name in ("text", "absent", "other")]
+    assert run("-c", code, drivers=[*bad, *manifests()])[:2] == (0, "True\n")
 
 
 def test_garbage_beside_a_driver_that_works(broken, adapter):
     """Loaders up to 1.3.239 give up on all; newer ones go on with the others."""
-    done = run("-c", OPEN, env={**only(broken / "garbage.json", *manifests()), "VKOPS_EXPECT": ""})
-    *said, after = done.stdout.splitlines()
-    assert (done.returncode, after) == (0, "8")
+    found = [broken / "garbage.json", *manifests()]
+    status, printed, _ = run("-c", OPEN, drivers=found, VKOPS_EXPECT="")
+    *said, after = printed.splitlines()
+    assert (status, after) == (0, "8")
     assert all(line.endswith("`vkops devices` lists the drivers") for line in said)
 
 
@@ -95,10 +90,11 @@ def test_a_driver_that_crashes_while_it_is_probed(broken, monkeypatch, adapter):
     crash, good = drivers()
     assert crash.reason == "it ended its process (status -6)"
     assert good.adapters == works.adapters
-    done = run("-m", "vkops", "devices", env=only(broken / "crash.json", works.path))
-    assert done.returncode == 134
-    assert "it ended its process" in " ".join(done.stdout.replace("│", " ").split())
-    assert done.stderr.splitlines()[-1].startswith("The driver ended the process (SIGABRT): ")
+    found = [broken / "crash.json", works.path]
+    status, printed, errors = run("-m", "vkops", "devices", drivers=found)
+    assert status == 134
+    assert "it ended its process" in " ".join(printed.replace("│", " ").split())
+    assert errors.splitlines()[-1].startswith("The driver ended the process (SIGABRT): ")
 
 
 def test_all_drivers_by_turns_in_one_process(adapter):
@@ -114,6 +110,6 @@ def test_all_drivers_by_turns_in_one_process(adapter):
         "        assert vkops.join(parts).numpy().tolist() == list(range(50))\n"
         "print(len(opened))\n"
     )
-    done = run("-c", code, env=only(*dict.fromkeys(installed)))
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) >= len({adapter.name, *(d.name for d in vkops.devices())})
+    status, printed, errors = run("-c", code, drivers=dict.fromkeys(installed))
+    assert status == 0, errors
+    assert int(printed) >= len({adapter.name, *(d.name for d in vkops.devices())})

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-from imitated import faulty  # noqa: F401
 
 pytestmark = pytest.mark.memory
 
@@ -34,11 +33,11 @@ TYPES = {
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_each_use_has_its_type_of_memory(adapter, faulty, kind):  # noqa: F811
+def test_each_use_has_its_type_of_memory(adapter, faulty, kind):
     assert json.loads(faulty(PLACES, adapter.index, "direct", kind=kind)) == [*TYPES[kind]]
 
 
-def test_tables_are_elsewhere_when_the_memory_that_both_see_is_full(adapter, faulty):  # noqa: F811
+def test_tables_are_elsewhere_when_the_memory_that_both_see_is_full(adapter, faulty):
     """Many workgroups then read a copy in the device's own memory."""
     program = """
 x = device.tensor(np.arange(1 << 20, dtype=np.int32).reshape(1024, 1024))
@@ -54,7 +53,7 @@ print(layer().still_failing(), counts()["vkCmdCopyBuffer"] > 0)
     assert faulty(program, adapter.index, "staged", kind="discrete") == "0 True\n"
 
 
-def test_staging_memory_comes_on_top_of_a_limit(adapter, faulty):  # noqa: F811
+def test_staging_memory_comes_on_top_of_a_limit(adapter, faulty):
     program = """
 x = np.arange(90_000)
 print((device.tensor(x).numpy() == x).all(), call(lambda: device.tensor(np.zeros(1 << 20)).shape))
@@ -88,7 +87,7 @@ assert (doubled.numpy() == np.concatenate([[1, 2, 3], x[3:], x])).all()
 """
 
 
-def test_memory_that_is_not_coherent_is_flushed_and_invalidated(adapter, faulty):  # noqa: F811
+def test_memory_that_is_not_coherent_is_flushed_and_invalidated(adapter, faulty):
     """The layer has a copy of it for the host, which only flushes and invalidations change."""
     assert faulty(WRITES, adapter.index, "direct", kind="integrated") == ""
 
@@ -117,7 +116,7 @@ print(reads and took < 0.2)
 @pytest.mark.parametrize(("kind", "memory"), [(None, "direct"), ("discrete", "staged")])
 def test_a_thread_that_reads_does_not_keep_others_from_submitting(
     adapter,
-    faulty,  # noqa: F811
+    faulty,
     kind,
     memory,
 ):
@@ -143,7 +142,7 @@ layer().slow(0)
 """
 
 
-def test_a_thread_that_waits_for_room_does_not_keep_others_from_memory(adapter, faulty):  # noqa: F811
+def test_a_thread_that_waits_for_room_does_not_keep_others_from_memory(adapter, faulty):
     assert faulty(FULL, adapter.index, "direct") == "True\n"
 
 
@@ -171,7 +170,7 @@ print(json.dumps([line for line in seen if "Begin" in line or "Barrier" in line 
 HOST_STAGE, ONE_TIME, SIMULTANEOUS = 0x4000, 1, 4
 
 
-def test_barriers_and_flags_are_those_that_are_needed(adapter, faulty):  # noqa: F811
+def test_barriers_and_flags_are_those_that_are_needed(adapter, faulty):
     """The host is waited for at the end of commands alone, and only what runs once says so."""
     lines = json.loads(
         faulty(COMMANDS, adapter.index, "direct", kind="discrete", VKOPS_COPY="shader")

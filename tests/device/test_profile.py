@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from imitated import faulty  # noqa: F401
 
 import vkops
 from vkops.cli import main
@@ -169,7 +168,7 @@ print([row.name for row in profile.by_call()])
 
 
 @pytest.mark.system("cc")
-def test_a_device_that_is_lost_in_the_block(adapter, faulty):  # noqa: F811
+def test_a_device_that_is_lost_in_the_block(adapter, faulty):
     first, names = faulty(LOST, adapter.index, "direct").splitlines()
     assert "DeviceError" in first
     assert "roll" in names
