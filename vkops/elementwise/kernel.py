@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
@@ -93,6 +93,10 @@ class ElementwiseKernel:
 
     _max_local_size = 256
     """Invocations of a workgroup, if the device allows so many."""
+    _invocations: Callable[[int, Mapping[str, Any]], int] | None = None
+    """The number of invocations for that of elements and for the values of the parameters."""
+    _main: Mapping[str, Any] = {}
+    """Further arguments of ``generate``."""
 
     def __init__(
         self,
@@ -253,7 +257,10 @@ class ElementwiseKernel:
         numbers = [scalars.index(each) for each in passed]
         own = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         call, words = shader._prepared(buffers), place.words
-        invocations = self._invocations(prod(shape), operands)
+        invocations = prod(shape)
+        if self._invocations is not None:
+            values = {each.parameter.name: each.value for each in operands}
+            invocations = self._invocations(invocations, values)
         groups = group_counts(ceil_div(invocations, shader.shader.module.local_size[0]))
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
@@ -278,14 +285,10 @@ class ElementwiseKernel:
         """The shape of the outputs."""
         return shape_of(self.name, operands, size)
 
-    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
-        """The invocations for so many elements."""
-        return count
-
     def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
         """The GLSL; ``form`` and ``options`` are the last arguments of ``generate``."""
         texts = self.name, self.operation, self.preamble
-        return generate(*texts, operands, *form, **options)
+        return generate(*texts, operands, *form, **{**options, **self._main})
 
     # -- memory -----------------------------------------------------------------------------------
 

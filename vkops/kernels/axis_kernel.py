@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,26 @@ COUNT = Parameter("int32", "n")
 
 
 class Kernel(ElementwiseKernel):
-    """A kernel with parameters that a declaration cannot have, such as ``n``."""
+    """A kernel with parameters that a declaration cannot have, such as ``n``.
+
+    ``main`` are arguments of ``generate``. ``invocations`` is a function of the number of elements
+    and the values of the parameters, if there is not one invocation for each element.
+    """
 
     _max_local_size = LANES
 
     def __init__(
-        self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str
+        self,
+        params: tuple[Parameter, ...],
+        operation: str,
+        name: str,
+        preamble: str,
+        invocations: Callable[[int, Mapping[str, Any]], int] | None = None,
+        **main: Any,
     ) -> None:
         self._set(params, operation, name, preamble)
+        self._invocations, self._main = invocations, main
+        self._in_order |= invocations is not None
 
 
 class AxisKernel:

@@ -37,55 +37,29 @@ ENDS = 8
 _PARTIALS = "partials"
 
 
-class _Pass(Kernel):
-    """A kernel that makes partial results, each of the elements of a chunk.
+def partial_results(
+    params: tuple[Parameter, ...],
+    mapped: str,
+    reduced: str,
+    dtype: np.dtype[Any],
+    lanes: int,
+    name: str,
+    preamble: str,
+) -> Kernel:
+    """The kernel that makes partial results, each of the elements of a chunk.
 
     Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and the
     partial results, for each result those of its chunks. The invocation ``l`` of a chunk reduces
     the elements l, l + lanes, l + 2 lanes and so on. Then, each of the first ``ENDS`` invocations
     reduces the results of l, l + ENDS, l + 2 ENDS and so on, and the first one reduces theirs.
     """
-
-    def __init__(
-        self,
-        params: tuple[Parameter, ...],
-        mapped: str,
-        reduced: str,
-        dtype: np.dtype[Any],
-        lanes: int,
-        name: str,
-        preamble: str,
-    ) -> None:
-        partials = Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)
-        element = GLSL_TYPES[dtype.name]
-        super().__init__(
-            (*params, COUNT, partials), f"_mapped = {element}({mapped})", name, preamble
-        )
-        self._in_order = True
-        self._lanes = lanes
-        self._reduced = reduced
-        self._dtype = dtype
-
-    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
-        return self._lanes * int(operands[-1].value.size)
-
-    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
-        main = (
-            _head(self.name, self._reduced, self._dtype, self._lanes),
-            _tail(self._dtype, self._lanes),
-        )
-        return super()._generated(operands, *form, **options, main=main, index="_k")
-
-
-def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
-    """The text before the statements that map element ``_k`` of a result: ``_i`` of all."""
     element, chunk = GLSL_TYPES[dtype.name], CHUNKS[lanes]
     shared = f"shared {element} _shared[{LANES}];\n" if lanes > 1 else ""
     # Neighbours that reduce alone read neighbouring columns.
     result, number = ("_place / _chunks", "_place % _chunks")
     if lanes == 1:
         result, number = ("_place % _results", "_place / _results")
-    return f"""{element} _mapped;
+    head = f"""{element} _mapped;
 {function_of(name, "reduce_expr", f"_reduced({element} a, {element} b)", reduced, element)}
 {shared}void main() {{
     {GROUP}
@@ -98,11 +72,7 @@ def _head(name: str, reduced: str, dtype: np.dtype[Any], lanes: int) -> str:
     {element} _partial = {element}(0);
     for (uint _t = _own; _t < _some; _t += {lanes}) {{
         const uint _k = _first + _t, _i = _result * _count + _k;"""
-
-
-def _tail(dtype: np.dtype[Any], lanes: int) -> str:
-    """The text after these statements, which reduces the results of the invocations."""
-    tree = f"""
+    together = f"""
     const uint _used = min(_some, {lanes});
     _shared[_own] = _partial;
     barrier();
@@ -115,10 +85,19 @@ def _tail(dtype: np.dtype[Any], lanes: int) -> str:
     for (uint _t = 1; _own == 0 && _t < min(_used, {ENDS}); ++_t)
         _partial = _reduced(_partial, _shared[_t]);"""
     stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
-    return f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
-    }}{tree if lanes > 1 else ""}
+    tail = f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
+    }}{together if lanes > 1 else ""}
     if (_own == 0 && _some > 0) {_PARTIALS}[_result * _chunks + _number] = {stored};
 }}"""
+    return Kernel(
+        (*params, COUNT, Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)),
+        f"_mapped = {element}({mapped})",
+        name,
+        preamble,
+        main=(head, tail),
+        index="_k",
+        invocations=lambda _, values: lanes * int(values[_PARTIALS].size),
+    )
 
 
 class ReductionKernel(AxisKernel):
@@ -245,13 +224,13 @@ class ReductionKernel(AxisKernel):
 
     def _new_pass(
         self, dtype: np.dtype[Any], types: Sequence[Any], lanes: int, is_first: bool
-    ) -> _Pass:
+    ) -> Kernel:
         mapped, reduced, _ = self._texts
         params = self._concrete(self._inputs, types)
         if not is_first:
             params, mapped = (Parameter(dtype.name, "a"),), "a"
         preamble = self._declared(types)
-        return _Pass(params, mapped, reduced, dtype, lanes, self.name, preamble)
+        return partial_results(params, mapped, reduced, dtype, lanes, self.name, preamble)
 
     def _new_end(
         self, dtype: np.dtype[Any], types: Sequence[Any], has_elements: bool

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.parameters import GLSL_TYPES, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import to_half
 from vkops.kernels.axis_kernel import COUNT, AxisKernel, Form, Kernel, function_of, permuted
@@ -31,30 +31,6 @@ _HEAD = f"""void main() {{
     %s
     for (uint _k = {RUN} * _run; _k < min(_count, {RUN} * _run + {RUN}); ++_k) {{
         const uint _i = _row * _count + _k;"""
-
-
-class _Pass(Kernel):
-    """A kernel whose invocations each scan a run of elements, one after the other.
-
-    Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
-    there are several runs, the results ``run_before`` them. The outputs are those of the elements;
-    or ``run_sums`` and ``run_starts``, the result of each run, and whether a segment starts in it.
-    """
-
-    def __init__(
-        self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str, *ends: str
-    ) -> None:
-        super().__init__(params, operation, name, preamble)
-        self._in_order = True
-        self._ends = ends
-
-    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
-        n: int = next(each.value for each in operands if each.parameter is COUNT)
-        return count // n * ceil_div(n, RUN)
-
-    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
-        main = _HEAD % self._ends[0], f"    }}\n    {self._ends[1]}\n}}"
-        return super()._generated(operands, *form, **options, main=main, index="_k")
 
 
 class ScanKernel(AxisKernel):
@@ -175,8 +151,14 @@ class ScanKernel(AxisKernel):
         kernel = self._pass(*form, "run_before" * len(before))
         kernel(*values, count, *before, out=targets, device=home)
 
-    def _new_pass(self, dtype: np.dtype[Any], types: Any, part: str) -> _Pass:
-        """The kernel that makes the sums of runs, or else the outputs."""
+    def _new_pass(self, dtype: np.dtype[Any], types: Any, part: str) -> Kernel:
+        """The kernel whose invocations each scan a run of elements, one after the other.
+
+        Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
+        there are several runs, the results ``run_before`` them. The outputs are those of the
+        elements; or ``run_sums`` and ``run_starts``, the result of each run, and whether a segment
+        starts in it.
+        """
         mapped, start, statement = self._texts
         element, name, is_bool = GLSL_TYPES[dtype.name], self.name, dtype.kind == "b"
         array = Parameter(dtype.name, part, part == "run_sums", raw=True)
@@ -212,7 +194,15 @@ _start = _start || _starts;
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
         scanned = function_of(name, "scan_expr", f"_scanned({arguments})", self._scanned, element)
         declared = f"{self._declared(types)}\n{element} _last;\nbool _some = false, _start = false;"
-        return _Pass(tuple(params), operation, name, f"{declared}\n{scanned}", begin, end)
+        return Kernel(
+            tuple(params),
+            operation,
+            name,
+            f"{declared}\n{scanned}",
+            main=(_HEAD % begin, f"    }}\n    {end}\n}}"),
+            index="_k",
+            invocations=lambda count, values: count // values["n"] * ceil_div(values["n"], RUN),
+        )
 
     def _new_scan_of_sums(self, dtype: np.dtype[Any], types: Any) -> ScanKernel:
         """The kernel that scans the sums of runs."""

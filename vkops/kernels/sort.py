@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 
 from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.parameters import GLSL_TYPES, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import Kernel
 from vkops.kernels.functions import numbers_of, typed_input
@@ -167,28 +166,6 @@ def _radix_sorted(
     return keys, values[-1]
 
 
-class _Pass(Kernel):
-    """A kernel whose invocations each count or move the elements of a run, one after the other."""
-
-    def __init__(self, *texts: Any, begin: str) -> None:
-        super().__init__(*texts)
-        self._begin = begin
-
-    def _invocations(self, count: int, operands: Sequence[Operand]) -> int:
-        runs: int = next(each.value for each in operands if each.parameter.name == "runs")
-        return runs
-
-    def _generated(self, operands: Sequence[Operand], *form: Any, **options: Any) -> str:
-        head = f"""void main() {{
-    {GROUP}
-    _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
-    if (_run >= _value_runs) return;
-    {self._begin}
-    const uint _length = uint(_value_length), _first = uint(_run) * _length;
-    for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
-        return super()._generated(operands, *form, **options, main=(head, "    }\n}"))
-
-
 @lru_cache(64)
 def _pass(
     kind: str,
@@ -198,8 +175,8 @@ def _pass(
     by_row: bool,
     places: int,
     moves: bool,
-) -> _Pass:
-    """The kernel that counts digits in a table, or moves elements by it.
+) -> Kernel:
+    """The kernel whose invocations each count the digits of a run in a table, or move it by that.
 
     The table has, for each digit, a number for each run. ``places`` is 0 without places, 1 in the
     first pass, and then 2.
@@ -238,4 +215,18 @@ const int entry = int(key >> shift & {digits - 1}) * runs + _run;
     if moves:
         outputs.append(Parameter(wide, "moved", is_output=True, raw=True))
     parameters = (*inputs, *numbers, *outputs)
-    return _Pass(parameters, operation, "sort", "int _run;", begin=clear * (not moves))
+    head = f"""void main() {{
+    {GROUP}
+    _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
+    if (_run >= _value_runs) return;
+    {"" if moves else clear}
+    const uint _length = uint(_value_length), _first = uint(_run) * _length;
+    for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
+    return Kernel(
+        parameters,
+        operation,
+        "sort",
+        "int _run;",
+        main=(head, "    }\n}"),
+        invocations=lambda _, values: int(values["runs"]),
+    )
