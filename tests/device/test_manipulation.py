@@ -82,19 +82,9 @@ ARGUMENTS = {
     "vsplit": [cuts],
 }
 VIEWS = [
-    "broadcast_to",
-    "diagonal",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "moveaxis",
-    "rollaxis",
-    "rot90",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-]
+    "broadcast_to", "diagonal", "expand_dims", "flip", "fliplr", "flipud", "moveaxis", "rollaxis", "rot90",
+    "squeeze", "swapaxes", "transpose",
+]  # fmt: skip
 """Functions without a dispatch."""
 
 
@@ -119,8 +109,6 @@ def test_functions(any_device, name, array, data):
         assert counter.count == 0 or name not in VIEWS or x is not tensor
         return made
 
-    if name == "resize":  # NumPy keeps the byte order only where nothing is copied
-        array = array.astype(array.dtype.newbyteorder("="))
     agree(call, lambda: getattr(np, name)(array, *given, **named))
 
 
@@ -256,13 +244,8 @@ def test_a_function_of_views_is_one_dispatch(device, staged_device, kind, name):
 
 def test_results_are_apart_from_what_they_are_made_of(device):
     tensor = device.tensor(np.arange(6))
-    made = [
-        vkops.tile(tensor, 1),
-        vkops.repeat(tensor, 1),
-        vkops.roll(tensor, 0),
-        vkops.pad(tensor, 0),
-        vkops.concat([tensor]),
-    ]
+    made = [function(tensor, 1) for function in (vkops.tile, vkops.repeat)]
+    made += vkops.roll(tensor, 0), vkops.pad(tensor, 0), vkops.concat([tensor])
     tensor.release()
     for one in made:
         equal(one, np.arange(6))

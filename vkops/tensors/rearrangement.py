@@ -102,16 +102,18 @@ def _tile(itemsize: int, times: Ints, source: View) -> ArrayPlan:
 def resize(x: Any, new_shape: OneOrMore, /, *, device: DeviceLike = None) -> Tensor:
     """The elements, row by row, under another shape: repeated as often as needed, or cut off.
 
+    As in NumPy, the result has the byte order of the host, unless it or ``x`` has no elements.
+
     >>> import vkops
     >>> vkops.resize([1, 2, 3], (2, 2)).tolist()
     [[1, 2], [3, 1]]
     """
-    tensor = as_tensor("RESIZE", native(x), device)
+    tensor = as_tensor("RESIZE", x, device)
     shape = shapes.sizes_of("RESIZE", new_shape, tensor.itemsize)
     wanted = int(np.prod(shape, dtype=object))
     if not (tensor.size and wanted):
         return zeros_like(tensor, shape=shape)
-    return tile(tensor.ravel(), -(-wanted // tensor.size))[:wanted].reshape(shape)
+    return tile(native(tensor).ravel(), -(-wanted // tensor.size))[:wanted].reshape(shape)
 
 
 def repeat(
