@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.refused_operators import KERNELS, refuse_operators
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import Place, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
     InvalidDescError,
@@ -28,13 +28,12 @@ from vkops.gpu.run.recording import RecordedProgram
 from vkops.notebook import repr_html
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
-from vkops.plan.view import Ints, View
+from vkops.plan.view import Ints
 from vkops.runtime.device import OperatorDevice
 from vkops.tensors import array_protocols, elements, exchange
 from vkops.tensors import shape_arguments as shapes
-from vkops.tensors.array_plan import scattering
 from vkops.tensors.array_protocols import refuse_to_compute
-from vkops.tensors.device_array import DeviceArray, check_device
+from vkops.tensors.element_methods import ElementMethods
 from vkops.tensors.exchange import as_dtype, numpy_refusals
 
 Number = TypeVar("Number", bool, int, float, complex)
@@ -64,7 +63,7 @@ def _public(self: object) -> list[str]:
     return sorted({*object.__dir__(self)} - _INTERNAL)
 
 
-class Tensor(DeviceArray):
+class Tensor(ElementMethods):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
@@ -105,11 +104,6 @@ class Tensor(DeviceArray):
     def words(self) -> int:
         """32-bit words that hold the elements, rounded up as total sizes of tensors are (T-14)."""
         return ceil_div(self.nbytes, 4)
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self.shape)
 
     @property
     def itemsize(self) -> int:
@@ -248,412 +242,6 @@ class Tensor(DeviceArray):
 
     def __exit__(self, *exception: object) -> None:
         self.release()
-
-    # -- views -------------------------------------------------------------------------------------
-
-    @property
-    def T(self) -> Tensor:  # noqa: N802  # NumPy's name
-        """A view with the dimensions in reverse order."""
-        return self.transpose()
-
-    @property
-    def mT(self) -> Tensor:  # noqa: N802  # NumPy's name
-        """A view with the last two dimensions exchanged.
-
-        Raises:
-            InvalidDescError: there are fewer than two (ARRAY-01).
-        """
-        if self.ndim < 2:
-            refuse("", "mT", f"the tensor has rank {self.ndim}, must be at least 2", "ARRAY-01")
-        return self.swapaxes(-1, -2)
-
-    def transpose(self, *axes: Any) -> Tensor:
-        """A view whose dimension ``i`` is dimension ``axes[i]`` of this tensor; default: reversed.
-
-        Raises:
-            InvalidDescError: not each dimension once (ARRAY-01, ARRAY-02).
-
-        >>> import vkops
-        >>> vkops.asarray([[1, 2, 3]]).transpose().shape
-        (3, 1)
-        """
-        if not axes or (len(axes) == 1 and axes[0] is None):
-            order: Ints = tuple(reversed(range(self.ndim)))
-        else:
-            given = axes[0] if len(axes) == 1 else axes
-            order = shapes.some_axes("TRANSPOSE", given, self.ndim, "axes")
-            if len(order) != self.ndim:
-                message = f"got {len(order)} axes, must be {self.ndim}, the rank"
-                refuse("TRANSPOSE", "axes", message, "ARRAY-02")
-        base, view = self.placed()
-        return self._over(base, view.permute(order))
-
-    def swapaxes(self, axis1: Any, axis2: Any) -> Tensor:
-        """A view with two dimensions exchanged.
-
-        Raises:
-            InvalidDescError: axes out of range (ARRAY-01).
-
-        >>> import vkops
-        >>> vkops.zeros((1, 2, 3)).swapaxes(0, 2).shape
-        (3, 2, 1)
-        """
-        first, second = shapes.two_axes("SWAPAXES", axis1, axis2, self.ndim)
-        order = list(range(self.ndim))
-        order[first], order[second] = second, first
-        return self.transpose(order)
-
-    def moveaxis(self, source: Any, destination: Any) -> Tensor:
-        """A view with some dimensions at other places; the others keep their order.
-
-        Raises:
-            InvalidDescError: axes out of range, given twice, or not as many of one as of the other
-                (ARRAY-01, ARRAY-02).
-
-        >>> import vkops
-        >>> vkops.zeros((1, 2, 3)).moveaxis(-1, 0).shape
-        (3, 1, 2)
-        """
-        sources, targets = (
-            shapes.some_axes("MOVEAXIS", axes, self.ndim, name)
-            for name, axes in (("source", source), ("destination", destination))
-        )
-        if len(sources) != len(targets):
-            message = f"got {len(targets)} axes, must be {len(sources)}, as many as source"
-            refuse("MOVEAXIS", "destination", message, "ARRAY-02")
-        order = [axis for axis in range(self.ndim) if axis not in sources]
-        for target, axis in sorted(zip(targets, sources, strict=True)):
-            order.insert(target, axis)
-        return self.transpose(order)
-
-    def rot90(self, k: Any = 1, axes: Any = (0, 1)) -> Tensor:
-        """A view turned ``k`` times by 90 degrees, from the first towards the second of two axes.
-
-        Raises:
-            InvalidDescError: not two different axes, or out of range (ARRAY-01, ARRAY-02).
-
-        >>> import vkops
-        >>> vkops.asarray([[1, 2], [3, 4]]).rot90().tolist()
-        [[2, 4], [1, 3]]
-        """
-        turns = integer(k, Place("ROT90", "k", "ARRAY-06")) % 4
-        plane = shapes.some_axes("ROT90", axes, self.ndim, "axes")
-        if len(plane) != 2:
-            refuse("ROT90", "axes", f"got {len(plane)} axes, must be 2", "ARRAY-02")
-        if turns % 2 == 0:
-            return self.flip(plane if turns else ())
-        return self.swapaxes(*plane).flip(plane[0] if turns == 1 else plane[1])
-
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Tensor:
-        """The elements, row by row, under another shape; one size of -1 is inferred.
-
-        A view where strides can express it; else a packed copy, made with one dispatch.
-
-        Args:
-            shape: the sizes; the method takes them as several arguments, too.
-            order: ``"C"``; or ``"F"``, which takes and writes the elements column by column.
-            copy: True always copies, False never does.
-
-        Raises:
-            InvalidDescError: a shape of another number of elements (ARRAY-03), another order
-                (ARRAY-15), or a copy is needed, but refused (ARRAY-16).
-
-        >>> import vkops
-        >>> vkops.asarray([1, 2, 3, 4]).reshape((2, -1)).tolist()
-        [[1, 2], [3, 4]]
-        """
-        given = shape[0] if len(shape) == 1 else shape
-        sizes = shapes.one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
-        if not (isinstance(order, str) and order in ("C", "F")):
-            refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
-        if order == "F":
-            return self.T.reshape(sizes[::-1], copy=copy).T
-        sizes = shapes.reshaped("RESHAPE", sizes, self.size)
-        shapes.check_shape("RESHAPE", sizes, self.dtype.itemsize)
-        wanted = shapes.may_copy("RESHAPE", copy)
-        base, view = self.placed()
-        found = view.reshape(sizes) if self.size else shapes.packed(sizes)
-        if found is not None and not wanted:
-            return self._over(base, found)
-        if wanted is False:
-            message = f"got False, must be True or None: no view has the shape {sizes}"
-            refuse("RESHAPE", "copy", message, "ARRAY-16")
-        return self.copy().reshape(sizes)
-
-    def ravel(self, order: str = "C") -> Tensor:
-        """The elements, row by row, in one dimension: ``reshape(-1, order=order)``.
-
-        >>> import vkops
-        >>> vkops.asarray([[1, 2], [3, 4]]).ravel("F").tolist()
-        [1, 3, 2, 4]
-        """
-        return self.reshape(-1, order=order)
-
-    def flatten(self, order: str = "C") -> Tensor:
-        """A copy of the elements, row by row, in one dimension."""
-        return self.reshape(-1, order=order, copy=True)
-
-    def broadcast_to(self, shape: Any) -> Tensor:
-        """A view of another shape, repeating elements along new dimensions and those of size 1.
-
-        It is read-only, and so are its views.
-
-        Raises:
-            InvalidDescError: the tensor cannot be broadcast to that shape (ARRAY-04).
-
-        >>> import vkops
-        >>> vkops.asarray([1, 2]).broadcast_to((2, 2)).tolist()
-        [[1, 2], [1, 2]]
-        """
-        place = Place("BROADCAST_TO", "shape", "ARRAY-04")
-        sizes = shapes.one_or_more(shape, place)
-        shapes.check_not_negative(sizes, place)
-        if shapes.broadcast_shapes([self.shape, sizes]) != sizes:
-            message = f"got {show(sizes)}, must end like {self.shape}; only a size of 1 can become "
-            refuse(*place[:2], message + "another", "ARRAY-04")
-        shapes.check_shape("BROADCAST_TO", sizes, self.dtype.itemsize)
-        base, view = self.placed()
-        return self._over(base, view.broadcast(sizes), read_only=True)
-
-    def flip(self, axis: Any = None) -> Tensor:
-        """A view with the elements in reverse order along an axis, several, or all (None).
-
-        Raises:
-            InvalidDescError: axes out of range, or given twice (ARRAY-01, ARRAY-02).
-
-        >>> import vkops
-        >>> vkops.asarray([[1, 2], [3, 4]]).flip(1).tolist()
-        [[2, 1], [4, 3]]
-        """
-        everything = tuple(range(self.ndim))
-        axes = everything if axis is None else shapes.some_axes("FLIP", axis, self.ndim)
-        base, view = self.placed()
-        return self._over(base, view.flip(axes))
-
-    def diagonal(self, offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Tensor:
-        """A view of a diagonal, as the last dimension, in place of two others.
-
-        It has the elements whose index along ``axis2`` is that along ``axis1`` plus ``offset``, and
-        is read-only, as in NumPy.
-
-        Raises:
-            InvalidDescError: axes out of range, or the same twice (ARRAY-01, ARRAY-02).
-
-        >>> import vkops
-        >>> vkops.asarray([[1, 2], [3, 4]]).diagonal().tolist()
-        [1, 4]
-        """
-        axes = shapes.two_axes("DIAGONAL", axis1, axis2, self.ndim)
-        if axes[0] == axes[1]:
-            message = f"got {show(axis2)}, must be another dimension than axis1"
-            refuse("DIAGONAL", "axis2", message, "ARRAY-02")
-        k = integer(offset, Place("DIAGONAL", "offset", "ARRAY-13"))
-        base, view = self.placed()
-        return self._over(base, view.diagonal(k, *axes), read_only=True)
-
-    def expand_dims(self, axis: Any) -> Tensor:
-        """A view with new dimensions of size 1 where the result has these axes.
-
-        Raises:
-            InvalidDescError: axes out of range, or given twice (ARRAY-01, ARRAY-02).
-
-        >>> import vkops
-        >>> vkops.asarray([1, 2]).expand_dims(1).shape
-        (2, 1)
-        """
-        place = Place("EXPAND_DIMS", "axis", "ARRAY-01")
-        rank = self.ndim + len(shapes.one_or_more(axis, place))
-        axes = shapes.some_axes("EXPAND_DIMS", axis, rank) if rank else ()
-        base, view = self.placed()
-        for new in sorted(axes):
-            view = view.insert(new)
-        shapes.check_shape("EXPAND_DIMS", view.sizes, self.dtype.itemsize)
-        return self._over(base, view)
-
-    def squeeze(self, axis: Any = None) -> Tensor:
-        """A view without some dimensions of size 1; default: all of them.
-
-        Raises:
-            InvalidDescError: axes out of range, given twice, or of another size (ARRAY-01,
-                ARRAY-02, ARRAY-05).
-
-        >>> import vkops
-        >>> vkops.asarray([[[1, 2]]]).squeeze(0).shape
-        (1, 2)
-        """
-        ones = tuple(i for i, n in enumerate(self.shape) if n == 1)
-        axes: Ints = ()
-        if axis is None:
-            axes = ones
-        elif self.shape or isinstance(axis, Sized):
-            axes = shapes.some_axes("SQUEEZE", axis, self.ndim)
-        else:
-            shapes.one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
-        base, view = self.placed()
-        for i in sorted(axes, reverse=True):
-            if self.shape[i] != 1:
-                message = f"names dimension {i} of size {self.shape[i]}, must be of size 1"
-                refuse("SQUEEZE", "axis", message, "ARRAY-05")
-            view = view.take(i, 0)
-        return self._over(base, view)
-
-    # -- indexing ----------------------------------------------------------------------------------
-
-    def __getitem__(self, index: Any) -> Tensor:
-        """A view by integers, slices, ``...`` and ``None``; a copy where an array is among them.
-
-        Arrays of integers (arrays, lists and tensors) select indices of an axis; several are
-        broadcast together and select elements. Arrays of Booleans select where they are true. The
-        shape of the result is as in NumPy. Integers and indices in arrays and lists are checked.
-        Indices in a tensor are of int32, int64, uint32 or uint64, and are not read back: those that
-        are out of range are clamped.
-
-        Raises:
-            InvalidDescIndexError: an index that is not in a tensor is out of range, or an index is
-                of another kind, such as a tensor of Booleans (ARRAY-09).
-            InvalidDescError: a tensor of another adapter (B-02).
-            OutOfDeviceMemoryError: no memory for the copy, or more indices than a buffer can hold.
-
-        >>> import vkops
-        >>> x = vkops.Device().tensor([[1, 2], [3, 4], [5, 6]])
-        >>> x[1:, 0].numpy().tolist()
-        [3, 5]
-        >>> x[[2, 0, 2], ::-1].numpy().tolist()
-        [[6, 5], [2, 1], [6, 5]]
-        >>> x[[True, False, True], -1].numpy().tolist()
-        [2, 6]
-        """
-        found = elements.select(self, index)
-        if isinstance(found, View):
-            return self._over(self.placed()[0], found)
-        return elements.gather(self, found)
-
-    def item(self, *index: Any) -> Any:
-        """The only element, or the one at an index, as an object of Python.
-
-        The index is one number per dimension, or one number that counts the elements row by row.
-
-        Raises:
-            InvalidDescError: there are several elements, or none (ARRAY-07).
-            InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
-
-        >>> import vkops
-        >>> x = vkops.Device().tensor([[1, 2], [3, 4]])
-        >>> x.item(1, 0), x.item(-1), x[0, 0].item()
-        (3, 4, 1)
-        """
-        if len(index) == 1 and not isinstance(index[0], tuple):
-            place = integer(index[0], Place("ITEM", "index", "ARRAY-09"))
-            if not -self.size <= place < self.size:
-                message = f"got {show(place)}, must be {-self.size} to {self.size - 1}"
-                shapes.refuse_index(elements.INDEX, message)
-            index = tuple(map(int, np.unravel_index(place % self.size, self.shape)))
-        chosen = self[index[0] if len(index) == 1 else index] if index else self
-        if chosen.size != 1:
-            message = f"has {chosen.size} elements, must have 1"
-            raise InvalidDescError("ITEM", "tensor", message, "ARRAY-07")
-        return chosen.numpy().item()
-
-    def __iter__(self) -> Iterator[Tensor]:
-        """Views at each index of the first dimension."""
-        if not self.shape:
-            raise InvalidDescTypeError("", "iter", "the tensor has no dimensions", "ARRAY-01")
-        return (self[index] for index in range(self.shape[0]))
-
-    # -- assignment --------------------------------------------------------------------------------
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        """Write to the elements that ``self[index]`` is a view or a copy of, as NumPy does.
-
-        The value is an array, a tensor, a scalar or a nested list. It is broadcast to the shape of
-        ``self[index]``, and converted to the dtype: arrays and tensors by any cast
-        (``casting="unsafe"``), Python's numbers only where they fit. A value that shares memory
-        with this tensor is read before anything is written. If an error is raised, nothing was
-        written.
-
-        Where arrays of indices select an element several times, any of its values remains. Integers
-        and indices in arrays and lists are checked; indices in a tensor that are out of range are
-        skipped.
-
-        Raises:
-            InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
-            InvalidDescError: the value cannot be broadcast or converted, or this is a view made by
-                ``broadcast_to``, which is read-only as in NumPy (ARRAY-10), or it is a tensor of
-                another adapter (B-02).
-            OutOfDeviceMemoryError: no memory to send the value.
-
-        >>> import vkops
-        >>> x = vkops.tile(0, (2, 3))
-        >>> x[1] = [4, 5, 6]
-        >>> x[:, :2] = x[:, 1:]
-        >>> x.numpy().tolist()
-        [[0, 0, 0], [5, 6, 6]]
-        >>> x[[1, 0], [0, 2]] = 7, 8
-        >>> x.numpy().tolist()
-        [[0, 0, 8], [7, 6, 6]]
-        """
-        found = elements.select(self, index)
-        if isinstance(found, View):
-            target = self._over(self.placed()[0], found)
-            elements.write(target, target._assigned("ASSIGNMENT", target.shape, value))
-            return
-        source = self._assigned("ASSIGNMENT", found.shape, value)
-        elements.write_indexed(self, source, scattering, found, found.shape)
-
-    def fill(self, value: Any) -> None:
-        """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
-
-        Raises:
-            InvalidDescError: it is not a scalar, or as for assignment (ARRAY-10).
-        """
-        self._check_writable("FILL")
-        if isinstance(value, (np.ndarray, Tensor)) and value.shape:
-            message = (
-                f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
-            )
-            refuse("FILL", "value", message, "ARRAY-10")
-        if isinstance(value, Tensor):
-            check_device("FILL", "value", value, self.device)
-            value = value.numpy()
-        scalar = np.empty((), self.dtype)
-        with numpy_refusals("FILL"):
-            scalar.fill(value)
-        elements.write(self, scalar)
-
-    def _check_writable(self, name: str) -> None:
-        """Refuse a read-only view (ARRAY-10)."""
-        if self._read_only:
-            message = "is read-only: broadcast_to repeats its elements"
-            refuse(name, "tensor", message, "ARRAY-10")
-
-    def _assigned(self, name: str, shape: Ints, value: Any) -> Tensor | npt.NDArray[Any]:
-        """A value with the dtype of this tensor, to be written to elements of this shape."""
-        self._check_writable(name)
-        if isinstance(value, Tensor):
-            check_device(name, "value", value, self.device)
-        is_array = isinstance(value, (np.ndarray, Tensor))
-        if is_array:  # before its elements are converted
-            shapes.check_broadcast(name, value.shape, shape)
-            if 0 in shape:  # NumPy checks the cast of dtypes, but converts no element
-                value = np.empty(0, value.dtype)
-        source = self._converted(name, value)
-        if not is_array:
-            shapes.check_broadcast(name, source.shape, shape, may_drop=False)
-        return source
-
-    def _converted(self, name: str, value: Any) -> Tensor | npt.NDArray[Any]:
-        """A value as NumPy converts it to this dtype; a tensor that has the dtype, as it is."""
-        if isinstance(value, Tensor):
-            base, _ = value.placed()
-            if value.dtype == self.dtype and isinstance(base._buffer, Buffer):
-                return value
-            value = value.numpy()
-        with numpy_refusals(name):
-            if isinstance(value, np.generic):  # NumPy casts scalars by other rules than arrays
-                scalar = np.empty((), self.dtype)
-                scalar[...] = value
-                return scalar
-            return np.asarray(value, self.dtype)
 
     # -- conversion --------------------------------------------------------------------------------
 
