@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkops.errors import InvalidDescError
+from vkops.errors import InvalidDescError, VkopsError
 
 
 class RefusedError(Exception):
@@ -16,3 +16,11 @@ def fault(call, kind=InvalidDescError):
     assert type(caught.value) is kind
     assert str(caught.value).isprintable()
     return str(caught.value)
+
+
+def check_refusals(message, *calls):
+    """Compare the texts of the errors that calls raise, with the fixture ``message``."""
+    for call in calls:
+        with pytest.raises(VkopsError) as caught:
+            call()
+        message(caught.value)

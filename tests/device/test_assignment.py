@@ -142,10 +142,20 @@ def test_tensors_in_many_heaps(adapter, staged):
         array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
         tensor = device.tensor(array)
         assert tensor.buffer.extents[1:]
-        for index in (np.s_[:20:3], np.s_[::-1, 5:], np.s_[63], np.s_[2:9], np.s_[...]):
+        for index in (
+            np.s_[:20:3],
+            np.s_[::-1, 5:],
+            np.s_[40:, ::-2],
+            np.s_[63],
+            np.s_[:2],
+            np.s_[...],
+        ):
             array[index] = array[index] + 1
             tensor[index] = array[index]
             assert np.array_equal(tensor.numpy(), array)
+            assert np.array_equal(tensor[index].numpy(), array[index])
+            joined = vkops.join([tensor[index].T, tensor[index].T])
+            assert np.array_equal(joined.numpy(), np.concatenate([array[index].T] * 2))
         tensor[1:, ::2], array[1:, ::2] = tensor[:-1, 1::2], array[:-1, 1::2].copy()
         tensor.T[7], array.T[7] = 5, 5
         assert np.array_equal(tensor.numpy(), array)

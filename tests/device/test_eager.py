@@ -54,25 +54,10 @@ def test_default_device():
     assert part.device is vkops.split([1], 1)[0].device
 
 
-def test_tensor_meets_numpy(device):
-    array = np.arange(6, dtype=np.float32).reshape(2, 3)
-    tensor = device.tensor(array)
-    assert (tensor.ndim, tensor.size, tensor.nbytes, len(tensor)) == (2, 6, 24, 2)
-    assert repr(tensor).startswith("vkops.Tensor([[0., 1., 2.],")
-    np.testing.assert_array_equal(np.asarray(tensor), array)
-    np.testing.assert_array_equal(np.from_dlpack(tensor), array)
-    np.testing.assert_array_equal(np.asarray(tensor, dtype=np.int64), array)
-    assert not tensor.numpy().flags.writeable
-    assert np.array(tensor).flags.writeable
-
-
 def test_non_contiguous_sources(device):
     array = np.arange(24).reshape(2, 3, 4)
     equal(device.tensor(array.T[::-1]), array.T[::-1])
     equal(device.tensor(np.asfortranarray(array)), array)
-
-
-X = np.zeros((4, 6))
 
 
 def test_slice_without_dimensions_keeps_the_byte_order(device):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import attrgetter
+from itertools import accumulate, product
+from operator import attrgetter, mul
 
 import kernel_plans
 import numpy as np
@@ -42,10 +43,12 @@ from vkops.plan.movements import copy
 from vkops.shaders import spirv
 
 on_device = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+each_tuning = pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
 
 
-def check(device, plan, tuning=None, seed=0):
+def check(device, plan, tuning=None, seed=0, kernel=""):
     """Run on the device and with NumPy; all bytes must agree, guards and gaps included."""
+    assert kernel in ("", choose_kernel(optimize(plan)).kernel.name)
     inputs = input_bytes(plan, seed)
     bound, sources, targets = guarded(device, plan, inputs, tuning)
     run_work(device, bound)
@@ -56,24 +59,11 @@ def check(device, plan, tuning=None, seed=0):
     targets.check()
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 @on_device
 @given(plan=plans())
 def test_random_plans(device, tuning, plan):
     check(device, plan, tuning)
-
-
-@settings(on_device, max_examples=60)
-@given(plan=plans())
-def test_random_plans_by_regions_where_they_can(device, plan):
-    """Runs are copied with regions, whatever they cost, and the rest by shaders."""
-    check(device, plan, replace(device.tuning, copies=REGIONS))
-
-
-@settings(on_device, max_examples=60)
-@given(plan=plans())
-def test_random_plans_by_regions_in_memory_that_the_host_does_not_see(staged_device, plan):
-    test_random_plans_by_regions_where_they_can.hypothesis.inner_test(staged_device, plan)
 
 
 @pytest.fixture
@@ -87,10 +77,21 @@ def wide_device(adapter):
         yield device
 
 
-@settings(on_device, max_examples=60)
+@pytest.mark.parametrize(
+    ("home", "copies"),
+    [
+        ("device", REGIONS),
+        ("staged_device", REGIONS),
+        ("staged_device", None),
+        ("wide_device", None),
+    ],
+)
+@settings(on_device, max_examples=50)
 @given(plan=plans())
-def test_random_plans_with_integers_of_64_bits(wide_device, plan):
-    check(wide_device, plan)
+def test_random_plans_of_devices(adapter, request, home, copies, plan):
+    """With regions, runs are copied with them, whatever they cost, and the rest by shaders."""
+    home = request.getfixturevalue(home)
+    check(home, plan, copies and replace(home.tuning, copies=copies))
 
 
 def test_kernels_with_integers_of_64_bits(wide_device, monkeypatch):
@@ -109,27 +110,41 @@ def test_kernels_with_integers_of_64_bits(wide_device, monkeypatch):
     assert wide_device.vulkan._wide == ({"copy_16_wide", "gather_16_wide"} <= used)
 
 
-@settings(on_device, max_examples=30)
-@given(plan=plans())
-def test_random_plans_through_staging(staged_device, plan):
-    check(staged_device, plan)
-
-
-@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
-@pytest.mark.parametrize("rank", range(1, 9))
-def test_every_rank_reversed_and_permuted(device, element_size, rank):
+def reversed_and_permuted(element_size, rank):
+    """Column-major: the first dimension is the fastest."""
     sizes = [2, 3, 2, 3, 2, 3, 2, 5][-rank:]
-    strides = [1] * rank
-    for axis in range(1, rank):  # column-major: the first dimension is the fastest
-        strides[axis] = strides[axis - 1] * sizes[axis - 1]
-    check(device, window(element_size, sizes, [-s for s in strides]))
+    strides = [*accumulate(sizes[:-1], mul, initial=1)]
+    return window(element_size, sizes, [-stride for stride in strides])
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
-def test_eight_dimensions_of_parts_of_words(device, tuning):
-    """The words of an element that is a run of its own are a ninth dimension."""
-    strides = [2 * 3**k for k in range(8)]
-    check(device, window(2, [2] * 8, strides, 0, strides[::-1]), tuning)
+def interleaved(element_size):
+    """A channel join: each element's neighbours are written by other regions."""
+    pixels = View((1000,), (3,), 0)
+    regions = (copy(View.packed((1000,)), pixels.shift(channel), channel) for channel in range(3))
+    return CopyPlan(element_size, (4000,) * 3, (Output(12000, tuple(regions)),))
+
+
+THREES = [2 * 3**k for k in range(8)]
+PLANS = {
+    # The words of an element that is a run of its own are a ninth dimension.
+    "eight dimensions of parts of words": window(2, [2] * 8, THREES, 0, THREES[::-1]),
+    "ten dimensions": window(4, [2] * 10, [3**k for k in range(10)]),
+    # Some drivers end a shader's loop after 65,535 rounds without a word; ours are short.
+    "more than 65,535 rounds in one dimension": window(2, [70000 * 4 + 1], [1], offset=1),
+    "more regions than one table holds": kernel_plans.more_regions_than_a_table_holds(),
+    **{f"constants of {size}": kernel_plans.constants(size) for size in (1, 2, 4, 8, 16)},
+    **{f"interleaved elements of {size}": interleaved(size) for size in (1, 2, 4)},
+    **{
+        f"{rank} dimensions of elements of {size}": reversed_and_permuted(size, rank)
+        for size, rank in product([1, 2, 4, 8, 16], range(1, 9))
+    },
+}
+
+
+@each_tuning
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_plans(device, tuning, plan):
+    check(device, plan, tuning)
 
 
 @pytest.mark.parametrize("element_size", [1, 2])
@@ -144,14 +159,13 @@ def test_runs_below_a_word_at_every_alignment(device, element_size, start, run):
 
 
 @pytest.mark.parametrize("dst", range(16))
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 def test_runs_of_bytes_at_every_alignment(device, dst, tuning):
     """Each source alignment and run length in turn; rows alternate alignments on both sides."""
     for src in range(16):
         run = 16 + (src * 7 + dst) % 45
         plan = window(1, [3, run], [run + 5, 1], src, [run + 1, 1], dst)
-        assert choose_kernel(optimize(plan)).kernel.name == "copy_run"
-        check(device, plan, tuning, seed=src)
+        check(device, plan, tuning, src, "copy_run")
 
 
 @pytest.mark.parametrize(
@@ -187,7 +201,7 @@ def test_choice_of_kernel(plan, name):
     assert choose_kernel(optimize(plan)).kernel.name == name
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8])
 @settings(on_device, max_examples=25)
 @given(data=st.data())
@@ -211,8 +225,7 @@ def test_transposed_blocks(device, tuning, element_size, data):
     sizes, dst_strides, _ = zip(*dims[::-1], strict=True)
     strides = [src[n] for n in range(len(dims))][::-1]
     plan = window(element_size, sizes, strides, 0, dst_strides, side * data.draw(st.integers(0, 2)))
-    assert choose_kernel(optimize(plan)).kernel.name == f"copy_block_{element_size}"
-    check(device, plan, tuning)
+    check(device, plan, tuning, 0, f"copy_block_{element_size}")
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
@@ -260,7 +273,7 @@ def test_regions_take_turns(device, count, words, rows):
     check(device, plan, TUNINGS["gpu"])
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8])
 @pytest.mark.parametrize("rows", [1, 3, 40])
 def test_reversed_vectors(device, tuning, element_size, rows):
@@ -272,11 +285,10 @@ def test_reversed_vectors(device, tuning, element_size, rows):
     nbytes = rows * n * element_size
     outputs = (Output(nbytes, (backwards,)), Output(nbytes, (forwards,)))
     plan = CopyPlan(element_size, (nbytes,), outputs)
-    assert choose_kernel(optimize(plan)).kernel.name == "copy_reverse"
-    check(device, plan, tuning)
+    check(device, plan, tuning, 0, "copy_reverse")
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize("constant", [False, True])
 def test_repeated_elements(device, tuning, element_size, constant):
@@ -288,12 +300,10 @@ def test_repeated_elements(device, tuning, element_size, constant):
         source = Fill(pattern) if constant else Read(0, View((9, run), (dst + 1, 0), 7 * dst))
         nbytes = (dst + 9 * (run + 1)) * 16
         plan = CopyPlan(element_size, (4096,), (Output(nbytes, (Region(target, source),)),))
-        name = "copy_16" if element_size == 16 else "copy_run"
-        assert choose_kernel(optimize(plan)).kernel.name == name
-        check(device, plan, tuning, seed=dst)
+        check(device, plan, tuning, dst, "copy_16" if element_size == 16 else "copy_run")
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 @pytest.mark.parametrize("element_size", [4, 8])
 @pytest.mark.parametrize("group", [1, 2, 3, 5])
 def test_groups_of_elements(device, tuning, element_size, group):
@@ -304,11 +314,10 @@ def test_groups_of_elements(device, tuning, element_size, group):
         strides = [(60, 3, 20), repeated, (3, -2, 17), (-9, 3, -2)][dst]
         row = groups * group + 1
         plan = window(element_size, [9, groups, group], strides, 0, [row, group, 1], dst)
-        assert choose_kernel(optimize(plan)).kernel.name == f"copy_elements_{element_size}"
-        check(device, plan, tuning, seed=dst)
+        check(device, plan, tuning, dst, f"copy_elements_{element_size}")
 
 
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
+@each_tuning
 @on_device
 @given(plan=stream_plans())
 def test_streams(device, tuning, plan):
@@ -365,44 +374,13 @@ def test_short_ends_of_long_runs(device, element_size):
     )
     nbytes = (9 * 103 + 16) * element_size
     plan = CopyPlan(element_size, (1200 * element_size,), (Output(-(-nbytes // 4) * 4, regions),))
-    assert choose_kernel(optimize(plan)).kernel.name == "copy_run"
-    check(device, plan)
-
-
-@pytest.mark.parametrize("element_size", [1, 2, 4])
-def test_interleaved_regions_share_words(device, element_size):
-    """Three outputs of a channel join: each element's neighbours are written by other regions."""
-    pixels = View((1000,), (3,), 0)
-    regions = tuple(
-        copy(View.packed((1000,)), pixels._replace(offset=channel), channel) for channel in range(3)
-    )
-    plan = CopyPlan(element_size, (4000,) * 3, (Output(12000, regions),))
-    check(device, plan)
-
-
-def test_more_regions_than_one_table_holds(device):
-    check(device, kernel_plans.more_regions_than_a_table_holds())
+    check(device, plan, kernel="copy_run")
 
 
 def test_more_workgroups_than_one_dimension_holds(device):
     """One element per item and 64 items per workgroup: the groups spill into y."""
-    n = MAX_GROUPS * WORKGROUP_SIZE + 100
-    check(
-        device,
-        window(4, [n], [-1]),
-        Tuning(steps=1, item_bytes=16, across=1, workgroups=1, is_cpu=True, long_run=1),
-    )
-
-
-@pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
-def test_loops_beyond_65535_rounds_in_one_dimension(device, tuning):
-    """Some drivers end a shader's loop after 65,535 rounds without a word; ours are short."""
-    check(device, window(2, [70000 * 4 + 1], [1], offset=1), tuning)
-
-
-def test_ranks_above_eight_are_peeled(device):
-    sizes = [2] * 10
-    check(device, window(4, sizes, [3**k for k in range(10)]))
+    plan = window(4, [MAX_GROUPS * WORKGROUP_SIZE + 100], [-1])
+    check(device, plan, Tuning(1, 16, 1, workgroups=1, is_cpu=True, long_run=1))
 
 
 @pytest.mark.parametrize("element_size", [1, 2, 4, 8])
@@ -411,16 +389,10 @@ def test_transposed_blocks_of_ranks_above_eight(device, element_size, along):
     """Any dimension can be contiguous in the source, including those that records cannot have."""
     side = BLOCKS[element_size].unit // element_size
     sizes = [side if axis in (along, 9) else 2 for axis in range(10)]
-    strides, step = [0] * 10, 1
-    for axis in (along, *(axis for axis in range(10) if axis != along)):
-        strides[axis] = step
-        step *= sizes[axis]
-    check(device, window(element_size, sizes, strides))
-
-
-@pytest.mark.parametrize("element_size", [1, 2, 4, 8, 16])
-def test_constants(device, element_size):
-    check(device, kernel_plans.constants(element_size))
+    order = sorted(range(10), key=lambda axis: axis != along)
+    steps = accumulate([sizes[axis] for axis in order[:-1]], mul, initial=1)
+    strides = dict(zip(order, steps, strict=True))
+    check(device, window(element_size, sizes, [strides[axis] for axis in range(10)]))
 
 
 @pytest.mark.parametrize("element_size", [1, 4])
@@ -436,16 +408,9 @@ def test_inputs_and_outputs_in_several_heaps(adapter, element_size):
         buffer.write(array, big - 4096)
     whole = View.packed((4096 // element_size,))
     first, second = (0, 501), (501, 4096 // element_size - 501)
-    outputs = tuple(
-        Output(
-            4096,
-            (
-                copy(whole.narrow(0, *first), whole.narrow(0, *first), k),
-                copy(whole.narrow(0, 0, second[1]), whole.narrow(0, *second), 1 - k),
-            ),
-        )
-        for k in range(2)
-    )
+    begin, end = whole.narrow(0, *first), whole.narrow(0, *second)
+    parts = [(copy(begin, begin, k), copy(end.shift(-501), end, 1 - k)) for k in range(2)]
+    outputs = tuple(Output(4096, regions) for regions in parts)
     plan = CopyPlan(element_size, (4096, 4096), outputs)
     bound = [slice_extents(b.extents, big - 4096, 4096) for b in buffers]
     run_work(device, EncodedPlan(plan, device.tuning).bind(bound[:2], bound[2:]))

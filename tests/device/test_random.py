@@ -6,6 +6,7 @@ from math import factorial, pi
 
 import numpy as np
 import pytest
+from refusals import check_refusals
 
 import vkops
 from vkops.kernels.random import Philox, philox
@@ -187,10 +188,7 @@ def test_refusals(device, message):
         lambda: generator.random(-3, "float32", device=device),
         lambda: generator.random(out=np.zeros(3)),
     ]  # fmt: skip
-    for case in cases:
-        with pytest.raises(vkops.VkopsError) as error:
-            case()
-        message(error.value)
+    check_refusals(message, *cases)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 100, 3000])
