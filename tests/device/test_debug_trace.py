@@ -10,6 +10,8 @@ import pytest
 
 import vkops
 from vkops.cli import main
+from vkops.debug.driver_comparison import compare
+from vkops.debug.shader_check import Case
 from vkops.onnx import Session
 
 ROOT = Path(__file__).parents[2]
@@ -121,3 +123,52 @@ def test_a_shader_at_fault(compared):
     assert status == 1
     assert out[-1].startswith("s.comp:11: data race: 'part[7]' in shared memory")
     assert err == "The shader is at fault: the interpreter found faults, which are above"
+
+
+EVERYTHING = """#version 450
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 4) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Numbers { float x[]; };
+layout(binding = 0) readonly buffer A { float a[]; } as[2];
+layout(binding = 1, rgba8) uniform image2D B;
+layout(binding = 2) uniform sampler2D C;
+layout(binding = 3, r32f) uniform imageBuffer D;
+layout(push_constant) uniform Push { Numbers numbers; };
+void main() {
+    int i = int(gl_LocalInvocationIndex);
+    vec4 sampled = texture(C, vec2(0.3 * i, 0));
+    imageStore(B, ivec2(i, 1), 0.1 * i + imageLoad(B, ivec2(i, 0)));
+    imageStore(D, i, sampled + as[1].a[i]);
+    numbers.x[i] += as[0].a[i];
+}"""
+
+
+@pytest.mark.features
+@pytest.mark.parametrize(
+    ("output", "at", "line"),
+    [("", 0, ""), ("B", 16, 13), ("D", 2, 14), ("push_constants.numbers", 3, 15)],
+)
+def test_all_that_shaders_use_is_compared(device, monkeypatch, output, at, line):
+    rows = np.arange(4, dtype=np.float32)
+    given = {
+        "A": [rows, rows + 1], "B": np.arange(24, dtype=np.uint8).reshape(2, 4, 3), "D": rows,
+        "C": (np.float32([[0, 1, 2]]), {"filter": "nearest", "address": "repeat"}),
+    }  # fmt: skip
+    case = Case.of(EVERYTHING, given, push={"numbers": rows.copy()}, name="x")
+    check = Case.check
+
+    def changed(self):
+        report = check(self)
+        if output:
+            report.buffers[output] = report.buffers[output].copy()
+            report.buffers[output].reshape(-1)[at] += 9
+        return report
+
+    monkeypatch.setattr(Case, "check", changed)
+    found = compare(case, device)
+    if not output:
+        assert found is None
+        return
+    assert found.what.startswith(f"{output}: element {at} is ")
+    assert (found.trace.lines[0].place.line, found.findings) == (line, ())
+    assert "the driver of" in found.verdict

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -122,6 +123,28 @@ def test_right_dispatches_run_and_are_counted(device):
     assert checks.checked == 6
 
 
+PLAIN = REVERSE.replace("own] = part[63 - own]", "own + 32] += data[own ^ 1]").replace(
+    "= data[own];", "= data[own] = 1;"
+)
+
+
+def test_plain_barriers_can_be_left_out(device, tmp_path):
+    text = PLAIN.replace("local_size_x = 64", "local_size_x = 32").replace("BARRIER", "barrier();")
+    shader, x = device.compile_shader(text, name="plain"), device.tensor(values())
+    with checking(), pytest.raises(CheckError, match="plain barrier: 'data"):
+        shader(x, groups=1)
+    with checking(plain_barriers=False) as checks:
+        shader(x, groups=1)
+    assert checks.checked == 1
+    program = (
+        "import numpy as np, vkops\ndevice = vkops.Device()\nx = device.tensor(np.ones(64, 'f4'))\n"
+    )
+    program += f"device.compile_shader({text!r}, name='plain')(x, groups=1)\nprint(x.numpy().sum())"
+    for switch, out in (("1", ""), ("0", "96.0\n")):
+        variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_PLAIN_BARRIERS": switch}
+        assert run_with(tmp_path, ["-c", program], **variables)[1] == out
+
+
 def test_results_are_compared_as_floats_of_devices(device, monkeypatch):
     monkeypatch.setattr(Case, "check", changed_by(np.float32(2**-12)))
     kernel = vkops.ElementwiseKernel("float32 x", "float32 y", "y = sin(x)", "sine")
@@ -143,27 +166,114 @@ def changed_by(difference, check=Case.check):
         return replace(
             report,
             buffers={
-                p: a + difference * (np.arange(a.size) == 2) for p, a in report.buffers.items()
+                p: a + (difference * (np.arange(a.size) == 2).reshape(a.shape)).astype(a.dtype)
+                for p, a in report.buffers.items()
             },
         )
 
     return changed
 
 
-IMAGE = """#version 450
-layout(binding = 0, r32f) uniform image2D image;
-void main() { imageStore(image, ivec2(0), vec4(1)); }"""
+HEAD = """#version 450
+#extension GL_EXT_nonuniform_qualifier : require
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 8) in;
+layout(push_constant) uniform Push { int ahead; };
+"""
+MAIN = "void main() { int i = int(gl_LocalInvocationIndex), n = i + ahead;"
+NUMBERS = np.arange(8, dtype=np.float32)
+KEPT = []  # tensors that shaders have only addresses of
+PIXELS = np.arange(96, dtype=np.uint8).reshape(4, 8, 3)
+
+
+def of_images(device):
+    """A part of an image, a level that is read while another one is written, and copies."""
+    image = device.image(np.zeros((4, 16, 4), np.uint8), mips=2)
+    colours, found = device.tensor(PIXELS), device.tensor(np.zeros((4, 8), np.float32))
+    return {"A": image.mip(1), "B": image.mip(0), "C": colours, "D": found[:, ::-1]}
+
+
+def of_textures(device):
+    texture = device.image(np.float32([[1, 2, 3], [4, 5, 6]]))
+    return {
+        "A": (texture, device.sampler("linear", "repeat")), "B": NUMBERS.reshape(1, 8),
+        "C": device.sampler("nearest"), "D": device.tensor(NUMBERS),
+    }  # fmt: skip
+
+
+def of_texels(device):
+    pairs = device.tensor(np.arange(16, dtype=np.uint8).reshape(8, 2))
+    return {"A": pairs, "B": device.tensor(NUMBERS)}
+
+
+def of_arrays(device):
+    blocks = [device.tensor(NUMBERS + n) for n in range(3)]
+    images = [device.image(np.zeros((1, 8), np.float32)) for _ in range(2)]
+    return {"A": blocks, "B": [{"by": 3}, {"by": 5}], "C": images}
+
+
+def of_addresses(device):
+    KEPT[:] = device.tensor(NUMBERS), device.tensor(NUMBERS + 1)
+    table = np.array([each.device_address for each in KEPT], np.uint64)
+    return {"A": device.tensor(table)}
+
+
+CHECKED = {
+    of_images: ("""
+layout(binding = 0, rgba8) readonly uniform image2D A;
+layout(binding = 1, rgba8) writeonly uniform image2D B;
+layout(binding = 2, rgba8ui) uniform uimage2D C;
+layout(binding = 3, r32f) uniform image2D D;
+MAIN imageStore(B, ivec2(i, 3), imageLoad(A, ivec2(i, 1)) + vec4(0.1 * i));
+imageStore(C, ivec2(n, 2), imageLoad(C, ivec2(i, 2)) + imageLoad(C, ivec2(i, 0)));
+imageStore(D, ivec2(i, 1), vec4(sin(float(i)))); }""", "index (8, 2) of 'C'"),
+    of_textures: ("""
+layout(binding = 0) uniform sampler2D A;
+layout(binding = 1) uniform texture2D B;
+layout(binding = 2) uniform sampler C;
+layout(binding = 3) buffer D { float d[]; };
+MAIN d[n] += texture(A, vec2(0.3 * i, 0.2)).x + texture(sampler2D(B, C), vec2(0.1 * i, 0)).x; }""",
+        "index 8 of 'd'"),
+    of_texels: ("""
+layout(binding = 0) uniform samplerBuffer A;
+layout(binding = 1, r32f) uniform imageBuffer B;
+MAIN vec4 own = imageLoad(B, i); imageStore(B, n, own + texelFetch(A, i).y); }""", "index 8 of 'B'"),
+    of_arrays: ("""
+layout(binding = 0) buffer A { float a[]; } as[];
+layout(binding = 1) uniform B { float by; } bs[2];
+layout(binding = 2, r32f) uniform image2D C[2];
+MAIN imageStore(C[1], ivec2(i, 0), vec4(as[2].a[i]));
+as[1].a[n] = as[0].a[i] * bs[1].by; }""", "index 8 of 'as[1].a'"),
+    of_addresses: ("""
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Numbers { float x[]; };
+layout(binding = 0) readonly buffer A { Numbers a[]; };
+MAIN a[1].x[n] = 0.1 * sin(a[0].x[i]); }""", "index 32 of 'memory at 0x"),
+}  # fmt: skip
+
+
+@pytest.mark.features
+@pytest.mark.parametrize("arguments", CHECKED, ids=lambda each: each.__name__)
+def test_all_that_shaders_use_is_checked_and_compared(device, arguments, monkeypatch):
+    body, fault = CHECKED[arguments]
+    text = HEAD + body.replace("MAIN", MAIN)
+
+    def run(ahead):
+        device.compile_shader(text, name="x")(**arguments(device), ahead=ahead, groups=1)
+
+    with checking(strict=True) as checks:
+        run(0)
+        assert checks.checked == 1
+        with pytest.raises(CheckError, match=re.escape(fault)):
+            run(1)
+        assert checks.checked == 1
+        monkeypatch.setattr(Case, "check", changed_by(9))
+        with pytest.raises(CheckError, match=r"^x: results: element 2 of "):
+            run(0)
 
 
 def far(device):
     device.compile_shader(ADD, name="add")(
         *[device.tensor(np.zeros(64, np.int32))] * 2, [1], last=64, groups=9999
-    )
-
-
-def of_an_image(device):
-    device.compile_shader(IMAGE, name="stores")(
-        device.image(np.zeros((2, 2), np.float32)), groups=1
     )
 
 
@@ -185,11 +295,10 @@ def large(device):
             lambda device: vkops.kernels.sum(device.tensor(values(4096))),
             "sum: more than 9,000 instructions",
         ),
-        (of_an_image, "stores: the storage image image is not supported by the interpreter"),
         (of_parts, "add: X and Y share some of their bytes"),
         (large, "add: it is bound to more than 1 KiB"),
     ],
-    ids=["invocations", "instructions", "image", "overlap", "bytes"],
+    ids=["invocations", "instructions", "overlap", "bytes"],
 )
 def test_what_is_not_checked_runs_and_is_listed_and_is_an_error_if_checks_are_strict(
     device, monkeypatch, capsys, run, reason
@@ -231,6 +340,7 @@ except AssertionError as error:
         (1, {"VKOPS_CHECK": "1"}, "ahead:1: out of bounds", "0 checked, 0 not\n"),
         (1, {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "9"}, "0.0", "not checked: ahead: more than 9 instructions\n"),
         (0, {"VKOPS_CHECK": "strict", "VKOPS_CHECK_INSTRUCTIONS": "9"}, "ahead: not checked: more than 9", "0 checked, 1 not\n"),
+        (0, {"VKOPS_CHECK": "1", "VKOPS_CHECK_PLAIN_BARRIERS": "no"}, "", "VKOPS_CHECK_PLAIN_BARRIERS: got 'no', must be 0 or 1\n"),
         (0, {"VKOPS_CHECK": "yes"}, "", "VKOPS_CHECK: got 'yes', must be 1 or strict\n"),
         (0, {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "0"}, "", "VKOPS_CHECK_INSTRUCTIONS: got '0', must be an integer from 1\n"),
     ],

@@ -17,7 +17,7 @@ from spirv import assembled
 
 from vkops.cli import main, shader_commands
 from vkops.debug import check
-from vkops.debug.shader_check import differences, number_at
+from vkops.debug.results import differences, number_at
 from vkops.errors import InvalidDescError
 from vkops.interpreter.state import MAX_ITERATIONS
 from vkops.shaders import load

@@ -5,40 +5,44 @@ from __future__ import annotations
 import atexit
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.arguments.values import Place, integer
 from vkops.console import complain
-from vkops.debug.shader_check import (
-    MAX_INVOCATIONS,
-    SUBGROUP_SIZES,
-    TOLERANCE_OF_DEVICES,
-    Case,
-    Report,
-    differences,
-    number_at,
-)
+from vkops.debug.results import TOLERANCE_OF_DEVICES, TOLERANCE_OF_SAMPLES, first_difference
+from vkops.debug.shader_check import MAX_INVOCATIONS, SUBGROUP_SIZES, Case, Report
 from vkops.errors import DeviceError, InvalidDescError, ShaderCompileError, VkopsError, show
 from vkops.extent import Extent
+from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.findings import Finding
 from vkops.interpreter.limit import TooManyInstructionsError
-from vkops.interpreter.state import UNSUPPORTED
 from vkops.interpreter.values import Place as Line
+from vkops.runtime.image import Image
+from vkops.runtime.image_copies import ImagePart
+from vkops.runtime.sampler import SETTINGS
 from vkops.shaders import compiler
+from vkops.shaders.image_formats import FORMATS, Format
+from vkops.shaders.module import Block
 
 CHECK = "VKOPS_CHECK"
 """With 1 or strict in this environment variable, all dispatches of shaders are checked."""
 
 LIMIT = "VKOPS_CHECK_INSTRUCTIONS"
 """The variable that sets ``max_instructions`` for these."""
+
+PLAIN_BARRIERS = "VKOPS_CHECK_PLAIN_BARRIERS"
+"""The variable that leaves plain barriers out with 0."""
+
+_FORMATS = {each.vulkan: each for each in FORMATS.values()}
 
 MAX_INSTRUCTIONS = 20_000_000
 """Instructions of a dispatch, counted for each invocation: at most a few seconds."""
@@ -70,8 +74,11 @@ class Checks:
         not_checked: how often a shader was not, by its name and the reason.
     """
 
-    def __init__(self, *, strict: bool, max_instructions: int, compare: bool) -> None:
+    def __init__(
+        self, *, strict: bool, max_instructions: int, compare: bool, plain_barriers: bool
+    ) -> None:
         self._strict, self._most, self._compares = strict, max_instructions, compare
+        self._plain_barriers = plain_barriers
         self.checked: int = 0
         self.not_checked: Counter[str] = Counter()
 
@@ -90,8 +97,10 @@ class Checks:
         """
         name = bound.call.shader.name
         report: Report | None = None
+        bindings: list[_Binding] = []
         try:
-            case = self._case(device, bound)
+            bindings += [*_bindings(bound), *_tensors(device, bound)]
+            case = self._case(device, bound, bindings)
             report = None if case is None else case.check()
         except (VkopsError, TooManyInstructionsError) as error:
             reason = str(error) or f"more than {self._most:,} instructions"
@@ -105,11 +114,13 @@ class Checks:
         if report is not None:
             self.checked += 1
             if self._compares:
-                _compare(device, bound, report)
+                _compare(device, bindings, report)
 
-    def _case(self, device: VulkanDevice, bound: BoundCall) -> Case | None:
-        """Return the dispatch with copies of its buffers; None if it has no workgroups."""
-        call, memory, groups, push = bound
+    def _case(
+        self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[_Binding]
+    ) -> Case | None:
+        """Return the dispatch with copies of its memory; None if it has no workgroups."""
+        call, _, groups, push = bound
         if isinstance(groups, Extent):
             read = groups.resource.read(groups.start, groups.nbytes)
             groups = tuple(np.frombuffer(read, np.uint32).tolist())
@@ -119,63 +130,135 @@ class Checks:
         least = prod(groups) * prod(shader.module.local_size)
         if least > min(self._most, MAX_INVOCATIONS):
             raise TooManyInstructionsError
-        if shader.module.uses_addresses:
-            raise ShaderCompileError(f"a buffer reference {UNSUPPORTED}")
-        for point, block, _ in call.slots:
-            if block.kind not in ("storage", "uniform"):
-                raise ShaderCompileError(f"the {block.kind} {point} {UNSUPPORTED}")
-        places = _parts(bound)
-        if sum(part.nbytes for part in places.values()) > MAX_BYTES:
+        if sum(each.nbytes for each in bindings) > MAX_BYTES:
             raise ShaderCompileError(f"it is bound to more than {MAX_BYTES >> 10:,} KiB")
-        written = {n for n, slot in enumerate(call.slots) if slot.is_written}
-        for (one, a), (other, b) in combinations(places.items(), 2):
-            if a != b and a.overlaps(b) and not written.isdisjoint((one, other)):
-                points = call.slots[one].point, call.slots[other].point
-                raise ShaderCompileError("{} and {} share some of their bytes".format(*points))
-        # The same array for the same bytes.
-        parts = {part: part.resource.peek(*part[1:]) for part in places.values()}
-        buffers = {
-            slot.point: parts[places[n]] if n in places else np.frombuffer(own, np.uint8)
-            for n, (slot, own) in enumerate(zip(call.slots, memory, strict=True))
-        }
+        for one, other in combinations(bindings, 2):
+            if (one.is_written or other.is_written) and one.conflicts(other):
+                message = f"{one.point} and {other.point} share some of their bytes"
+                raise ShaderCompileError(message)
+        shared: dict[Any, Any] = {}  # the same array for the same bytes
+        buffers: dict[str, Any] = {}
+        tensors: dict[str, Any] = {}
+        for each in bindings:
+            value = each.read()
+            value = shared.setdefault(each.value, value) if each.is_plain else value
+            if each.block is not None and each.block.length is not None:
+                buffers.setdefault(each.point.rpartition("[")[0], []).append(value)
+            else:
+                (buffers if each.block is not None else tensors)[each.point] = value
         own_size = size if size in SUBGROUP_SIZES else None
         case = Case.of(shader, buffers, groups, push=push, subgroup_size=own_size)
-        return replace(case, max_instructions=self._most)
+        known = tuple(each.address for each in bindings if each.block is None)
+        return replace(
+            case,
+            max_instructions=self._most,
+            plain_barriers=self._plain_barriers,
+            tensors=tensors,
+            addresses=known,
+        )
 
 
-def _parts(bound: BoundCall) -> dict[int, Extent]:
-    """Return the bytes of each binding to a buffer, by its number."""
-    return {
-        number: Extent(own, place[0], place[1])
-        for number, (place, own) in enumerate(zip(bound.call.places, bound.memory, strict=True))
-        if place is not None and isinstance(place[0], int) and not isinstance(own, bytes)
-    }
+class _Binding(NamedTuple):
+    """What a block is bound to, or a tensor that has an ``address``: ``block`` is None.
+
+    ``value`` are the bytes, of texels if there is a ``format``; or another argument of ``check``.
+    ``parts`` are the bytes, or the layers of each level of an image.
+    """
+
+    point: str
+    block: Block | None
+    is_written: bool
+    value: Any
+    parts: Sequence[Extent] = ()
+    format: Format | None = None
+    address: int = 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether these are bytes; other bindings of the same ones see what it stores."""
+        return isinstance(self.value, Extent) and self.format is None
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that it has."""
+        value = self.value[0] if type(self.value) is tuple else self.value
+        return getattr(value, "nbytes", 0)
+
+    def conflicts(self, other: _Binding) -> bool:
+        """Whether both share bytes, which the interpreter does not let them share."""
+        if self.is_plain and other.is_plain and self.value == other.value:
+            return False
+        return any(one.overlaps(two) for one in self.parts for two in other.parts)
+
+    def read(self) -> Any:
+        """Return the argument, with a view of its bytes."""
+        if not isinstance(self.value, Extent):
+            return self.value
+        data = self.value.resource.peek(*self.value[1:])
+        if self.format is None:
+            return data
+        return data.view(self.format.dtype).reshape(-1, self.format.channels)
 
 
-def _compare(device: VulkanDevice, bound: BoundCall, report: Report) -> None:
+def _bindings(bound: BoundCall) -> Iterator[_Binding]:
+    """Yield the bindings of a dispatch."""
+    for slot, place, own in zip(bound.call.slots, bound.call.places, bound.memory, strict=True):
+        if place is None:
+            value = np.frombuffer(own, np.uint8) if isinstance(own, bytes) else SETTINGS[own]
+            yield _Binding(*slot, value)
+        elif isinstance(place[0], int):
+            part = Extent(own, place[0], place[1])
+            yield _Binding(*slot, part, [part], _FORMATS.get(place[3]))
+        else:
+            (_, _, first, levels, layer, layers, _), sampler, _ = place
+            sizes = own.sizes(first)
+            corner = (layer * own.form.has_layers, *[0] * (len(sizes) - 1))
+            sizes = (layers if own.form.has_layers else sizes[0], *sizes[1:])
+            level = ImagePart(own, first, corner, sizes)
+            image = Image(own.device, level, own.form.channels, mips=levels)
+            numbers = range(first, first + levels)
+            parts = [Extent((own.native, level), layer, layers) for level in numbers]
+            yield _Binding(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
+
+
+def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[_Binding]:
+    """Yield the memory whose address is known, if a dispatch uses addresses."""
+    buffers = living(device.addressed) if bound.call.uses_addresses else ()
+    for address, buffer in sorted((each.device_address(), each) for each in buffers):
+        part = Extent(buffer, 0, buffer.nbytes)
+        yield _Binding(f"memory at {address:#x}", None, True, part, [part], None, address)
+
+
+def _compare(device: VulkanDevice, bindings: Sequence[_Binding], report: Report) -> None:
     """Compare the results of a device with those of the interpreter."""
+    values = [each.value for each in bindings if each.block and "sampler" in each.block.kind]
+    samplers = [each[1] if isinstance(each, tuple) else each for each in values]
+    is_filtered = any(each["filter"] == "linear" for each in samplers)
     findings = []
-    for number, (own, start, nbytes) in _parts(bound).items():
-        point, block, is_written = bound.call.slots[number]
-        one, other = report.buffers.get(block.point), own.peek(start, nbytes)
-        if one is None or not is_written:
+    for each in bindings:
+        point, block = each.point, each.block
+        if not each.is_written:
             continue
-        one, other = one.view(np.uint8), other[: one.nbytes]
-        places = differences(block, one, other, TOLERANCE_OF_DEVICES)
-        if len(places):
-            at = int(places[0])
-            here, there = (number_at(block, data, at) for data in (one, other))
-            element = at // (block.dtype.itemsize if block.dtype else 4)
-            text = f"element {element} of {point} is {there} on '{device.info.name}', and {here} "
-            where, count = Line(report.name, 0), len(places)
-            findings.append(Finding("results", where, f"{text}in the interpreter", (), count))
+        if block is not None:
+            point = block.point + each.point[len(each.point.partition("[")[0]) :]
+        one, other = report.buffers[point], each.read()
+        other = other.mip(0).numpy() if isinstance(other, Image) else other
+        tolerance = TOLERANCE_OF_SAMPLES if is_filtered else TOLERANCE_OF_DEVICES
+        if found := first_difference(block, one, other, tolerance):
+            text = f"element {found.element} of {each.point} is {found.other} on "
+            text += f"'{device.info.name}', and {found.one} in the interpreter"
+            findings.append(Finding("results", Line(report.name, 0), text, (), found.count))
     if findings:
         raise CheckError(replace(report, findings=tuple(findings)))
 
 
 @contextmanager
 def checking(
-    *, strict: bool = False, max_instructions: int = MAX_INSTRUCTIONS, compare: bool = True
+    *,
+    strict: bool = False,
+    max_instructions: int = MAX_INSTRUCTIONS,
+    compare: bool = True,
+    plain_barriers: bool = True,
 ) -> Iterator[Checks]:
     """Check the dispatches of users' shaders and kernels in this block, on all devices.
 
@@ -184,15 +267,16 @@ def checking(
     raises. Otherwise it is waited for, and what it writes is compared. The steps of a recorded
     program are checked when it runs. Shaders that are compiled in the block have source lines.
 
-    Dispatches with images, texel buffers, arrays of blocks or addresses, of too many instructions,
-    or bound to more than 64 MiB are not checked. They are listed on standard error at the end. The
-    environment variable ``VKOPS_CHECK`` has the effect of a block around the whole program: with
-    ``1``, or with ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions.
+    Dispatches of too many instructions, or bound to more than 64 MiB, are not checked. They are
+    listed on standard error at the end. The environment variable ``VKOPS_CHECK`` has the effect of
+    a block around the whole program: with ``1``, or with ``strict``. ``VKOPS_CHECK_INSTRUCTIONS``
+    sets the number of instructions, ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers.
 
     Args:
         strict: raise for a dispatch that is not checked.
         max_instructions: instructions of a dispatch, counted for each invocation.
         compare: compare results; floats may differ by a thousandth, and by 1/2048 of the largest.
+        plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates.
 
     Yields:
         The ``Checks``, which count the dispatches.
@@ -205,7 +289,8 @@ def checking(
     if count < 1:
         message = f"got {show(max_instructions)}, must be an integer from 1"
         raise InvalidDescError("", "max_instructions", message, "SH-07")
-    checks = Checks(strict=strict, max_instructions=count, compare=compare)
+    how = {"strict": strict, "compare": compare, "plain_barriers": plain_barriers}
+    checks = Checks(max_instructions=count, **how)
     before = VulkanDevice.around_call, compiler.keeps_lines
     VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
     try:
@@ -223,10 +308,14 @@ def check_all() -> None:
         DeviceError: a variable has a wrong value.
     """
     wanted, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
+    barriers = os.environ.get(PLAIN_BARRIERS) or "1"
     if wanted not in ("1", "strict"):
         raise DeviceError(f"{CHECK}: got {show(wanted)}, must be 1 or strict")
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
-    checks = Checks(strict=wanted == "strict", max_instructions=int(most), compare=True)
+    if barriers not in ("0", "1"):
+        raise DeviceError(f"{PLAIN_BARRIERS}: got {show(barriers)}, must be 0 or 1")
+    how = {"strict": wanted == "strict", "plain_barriers": barriers == "1"}
+    checks = Checks(max_instructions=int(most), compare=True, **how)
     VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
     atexit.register(checks._show)

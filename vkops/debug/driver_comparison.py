@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from vkops.debug import results
+from vkops.debug.arguments import Argument, Resource
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
-from vkops.debug.shader_check import Case, check_end, differences, number_at, refuse_images
-from vkops.errors import BindingError
+from vkops.debug.results import first_difference
+from vkops.debug.shader_check import Case, check_end, result_name
+from vkops.errors import ModelError
+from vkops.interpreter.addresses import BASE, PLACE
 from vkops.interpreter.findings import Finding
 from vkops.models.model import Bound, Execution, Output, Prepared
 from vkops.plan.rounding import round_up
@@ -57,36 +62,60 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 
 
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
-    refuse_images(case.shader)
-    arrays = [block.point for block in case.shader.blocks if block.length is not None]
-    if arrays or case.shader.module.uses_addresses:
-        what = "is an array of blocks" if arrays else "buffer references have addresses"
-        message = f"{what}, which cannot be compared with a device"
-        raise BindingError(case.shader.name, "".join(arrays[:1]), message, "SH-01")
     report = case.check()
     check_end(report.findings)  # which no device should run
+    for finding in report.findings if case.shader.module.uses_addresses else ():
+        if finding.kind == "out of bounds":
+            raise ModelError(str(finding))
     pairs = (
-        (Output(block.point, report.buffers[block.point].view(np.uint8), block), output)
-        for block, output in _on_device(case, device)
+        (name, report.buffers[name], first_difference(block, report.buffers[name], found))
+        for name, block, found in _on_device(case, device)
     )
     return _difference(pairs, str, partial(trace_shader, case), report.findings, device)
 
 
-def _on_device(case: Case, device: vkops.Device) -> Iterator[tuple[Block, Output]]:
-    """Run a shader on a device, and return the bytes of each block that it can write."""
-    compiled = device.compile_shader(case.shader)
+def _on_device(
+    case: Case, device: vkops.Device
+) -> Iterator[tuple[str, Block | None, npt.NDArray[Any]]]:
+    """Run a shader on a device, and yield what it can store to, with the names of results."""
+    compiled, memory = device.compile_shader(case.shader), case.memory()
+    made: dict[str, Any] = {name: device.tensor(array) for name, array in case.tensors.items()}
+    heap = memory[PLACE]
+    moved = {BASE + heap.start(name): each.device_address for name, each in made.items()}
     bound: dict[str, Any] = {}
-    given = case.memory()
-    for place in case.shader.places:
-        data = given[place].contents()
-        buffer = device.buffer(round_up(data.size, 4))
-        buffer.write(np.pad(data, (0, buffer.nbytes - data.size)))
-        bound[case.shader.places[place][0].point] = buffer, 0, data.size
-    compiled.dispatch(bound, case.groups, case.push)
-    for block in case.shader.blocks:
-        if block.kind == "storage" and not block.readonly:
-            buffer, _, _ = bound[case.shader.places[block.place][0].point]
-            yield block, Output(block.point, np.frombuffer(buffer.read(), np.uint8), block)
+    for place, (block, *_) in case.shader.places.items():
+        own = [memory[place]] if block.length is None else memory[place]
+        given = zip(case.arguments(place), own, strict=True)
+        elements = [_bound(each, one.contents().tobytes(), device, moved) for each, one in given]
+        bound[block.point] = elements[0] if block.length is None else elements
+        made |= {result_name(block, n): each for n, each in enumerate(elements)}
+    compiled.dispatch(bound, case.groups, _with_addresses(case.push, moved))
+    for name, stored in case.stored(memory).items():
+        if not stored.is_readonly:
+            found = made[name]
+            data = found[0].read() if isinstance(found, tuple) else found.numpy().tobytes()
+            yield name, stored.block, np.frombuffer(data, stored.numbers().dtype)
+
+
+def _bound(argument: Argument, data: bytes, device: vkops.Device, moved: Mapping[int, int]) -> Any:
+    """Return what a shader is bound to on a device for an argument and its bytes."""
+    if not isinstance(argument, Resource):
+        buffer = device.buffer(round_up(len(data), 4))
+        buffer.write(_with_addresses(data, moved).ljust(buffer.nbytes, b"\0"))
+        return buffer, 0, len(data)
+    filter_, address, normalized = argument.sampler
+    made: list[Any] = [device.tensor(each) for each in argument.arrays[:1]]
+    if argument.has_sampler:
+        made.append(device.sampler(filter_, address, normalized=normalized))
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _with_addresses(data: bytes, moved: Mapping[int, int]) -> bytes:
+    """Return values with addresses of a device in place of those of the interpreter."""
+    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+    for old, new in moved.items():
+        words = np.where(words == old, np.uint64(new), words)
+    return words.tobytes() + data[words.nbytes :]
 
 
 def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
@@ -108,7 +137,8 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
             return trace_dispatch(model, number, lambda _: element, device.tuning)
 
         pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
-        found = _difference(pairs, label, trace, findings, device)
+        named = ((one.name, one.array, _first_difference(one, other)) for one, other in pairs)
+        found = _difference(named, label, trace, findings, device)
         if found is not None:
             return found
     return None
@@ -119,35 +149,36 @@ def _dispatched(bound: Bound, execution: Execution) -> list[Output]:
     return [*bound.dispatchable.outputs(bound, execution)]
 
 
+def _first_difference(one: Output, other: Output) -> results.Difference | None:
+    """Return the first element of which a bit differs, or a character of a string.
+
+    Numbers of a block differ as ``differences`` says.
+    """
+    a, b = one.array, other.array
+    if one.block is not None:
+        return first_difference(one.block, a, b)
+    differs = a != b
+    if not a.dtype.hasobject:
+        unlike = a.view(np.uint8) != b.view(np.uint8)
+        differs = unlike.reshape(a.size, -1).any(1)
+    if not differs.any():
+        return None
+    at = int(differs.argmax())
+    return results.Difference(at * a.itemsize, at, str(a[at]), str(b[at]), 1)
+
+
 def _difference(
-    pairs: Iterable[tuple[Output, Output]],
+    pairs: Iterable[tuple[str, npt.NDArray[Any], results.Difference | None]],
     label: Callable[[str], str],
     trace: Callable[[Element], Trace],
     findings: Sequence[Finding],
     device: vkops.Device,
 ) -> Difference | None:
-    """Return the first element of which a bit differs, or a character of a string.
-
-    Numbers of a block differ as ``differences`` says.
-    """
-    for (name, a, block), (_, b, _) in pairs:
-        values: tuple[Any, Any]
-        nbytes = a.itemsize
-        if block is not None:
-            nbytes = 4 if block.dtype is None else block.dtype.itemsize
-            places = differences(block, a, b)
-        elif a.dtype.hasobject:
-            places = np.flatnonzero(a != b) * nbytes
-        else:
-            places = np.flatnonzero(a.view(np.uint8) != b.view(np.uint8))
-        for place in places[:1].tolist():
-            at = place // nbytes
-            if block is not None:
-                values = number_at(block, a, place), number_at(block, b, place)
-            else:
-                values = a[at], b[at]
-            text = f"{values[0]} in the interpreter, and {values[1]} on '{device.name}'"
-            found = trace(Element(name, at * nbytes, nbytes))
-            what = f"{label(name)}: element {at} is {text}"
-            return Difference(what, found, findings, device.name)
+    """Describe the first difference of results with a name, in the interpreter's array."""
+    for name, array, found in pairs:
+        if found is not None:
+            made = trace(Element(name, found.at, array.itemsize))
+            text = f"{found.one} in the interpreter, and {found.other} on '{device.name}'"
+            what = f"{label(name)}: element {found.element} is {text}"
+            return Difference(what, made, findings, device.name)
     return None

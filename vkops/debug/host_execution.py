@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
-from vkops.debug.shader_check import Case, Report, check_end, refuse_images
+from vkops.debug.shader_check import Case, Report, check_end
 from vkops.dml import OperatorDesc
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.extent import Extent
@@ -82,10 +82,13 @@ class HostHeap:
 
 @dataclass(frozen=True)
 class ShaderRun:
-    """A dispatch of a shader; ``arrays`` are what its blocks are bound to, and get the results."""
+    """A dispatch of a shader; ``arrays`` are what its blocks are bound to, and get the results.
+
+    Those of blocks have bytes; those of images have texels, and may be in a pair with a sampler.
+    """
 
     shader: Shader
-    arrays: Mapping[str, Bytes]
+    arrays: Mapping[str, Any]
     groups: Sequence[int]
     push: Any = ()
 
@@ -114,8 +117,8 @@ class ShaderRun:
         for point, array in results.items():
             block = self.shader.block(point)
             if block is not None and not block.readonly:
-                data = array.view(np.uint8)
-                self.arrays[point][: data.size] = data
+                data = array.reshape(-1).view(np.uint8)
+                self.arrays[point].reshape(-1).view(np.uint8)[: data.size] = data
 
 
 def kernel_run(dispatch: Dispatch) -> ShaderRun:
@@ -222,8 +225,10 @@ class HostExecution(Execution):
     def compile_operator(self, desc: OperatorDesc, _: object) -> _HostOperator:
         return _HostOperator(self, desc)
 
+    def sampler(self, **settings: Any) -> Mapping[str, Any]:
+        return settings
+
     def shader(self, shader: Shader, load: Callable[..., Shader]) -> SimpleNamespace:
-        refuse_images(shader)
         return SimpleNamespace(bound=functools.partial(self._bound_shader, load(debug=True)))
 
     def session(self, model: Model) -> _HostSession:
@@ -233,13 +238,13 @@ class HostExecution(Execution):
         return SimpleNamespace(dispatch=lambda _=None: self.execute(work))
 
     def _bound_shader(
-        self, shader: Shader, buffers: Mapping[str, _Binding], groups: Any, push: Any
+        self, shader: Shader, buffers: Mapping[str, Any], groups: Any, push: Any
     ) -> SimpleNamespace:
-        views: dict[_Binding, Bytes] = {}  # the same array for the same bytes
-        arrays = {
-            name: views.setdefault((heap, start, n), heap.data[start : start + n])
-            for name, (heap, start, n) in buffers.items()
-        }
+        arrays, views = dict(buffers), dict[_Binding, Bytes]()  # the same array for the same bytes
+        for name, bound in buffers.items():
+            if isinstance(bound, tuple) and isinstance(bound[0], HostHeap):
+                heap, start, n = bound
+                arrays[name] = views.setdefault(bound, heap.data[start : start + n])
         if isinstance(groups[0], HostHeap):
             heap, start = groups
             groups = np.frombuffer(heap.read(start, GROUPS_NBYTES), np.uint32).tolist()

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
-from vkops.debug.shader_check import Case, as_numbers, check_end, number_at
+from vkops.debug.results import number_at
+from vkops.debug.shader_check import Case, check_end
 from vkops.errors import ModelError
 from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.interpreter.tracing import Line, Tracer
@@ -19,7 +20,6 @@ from vkops.plan.execute import addresses
 from vkops.plan.graph import Step
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View
-from vkops.shaders.module import Block
 
 MAX_INVOCATIONS = 64
 """Invocations whose values are followed."""
@@ -69,8 +69,8 @@ class Trace:
         return "\n".join(lines)
 
 
-def trace_byte(case: Case, block: Block, at: int) -> Trace:
-    """Run a shader, and follow the number of a block at a byte."""
+def trace_shader(case: Case, element: Element) -> Trace:
+    """Run a shader, and follow a number of a block, an image or a tensor."""
     watched: set[int] = set()
     runs = 0
     while True:
@@ -78,9 +78,11 @@ def trace_byte(case: Case, block: Block, at: int) -> Trace:
         made = Tracer(watched)
         _, memory = case.run(observers=[made])
         check_end(case.findings)
-        own = memory[block.place]
+        stored = case.stored(memory)[element.output]
+        own, at = stored.memory, stored.argument.offset(element.offset)
         assert own.shadow is not None
-        name, value = own.element(at), number_at(block, own.contents(), at)
+        name = own.element(at)
+        value = number_at(stored.block, stored.numbers(), element.offset)
         when, who = own.shadow.last_change(at // own.unit)
         if not when:
             return Trace(name, value)
@@ -149,13 +151,6 @@ def trace_dispatch(
     return traces[0]
 
 
-def trace_shader(case: Case, element: Element) -> Trace:
-    """Run a shader, and trace a number of a block."""
-    block = case.shader.block(element.output)
-    assert block is not None
-    return trace_byte(case, block, element.offset)
-
-
 def trace_plans(run: PlanRun, element: Element) -> Trace:
     """Run plans, and trace an element that one of them makes.
 
@@ -177,7 +172,8 @@ def trace_plans(run: PlanRun, element: Element) -> Trace:
             target = run.tensors[number]
             for block in each.shader.blocks:
                 if each.arrays[block.point] is target.resource.data and not block.readonly:
-                    last = trace_byte(each.case, block, target.start + element.offset)
+                    place = target.start + element.offset
+                    last = trace_shader(each.case, Element(block.point, place, element.nbytes))
                     if last.lines:
                         kernel, found = each.shader.name, last
                     break
@@ -275,11 +271,11 @@ def number_of(case: Case, output: str, index: Ints) -> Element:
     Raises:
         ModelError: there is no such block or number.
     """
-    blocks = {b.point: b for b in case.shader.blocks if b.kind == "storage" and not b.readonly}
-    block = blocks[_only(output, list(blocks))]
-    numbers = as_numbers(block, case.memory()[block.place].contents())
-    _check_index(block.point, index, numbers.shape)
-    return Element(block.point, index[0] * numbers.itemsize, numbers.itemsize)
+    stored = case.stored(case.memory())
+    name = _only(output, [name for name, own in stored.items() if not own.is_readonly])
+    numbers = stored[name].numbers()
+    _check_index(name, index, (numbers.size,))
+    return Element(name, index[0] * numbers.itemsize, numbers.itemsize)
 
 
 def _only(output: str, names: Sequence[str]) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 
 from vkops.console import activity
-from vkops.debug.image_arguments import Resource
+from vkops.debug.arguments import Argument, Buffer, BufferArgument, TensorArgument, arguments
+from vkops.debug.results import first_difference
 from vkops.errors import (
-    BindingError,
     InvalidDescError,
     ModelError,
     OutOfDeviceMemoryError,
@@ -28,7 +28,6 @@ from vkops.interpreter.findings import Finding, Findings, Invocation
 from vkops.interpreter.limit import Limit
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
-from vkops.interpreter.operations import dtype_of
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
@@ -36,9 +35,7 @@ from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.state import MAX_ITERATIONS, Settings
 from vkops.interpreter.undefined import Floats, Undefined
 from vkops.notebook import repr_html
-from vkops.plan.rounding import round_up
 from vkops.shaders import shader as shaders
-from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
 
 if TYPE_CHECKING:
@@ -53,16 +50,6 @@ CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Undefined)
 """The checks that are made by default, with that of data races."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
-TOLERANCE = {2: (1e-3, 1e-5), 4: (1e-3, 1e-5), 8: (1e-3, 1e-5)}
-"""Differences that are tolerated between floats, by their bytes: of a number, and of the largest.
-
-They may have been added in another order."""
-
-TOLERANCE_OF_DEVICES = {2: (2**-6, 2**-7), 4: (1e-3, 2**-11), 8: (1e-3, 1e-5)}
-"""Those between devices, as Vulkan allows them for each instruction: most in sin, cos and atan."""
-
-Buffer = Any
-"""An array, a number of bytes, or values of a uniform block; see ``check``."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +152,23 @@ class _Results(dict[str, Any]):
         return self[block.point]  # type: ignore[no-any-return]
 
 
+class Stored(NamedTuple):
+    """What shaders store to: a block, an image or a tensor, its argument and its memory."""
+
+    block: Block | None
+    argument: Argument
+    memory: Memory
+
+    @property
+    def is_readonly(self) -> bool:
+        """Whether it declares that it is only read."""
+        return self.block is not None and self.block.readonly
+
+    def numbers(self) -> npt.NDArray[Any]:
+        """Return what it holds."""
+        return self.argument.result(self.block, self.memory)
+
+
 _Outcome = tuple[Run, dict[tuple[int, int], Memory]]
 
 
@@ -173,7 +177,7 @@ class Case:
     """A shader with all that it is run with; buffers by set and binding."""
 
     shader: shaders.Shader
-    given: Mapping[tuple[int, int], Buffer]
+    given: Mapping[tuple[int, int], Sequence[Argument]]
     groups: tuple[int, int, int]
     push: bytes
     subgroup_size: int
@@ -183,6 +187,7 @@ class Case:
     plain_barriers: bool = True
     max_instructions: int | None = None
     tensors: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    addresses: Sequence[int] = ()
     findings: Findings = field(default_factory=Findings)
 
     @classmethod
@@ -222,7 +227,7 @@ class Case:
             message = f"got {show(max_iterations)}, must be an integer from 1"
             raise InvalidDescError(loaded.name, "max_iterations", message, "SH-07")
         tensors: dict[str, npt.NDArray[Any]] = {}
-        given = _given(loaded, buffers, tensors)
+        given = arguments(loaded, buffers, tensors)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
         pushed = with_addresses(loaded.module.push, "push_constants", push, tensors)
         packed = loaded.pack(pushed)
@@ -286,44 +291,47 @@ class Case:
         Of an array of blocks, that is a list of memories.
         """
         invocations = prod(self.groups) * prod(self.shader.module.local_size)
-        alike: dict[Any, list[Any]] = {}
-        elements: dict[tuple[int, int], list[Any]] = {}
-        for place in self.shader.places:
-            data: Any = self.given.get(place)
-            elements[place] = [*enumerate(data)] if isinstance(data, list) else [(-1, data)]
-            for number, each in elements[place]:
-                same = id(each) if isinstance(each, np.ndarray) else (place, number)
-                alike.setdefault(same, []).append((place, number, each))
-        found: dict[Any, Any] = {}
+        places, alike = self.shader.places, defaultdict[object, list[Any]](list)
+        for place in places:
+            for number, each in enumerate(self.arguments(place)):
+                alike[each.key].append((place, number, each))
+        found: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
         for parts in alike.values():
-            blocks = [block for place, *_ in parts for block in self.shader.places[place]]
+            blocks = [block for place, *_ in parts for block in places[place]]
             try:
-                made = _memory(blocks, parts[0][2], invocations)
+                made = parts[0][2].memory(blocks, invocations)
             except MemoryError as error:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
-            found.update((part[:2], copy(made)) for part in parts)  # each has a name of its own
-        heap = Heap(self.tensors, self.shader.module.capabilities)
+            for place, number, _ in parts:
+                found[place][number] = copy(made)  # each has a name of its own
+        heap = Heap(self.tensors, self.shader.module.capabilities, self.addresses)
         heap.shadow = Shadow(heap.units)
         return {addresses.PLACE: heap} | {
-            place: found[place, -1] if parts[0][0] < 0 else [found[place, n] for n, _ in parts]
-            for place, parts in elements.items()
+            place: own[0] if places[place][0].length is None else [own[n] for n in range(len(own))]
+            for place, own in found.items()
         }
+
+    def arguments(self, place: tuple[int, int]) -> Sequence[Argument]:
+        """Return what a binding is given: distinct values without an argument."""
+        return self.given.get(place) or [BufferArgument(None)]
+
+    def stored(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, Stored]:
+        """Return all that shaders store to in some memory, by the names of the results."""
+        heap = memory[addresses.PLACE]
+        found = {n: Stored(None, TensorArgument(n, heap), heap) for n in self.tensors}
+        for block in self.shader.blocks:
+            if block.kind.startswith("storage"):
+                own = memory[block.place]
+                own = [own] if block.length is None else own
+                pairs = zip(self.arguments(block.place), own, strict=True)
+                for number, (argument, each) in enumerate(pairs):
+                    found[result_name(block, number)] = Stored(block, argument, each)
+        return found
 
     def results(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, npt.NDArray[Any]]:
         """Return what storage blocks and tensors that have addresses hold, by their names."""
-        results = _Results(memory[addresses.PLACE].results())
-        for block in self.shader.blocks:
-            own = memory[block.place]
-            own = {"": own} if block.length is None else {f"[{n}]": m for n, m in enumerate(own)}
-            if block.kind == "storage":
-                for suffix, each in own.items():
-                    results[block.point + suffix] = as_numbers(block, each.contents())
-            elif block.kind.startswith("storage"):
-                given = self.given[block.place]
-                given = [given] if block.length is None else given
-                for resource, (suffix, each) in zip(given, own.items(), strict=True):
-                    results[block.point + suffix] = resource.result(each)
+        results = _Results((name, own.numbers()) for name, own in self.stored(memory).items())
         results.shader = self.shader
         return results
 
@@ -332,20 +340,23 @@ class Case:
         if any(finding.kind in ("data race", "loop") for finding in self.findings):
             return
         run, memory = one
-        for place, blocks in self.shader.places.items():
-            if blocks[0].kind != "storage" or all(block.readonly for block in blocks):
+        changed, compared = self.stored(other[1]), set()
+        for name, own in self.stored(memory).items():
+            if own.is_readonly or (own.block and own.memory.shadow in compared):
                 continue
-            is_array = blocks[0].length is not None
-            both = (each if is_array else [each] for each in (memory[place], other[1][place]))
-            for own, changed in zip(*both, strict=True):
-                a, b = own.contents(), changed.contents()
-                if len(found := differences(blocks[0], a, b)):
-                    at = int(found[0])
-                    where = own.element(at)
-                    value, before_it = (number_at(blocks[0], data, at) for data in (b, a))
-                    message = f"'{where}' is {value} with {how}, and {before_it} with {before}"
-                    written = run.last_write(own, at)
-                    self.findings.add(kind, written, message, (), len(found), where)
+            compared.add(own.memory.shadow)
+            a, b = own.numbers(), changed[name].numbers()
+            if found := first_difference(own.block, a, b):
+                at = own.argument.offset(found.at)
+                where = own.memory.element(at)
+                message = f"'{where}' is {found.other} with {how}, and {found.one} with {before}"
+                written = run.last_write(own.memory, at)
+                self.findings.add(kind, written, message, (), found.count, where)
+
+
+def result_name(block: Block, number: int) -> str:
+    """Return the name of a result, which an element of an array of blocks has of its own."""
+    return block.point if block.length is None else f"{block.point}[{number}]"
 
 
 def check_end(findings: Iterable[Finding]) -> None:
@@ -353,186 +364,3 @@ def check_end(findings: Iterable[Finding]) -> None:
     for finding in findings:
         if finding.kind == "loop":
             raise ModelError(str(finding))
-
-
-def differences(
-    block: Block,
-    one: npt.NDArray[np.uint8],
-    other: npt.NDArray[np.uint8],
-    tolerance: Mapping[int, tuple[float, float]] = TOLERANCE,
-) -> npt.NDArray[np.int64]:
-    """Return the first bytes of numbers that differ, except as the order of invocations allows.
-
-    Floats may differ as much as additions in another order make them. The same numbers of a type
-    in another order are no difference, as a shader may append to a buffer.
-    """
-    found = []
-    for dtype, starts in _numbers(block, one.size):
-        at = starts[:, None] + np.arange(dtype.itemsize)
-        a, b = (data[at].view(dtype)[:, 0] for data in (one, other))
-        differs = _differences(a, b, *tolerance.get(dtype.itemsize, (0, 0)))
-        if differs.any() and not (np.sort(a) == np.sort(b)).all():
-            found.append(starts[differs])
-    return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
-
-
-def _numbers(block: Block, nbytes: int) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
-    """Return each type of number in so many bytes of a block, and where its numbers begin."""
-    if block.dtype is not None:
-        starts = np.arange(nbytes // block.dtype.itemsize) * block.dtype.itemsize
-        return [(block.dtype, starts)]
-    assert block.type is not None
-    found: dict[np.dtype[Any], list[Any]] = {}
-    for leaf in leaves(block.type):
-        found.setdefault(_dtype(leaf.type), []).append([leaf.location])
-    last = block.type.members[-1]
-    if block.stride and isinstance(last.type, Array):
-        starts = np.arange(last.offset, nbytes - block.stride + 1, block.stride)
-        for leaf in leaves(last.type.element):
-            found.setdefault(_dtype(leaf.type), []).append(starts + leaf.location)
-    return [(dtype, np.concatenate(starts)) for dtype, starts in found.items()]
-
-
-def number_at(block: Block, data: npt.NDArray[np.uint8], at: int) -> str:
-    """Return the number that has a byte of a block with some contents, as text."""
-    for dtype, starts in _numbers(block, data.size):
-        for start in starts[(starts <= at) & (at < starts + dtype.itemsize)].tolist():
-            return str(data[start : start + dtype.itemsize].view(dtype)[0])
-    return "padding"
-
-
-def _differences(
-    a: npt.NDArray[Any], b: npt.NDArray[Any], relative: float, absolute: float
-) -> npt.NDArray[np.bool_]:
-    if a.dtype.kind != "f":
-        return np.asarray(a != b)
-    size = np.nan_to_num(np.maximum(np.abs(a), np.abs(b)), posinf=0).max(initial=0)
-    near = np.isclose(a, b, rtol=relative, atol=absolute * float(size), equal_nan=True)
-    return np.asarray(~near)
-
-
-# -- arguments -------------------------------------------------------------------------------------
-
-
-def _given(
-    shader: shaders.Shader,
-    buffers: Mapping[str, Buffer] | Sequence[Buffer],
-    tensors: dict[str, npt.NDArray[Any]],
-) -> dict[tuple[int, int], Buffer]:
-    """Return buffers by set and binding: arrays of bytes, or numbers of bytes.
-
-    Of an array of blocks, that is a list of them. Arrays in uniform blocks that stand for their
-    addresses are added to ``tensors``.
-    """
-    if not isinstance(buffers, (Mapping, Sequence)) or isinstance(buffers, str):
-        message = f"got {show(buffers)}, must be a dictionary or a list of buffers"
-        raise BindingError(shader.name, "buffers", message, "SH-04")
-    if not isinstance(buffers, Mapping):
-        buffers = shader.by_position(buffers)
-    found: dict[tuple[int, int], Buffer] = {}
-    stored: dict[int, npt.NDArray[np.uint8]] = {}
-    named = shader.named(buffers)
-    slots = [shaders.Slot(point, block, False) for point, block in named.items()]
-    for (point, block, _), given in zip(
-        *shader.expanded(slots, [buffers[point] for point in named]), strict=True
-    ):
-        value = given
-        if block.kind not in ("storage", "uniform"):
-            value = Resource(shader, point, block, value)
-        elif block.kind == "uniform" and not isinstance(value, np.ndarray):
-            value = with_addresses(block.type, point, value, tensors)
-            value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
-        elif not isinstance(value, int) or isinstance(value, bool):
-            stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
-        if not isinstance(value, Resource):
-            nbytes = value if isinstance(value, int) else value.size
-            shader.check_bytes(point, block, 0, nbytes, nbytes)
-        if block.length is None:
-            found[block.place] = value
-        else:
-            found.setdefault(block.place, []).append(value)
-    for place, blocks in shader.places.items():
-        if place not in found and blocks[0].kind == "sampler":
-            default = Resource(shader, blocks[0].point, blocks[0], None)
-            length = blocks[0].length
-            found[place] = default if length is None else [default] * (length or 1)
-        elif place not in found and blocks[0].type and blocks[0].length is not None:
-            largest = max(block.nbytes + block.stride for block in blocks)
-            nbytes = round_up(largest, max(block.scalar_nbytes for block in blocks))
-            found[place] = [nbytes] * (blocks[0].length or 1)
-    has_default = ("storage", "uniform")  # with an element for each invocation
-    shader.check_complete(b for b in shader.blocks if b.place in found or b.kind in has_default)
-    return found
-
-
-def refuse_images(shader: shaders.Shader) -> None:
-    """Refuse images, textures, texel buffers and samplers, which are not run for models (SH-01)."""
-    for block in shader.blocks:
-        if block.kind not in ("storage", "uniform"):
-            message = f"got a {block.kind}, must be a storage or uniform block here"
-            raise BindingError(shader.name, block.point, message, "SH-01")
-
-
-def _bytes(shader: shaders.Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:
-    array = np.asarray(value)
-    if array.dtype.kind not in "iufbV":
-        message = f"got {show(value)}, must be an array of numbers or a number of bytes"
-        raise BindingError(shader.name, point, message, "SH-04")
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
-
-
-# -- buffers ---------------------------------------------------------------------------------------
-
-
-def _memory(blocks: Sequence[Block], given: Buffer | None, invocations: int) -> Memory:
-    if isinstance(given, Resource):
-        return given.memory()
-    block = min(blocks, key=lambda each: each.scalar_nbytes)
-    assert block.type is not None
-    largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)
-    data = _distinct(largest, invocations) if given is None else given
-    size = data if isinstance(data, int) else data.size
-    memory = Memory(block.instance, block.type, "", 1, size, is_written=not isinstance(data, int))
-    if not all(each.readonly for each in blocks):
-        memory.shadow = Shadow(memory.units)
-    if not isinstance(data, int):
-        memory.fill(data.tobytes())
-    return memory
-
-
-def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
-    """Return the bytes of a block with ``count`` elements of its array, all of distinct values.
-
-    Integers begin at 0, as they may be indices; floats at 1.
-    """
-    assert block.type is not None
-    head = round_up(block.nbytes, 8) if block.stride == 0 else block.nbytes
-    data = np.zeros(round_up(head + block.stride * count, 8), np.uint8)
-    for number, leaf in enumerate(leaves(block.type)):
-        _write(data, leaf.location, leaf.type, np.arange(number, number + 1))
-    last = block.type.members[-1]
-    if block.stride and isinstance(last.type, Array):
-        starts = last.offset + block.stride * np.arange(count)
-        for leaf in leaves(last.type.element):
-            _write(data, starts + leaf.location, leaf.type, np.arange(count))
-    return data[: head + block.stride * count]
-
-
-def _write(
-    data: npt.NDArray[np.uint8], at: Any, number: Number, values: npt.NDArray[np.int64]
-) -> None:
-    dtype = _dtype(number)
-    if number.kind == "float":
-        values = values + 1
-    data.view(dtype)[np.atleast_1d(at) // dtype.itemsize] = values.astype(dtype)
-
-
-def _dtype(number: Number) -> np.dtype[Any]:
-    return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
-
-
-def as_numbers(block: Block, data: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    """Return bytes of a block as numbers of its type, or as words if it has several types."""
-    dtype = block.dtype or np.dtype("u4")
-    whole = data.size // dtype.itemsize * dtype.itemsize
-    return np.frombuffer(data[:whole].tobytes(), dtype)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from vkops.interpreter.memory import Memory
-from vkops.interpreter.operations import Array
+from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import is_pointer, scalar_of
 from vkops.interpreter.values import Outside, Pointer, Value
 from vkops.shaders import layout
@@ -20,6 +20,9 @@ BASE = 1 << 36
 _GAP = 1 << 12
 """Bytes between tensors, and what their first bytes are aligned to."""
 
+_FAR = 1 << 60
+"""What is added to an address that no tensor is near."""
+
 _SMALLEST = {"StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
 
 PLACE = (-1, -1)
@@ -27,25 +30,54 @@ PLACE = (-1, -1)
 
 
 class Heap(Memory):
-    """Tensors by name, with a gap between each two. Accesses outside of them are out of bounds."""
+    """Tensors by name, with a gap between each two. Accesses outside of them are out of bounds.
 
-    def __init__(self, tensors: Mapping[str, Array], capabilities: tuple[str, ...] = ()) -> None:
+    They have the addresses of a device, in ascending order, if these are given. Then their elements
+    have the type that was accessed last.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Array],
+        capabilities: tuple[str, ...] = (),
+        known: Sequence[int] = (),
+    ) -> None:
         self.tensors = dict(tensors)
+        self._has_types = not known
         self._sizes: Array = np.array([each.nbytes for each in tensors.values()] or [0], np.int64)
         starts = _starts(tensors)
         self._starts: Array = starts[: max(len(tensors), 1)]
+        self._known: Array = np.array(known or BASE + self._starts, np.int64)
         super().__init__("", Number("uint", 4), "", 1, int(starts[-1]), is_written=True)
         self.unit = min([_SMALLEST[c] for c in capabilities if c in _SMALLEST], default=4)
         for start, data in zip(self._starts.tolist(), tensors.values(), strict=False):
             self._data[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
 
+    def start(self, name: str) -> int:
+        """Return where a tensor begins."""
+        return int(self._starts[[*self.tensors].index(name)])
+
     def results(self) -> dict[str, Array]:
         """Return the tensors with what is stored there."""
-        spans = zip(self._starts.tolist(), self._sizes.tolist(), self.tensors.items(), strict=False)
+        spans = zip(self._starts.tolist(), self.tensors.items(), strict=False)
         return {
-            name: self._data[start : start + size].view(data.dtype).reshape(data.shape)
-            for start, size, (name, data) in spans
+            name: self._data[start : start + data.nbytes].view(data.dtype).reshape(data.shape)
+            for start, (name, data) in spans
         }
+
+    def offsets(self, addresses: Array) -> Array:
+        """Return the bytes that have addresses; those that are far from all tensors are beyond."""
+        at = addresses.view(np.int64)
+        number = np.clip(self._known.searchsorted(at, "right") - 1, 0, None)
+        distance = at - self._known[number]
+        is_near = (distance >= -_GAP // 2) & (distance < self._sizes[number] + _GAP // 2)
+        return np.where(is_near, distance + self._starts[number], at + _FAR)
+
+    def addresses_of(self, offsets: Array) -> Array:
+        """Return the addresses of bytes."""
+        number = np.clip((self._starts - _GAP // 2).searchsorted(offsets, "right") - 1, 0, None)
+        near = offsets - self._starts[number] + self._known[number]
+        return np.where(offsets >= _FAR, offsets - _FAR, near)
 
     def room(self, offset: int) -> int:
         """An array of unknown length has no end; ``outside`` checks each access."""
@@ -65,11 +97,18 @@ class Heap(Memory):
         scalar = scalar_of(pointer.type)
         crooked = at % (scalar.nbytes if scalar else 1) != 0
         wrong = (at < start) | (at + pointer.type.nbytes > end) | crooked
+        if not self._has_types and (scalars := sorted(pointer.type.scalars)):
+            names, dtype = [*self.tensors], dtype_of(scalars[0])
+            for name in {names[each] for each in number[~wrong].tolist()}:
+                whole = self.tensors[name].view(np.uint8)
+                self.tensors[name] = whole[: whole.size // dtype.itemsize * dtype.itemsize].view(
+                    dtype
+                )
         if not wrong.any():
             return pointer.outside
         first = int(wrong.argmax())
-        if not self.tensors or not -_GAP < at[first] - end[first] < BASE:
-            name, index, text = "memory", at + BASE, "no tensor at this address"
+        if not self.tensors or at[first] >= _FAR:
+            name, index, text = "memory", self.addresses_of(at), "no tensor at this address"
         else:
             name, index = [*self.tensors][int(number[first])], at - start
             text = f"{self._sizes[number[first]]} bytes, and must be accessed at multiples of "
@@ -86,14 +125,15 @@ def _starts(tensors: Mapping[str, Array]) -> Array:
 
 def pointer(heap: Heap | None, type_: Type, addresses: Array) -> Pointer:
     """Return the pointer to memory at addresses."""
-    at = addresses.view(np.int64) - BASE
-    return Pointer(heap or Heap({}), type_, int(at[0]) if len(at) == 1 else at)
+    heap = heap or Heap({})
+    at = heap.offsets(addresses)
+    return Pointer(heap, type_, int(at[0]) if len(at) == 1 else at)
 
 
 def numbers(value: Value) -> Value:
     """Return the addresses of a pointer to memory that has some, and other values as they are."""
     if isinstance(value, Pointer) and isinstance(value.variable, Heap):
-        return (np.atleast_1d(value.offset) + BASE).astype(np.uint64)
+        return value.variable.addresses_of(np.atleast_1d(value.offset)).astype(np.uint64)
     return value
 
 

@@ -200,9 +200,9 @@ class ShaderDispatchable(Dispatchable):
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
         for block in bound.outputs:
             buffer, offset, nbytes = execution.binding(block)
-            yield Output(
-                block.name, np.frombuffer(buffer.read(offset, nbytes), np.uint8), block.desc
-            )
+            dtype = block.source.dtype if block.source and block.desc.image else np.uint8
+            array = np.frombuffer(buffer.read(offset, nbytes), dtype)
+            yield Output(block.name, array, block.desc)
 
     def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         from vkops.models.explanation import Section

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import ref
+from weakref import WeakKeyDictionary, ref
 
 from vkops.arguments.values import Place, boolean, refuse
 from vkops.errors import show
@@ -11,6 +11,9 @@ from vkops.gpu.run.open_device import OpenDevice
 
 _ADDRESSES = {"repeat": 0, "mirror": 1, "clamp": 2, "border": 3}
 _FILTERS = ("linear", "nearest")
+
+SETTINGS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+"""The arguments that samplers of the native module were made with."""
 
 
 class Sampler:
@@ -45,6 +48,7 @@ class Sampler:
         number, make = _ADDRESSES[address], vulkan.module.Sampler
         is_linear = filter == "linear"
         self.native: Any = vulkan.call(make, vulkan.native, is_linear, number, self.normalized)
+        SETTINGS[self.native] = {"filter": filter, "address": address, "normalized": normalized}
 
     def is_on(self, device: OpenDevice) -> bool:
         """Whether shaders of a device can use it."""

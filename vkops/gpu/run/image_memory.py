@@ -66,6 +66,7 @@ class ImageMemory:
     """An image in memory of a device: zeros at first, freed with this object.
 
     Attributes:
+        device: the device that it was made on.
         native: the image of the native module.
         form: the kind of its texels.
         grid: the sizes of its first level: layers, depth, height, width, as far as it has them.
@@ -75,6 +76,7 @@ class ImageMemory:
     def __init__(
         self, device: OpenDevice, form: ImageForm, native_form: Any, grid: Ints, levels: int = 1
     ) -> None:
+        self.device: OpenDevice = device
         self.form: ImageForm = form
         self.grid: Ints = grid
         vulkan, pool = device.vulkan, device.image_pool

@@ -1,0 +1,264 @@
+"""What blocks of shaders are bound to in the interpreter: arrays in place of buffers and images."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.debug.results import numbers_in, stored_dtype
+from vkops.errors import BindingError, show
+from vkops.interpreter.addresses import Heap, with_addresses
+from vkops.interpreter.images import Image, SamplerVariable, Sampling
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.shadow import Shadow
+from vkops.plan.rounding import round_up
+from vkops.shaders.image_formats import FORMATS, Format, view_format
+from vkops.shaders.layout import Array, Number, leaves
+from vkops.shaders.module import Block
+from vkops.shaders.shader import Shader, Slot
+
+Buffer = Any
+"""An array, a number of bytes, or values of a uniform block; see ``check``."""
+
+_RGB = 3
+
+
+class Argument(ABC):
+    """What a block, an element of an array of blocks, or an address stands for.
+
+    Arguments with the same ``key`` share memory.
+    """
+
+    @property
+    def key(self) -> object:
+        """It shares memory with itself."""
+        return self
+
+    @abstractmethod
+    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+        """Return its memory, which these blocks share, before a run."""
+
+    def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
+        """Return what the memory holds after a run."""
+        return numbers_in(block, memory)
+
+    def offset(self, at: int) -> int:
+        """Return the byte of the memory that is a byte of the result."""
+        return at
+
+
+class BufferArgument(Argument):
+    """Bytes, or a number of bytes that are not written.
+
+    None stands for distinct values, of one element for each invocation.
+    """
+
+    def __init__(self, data: npt.NDArray[np.uint8] | int | None) -> None:
+        self._data = data
+
+    @property
+    def key(self) -> object:
+        """Arguments of one array share memory."""
+        return id(self._data) if isinstance(self._data, np.ndarray) else self
+
+    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+        """Return the bytes."""
+        block = min(blocks, key=lambda each: each.scalar_nbytes)
+        assert block.type is not None
+        largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)
+        data = _distinct(largest, invocations) if self._data is None else self._data
+        is_written = isinstance(data, np.ndarray)
+        size = data.size if isinstance(data, np.ndarray) else data
+        memory = Memory(block.instance, block.type, "", 1, size, is_written=is_written)
+        if not all(each.readonly for each in blocks):
+            memory.shadow = Shadow(memory.units)
+        if isinstance(data, np.ndarray):
+            memory.fill(data.tobytes())
+        return memory
+
+
+class TensorArgument(Argument):
+    """A tensor among those that shaders access by addresses."""
+
+    def __init__(self, name: str, heap: Heap) -> None:
+        self._name, self._heap = name, heap
+
+    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+        """Return the memory of all tensors."""
+        return self._heap
+
+    def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
+        """Return the tensor."""
+        found: npt.NDArray[Any] = self._heap.results()[self._name]
+        return found
+
+    def offset(self, at: int) -> int:
+        """Return a byte of the memory of all tensors."""
+        return self._heap.start(self._name) + at
+
+
+class Resource(Argument):
+    """An image, a texture, a sampler or a texel buffer that is checked."""
+
+    def __init__(self, shader: Shader, point: str, block: Block, value: Any) -> None:
+        self._block = block
+        sampler, pair = None, type(value) is tuple and len(value) == 2
+        if block.kind == "sampler":
+            sampler = value
+        elif pair and block.kind == "combined image sampler":
+            value, sampler = value
+        kinds = {each.image.kind for each in shader.blocks if each.image}
+        kinds = {block.image.kind} if block.image else kinds
+        self.sampler = Sampling("linear" if kinds <= {"float"} else "nearest")
+        if isinstance(sampler, Mapping) and sampler.keys() <= {*Sampling._fields}:
+            self.sampler = Sampling(**sampler)
+        elif sampler is not None:
+            named: Any = (getattr(sampler, name, None) for name in Sampling._fields)
+            self.sampler = Sampling(*named)
+        if None in self.sampler:
+            message = f"got {show(sampler)}, must be a sampler, or a dictionary of its attributes"
+            raise BindingError(shader.name, point, message, "SH-13")
+        self.arrays: list[npt.NDArray[Any]] = []
+        if block.image is not None:
+            fixed: Format | None = None
+            if hasattr(value, "mips"):  # an image of a device
+                fixed = FORMATS.get(value.format)
+                value = [value.mip(number).numpy() for number in range(value.mips)]
+            self.arrays = [*map(np.asarray, value if isinstance(value, list) else [value])]
+            self._set_levels(shader, point, fixed, value)
+
+    def _set_levels(self, shader: Shader, point: str, fixed: Format | None, value: Any) -> None:
+        declared, first = self._block.image, self.arrays[0]
+        assert declared is not None
+        channels, is_buffer = declared.channels(first.shape), declared.dimension == "Buffer"
+        if channels is None or not first.size or first.size % (channels if is_buffer else 1):
+            message = f"got {show(value)}, must be an array of texels for {declared}"
+            raise BindingError(shader.name, point, message, "SH-13")
+        format_ = view_format(first.dtype, channels, fixed, declared)
+        if format_ is None:
+            message = f"got {first.dtype} and {channels} channels, must be what {declared} has"
+            raise BindingError(shader.name, point, message, "SH-14")
+        rank = 0 if is_buffer else declared.dims + declared.has_layers
+        levels = [each.reshape(*each.shape[:rank], -1) for each in self.arrays]
+        if is_buffer:
+            levels = [each.reshape(-1, channels) for each in levels]
+        elif first.shape[rank:] == (_RGB,):
+            opaque = 1 if first.dtype.kind == "f" else np.iinfo(first.dtype).max
+            levels = [
+                np.pad(each, [(0, 0)] * rank + [(0, 1)], constant_values=opaque) for each in levels
+            ]
+        self._format, dtype = format_, np.dtype(format_.dtype)
+        self._levels = [np.ascontiguousarray(each).view(dtype) for each in levels]
+
+    @property
+    def has_sampler(self) -> bool:
+        """Whether a sampler is bound with it, or alone."""
+        return self._block.kind in ("sampler", "combined image sampler")
+
+    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+        """Return texels or a sampler."""
+        declared = self._block.image
+        if declared is None:
+            return SamplerVariable(self.sampler)
+        image = Image(declared, self._format, self._levels, self.sampler)
+        if not self._block.readonly:
+            image.shadow = Shadow(image.units)
+        return image
+
+    def result(self, block: Block | None, memory: Any) -> npt.NDArray[Any]:
+        """Return the array with what is stored in an image."""
+        first, array = self.arrays[0], memory.results()[0]
+        channels = first.size * array.shape[-1] // array.size
+        result: npt.NDArray[Any] = array[..., :channels].view(first.dtype).reshape(first.shape)
+        return result
+
+    def offset(self, at: int) -> int:
+        """Return the byte of a texel, which may have a channel more."""
+        first, texel = self.arrays[0], self._format.nbytes
+        nbytes = first.nbytes * texel // self._levels[0].nbytes
+        return at // nbytes * texel + at % nbytes
+
+
+def arguments(
+    shader: Shader,
+    buffers: Mapping[str, Buffer] | Sequence[Buffer],
+    tensors: dict[str, npt.NDArray[Any]],
+) -> dict[tuple[int, int], list[Argument]]:
+    """Return the argument of each binding, by set and number; of an array of blocks, several.
+
+    Arrays in uniform blocks that stand for their addresses are added to ``tensors``.
+    """
+    if not isinstance(buffers, (Mapping, Sequence)) or isinstance(buffers, str):
+        message = f"got {show(buffers)}, must be a dictionary or a list of buffers"
+        raise BindingError(shader.name, "buffers", message, "SH-04")
+    if not isinstance(buffers, Mapping):
+        buffers = shader.by_position(buffers)
+    found: dict[tuple[int, int], list[Argument]] = {}
+    stored: dict[int, npt.NDArray[np.uint8]] = {}
+    named = shader.named(buffers)
+    slots = [Slot(point, block, False) for point, block in named.items()]
+    for (point, block, _), given in zip(
+        *shader.expanded(slots, [buffers[point] for point in named]), strict=True
+    ):
+        own, value = found.setdefault(block.place, []), given
+        if block.type is None:
+            own.append(Resource(shader, point, block, value))
+            continue
+        if block.kind == "uniform" and not isinstance(value, np.ndarray):
+            value = with_addresses(block.type, point, value, tensors)
+            value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
+        elif not isinstance(value, int) or isinstance(value, bool):
+            stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
+        nbytes = value if isinstance(value, int) else value.size
+        shader.check_bytes(point, block, 0, nbytes, nbytes)
+        own.append(BufferArgument(value))
+    for place, blocks in shader.places.items():
+        length = blocks[0].length
+        if place not in found and blocks[0].kind == "sampler":
+            resource = Resource(shader, blocks[0].point, blocks[0], None)
+            found[place] = [resource] * (length or 1)
+        elif place not in found and blocks[0].type and length is not None:
+            largest = max(block.nbytes + block.stride for block in blocks)
+            nbytes = round_up(largest, max(block.scalar_nbytes for block in blocks))
+            found[place] = [BufferArgument(nbytes) for _ in range(length or 1)]
+    shader.check_complete(b for b in shader.blocks if b.place in found or b.type is not None)
+    return found
+
+
+def _bytes(shader: Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufbV":
+        message = f"got {show(value)}, must be an array of numbers or a number of bytes"
+        raise BindingError(shader.name, point, message, "SH-04")
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a block with ``count`` elements of its array, all of distinct values.
+
+    Integers begin at 0, as they may be indices; floats at 1.
+    """
+    assert block.type is not None
+    head = round_up(block.nbytes, 8) if block.stride == 0 else block.nbytes
+    data = np.zeros(round_up(head + block.stride * count, 8), np.uint8)
+    for number, leaf in enumerate(leaves(block.type)):
+        _write(data, leaf.location, leaf.type, np.arange(number, number + 1))
+    last = block.type.members[-1]
+    if block.stride and isinstance(last.type, Array):
+        starts = last.offset + block.stride * np.arange(count)
+        for leaf in leaves(last.type.element):
+            _write(data, starts + leaf.location, leaf.type, np.arange(count))
+    return data[: head + block.stride * count]
+
+
+def _write(
+    data: npt.NDArray[np.uint8], at: Any, number: Number, values: npt.NDArray[np.int64]
+) -> None:
+    dtype = stored_dtype(number)
+    if number.kind == "float":
+        values = values + 1
+    data.view(dtype)[np.atleast_1d(at) // dtype.itemsize] = values.astype(dtype)

@@ -1,0 +1,141 @@
+"""Results of shaders as numbers of the types that blocks declare, and where two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.operations import dtype_of
+from vkops.shaders.layout import Array, Number, leaves
+from vkops.shaders.module import Block
+
+Numbers = npt.NDArray[Any]
+
+_STEPS = {f"n{nbytes}": (2**-6, 2**-7) for nbytes in (1, 2, 4)}
+
+TOLERANCE: Mapping[str, tuple[float, float]] = {
+    "f2": (1e-3, 1e-5), "f4": (1e-3, 1e-5), "f8": (1e-3, 1e-5), **_STEPS,
+}  # fmt: skip
+"""Differences that are tolerated, by the types of numbers: of a number, and of the largest.
+
+Floats may have been added in another order. A normalised integer of an image ("n") may also differ
+by 1."""
+
+TOLERANCE_OF_DEVICES: Mapping[str, tuple[float, float]] = {
+    "f2": (2**-6, 2**-7), "f4": (1e-3, 2**-11), "f8": (1e-3, 1e-5), **_STEPS,
+}  # fmt: skip
+"""Those between devices, as Vulkan allows them for each instruction: most in sin, cos and atan."""
+
+TOLERANCE_OF_SAMPLES: Mapping[str, tuple[float, float]] = {
+    f"{kind}{nbytes}": (2**-4, 2**-4) for kind in "iufn" for nbytes in (1, 2, 4, 8)
+}
+"""Those between devices with linear samplers, whose weights may have as few as 4 bits."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first number that differs, of ``count``: its byte, its number, and both values."""
+
+    at: int
+    element: int
+    one: str
+    other: str
+    count: int
+
+
+def first_difference(
+    block: Block | None,
+    one: Numbers,
+    other: Numbers,
+    tolerance: Mapping[str, tuple[float, float]] = TOLERANCE,
+) -> Difference | None:
+    """Return the first number that differs, if one does; see ``differences``."""
+    places = differences(block, one, other, tolerance)
+    if not len(places):
+        return None
+    at = int(places[0])
+    dtype = one.dtype if block is None or block.image else block.dtype or np.dtype("u4")
+    values = number_at(block, one, at), number_at(block, other, at)
+    return Difference(at, at // dtype.itemsize, *values, len(places))
+
+
+def differences(
+    block: Block | None,
+    one: Numbers,
+    other: Numbers,
+    tolerance: Mapping[str, tuple[float, float]] = TOLERANCE,
+) -> npt.NDArray[np.int64]:
+    """Return the first bytes of numbers that differ, except as the order of invocations allows.
+
+    Floats may differ as much as additions in another order make them. The same numbers of a type
+    in another order are no difference, as a shader may append to a buffer.
+    """
+    found = []
+    for dtype, starts in _numbers(block, one):
+        at = starts[:, None] + np.arange(dtype.itemsize)
+        a, b = (_bytes(data)[at].view(dtype)[:, 0] for data in (one, other))
+        is_normalised = block is not None and block.image and block.image.kind == "float"
+        kind = "n" if is_normalised and dtype.kind in "iu" else dtype.kind
+        differs = _differences(a, b, *tolerance.get(f"{kind}{dtype.itemsize}", (0, 0)))
+        if differs.any() and not (np.sort(a) == np.sort(b)).all():
+            found.append(starts[differs])
+    return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
+
+
+def _differences(a: Numbers, b: Numbers, relative: float, absolute: float) -> npt.NDArray[np.bool_]:
+    if not relative:
+        return np.asarray(a != b)
+    is_whole = a.dtype.kind != "f"
+    if is_whole:
+        a, b = a.astype(np.float64), b.astype(np.float64)
+    size = np.nan_to_num(np.maximum(np.abs(a), np.abs(b)), posinf=0).max(initial=0)
+    least = max(absolute * float(size), is_whole)
+    return np.asarray(~np.isclose(a, b, rtol=relative, atol=least, equal_nan=True))
+
+
+def _bytes(numbers: Numbers) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(numbers).reshape(-1).view(np.uint8)
+
+
+def _numbers(
+    block: Block | None, data: Numbers
+) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
+    """Return each type of number in the contents of a block, and where its numbers begin."""
+    dtype = data.dtype if block is None or block.image else block.dtype
+    if dtype is not None:
+        return [(dtype, np.arange(data.nbytes // dtype.itemsize) * dtype.itemsize)]
+    assert block is not None
+    assert block.type is not None
+    found: dict[np.dtype[Any], list[Any]] = {}
+    for leaf in leaves(block.type):
+        found.setdefault(stored_dtype(leaf.type), []).append([leaf.location])
+    last = block.type.members[-1]
+    if block.stride and isinstance(last.type, Array):
+        starts = np.arange(last.offset, data.nbytes - block.stride + 1, block.stride)
+        for leaf in leaves(last.type.element):
+            found.setdefault(stored_dtype(leaf.type), []).append(starts + leaf.location)
+    return [(dtype, np.concatenate(starts)) for dtype, starts in found.items()]
+
+
+def number_at(block: Block | None, data: Numbers, at: int) -> str:
+    """Return the number that has a byte of a block with some contents, as text."""
+    for dtype, starts in _numbers(block, data):
+        for start in starts[(starts <= at) & (at < starts + dtype.itemsize)].tolist():
+            return str(_bytes(data)[start : start + dtype.itemsize].view(dtype)[0])
+    return "padding"
+
+
+def stored_dtype(number: Number) -> np.dtype[Any]:
+    """Return the type of a number in memory."""
+    return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
+
+
+def numbers_in(block: Block | None, memory: Memory) -> Numbers:
+    """Return what a block holds as numbers of its type, or as words if it has several types."""
+    data, dtype = memory.contents(), (block and block.dtype) or np.dtype("u4")
+    return np.frombuffer(data[: data.size // dtype.itemsize * dtype.itemsize].tobytes(), dtype)
