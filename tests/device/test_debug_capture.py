@@ -189,10 +189,7 @@ with capture.capturing(output) as around, vkops.Device(index) as device:
     ("code", "message"),
     [
         (ON_A_DEVICE + "pass", "capture: nothing was dispatched"),
-        (
-            NO_DEVICE,
-            "capture: exactly one device must be opened in the block, got 0",
-        ),
+        (NO_DEVICE, "capture: exactly one device must be opened in the block, got 0"),
         (BROKEN, "KeyError: 'mine'"),
         (NO_ROOM, "capture: RenderDoc could not write the file: is there room in "),
     ],

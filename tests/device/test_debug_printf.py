@@ -22,10 +22,7 @@ from vkops.cli import main
 from vkops.debug import layer
 from vkops.gpu.adapters import layer_messages
 
-pytestmark = [
-    pytest.mark.posix("named pipes"),
-    pytest.mark.system("VkLayer_khronos_validation"),
-]
+pytestmark = [pytest.mark.posix("named pipes"), pytest.mark.system("VkLayer_khronos_validation")]
 
 HEAD = """#version 450
 

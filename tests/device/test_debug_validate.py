@@ -14,10 +14,7 @@ import pytest
 
 from vkops.cli import main
 
-pytestmark = [
-    pytest.mark.posix("named pipes"),
-    pytest.mark.system("VkLayer_khronos_validation"),
-]
+pytestmark = [pytest.mark.posix("named pipes"), pytest.mark.system("VkLayer_khronos_validation")]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SILENT = "The validation layer reported nothing"

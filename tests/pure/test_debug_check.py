@@ -161,7 +161,7 @@ OpDecorate %6 ArrayStride 4
 %19 = OpLoad %9 %2
 %20 = OpAccessChain %13 %4 %14 %19
 %21 = OpLoad %9 %20
-%22 = OpUConvert %10 %21
+%22 = OpSConvert %10 %21
 LINES
 OpSelectionMerge %23 None
 OpSwitch %22 %23 0 %24 LARGEST %25
@@ -188,11 +188,11 @@ def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, 
     text = (
         SWITCH.replace("LINES", LINES).replace("WIDTH", str(bits)).replace("CAPABILITY", capability)
     )
-    largest = 2**bits - 1 if bits < 64 else 2**32 - 1
+    largest = 2**bits - 1  # of 64 bits, it is two words
     text = text.replace("LARGEST", str(largest))
     if bits == 32:
         text = text.replace("%10 = OpTypeInt 32 0\n", "").replace(
-            "OpUConvert %10 %21", "OpIAdd %9 %21 %14"
+            "OpSConvert %10 %21", "OpIAdd %9 %21 %14"
         )
     (tmp_path / "own.spv").write_bytes(assembled(text))
     data = np.uint32([0, largest & 0xFFFFFFFF, 1, 2**31])

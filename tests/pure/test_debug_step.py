@@ -51,13 +51,18 @@ BY = """uint by(uint number, uint count) {
 
 @pytest.fixture
 def step(tmp_path, monkeypatch, capsys):
-    """Run ``vkops debug step`` in a folder with the commands on standard input: what it prints after each."""
+    """Run ``vkops debug step`` in a folder with the commands on standard input: what it prints after each.
+
+    Commands are a list, or a text with "; " between them; an argument is a text of several.
+    """
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own.comp").write_text(SOURCE)
     (tmp_path / "by.glsl").write_text(BY)
     monkeypatch.setenv("COLUMNS", "200")
 
     def run(*arguments, commands=(), shader="own.comp", push="2"):
+        commands = commands.split("; ") if isinstance(commands, str) else commands
+        arguments = [word for each in arguments for word in each.split()]
         monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in commands)))
         pushed = ["--push", push] if push else []
         assert main(["debug", "step", shader, *pushed, *arguments]) == 0
@@ -73,9 +78,7 @@ def step(tmp_path, monkeypatch, capsys):
 
 def test_forwards(step):
     first, *seen = step(
-        "--invocation",
-        "2,0,0",
-        commands=["step", "step", "", "step", "print more", "next", "finish", "next"],
+        "--invocation 2,0,0", commands="step; step; ; step; print more; next; finish; next"
     )
     count = int(re.search(r"executed (\d+) lines", first)[1])
     assert count - len(LINES) in (0, 1)  # the closing brace
@@ -112,10 +115,10 @@ def line_of(text):
 
 def test_backwards_is_the_way_back(step):
     """Backwards, no line is entered where a call in it has returned."""
-    there = without_closing_brace(step("--invocation", "1", commands=["step"] * 21))
+    there = without_closing_brace(step("--invocation 1", commands=["step"] * 21))
     assert [line_of(text) for text in there[: len(LINES)]] == LINES
     assert set(there[len(LINES) :]) == {"The invocation has ended."}
-    back = step("--invocation", "1", commands=["continue", *["reverse-step"] * 19, "rs"])
+    back = step("--invocation 1", commands=["continue", *["reverse-step"] * 19, "rs"])
     back = without_closing_brace(back)
     wanted = [line for n, line in enumerate(LINES) if n not in AFTER_CALLS][::-1]
     assert [line_of(text) for text in back[2 : 2 + len(wanted)]] == wanted
@@ -134,7 +137,7 @@ def test_values_at_each_line(step):
     commands = ["break 16", "continue", "info locals", "info buffers", "print pair.place.y", "print pair.place[0]",
                 "p data[own]", "p part[data[0]]", "p n", "rc", "c", "next", "next", "p part", "next", "p odd",
                 "c", "p data[1]", "info args", "info locals"]  # fmt: skip
-    seen = step("--invocation", "1", commands=commands)
+    seen = step("--invocation 1", commands=commands)
     data = [(n + 2) * 2 for n in range(4)]
     shown = "{" + ", ".join(map(str, data)) + "}"
     assert seen[1] == "Breakpoint 1 at own.comp:16"
@@ -164,14 +167,7 @@ def test_values_at_each_line(step):
 def test_a_fault_is_shown_with_the_index_of_this_invocation(step):
     """Invocation 0 has another one, which other commands would show."""
     np.save("data.npy", np.array([1, 1, 0, 0], np.uint32))
-    seen = step(
-        "--invocation",
-        "3",
-        "--buffer",
-        "Data=data.npy",
-        push="0",
-        commands=["c", "p own", "c", "rc"],
-    )
+    seen = step("--invocation 3 --buffer Data=data.npy", push="0", commands="c; p own; c; rc")
     line, fault = seen[1].splitlines()
     assert line_of(line) == 19
     assert fault.startswith("Fault: out of bounds: index 12 of 'data' is out of bounds: it has 4")
@@ -182,7 +178,7 @@ def test_a_fault_is_shown_with_the_index_of_this_invocation(step):
 def test_reverse_continue_stops_at_a_fault_behind_a_call_in_the_line(step, tmp_path):
     """Backwards, other commands pass the place behind the call."""
     (tmp_path / "call.comp").write_text(SOURCE.replace("data[own] = by(", "data[own + 9u] = by("))
-    seen = step(shader="call.comp", push="1", commands=["c", "b 16", "c", "rc", "n", "rn"])
+    seen = step(shader="call.comp", push="1", commands="c; b 16; c; rc; n; rn")
     fault = seen[1].splitlines()[-1]
     assert fault.startswith("Fault: out of bounds: index 9 of 'data'")
     assert line_of(seen[3].splitlines()[-1]) == 16
@@ -223,22 +219,16 @@ def scan(step, tmp_path):
     (tmp_path / "scan.comp").write_text(SCAN)
     np.save("ones.npy", np.ones(16, np.uint32))
 
-    def run(*commands, invocation=13):
-        given = ("--invocation", str(invocation), "--buffer", "Data=ones.npy", "--groups", "2")
-        return step(*given, shader="scan.comp", push=None, commands=commands)[1:]
+    def run(commands, invocation=13):
+        given = f"--invocation {invocation} --buffer Data=ones.npy --groups 2"
+        return step(given, shader="scan.comp", push=None, commands=commands)[1:]
 
     return run
 
 
 def test_breakpoints_at_functions_and_with_conditions_and_until(scan):
     seen = scan(
-        "break scan if own == 5",
-        "b 13 if by > 1 && before != own / 3 * 2",
-        "info b",
-        "c",
-        "c",
-        "p by",
-        "c",
+        "break scan if own == 5; b 13 if by > 1 && before != own / 3 * 2; info b; c; c; p by; c"
     )
     assert seen[:3] == ["Breakpoint 1 at scan if own == 5", "Breakpoint 2 at scan.comp:13 if by > 1 && before != own / 3 * 2",
                         "1  scan if own == 5\n2  scan.comp:13 if by > 1 && before != own / 3 * 2"]  # fmt: skip
@@ -248,10 +238,10 @@ def test_breakpoints_at_functions_and_with_conditions_and_until(scan):
     )
     assert [seen[4].splitlines()[0][:13], seen[5]] == ["Breakpoint 2,", "by = 4"]
     assert seen[6] == "The invocation has ended."
-    there = scan("b 13", "c", "until 10", "u", "u", "rc", "u", "u", "until 99")
+    there = scan("b 13; c; until 10; u; u; rc; u; u; until 99")
     assert [line_of(text) for text in there[1:8]] == [13, 10, 11, 12, 13, 14, 16]
     assert there[8].startswith("main () at scan.comp:20\n")
-    there = scan("b 13 if nothing > 1", "c")
+    there = scan("b 13 if nothing > 1; c")
     assert (
         there[1].splitlines()[0]
         == 'The condition is wrong: No symbol "nothing" in current context.'
@@ -260,17 +250,7 @@ def test_breakpoints_at_functions_and_with_conditions_and_until(scan):
 
 def test_watch_says_who_wrote_an_element_forwards_and_backwards(scan):
     seen = scan(
-        "watch part[own - 1]",
-        "b 6",
-        "c",
-        "watch part[own - 1]",
-        "c",
-        "c",
-        "p part[4]",
-        "rc",
-        "rc",
-        "rc",
-        "info b",
+        "watch part[own - 1]; b 6; c; watch part[own - 1]; c; c; p part[4]; rc; rc; rc; info b"
     )
     assert seen[0] == 'No symbol "own" in current context.'
     assert seen[3] == "Watchpoint 2: part[4]\nNot written so far."
@@ -293,18 +273,7 @@ def test_watch_says_who_wrote_an_element_forwards_and_backwards(scan):
 
 def test_watch_a_variable_of_a_function_and_the_last_change_of_a_buffer(scan):
     seen = scan(
-        "b 12",
-        "c",
-        "watch before",
-        "delete 1",
-        "c",
-        "c",
-        "c 99",
-        "watch data[4]",
-        "watch data[12]",
-        "rc",
-        "invocation 3",
-        "i b",
+        "b 12; c; watch before; delete 1; c; c; c 99; watch data[4]; watch data[12]; rc; invocation 3; i b"
     )
     assert seen[4].splitlines()[:3] == ["Watchpoint 2: before", "Old value = 1", "New value = 0"]
     assert seen[5].splitlines()[:3] == ["Watchpoint 2: before", "Old value = 0", "New value = 2"]
@@ -317,8 +286,7 @@ def test_watch_a_variable_of_a_function_and_the_last_change_of_a_buffer(scan):
 
 def test_another_invocation_and_workgroup(scan):
     """They are at the same visit of the line."""
-    seen = scan("b 10", "c", "delete", "next 5", "p by", "invocation 9", "p by", "invocation 8,0", "workgroup 0", "invocation",
-                "p own", "invocation 0", "c", "invocation 9")  # fmt: skip
+    seen = scan("b 10; c; delete; next 5; p by; invocation 9; p by; invocation 8,0; workgroup 0; invocation; p own; invocation 0; c; invocation 9")  # fmt: skip
     assert seen[5].splitlines()[0] == "Invocation (9, 0, 0) of workgroup (1, 0, 0)"
     assert seen[5].splitlines()[-1] == seen[3].splitlines()[-1]
     assert seen[6] == seen[4]
@@ -337,9 +305,7 @@ def test_an_invocation_that_has_not_run(step, tmp_path):
         "void main() {\n  atomicAdd(data[0], 1u);\n  while (data[0] > 0u) atomicAdd(data[0], 2u);\n}"
     )
     given = ("--groups", "2", "--max-iterations", "9")
-    seen = step(
-        *given, shader="loop.comp", push=None, commands=["watch data[0]", "invocation 1", "i b"]
-    )
+    seen = step(*given, shader="loop.comp", push=None, commands="watch data[0]; invocation 1; i b")
     assert seen[2:] == [
         "Invocation (1, 0, 0) of workgroup (1, 0, 0)\nA loop does not end.",
         "1  data[0]",
@@ -347,9 +313,7 @@ def test_an_invocation_that_has_not_run(step, tmp_path):
 
 
 def test_tables_of_neighbours(scan, step):
-    seen = scan(
-        "b 11 if by == 4", "c", "table own, part[own - 1]", "table/xw before", "c", "table own"
-    )
+    seen = scan("b 11 if by == 4; c; table own, part[own - 1]; table/xw before; c; table own")
     rows = [row.split("  ") for row in seen[2].splitlines()]
     assert [[cell.strip() for cell in row if cell.strip()] for row in rows[:3]] == [
         ["invocation", "own", "part[own - 1]"], ["-", "(8, 0, 0)", "0", "?"], ["-", "(9, 0, 0)", "1", "1"]
@@ -360,7 +324,7 @@ def test_tables_of_neighbours(scan, step):
     assert "0x0" in seen[3]
     assert seen[5] == 'No symbol "own" in current context.'
     given = ("--groups", "2", "--subgroup-size", "4", "--invocation", "5")
-    table = step(*given, shader="scan.comp", push=None, commands=["table gl_LocalInvocationID"])[1]
+    table = step(*given, shader="scan.comp", push=None, commands="table gl_LocalInvocationID")[1]
     assert [line.split("  ")[-1].strip() for line in table.splitlines()[1:]] == [
         f"{{{n}, 0, 0}}" for n in range(4, 8)
     ]
@@ -374,7 +338,7 @@ def test_displays_and_formats(step):
         "p -pair.place.x / 4": "0", "p -7 % 4": "-3", "p own >> 1 < n": "true",
     }  # fmt: skip
     np.save("data.npy", np.array([1, 1, 2, 0], np.uint32))
-    seen = step("--invocation", "2", "--buffer", "Data=data.npy", commands=["n 2", *commands, "display/x own + 14", "n", "display pair.place", "display",
+    seen = step("--invocation 2 --buffer Data=data.npy", commands=["n 2", *commands, "display/x own + 14", "n", "display pair.place", "display",
                 "undisplay 1", "n"])  # fmt: skip
     shown = [text.rpartition(" = ")[2] for text in seen[2:]]
     wanted = {**commands, "p/f data": shown[[*commands].index("p/f data")]}
@@ -405,7 +369,7 @@ def test_check_offers_the_command_that_steps_to_its_finding(step, tmp_path, monk
 
 def test_blank_lines_are_listed_as_blank_lines(step, tmp_path):
     (tmp_path / "blank.comp").write_text(SOURCE.replace("shared uint", "\n  \nshared uint"))
-    lines = step(shader="blank.comp", commands=["list 8"])[1].splitlines()
+    lines = step(shader="blank.comp", commands="list 8")[1].splitlines()
     assert lines[5:8] == ["8", "9", "10    shared uint part[4];"]
 
 
@@ -424,21 +388,7 @@ def test_a_data_race_is_shown_at_the_access_of_this_invocation(step, tmp_path):
 
 def test_a_loop_in_one_line_stops_at_each_iteration(step):
     seen = step(
-        "--invocation",
-        "1",
-        commands=[
-            "b 15",
-            "c",
-            "p pair.place.y",
-            "c",
-            "p i",
-            "c",
-            "c",
-            "i b",
-            "delete",
-            "i b",
-            "rc",
-        ],
+        "--invocation 1", commands="b 15; c; p pair.place.y; c; p i; c; c; i b; delete; i b; rc"
     )
     assert seen[2].startswith("Breakpoint 1, ")
     assert seen[4].startswith("Breakpoint 1, ")
@@ -460,7 +410,7 @@ def test_a_wrong_command_gets_one_line(step, message):
 
 
 def test_help_and_lists(step):
-    seen = step(commands=["help", "help rn", "list", "list 2", "bt", "b by.glsl:2", "c", "bt", "l"])
+    seen = step(commands="help; help rn; list; list 2; bt; b by.glsl:2; c; bt; l")
     for name in ("next", "step", "finish", "continue", "reverse-step", "reverse-next", "reverse-continue", "print", "break",
                  "info", "list", "backtrace", "quit"):  # fmt: skip
         assert re.search(rf"^{name} +[A-Z]", seen[1], re.MULTILINE)
@@ -483,9 +433,8 @@ void main() { int n = 5;
 }""")
     np.save(tmp_path / "pairs.npy", np.arange(400, dtype=np.uint32))
     seen = step(
-        "--buffer",
-        "Pairs=pairs.npy",
-        commands=["print pairs", "n", "info locals"],
+        "--buffer Pairs=pairs.npy",
+        commands="print pairs; n; info locals",
         shader="pairs.comp",
         push=None,
     )
@@ -497,7 +446,7 @@ void main() { int n = 5;
 def test_commands_of_a_file(step, tmp_path):
     """They are read in place of standard input; an empty line repeats, as there."""
     (tmp_path / "commands").write_text("next\n\np own\n")
-    seen = step("--commands", "commands", commands=["next", "", "p own"])
+    seen = step("--commands commands", commands="next; ; p own")
     assert [line_of(text) for text in seen[1:3]] == [11, 12]
     assert seen[3] == "own = 0"
 
@@ -574,7 +523,7 @@ def without(spirv, *opcodes):
 def test_what_a_module_lacks(step, tmp_path, message, capsys):
     plain = shaders.read(SOURCE, include={"by.glsl": BY}, debug=True)
     (tmp_path / "plain.spv").write_bytes(without(plain, Op.Name, Op.MemberName, Op.Source, 2))
-    seen = step(shader="plain.spv", commands=["next", "info locals", "list"])
+    seen = step(shader="plain.spv", commands="next; info locals; list")
     assert "no source text (OpSource)" in seen[0]
     assert "no names (OpName)" in seen[0]
     assert re.fullmatch(r"11    in .*", seen[1])
@@ -590,9 +539,7 @@ def test_buffers_of_hlsl(step, tmp_path):
         "RWStructuredBuffer<float4> data : register(u0);\n[numthreads(4, 1, 1)]\n"
         "void main(uint3 id : SV_DispatchThreadID) {\n  data[id.x] = data[3 - id.x].y;\n}\n"
     )
-    seen = step(
-        shader="own.hlsl", push="", commands=["c", "c", "p data[0].w", "p data[3][1]", "p data"]
-    )
+    seen = step(shader="own.hlsl", push="", commands="c; c; p data[0].w; p data[3][1]; p data")
     assert "Fault: data race: 'data[0].y' in a storage buffer" in seen[1]
     assert seen[2] == "The invocation has ended."
     assert seen[3:5] == ["data[0].w = 4.0", "data[3][1] = 1.0"]
@@ -633,11 +580,7 @@ def test_parameters_by_value(step, tmp_path):
     """As Slang passes them; glslang passes pointers."""
     (tmp_path / "own.spv").write_bytes(assembled(BY_VALUE))
     seen = step(
-        "--invocation",
-        "1",
-        shader="own.spv",
-        push="",
-        commands=["step", "info args", "p pair.y", "rs", "bt"],
+        "--invocation 1", shader="own.spv", push="", commands="step; info args; p pair.y; rs; bt"
     )
     assert seen[1] == "twice (pair={-21, -21}) at own.slang:3\n3     in own.slang"
     assert seen[2:4] == ["pair = {-21, -21}", "pair.y = -21"]
@@ -652,10 +595,10 @@ def test_a_loop_that_does_not_end(step, tmp_path, body):
         f"void main() {{ uint own = gl_LocalInvocationIndex, i = 1u;\n{body} }}"
     )
     limit = ["--max-iterations", "9", "--invocation", "1"]
-    seen = step(*limit, push="", commands=["continue", "print i", "continue"])
+    seen = step(*limit, push="", commands="continue; print i; continue")
     assert seen[1].endswith("Fault: loop: did not end: no invocation left it in 9 iterations")
     assert seen[2:] == ["i = 19", "A loop does not end."]
-    seen = step(*limit[:2], push="", commands=["continue"])
+    seen = step(*limit[:2], push="", commands="continue")
     assert seen[1].endswith("A loop does not end.") == ("own ==" in body)
 
 

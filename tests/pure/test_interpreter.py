@@ -286,64 +286,6 @@ def test_each_invocation_leaves_a_loop_by_itself():
         np.testing.assert_array_equal(found.buffers["Y"], wanted)
 
 
-def test_a_switch_on_integers_of_64_bits():
-    """glslang makes none, other compilers do: each literal is two words."""
-    module = spirv.assembled("""
-        OpCapability Shader
-        OpCapability Int64
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %main "main" %id
-        OpExecutionMode %main LocalSize 4 1 1
-        OpDecorate %id BuiltIn GlobalInvocationId
-        OpDecorate %array ArrayStride 4
-        OpMemberDecorate %block 0 Offset 0
-        OpDecorate %block Block
-        OpDecorate %x DescriptorSet 0
-        OpDecorate %x Binding 0
-        %void = OpTypeVoid
-        %function = OpTypeFunction %void
-        %uint = OpTypeInt 32 0
-        %ulong = OpTypeInt 64 0
-        %uint3 = OpTypeVector %uint 3
-        %array = OpTypeRuntimeArray %uint
-        %block = OpTypeStruct %array
-        %to_id = OpTypePointer Input %uint3
-        %to_block = OpTypePointer StorageBuffer %block
-        %to_uint = OpTypePointer StorageBuffer %uint
-        %id = OpVariable %to_id Input
-        %x = OpVariable %to_block StorageBuffer
-        %zero = OpConstant %uint 0
-        %shift = OpConstant %uint 32
-        %ten = OpConstant %uint 10
-        %twenty = OpConstant %uint 20
-        %thirty = OpConstant %uint 30
-        %main = OpFunction %void None %function
-        %begin = OpLabel
-        %ids = OpLoad %uint3 %id
-        %i = OpCompositeExtract %uint %ids 0
-        %wide = OpUConvert %ulong %i
-        %high = OpShiftLeftLogical %ulong %wide %shift
-        %place = OpAccessChain %to_uint %x %zero %i
-        OpSelectionMerge %end None
-        OpSwitch %high %other 0x100000000 %one 0x200000000 %two
-        %one = OpLabel
-        OpStore %place %ten
-        OpBranch %end
-        %two = OpLabel
-        OpStore %place %twenty
-        OpBranch %end
-        %other = OpLabel
-        OpStore %place %thirty
-        OpBranch %end
-        %end = OpLabel
-        OpReturn
-        OpFunctionEnd""")
-    report = check(module, [16], groups=1)
-    assert report.ok, str(report)
-    (result,) = report.buffers.values()
-    assert result.tolist() == [30, 10, 20, 30]
-
-
 def test_lines_whose_numbers_are_ids():
     """The words of OpLine are taken neither for types nor for values."""
     source = """#version 450

@@ -164,24 +164,19 @@ def arrays():
 
 @pytest.mark.parametrize("name", CASES)
 def test_results(name):
+    """``vkops debug step`` and ``vkops debug trace``, which record the run, execute the same."""
     body, wanted = CASES[name]
-    report = check(module(body), arrays())
+    case = Case.of(module(body), arrays())
+    report = case.check()
     assert report.ok, str(report)
     assert report.buffers["C"].tolist() == wanted
+    _, memory = case.run(observers=[Recorder(1), Tracer(range(4))])
+    assert memory[0, 2].contents().view(np.uint32).tolist() == wanted
     if name == "store":
         assert report.buffers["B"].tolist() == [20, 1, 22, 3, 24, 25]
     if name == "atomic":
         assert report.buffers["A"].tolist() == [14, 11, 16, 13]
         assert report.buffers["B"].tolist() == [20, 25, 22, 27, 24, 25]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_results_of_runs_that_record(name):
-    """``vkops debug step`` and ``vkops debug trace`` execute the same."""
-    body, wanted = CASES[name]
-    case = Case.of(module(body), arrays())
-    _, memory = case.run(observers=[Recorder(1), Tracer(range(4))])
-    assert memory[0, 2].contents().view(np.uint32).tolist() == wanted
 
 
 def test_pointers_behind_the_end():

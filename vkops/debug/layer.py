@@ -14,13 +14,7 @@ from tempfile import TemporaryDirectory
 from vkops.debug.dispatch_hooks import LOG
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
-from vkops.gpu.adapters.layer_messages import (
-    SETTINGS,
-    Message,
-    parse,
-    refusal,
-    write_settings,
-)
+from vkops.gpu.adapters.layer_messages import SETTINGS, Message, parse, refusal, write_settings
 from vkops.gpu.run.vulkan_device import SYNC
 from vkops.system.processes import named_pipe
 

@@ -245,8 +245,7 @@ _LOOP = "uint n = 65535 - i; uint c = 0; while (c < n) c += 1 + (x[i] >> 8); y[i
 _ALL = (
     _Probe("loops of 65,535 steps", "uint", _LOOP, lambda x: (65535 - np.arange(256)).astype("u4")),
     _Probe(
-        *("barriers of a workgroup", "uint", "s[k] = x[i]; barrier(); y[i] = s[63 - k];"),
-        _reversed,
+        *("barriers of a workgroup", "uint", "s[k] = x[i]; barrier(); y[i] = s[63 - k];"), _reversed
     ),
     *(
         _Probe(f"values of type {type}", type, "y[i] = x[i] * x[i] + x[i];", lambda x: x * x + x)

@@ -14,12 +14,7 @@ import numpy.typing as npt
 from vkops.console import activity
 from vkops.debug.arguments import Argument, Buffer, BufferArgument, TensorArgument, arguments
 from vkops.debug.results import first_difference
-from vkops.errors import (
-    InvalidDescError,
-    ModelError,
-    OutOfDeviceMemoryError,
-    show,
-)
+from vkops.errors import InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.interpreter import addresses
 from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.barriers import Barriers
