@@ -3,10 +3,10 @@
 import os
 import re
 import subprocess
-import sys
 
 import click
 import pytest
+from processes import python
 from reference_pages import PARTS
 
 from vkops.cli import main
@@ -24,10 +24,6 @@ def commands(command=app, path=()):
 
 
 COMMANDS = dict(commands())
-
-
-def test_all_commands_are_found():
-    assert {("run",), ("devices",), ("shader", "diff"), ("debug", "trace")} <= set(COMMANDS)
 
 
 @pytest.mark.parametrize("width", [60, 80])
@@ -81,7 +77,8 @@ PATHS = {
 }
 
 
-def test_options_that_take_paths_are_found():
+def test_commands_and_options_that_take_paths_are_found():
+    assert {("run",), ("devices",), ("shader", "diff"), ("debug", "trace")} <= {*COMMANDS}
     assert {("run", "--input"), ("run", "--input_path"), ("shader", "run", "--bind")} <= {*PATHS}
 
 
@@ -99,14 +96,8 @@ def test_bash_takes_a_colon_for_a_word(monkeypatch, capsys):
 
 @pytest.mark.posix("bash", tests_only=True)
 def test_bash_takes_the_completion_script():
-    script = subprocess.run(
-        [sys.executable, "-m", "vkops", "completion", "bash"], stdout=subprocess.PIPE, check=True
-    ).stdout
-    done = subprocess.run(
-        ["bash", "-c", 'eval "$0"; complete -p vkops', script],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.defpath},
-    )
+    script = python("-m", "vkops", "completion", "bash")
+    command = ["bash", "-c", 'eval "$0"; complete -p vkops', script]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.defpath})
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(" vkops\n")

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from processes import outcome
 
 import vkops
 from vkops.cli import main
@@ -20,18 +21,10 @@ SPLIT = str(ROOT / "examples" / "split.json")
 SOURCE = "import sys; from vkops.cli import main; sys.exit(main())"
 
 
-def in_process(*arguments, code=SOURCE, **more):
-    return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=ROOT, text=True, timeout=60, **more
-    )
-
-
-def usage_error(capsys, *arguments):
-    assert main(arguments) == 2
-    seen = capsys.readouterr()
-    assert seen.out == ""
-    assert seen.err.count("\n") == 1
-    return seen.err.rstrip("\n")
+def in_process(*arguments, **more):
+    command = [sys.executable, "-c", SOURCE, *arguments]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, **more)
+    return done.returncode, done.stderr
 
 
 def test_version(capsys):
@@ -39,65 +32,45 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"vkops {vkops.__version__}\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
-def test_help_lists_the_commands(arguments, capsys):
-    assert main(arguments) == 0
-    seen = capsys.readouterr().out
-    for name in ("run", "check", "devices"):
-        assert re.search(rf"^\W*{name}\b", seen, re.MULTILINE)
-
-
-@pytest.mark.parametrize("arguments", [["run"], ["run", "-h"], ["run", "--help"]])
-def test_help_of_run_shows_what_has_an_effect(arguments, capsys, monkeypatch):
+@pytest.mark.parametrize("option", [[], ["-h"], ["--help"]])
+def test_help_lists_commands_and_options_that_have_an_effect(option, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    assert main(arguments) == 0
+    assert main(option) == 0
+    seen = capsys.readouterr().out
+    assert all(re.search(rf"^\W*{name}\b", seen, re.M) for name in ("run", "check", "devices"))
+    assert main(["run", *option]) == 0
     seen = capsys.readouterr().out
     assert "--dispatch_iterations" in seen
     assert "--enable_dred" not in seen
 
 
+LEVELS = "1.0, 2.0, 2.1, 3.0, 3.1, 4.0, 4.1, 5.0, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.4"
+UNUSABLE = "an argument has characters that no shell can pass"
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["xyz"], "No such command 'xyz'."),
-        (["run", "m.json", "-i"], "Option '-i' requires an argument."),
-        (
-            ["run", "m.json", "--dml_feature_level", "7.0"],
-            "Invalid value for '--dml_feature_level': got '7.0', must be 1.0, 2.0, 2.1, 3.0, 3.1, "
-            "4.0, 4.1, 5.0, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.4",
-        ),
-        (
-            ["run", "m.json", "-q", "copy"],
-            "Invalid value for '-q' / '--queue_type': 'copy' is not one of 'direct', 'compute'.",
-        ),
-        (
-            ["run", "m.json", "--post_dispatch_barriers", "all"],
-            "Invalid value for '--post_dispatch_barriers': 'all' is not one of "
-            "'none', 'uav', 'uav+aliasing'.",
-        ),
+        (["xyz"], r"No such command 'xyz'\."),
+        (["run", "m.json", "-i"], r"Option '-i' requires an argument\."),
+        (["run", "m.json", "--no_such"], r"No such option\W+--no_such\b.*"),
+        *((["run", "m.json", *text.split()], "Invalid value for '-.*")
+          for text in ("-i -1", "-r 0", "-v 3", "-w x")),
+        (["run", "m.json", "--dml_feature_level", "7.0"],
+         f"Invalid value for '--dml_feature_level': got '7.0', must be {LEVELS}"),
+        (["run", "m.json", "-q", "copy"],
+         r"Invalid value for '-q' / '--queue_type': 'copy' is not one of 'direct', 'compute'\."),
+        (["run", "m.json", "--post_dispatch_barriers", "all"],
+         r"Invalid value for '--post_dispatch_barriers': 'all' is not one of "
+         r"'none', 'uav', 'uav\+aliasing'\."),
+        (["\0"], UNUSABLE), (["run", "a\0b"], UNUSABLE), (["run", "--print", "\ud800"], UNUSABLE),
     ],
-)
+)  # fmt: skip
 def test_usage_errors(arguments, reason, capsys):
-    assert usage_error(capsys, *arguments) == f"Failed to parse command-line arguments: {reason}"
-
-
-@pytest.mark.parametrize("argument", ["\0", "a\0b", "\ud800"])
-def test_arguments_that_no_shell_can_pass(argument, capsys):
-    reason = "an argument has characters that no shell can pass"
-    for arguments in ([argument], ["run", argument], ["run", "--print", argument]):
-        seen = usage_error(capsys, *arguments)
-        assert seen == f"Failed to parse command-line arguments: {reason}"
-
-
-def test_an_unknown_option(capsys):
-    seen = usage_error(capsys, "run", "m.json", "--no_such")
-    assert re.search(r"arguments: No such option\W+--no_such\b", seen)
-
-
-@pytest.mark.parametrize("arguments", [["-i", "-1"], ["-r", "0"], ["-v", "3"], ["-w", "x"]])
-def test_numbers_out_of_range(arguments, capsys):
-    seen = usage_error(capsys, "run", "m.json", *arguments)
-    assert seen.startswith("Failed to parse command-line arguments: Invalid value for '-")
+    assert main(arguments) == 2
+    seen = capsys.readouterr()
+    assert seen.out == ""
+    assert re.fullmatch(f"Failed to parse command-line arguments: {reason}\n", seen.err)
 
 
 def test_check_prints_the_levels(capsys):
@@ -105,9 +78,6 @@ def test_check_prints_the_levels(capsys):
     seen = capsys.readouterr()
     assert re.search(r"split\W+SPLIT\W+3_0\W+accepted", seen.out)
     assert seen.err == ""
-
-
-def test_check_at_a_level_that_is_too_low(capsys):
     assert main(["check", SPLIT, "--dml-feature-level", "2.1"]) == 1  # hyphens will do, too
     seen = capsys.readouterr()
     assert re.search(r"split\W+SPLIT\W+3_0\W+refused", seen.out)
@@ -137,21 +107,17 @@ TOOLS = ("jinja2", "onnx", "psutil", "rich.progress", "vkops.explain", "vkops.sh
     [
         (["--help"], ["numpy", "rich", "vkops_native", "vkops.dml", "vkops.gpu", *DEVICES, *TOOLS]),
         (["rule", "SPLIT-05"], ["numpy", "rich", "vkops_native", "vkops.dml", *DEVICES, *TOOLS]),
-        (
-            ["check", SPLIT],
-            ["vkops_native", "vkops.gpu", "vkops.dml.operators.tile", *DEVICES, *TOOLS],
-        ),
+        (["check", SPLIT],
+         ["vkops_native", "vkops.gpu", "vkops.dml.operators.tile", *DEVICES, *TOOLS]),
         (["devices"], ["numpy", "vkops.dml", *DEVICES]),
     ],
     ids=lambda value: value[0],
-)
+)  # fmt: skip
 def test_commands_import_only_what_they_need(arguments, absent):
     """Each of these takes longer to import than what the command does."""
     nowhere = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
-    done = in_process(
-        *arguments, code=PRINT_MODULES, stdout=subprocess.PIPE, env={**os.environ, **nowhere}
-    )
-    modules = done.stdout.partition("MODULES\n")[2].split()
+    _, printed, _ = outcome("-c", PRINT_MODULES, *arguments, **nowhere)
+    modules = printed.partition("MODULES\n")[2].split()
     assert "vkops.cli.main" in modules
     assert sorted({*absent} & {*modules}) == []
 
@@ -173,35 +139,24 @@ def test_files_that_cannot_be_read(command, name, message, capsys, monkeypatch):
     assert capsys.readouterr() == ("", message + "\n")
 
 
-def no_driver():
+def no_driver(*arguments, **options):
     raise DeviceError("no Vulkan driver\nthat works")
 
 
-def test_run_without_a_driver_is_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
-    assert main(["run", SPLIT]) == 1
-    assert capsys.readouterr() == (
-        "",
-        "Failed to create adapter: no Vulkan driver that works\n",
-    )
-
-
-def test_unknown_adapter(monkeypatch, capsys):
-    monkeypatch.setattr(vkops, "devices", list, raising=False)
-    assert main(["run", "-a", "Imaginary", SPLIT]) == 1
-    assert capsys.readouterr().err == (
-        "Failed to create adapter: No adapter found that contains the substring 'Imaginary'.\n"
-    )
-
-
-def test_device_that_does_not_open(monkeypatch, capsys):
-    def refuse(*arguments, **options):
-        raise DeviceError("lost")
-
-    monkeypatch.setattr(vkops, "devices", lambda: [INFO], raising=False)
-    monkeypatch.setattr(vkops, "Device", refuse, raising=False)
+@pytest.mark.parametrize(
+    ("devices", "said"),
+    [
+        (no_driver, "create adapter: no Vulkan driver that works"),
+        (list, "create adapter: No adapter found that contains the substring 'good'."),
+        (lambda: [INFO], "create a device: no Vulkan driver that works"),
+    ],
+    ids=["no driver", "no such adapter", "it does not open"],
+)
+def test_devices_that_cannot_be_used(devices, said, monkeypatch, capsys):
+    monkeypatch.setattr(vkops, "devices", devices, raising=False)
+    monkeypatch.setattr(vkops, "Device", no_driver, raising=False)
     assert main(["run", "-a", "good", SPLIT]) == 1
-    assert capsys.readouterr().err == "Failed to create a device: lost\n"
+    assert capsys.readouterr() == ("", f"Failed to {said}\n")
 
 
 @pytest.mark.parametrize(
@@ -232,29 +187,23 @@ def test_dependencies(capsys):
 def test_closed_standard_output():
     reader, writer = os.pipe()
     os.close(reader)
-    done = in_process("check", SPLIT, stdout=writer, stderr=subprocess.PIPE)
+    done = in_process("check", SPLIT, stdout=writer)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (1, "Standard output was closed\n")
+    assert done == (1, "Standard output was closed\n")
 
 
 @pytest.mark.posix("devices that are full", tests_only=True)
 def test_full_standard_output():
     with open("/dev/full", "w") as full:
-        done = in_process("check", SPLIT, stdout=full, stderr=subprocess.PIPE)
-    assert (done.returncode, done.stderr) == (1, "[Errno 28] No space left on device\n")
+        done = in_process("check", SPLIT, stdout=full)
+    assert done == (1, "[Errno 28] No space left on device\n")
 
 
 def test_names_that_the_terminal_cannot_show(tmp_path):
     file = tmp_path / "m.json"
     file.write_text('{"resources": {"é": 1}}', encoding="utf-8")
-    done = in_process(
-        "check",
-        str(file),
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONIOENCODING": "ascii"},
-    )
-    assert done.returncode == 1
-    assert done.stderr == f"Failed to parse the model: {file}: 'dispatchables' is missing\n"
+    done = in_process("check", str(file), env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done == (1, f"Failed to parse the model: {file}: 'dispatchables' is missing\n")
     file.write_text('{"resources": {"é": 1}, "dispatchables": {}, "commands": []}')
     assert main(["check", str(file)]) == 1
 
@@ -285,27 +234,18 @@ def one_good_driver(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_good_driver")
-def test_devices(capsys):
-    assert main(["devices"]) == 0
+def test_devices(capsys, monkeypatch):
+    assert main(["devices", "-v"]) == 0
     seen = capsys.readouterr().out
     assert re.search(r"0\W+Good GPU \[1\]\W+INTEGRATED_GPU\W+1\.3\.0\W+good 1\.0 \(1\.0\.2\)", seen)
     assert re.search(r"good\W+yes\W+Good GPU \[1\]", seen)
     assert re.search(r"bad\W+no\W+it ended its process \(status -11\)", seen)
-
-
-@pytest.mark.usefixtures("one_good_driver")
-def test_devices_as_json(capsys):
+    assert re.search(r"Limits of 'Good GPU \[1\]' ", seen)
     assert main(["devices", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["devices"][0]["name"] == "Good GPU [1]"
-    assert [(d["name"], d["usable"], d["reason"]) for d in found["drivers"]] == [
-        ("good", True, ""),
-        ("bad", False, "it ended its process (status -11)"),
-    ]
-
-
-@pytest.mark.usefixtures("one_good_driver")
-def test_devices_without_a_usable_driver(capsys, monkeypatch):
+    drivers = [(each["name"], each["usable"], each["reason"]) for each in found["drivers"]]
+    assert drivers == [("good", True, ""), ("bad", False, "it ended its process (status -11)")]
     monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
     assert main(["devices"]) == 1
     seen = capsys.readouterr()
