@@ -48,8 +48,3 @@ def test_command(adapter, capsys):
     assert [result["work"] for result in report["results"]] == ["W11", "W16"]
     assert main(["bench", "W11", "--rounds", "1", "-a", adapter.name]) == 0
     assert "W11" in capsys.readouterr().out
-
-
-def test_unknown_workload(capsys):
-    assert main(["bench", "W99"]) == 2
-    assert "got 'W99', must be W1, W2," in capsys.readouterr().err

@@ -97,23 +97,28 @@ def test_in_place_by_name_and_bytes_of_any_type(run, tmp_path):
     expected = "Output 'Words' [2, 4]: 1, 2, 3, 4, 5, 6, 7, 8"
     for bind, out in (("w.npy", "Words"), ("Words:w.npy", "Words"), ("0:w.npy", "0")):
         assert run("b.comp", "--bind", bind, "--out", out, "--groups", "2") == (0, [expected], "")
-    np.save("h.npy", np.array([1, 2], np.float16))
+    half = np.array([1, 2], np.float16)
+    np.save("h.npy", half)
     _, out, _ = run("b.comp", "--bind", "h.npy", "--out", "Words")
-    bits = np.array([1, 2], np.float16).view(np.uint32) + np.uint32(0x01010101)
-    half = [float(x) for x in bits.view(np.float16)]
-    assert [float(x) for x in out[0].partition(": ")[2].split(", ")] == pytest.approx(
-        half, rel=1e-3
-    )
+    expected = (half.view(np.uint32) + np.uint32(0x01010101)).view(np.float16)
+    printed = [float(x) for x in out[0].partition(": ")[2].split(", ")]
+    assert printed == pytest.approx(expected.tolist(), rel=1e-3)
     np.save("i.npy", np.array([-2, -3, 5], np.int8))
-    assert run("b.comp", "--bind", "i.npy", "--out", "Words")[1] == [
-        "Output 'Words' [3]: -1, -2, 6"
-    ]
+    _, out, _ = run("b.comp", "--bind", "i.npy", "--out", "Words")
+    assert out == ["Output 'Words' [3]: -1, -2, 6"]
 
 
 def test_workgroups_are_read_from_a_block(run):
+    assert run("b.comp", "--bind", "w.npy") == (0, [], "")  # no output
     np.save("g.npy", np.uint32([7, 2, 1, 1]))
     _, out, err = run("b.comp", "--bind", "g.npy", "--out", "Words", "--groups", "Words:4")
     assert (out, err) == (["Output 'Words' [4]: 16843016, 16843011, 1, 1"], "")
+
+
+def archived(file):
+    """The values of all arrays of a .npz file."""
+    with np.load(file) as loaded:
+        return {name: array.tolist() for name, array in loaded.items()}
 
 
 def test_files_of_arrays(run, tmp_path):
@@ -127,11 +132,7 @@ def test_files_of_arrays(run, tmp_path):
     command = [*A, "--bind", "in.npz", "--out", "Target", "--out", "Source", "--push", "3,0"]
     status, out, _ = run(*command, "--output", "all.npz")
     assert (status, out) == (0, ["Outputs written to 'all.npz'"])
-    with np.load("all.npz") as loaded:
-        assert {key: loaded[key].tolist() for key in loaded} == {
-            "Target": [[3], [6]],
-            "Source": [1, 2],
-        }
+    assert archived("all.npz") == {"Target": [[3], [6]], "Source": [1, 2]}
 
 
 def test_arrays_in_any_order_of_memory(run):
@@ -146,31 +147,22 @@ def test_arrays_in_any_order_of_memory(run):
 
 
 def test_blocks_with_the_names_of_parameters_of_numpy(run):
-    source = IN_PLACE.replace("buffer Words", "buffer file")
-    source = source.replace(
-        "void", "layout(binding = 1) buffer allow_pickle { uint more[]; };\nvoid"
+    source = IN_PLACE.replace("buffer Words", "buffer file").replace(
+        "+= 0x01010101u", "= more[0]++"
     )
-    Path("d.comp").write_text(source.replace("+= 0x01010101u", "= more[0]++"))
+    second = "layout(binding = 1) buffer allow_pickle { uint more[]; };"
+    Path("d.comp").write_text(source.replace("void", f"{second}\nvoid"))
     command = ["d.comp", "--out", "uint32:1", "--out", "uint32:1", "--output", "d.npz"]
     assert run(*command) == (0, ["Outputs written to 'd.npz'"], "")
-    with np.load("d.npz") as loaded:
-        assert {name: array.tolist() for name, array in loaded.items()} == {
-            "file": [0],
-            "allow_pickle": [1],
-        }
-
-
-def test_a_run_without_an_output(run):
-    assert run("b.comp", "--bind", "w.npy") == (0, [], "")
+    assert archived("d.npz") == {"file": [0], "allow_pickle": [1]}
 
 
 def test_spirv_and_includes(run, tmp_path):
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "by.glsl").write_text("const uint BY = 0x01010101u;\n")
-    text = IN_PLACE.replace(
-        "450\n", '450\n#extension GL_GOOGLE_include_directive : require\n#include "by.glsl"\n'
-    )
-    (tmp_path / "c.comp").write_text(text.replace("+= 0x01010101u", "+= BY"))
+    include = '#extension GL_GOOGLE_include_directive : require\n#include "by.glsl"\n'
+    text = IN_PLACE.replace("450\n", f"450\n{include}").replace("0x01010101u", "BY")
+    (tmp_path / "c.comp").write_text(text)
     expected = ["Output 'Words' [2, 4]: 1, 2, 3, 4, 4, 5, 6, 7"]
     assert run("c.comp", "-I", "parts", "--bind", "w.npy", "--out", "Words")[1] == expected
     assert main(["shader", "build", "c.comp", "-I", "parts", "-o", "out/c.spv"]) == 0
@@ -184,11 +176,9 @@ X, OUT, PUSH = ["--bind", "x.npy"], ["--out", "float32:4"], ["--push", "1,0"]
     ("arguments", "status", "message"),
     [
         ([*X, *OUT], 1, "SH-09"),
-        ([*X, *OUT, "--push", "1"], 1, "SH-09"),
         ([*X, *OUT, "--push", "1,0,2"], 1, "SH-09"),
         ([*X, *OUT, "--push", "1,0.5"], 1, "SH-09"),
         ([*X, *OUT, "--push", "1,a"], 2, "'--push': got 'a'"),
-        ([*X, *OUT, *PUSH, "--groups", "0"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", "-1"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", "1,2,3,4"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", ""], 1, "groups: '' is not a block that has a buffer"),

@@ -24,7 +24,10 @@ from vkops.dml.function_table import FUNCTIONS
 from vkops.gpu.adapters.adapter import select
 
 ROOT = Path(__file__).parents[2]
-TUTORIALS = sorted(ROOT.glob("docs/tutorials/*.md"))
+PAGES = [
+    *(ROOT / f"docs/{name}.md" for name in ("index", "elementwise", "kernels", "asynchronous")),
+    *sorted(ROOT.glob("docs/tutorials/*.md")),
+]
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}
 """What the pages and examples of shaders and kernels use of a device."""
 
@@ -70,25 +73,13 @@ def test_readme_examples(capsys, monkeypatch):
     assert directml == "[0. 1. 2. 3. 4. 5.]"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(
-            page,
-            marks=[pytest.mark.system(OF_THE_SYSTEM[page.stem])]
-            if page.stem in OF_THE_SYSTEM
-            else [],
-            id=page.stem,
-        )
-        for page in (
-            *(
-                ROOT / "docs" / name
-                for name in ("index.md", "elementwise.md", "kernels.md", "asynchronous.md")
-            ),
-            *TUTORIALS,
-        )
-    ],
-)
+def marked(page):
+    """A case for a page."""
+    needed = OF_THE_SYSTEM.get(page.stem)
+    return pytest.param(page, marks=[pytest.mark.system(needed)] * bool(needed), id=page.stem)
+
+
+@pytest.mark.parametrize("page", map(marked, PAGES))
 def test_tutorials(page, tmp_path, monkeypatch):
     """Python blocks and commands run, and print the text below them."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
@@ -115,15 +106,11 @@ def test_tutorials(page, tmp_path, monkeypatch):
         if file:
             Path(file[1]).write_text(block)
         elif kind == "python":
-            with redirect_stdout(StringIO()) as output:
-                exec(block, names)
-            printed = output.getvalue()
+            printed = printed_by(block, names)
         elif kind == "diff":  # a program before and after
             before, after = sides(block)
             ast.parse(before)
-            with redirect_stdout(StringIO()) as output:
-                exec(after, names)
-            printed = output.getvalue()
+            printed = printed_by(after, names)
         elif kind == "py":  # for another library, which need not be installed
             ast.parse(block)
         elif kind == "cpp":
@@ -145,9 +132,14 @@ def test_programs_for_onnx_runtime_print_the_same(monkeypatch):
     i = next(i for i, (kind, _) in enumerate(blocks) if kind == "diff")
     before, _ = sides(blocks[i][1])
     assert "import onnxruntime" in before
+    assert_printed(blocks[i + 1][1], printed_by(before, {}))
+
+
+def printed_by(program, names):
+    """Run a program, and return what it prints."""
     with redirect_stdout(StringIO()) as output:
-        exec(before, {})
-    assert_printed(blocks[i + 1][1], output.getvalue())
+        exec(program, names)
+    return output.getvalue()
 
 
 def sides(block):
@@ -247,18 +239,12 @@ def test_the_workflow_with_wheels(tmp_path):
 def test_continuous_integration():
     """The workflows cannot run here: their packages are those of scripts/setup, and their files exist."""
     blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
-    wanted = set(
-        re.findall(r"^ *need(?:_or_wheel)? (\S+)", (ROOT / "scripts/setup").read_text(), re.M)
-    )
+    wanted = re.findall(r"^ *need(?:_or_wheel)? (\S+)", (ROOT / "scripts/setup").read_text(), re.M)
     # The packages of the chosen interpreter, under the names of those of python3.
     wanted = {name.strip('"').replace("$debian_python", "python3") for name in wanted}
     commands = [block.replace("\\\n", " ") for kind, block in blocks if kind == "sh"]
-    packages = {
-        word
-        for line in commands
-        if "apt-get" in line
-        for word in line.split("--no-install-recommends")[1].split()
-    }
+    lines = [line for line in commands if "apt-get" in line]
+    packages = {word for line in lines for word in line.split("--no-install-recommends")[1].split()}
     assert packages == wanted - {"python3", "renderdoccmd"}
     assert "On Debian 12, `renderdoccmd`" in (ROOT / "docs/tutorials/ci.md").read_text()
     _, workflow, pipeline = (yaml.safe_load(block) for kind, block in blocks if kind == "yaml")

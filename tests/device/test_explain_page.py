@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from browser import chromium, needs_chromium, probe
 from matplotlib.image import imread
+from models import model, tensor
 
 from vkops.cli import main
 
@@ -17,15 +18,9 @@ EXAMPLES = ROOT / "examples"
 pytestmark = needs_chromium
 
 
-def tensor(*sizes, **more):
-    return {"DataType": "FLOAT32", "Sizes": sizes, **more}
-
-
 LARGE = {
     "space_to_depth": {
-        "InputTensor": tensor(8, 3, 224, 224),
-        "OutputTensor": tensor(8, 12, 112, 112),
-        "BlockSize": 2,
+        "InputTensor": tensor(8, 3, 224, 224), "OutputTensor": tensor(8, 12, 112, 112), "BlockSize": 2,
     },
     "element_wise_identity": {  # windows of an image
         "InputTensor": tensor(16, 2, 2, 4, 4, 3, Strides=[192, 96, 12, 24, 3, 1]),
@@ -33,10 +28,9 @@ LARGE = {
     },
     "join": {
         "InputTensors": [tensor(4096, n) for n in (3000, 1000, 96)],
-        "OutputTensor": tensor(4096, 4096),
-        "Axis": 1,
+        "OutputTensor": tensor(4096, 4096), "Axis": 1,
     },
-}
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -44,15 +38,13 @@ def write(tmp_path):
     """Write the page of an example, or of a large model, and return its path."""
 
     def page(name):
-        model = EXAMPLES / name
+        path = EXAMPLES / name
         if name in LARGE:
-            model = tmp_path / f"{name}.json"
-            dispatchables = {name: {"type": name.upper(), "desc": LARGE[name]}}
-            model.write_text(
-                json.dumps({"resources": {}, "dispatchables": dispatchables, "commands": []})
-            )
+            path = tmp_path / f"{name}.json"
+            made = model({}, {name: {"type": name.upper(), "desc": LARGE[name]}})
+            path.write_text(json.dumps(made))
         file = tmp_path / "page.html"
-        assert main(["explain", str(model), "--html", str(file)]) == 0
+        assert main(["explain", str(path), "--html", str(file)]) == 0
         return file
 
     return page
@@ -73,9 +65,8 @@ def test_screenshot(write, name, width, scheme):
     html = write(name)
     image = html.with_name("page.png")
     preferred = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
-    _, said = chromium(
-        html, html.parent, f"--screenshot={image}", f"--window-size={width},1600", preferred
-    )
+    options = f"--screenshot={image}", f"--window-size={width},1600", preferred
+    _, said = chromium(html, html.parent, *options)
     assert "CONSOLE" not in said
     found, codes = colours(image)
     assert len(found) > 20

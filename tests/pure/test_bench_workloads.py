@@ -1,5 +1,7 @@
 """Workloads: their descriptors, and their strided reads and copies, which must do as NumPy."""
 
+from math import prod
+
 import numpy as np
 import pytest
 from bench_peers.strided import copies, reads
@@ -8,6 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from vkops.bench import WORKLOADS
 from vkops.bench.workloads import Join, Permute, Split, Step, Window
 from vkops.bench.workloads import case as make
+from vkops.plan.rounding import round_up
 
 CASES = {
     "split": make("float32", Split(1, (1, 3, 2)), (4, 6, 5)),
@@ -29,13 +32,7 @@ def case(request):
 
 @pytest.fixture
 def arrays(case):
-    random = np.random.default_rng(0)
-    return [
-        random.integers(0, 256, int(np.prod(shape)) * case.dtype.itemsize, np.uint8)
-        .view(case.dtype)
-        .reshape(shape)
-        for shape in case.shapes
-    ]
+    return case.inputs(np.random.default_rng(0))
 
 
 def same(got, wanted):
@@ -91,11 +88,6 @@ def test_descriptors(workload):
     """Descriptors are valid, and their inputs have the sizes that the case says."""
     case = workload.case.scaled(2)
     case.desc.validate()
-    sizes = [
-        int(np.prod(shape)) * dtype.itemsize
-        for shape, dtype in zip(case.shapes, case.dtypes, strict=True)
-    ]
-    # Whole words.
-    assert [t.total_tensor_size_in_bytes for _, t in case.desc.inputs] == [
-        -(-size // 4) * 4 for size in sizes
-    ]
+    described = zip(case.desc.inputs, case.shapes, case.dtypes, strict=True)
+    for (_, tensor), shape, dtype in described:  # whole words
+        assert tensor.total_tensor_size_in_bytes == round_up(prod(shape) * dtype.itemsize, 4)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from pydoc import locate
 
 import pytest
 from browser import needs_chromium, probe
+from processes import outcome
 from sphinx.pycode import ModuleAnalyzer
 
 import vkops
@@ -29,15 +27,9 @@ def built(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     script = (ROOT / "scripts/docs").read_text()
     options = re.search(r"-m sphinx (.*) \"\$@\"", script)[1].split()
-    command = [sys.executable, "-m", "sphinx", *options, "--doctree-dir", folder / ".doctrees"]
-    run = subprocess.run(
-        [*command, ROOT / "docs", folder],
-        env={**os.environ, "VK_DRIVER_FILES": "/nowhere", "VK_ICD_FILENAMES": "/nowhere"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+    command = ["-m", "sphinx", *options, "--doctree-dir", folder / ".doctrees"]
+    nowhere = {"VK_DRIVER_FILES": "/nowhere", "VK_ICD_FILENAMES": "/nowhere"}
+    assert outcome(*command, ROOT / "docs", folder, **nowhere) == (0, "", "")
     return folder
 
 
@@ -53,17 +45,14 @@ def reference(built):
 def test_the_reference_lists_every_public_name(built):
     anchors = set(re.findall(r'id="(?:module-)?([\w.]+)"', reference(built)))
     public = {
-        f"{module.__name__}.{name}"
-        for module in (vkops, dml, onnx, plan)
-        for name in module.__all__
+        f"{each.__name__}.{name}" for each in (vkops, dml, onnx, plan) for name in each.__all__
     }
-    public |= {
-        f"{backend.__name__}.{kind.__name__}" for kind in (backend.VkopsBackend, backend.VkopsRep)
-    }
+    public |= {f"{backend.__name__}.{name}" for name in ("VkopsBackend", "VkopsRep")}
     assert sorted(public - anchors) == []
 
 
-INTERNAL = "check fits prepare run_steps settle submit wait"
+INTERNAL = "check", "fits", "prepare", "run_steps", "settle", "submit", "wait"
+"""Methods that what runs on a device uses."""
 
 
 def test_the_reference_lists_every_method(built):
@@ -75,9 +64,7 @@ def test_the_reference_lists_every_method(built):
         for name, value in vars(base).items()
         if not name.startswith("_") and (callable(value) or isinstance(value, property))
     }
-    internal = {
-        f"vkops.Device.{name}" for name in INTERNAL.split()
-    }  # what runs on a device uses them
+    internal = {f"vkops.Device.{name}" for name in INTERNAL}
     assert methods - anchors == {"vkops.Tensor.placed", *internal}  # a view of a plan
 
 
