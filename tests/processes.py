@@ -12,9 +12,13 @@ ROOT = Path(__file__).parents[1]
 
 def outcome(*arguments, cwd=None, **variables):
     """The status, output and errors of a Python process with more variables in its environment."""
-    command, env = [sys.executable, *map(str, arguments)], {**os.environ, **variables}
+    return finished(sys.executable, *arguments, cwd=cwd, env={**os.environ, **variables})
+
+
+def finished(*command, **options):
+    """The status, output and errors of a program."""
     done = subprocess.run(
-        command, env=env, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+        [*map(str, command)], capture_output=True, text=True, timeout=300, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
 

@@ -79,7 +79,7 @@ def marked(page):
     return pytest.param(page, marks=[pytest.mark.system(needed)] * bool(needed), id=page.stem)
 
 
-@pytest.mark.parametrize("page", map(marked, PAGES))
+@pytest.mark.parametrize("page", [*map(marked, PAGES)])
 def test_tutorials(page, tmp_path, monkeypatch):
     """Python blocks and commands run, and print the text below them."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -4,10 +4,12 @@ import json
 import re
 
 import ml_dtypes
+import models
 import numpy as np
 import onnx
 import pytest
 from adapters import wanted
+from models import resource, zeros
 from onnx_models import CONCAT
 from processes import outcome
 
@@ -56,37 +58,24 @@ def vkops_run(folder, capsys):
     return run
 
 
-def values(start, count):
-    return {
-        "initialValuesDataType": "FLOAT32",
-        "initialValues": {"valueStart": start, "valueDelta": 1, "valueCount": count},
-    }
-
-
 def bound(name, *shape):
     return {"name": name, "shape": list(shape)}
 
 
-def model(*commands, **resources):
+def model(*commands):
     """A DxDispatch model around concat.onnx; commands are bindings, or names to print."""
-    return {
-        "resources": {
-            "a": values(1, 6),
-            "b": values(7, 6),
-            "c": {**values(0, 12), "initialValues": {"value": 0, "valueCount": 12}},
-            "later": {"initialValuesDataType": "FLOAT32", "initialValues": "deferred"},
-            **resources,
-        },
-        "dispatchables": {"concat": {"type": "onnx", "sourcePath": "concat.onnx"}},
-        "commands": [
-            {"type": "print", "resource": command}
-            if isinstance(command, str)
-            else command
-            if "type" in command
-            else {"type": "dispatch", "dispatchable": "concat", "bindings": command}
-            for command in commands
-        ],
-    }
+    values = ({"valueStart": start, "valueDelta": 1, "valueCount": 6} for start in (1, 7))
+    a, b, later = (resource("FLOAT32", each) for each in (*values, "deferred"))
+    made = [
+        {"type": "print", "resource": each}
+        if isinstance(each, str)
+        else each
+        if "type" in each
+        else models.dispatch("concat", **each)
+        for each in commands
+    ]
+    concat = {"type": "onnx", "sourcePath": "concat.onnx"}
+    return models.model({"a": a, "b": b, "c": zeros(12), "later": later}, {"concat": concat}, *made)
 
 
 def test_each_dispatch_has_its_own_shapes(folder, vkops_run):
@@ -108,9 +97,8 @@ def test_each_dispatch_has_its_own_shapes(folder, vkops_run):
         f"Resource 'later' written to '{folder / 'later.npy'}'",
     ]
     assert errors == ""
-    np.testing.assert_array_equal(
-        np.load("later.npy"), np.arange(1, 13, dtype=np.float32).reshape(6, 2)
-    )
+    expected = np.arange(1, 13, dtype=np.float32).reshape(6, 2)
+    np.testing.assert_array_equal(np.load("later.npy"), expected)
 
 
 def test_a_deferred_output_can_be_an_input(vkops_run):
@@ -138,31 +126,22 @@ def test_options_of_the_command_line_override_the_model(vkops_run):
     made["dispatchables"]["concat"]["freeDimensionNameOverrides"] = {"N": 2}
     assert vkops_run(made)[0][-1] == "Resource 'later': 1, 2, 3, 4, 7, 8, 9, 10"
     assert vkops_run("m.json", "-f", "N:1")[0][-1] == "Resource 'later': 1, 2, 7, 8"
-    shapes = ("-b", "x0:1,2", "-b", "x1:2,2")
-    assert vkops_run("m.json", *shapes, status=1)[1].endswith(
-        "input 'x1': got shape (2, 2), must be (N, 2), N being 1\n"
-    )
+    _, said = vkops_run("m.json", "-b", "x0:1,2", "-b", "x1:2,2", status=1)
+    assert said.endswith("input 'x1': got shape (2, 2), must be (N, 2), N being 1\n")
 
 
 def test_bindings_are_printed(vkops_run):
     lines, _ = vkops_run(model({"x0": bound("a", 1, 2), "y": "later"}), "-p")
     assert lines[:-1] == [
-        "Input Tensor 'x0':",
-        "  Resource  = explicit (Vulkan)",
-        "  Data Type = FLOAT",
-        "  Shape     = [1,2]",
-        "",
-        "Input Tensor 'x1':",
-        "  Resource  = implicit (Vulkan)",
-        "  Data Type = FLOAT",
-        "  Shape     = [1,2]",
-        "",
-        "Output Tensor 'y':",
-        "  Resource  = deferred (Vulkan)",
-        "  Data Type = FLOAT",
-        "  Shape     = [2,2]",
-        "",
-    ]
+        line
+        for name, kind, shape in (
+            ("Input Tensor 'x0'", "explicit", "[1,2]"),
+            ("Input Tensor 'x1'", "implicit", "[1,2]"),
+            ("Output Tensor 'y'", "deferred", "[2,2]"),
+        )
+        for line in (f"{name}:", f"  Resource  = {kind} (Vulkan)", "  Data Type = FLOAT",
+                     f"  Shape     = {shape}", "")
+    ]  # fmt: skip
 
 
 # -- .onnx files -----------------------------------------------------------------------------------
@@ -192,13 +171,14 @@ def test_outputs_to_files(folder, vkops_run):
         "many.onnx", "--input", "in.npz", "--output", "out/all.npz", "--output", "b:b.npy"
     )
     assert lines[1:] == ["Outputs written to 'out/all.npz'", "b written to 'b.npy'"]
+    expected = {
+        "a": [[0, 1], [4, 5]],
+        "b": [[2, 3], [6, 7]],
+        "f": [False] * 6,
+        "w": ["a", "bc"] * 2,
+    }
     with np.load("out/all.npz") as made:
-        assert {name: array.tolist() for name, array in made.items()} == {
-            "a": [[0, 1], [4, 5]],
-            "b": [[2, 3], [6, 7]],
-            "f": [False] * 6,
-            "w": ["a", "bc", "a", "bc"],
-        }
+        assert {name: array.tolist() for name, array in made.items()} == expected
     np.testing.assert_array_equal(np.load("b.npy"), np.float32([[2, 3], [6, 7]]))
 
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -16,6 +14,7 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from processes import finished, outcome
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that scripts/setup installs
@@ -26,14 +25,12 @@ def workflow() -> dict:
 
 
 def test_the_workflow_tests_every_driver_that_scripts_test_knows():
-    done = subprocess.run(
-        [ROOT / "scripts/test", "--help"], capture_output=True, text=True, check=True, timeout=10
-    )
-    known = re.findall(r"\b(?:none|swiftshader|lavapipe)(?:-[a-z0-9]+)*\b", done.stdout)
+    _, shown, _ = finished(ROOT / "scripts/test", "--help")
+    known = re.findall(r"\b(?:none|swiftshader|lavapipe)(?:-[a-z0-9]+)*\b", shown)
     matrix = workflow()["jobs"]["drivers"]["strategy"]["matrix"]
     assert sorted(matrix["driver"]) == sorted(set(known))
     options = " ".join([*matrix["options"], *(more["options"] for more in matrix["include"])])
-    assert [option for option in options.split() if option not in done.stdout] == []
+    assert [option for option in options.split() if option not in shown] == []
     assert {more["driver"] for more in matrix["include"]} <= set(known)
 
 
@@ -57,12 +54,9 @@ SYSTEMS = {"linux": "Linux", "win32": "Windows", "darwin": "Darwin"}
 def test_the_lock_has_one_version_of_every_dependency(system, minor):
     """After a change of pyproject.toml: scripts/lock."""
     environment = {
-        "python_version": f"3.{minor}",
-        "python_full_version": f"3.{minor}.9",
-        "sys_platform": system,
-        "platform_system": SYSTEMS[system],
-        "platform_machine": "x86_64",
-    }
+        "python_version": f"3.{minor}", "python_full_version": f"3.{minor}.9",
+        "sys_platform": system, "platform_system": SYSTEMS[system], "platform_machine": "x86_64",
+    }  # fmt: skip
 
     def applies(requirement, extra=""):
         marker = requirement.marker
@@ -73,42 +67,29 @@ def test_the_lock_has_one_version_of_every_dependency(system, minor):
         requirement = Requirement(line)
         if applies(requirement):
             (pin,) = requirement.specifier
-            assert pin.operator == "=="
-            assert (
-                locked.setdefault(canonicalize_name(requirement.name), pin.version) == pin.version
-            )
+            name = canonicalize_name(requirement.name)
+            assert (pin.operator, locked.setdefault(name, pin.version)) == ("==", pin.version)
 
     kp_wheel = runpy.run_path(str(ROOT / "scripts/kp_wheel.py"), run_name="kp_wheel")
     tools = re.search(r"--constraint scripts/lock.txt (.*)", (ROOT / "scripts/wheels").read_text())
     wanted = [Requirement(text) for text in (*kp_wheel["BUILD_REQUIREMENTS"], *tools[1].split())]
-    wanted += [
-        requirement
-        for requirement in map(Requirement, metadata.requires("vkops"))
-        if any(applies(requirement, extra) for extra in EXTRAS)
-    ]
+    named = map(Requirement, metadata.requires("vkops"))
+    wanted += [each for each in named if any(applies(each, extra) for extra in EXTRAS)]
     assert len(wanted) > 30
-    assert [
-        str(requirement)
-        for requirement in wanted
-        if requirement.name not in ("kp", "vkops")  # they are built here
-        and not requirement.specifier.contains(
-            locked.get(canonicalize_name(requirement.name), "0"), prereleases=True
-        )
-    ] == []
+    for each in wanted:
+        version = locked.get(canonicalize_name(each.name), "0")
+        built_here = each.name in ("kp", "vkops")
+        assert built_here or each.specifier.contains(version, prereleases=True), each
 
 
 def test_the_workflow_tests_the_lock_and_the_newest_packages():
     """The tests of the images use the lock, as scripts/setup does."""
     jobs = workflow()["jobs"]
-    newest = [
-        more["driver"]
-        for more in jobs["drivers"]["strategy"]["matrix"]["include"]
-        if "--newest" in more["options"]
-    ]
+    included = jobs["drivers"]["strategy"]["matrix"]["include"]
+    newest = [more["driver"] for more in included if "--newest" in more["options"]]
     assert newest == ["none", "lavapipe"]
-    installs = [
-        step["run"] for step in jobs["systems"]["steps"] if "'.[dev]'" in step.get("run", "")
-    ]
+    steps = (step.get("run", "") for step in jobs["systems"]["steps"])
+    installs = [text for text in steps if "'.[dev]'" in text]
     assert installs
     assert all("--constraint scripts/lock.txt" in line for line in installs)
     dockerfile = (ROOT / "docker/Dockerfile").read_text()
@@ -117,16 +98,7 @@ def test_the_workflow_tests_the_lock_and_the_newest_packages():
 
 @pytest.mark.parametrize(("options", "slow"), [([], []), (["-m", "slow or not slow"], [SLOW])])
 def test_pytest_leaves_out_what_is_slow(options, slow):
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "--collect-only",
-        "-q",
-        *options,
-        SLOW.partition("::")[0],
-    ]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    lines = done.stdout.splitlines()
+    command = ["-m", "pytest", "--collect-only", "-q", *options, SLOW.partition("::")[0]]
+    lines = outcome(*command, cwd=ROOT)[1].splitlines()
     assert [line for line in lines if line == SLOW] == slow
     assert len([line for line in lines if "::" in line]) > 10

@@ -11,18 +11,12 @@ import pytest
     [
         (["kp", "win32", "dist"], True, cross_wheel.__doc__),
         (["kp", "win_amd64"], True, cross_wheel.__doc__),
-        (
-            ["kp", "aarch64", "dist", "3.12"],
-            True,
-            "cross_wheel: Python 3.12 for aarch64: must be 3.11 3.13",
-        ),
-        (
-            ["compilers", "win_amd64", "dist"],
-            False,
-            "cross_wheel: x86_64-w64-mingw32-g++-posix is missing: apt install g++-mingw-w64-x86-64-posix",
-        ),
+        (["kp", "aarch64", "dist", "3.12"], True,
+         "cross_wheel: Python 3.12 for aarch64: must be 3.11 3.13"),
+        (["compilers", "win_amd64", "dist"], False,
+         "cross_wheel: x86_64-w64-mingw32-g++-posix is missing: apt install g++-mingw-w64-x86-64-posix"),
     ],
-)
+)  # fmt: skip
 def test_bad_arguments_and_missing_compilers_are_refused(monkeypatch, arguments, found, expected):
     monkeypatch.setattr(cross_wheel.shutil, "which", lambda name: found and name)
     with pytest.raises(SystemExit) as caught:

@@ -72,21 +72,16 @@ def test_what_is_kept_of_a_text():
 @quick
 @given(texts)
 def test_names_in_onnx_models(text):
-    node = onnx.helper.make_node("Relu", ["x"], [text], name=text)
     value = onnx.helper.make_tensor_value_info
-    for operator, name, output in (
-        ("Relu", text, "y"),
-        (text, "", "y"),
-        ("Split", "", text),
-        ("Identity", text, "y"),
+    for operator, name, source, output in (
+        ("Relu", text, "x", "y"),
+        (text, "", "x", "y"),
+        ("Split", "", "x", text),
+        ("Identity", text, text, "y"),
     ):
-        node = onnx.helper.make_node(
-            operator, [text if operator == "Identity" else "x"], [output], name=name
-        )
-        graph = onnx.helper.make_graph(
-            [node], "g", [value("x", 1, ["N"])], [value(output, 7, None)]
-        )
-        fault(Session, onnx.helper.make_model(graph))
+        node = onnx.helper.make_node(operator, [source], [output], name=name)
+        ends = [value("x", 1, ["N"])], [value(output, 7, None)]
+        fault(Session, onnx.helper.make_model(onnx.helper.make_graph([node], "g", *ends)))
 
 
 @quick

@@ -29,6 +29,14 @@ WRONG_WHEEL = (
     "devices need the wheel of Kompute (kp) that scripts/wheels builds on Linux ({}): pip install "
     "--force-reinstall --find-links DIST kp, where DIST is the folder of the wheel"
 )
+NO_LOADER = (
+    "no Vulkan loader: libvulkan.so.1 was not found; it is installed with a driver "
+    "(Debian and Ubuntu: apt install mesa-vulkan-drivers)"
+)
+NEEDS_GIL = (
+    "Kompute needs Python's global interpreter lock (GIL), which this process runs without: "
+    "use a build of Python that has it"
+)
 
 
 def said(before: str) -> list[str]:
@@ -39,26 +47,15 @@ def said(before: str) -> list[str]:
 def test_without_the_global_interpreter_lock_it_is_not_imported():
     """An import would switch the lock on, so neither module may be touched."""
     before = "import sys\nsys._is_gil_enabled = lambda: False\n" + REFUSING.format("AssertionError")
-    needs_gil = (
-        "Kompute needs Python's global interpreter lock (GIL), which this process runs without: "
-        "use a build of Python that has it"
-    )
-    assert said(before) == [needs_gil] * 3
+    assert said(before) == [NEEDS_GIL] * 3
 
 
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (
-            "ModuleNotFoundError(\"No module named 'vkops_native'\")",
-            WRONG_WHEEL.format("No module named 'vkops_native'"),
-        ),
+        ("ModuleNotFoundError('No module named x')", WRONG_WHEEL.format("No module named x")),
         ('ImportError("undefined symbol: x")', WRONG_WHEEL.format("undefined symbol: x")),
-        (
-            'ImportError("libvulkan.so.1: cannot open shared object file")',
-            "no Vulkan loader: libvulkan.so.1 was not found; it is installed with a driver "
-            "(Debian and Ubuntu: apt install mesa-vulkan-drivers)",
-        ),
+        ('ImportError("libvulkan.so.1: cannot open shared object file")', NO_LOADER),
     ],
     ids=["other-kompute", "broken", "no-loader"],
 )

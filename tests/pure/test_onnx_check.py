@@ -2,9 +2,11 @@
 
 import json
 
+import models
 import numpy as np
 import onnx
 import pytest
+from models import zeros
 from onnx_models import CONCAT
 from refusals import fault
 
@@ -39,9 +41,8 @@ def test_check_shows_operators_and_the_plan(folder, capsys):
     assert seen.err == ""
     assert "Opset 13" in seen.out
     assert "│ Concat   │ 13      │ 1     │" in seen.out
-    assert seen.out.endswith(
-        "With x0 [3, 2], x1 [3, 2]: 1 submission, 2 regions, 48 bytes written\n"
-    )
+    plan = "1 submission, 2 regions, 48 bytes written"
+    assert seen.out.endswith(f"With x0 [3, 2], x1 [3, 2]: {plan}\n")
 
 
 def test_check_lists_every_node_that_cannot_run(folder, capsys):
@@ -73,16 +74,10 @@ def test_malformed_options_are_refused(folder, arguments, message, capsys):
     assert capsys.readouterr() == ("", f"{place}{message}\n")
 
 
-def values(count):
-    return {"initialValuesDataType": "FLOAT32", "initialValues": {"value": 0, "valueCount": count}}
-
-
 def dispatch(bindings, **more):
-    return {
-        "resources": {"a": values(4), "b": values(2), "later": {"initialValues": "deferred"}},
-        "dispatchables": {"concat": {"type": "ONNX", "sourcePath": "concat.onnx", **more}},
-        "commands": [{"type": "dispatch", "dispatchable": "concat", "bindings": bindings}],
-    }
+    resources = {"a": zeros(4), "b": zeros(2), "later": {"initialValues": "deferred"}}
+    concat = {"type": "ONNX", "sourcePath": "concat.onnx", **more}
+    return models.model(resources, {"concat": concat}, models.dispatch("concat", **bindings))
 
 
 @pytest.mark.parametrize(

@@ -23,13 +23,7 @@ GREY, COLOURS = np.arange(12, dtype=np.uint8).reshape(3, 4), np.arange(48, dtype
 
 @pytest.mark.parametrize(
     "pixels",
-    [
-        GREY,
-        GREY.astype(np.uint16) * 5000,
-        COLOURS[:24].reshape(3, 4, 2),
-        COLOURS[:36].reshape(3, 4, 3),
-        COLOURS.reshape(3, 4, 4),
-    ],
+    [GREY, GREY.astype(np.uint16) * 5000, *(COLOURS[: 12 * n].reshape(3, 4, n) for n in (2, 3, 4))],
     ids=["grey", "grey of 16 bits", "grey and opacity", "colours", "colours and opacity"],
 )
 def test_pixels_come_back(pixels):

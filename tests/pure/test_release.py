@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from importlib import metadata
 from pathlib import Path
 
 import yaml
+from processes import finished
 
 ROOT = Path(__file__).parents[2]
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
@@ -37,10 +37,7 @@ def test_each_version_has_a_wheel_that_is_tested():
 def test_help_and_pages_name_the_oldest_and_the_newest_version():
     span = f"{versions()[0]} to {versions()[-1]}"
     for script in ("setup", "wheels"):
-        done = subprocess.run(
-            [ROOT / "scripts" / script, "--help"], capture_output=True, text=True, timeout=10
-        )
-        assert span in done.stdout, script
+        assert span in finished(ROOT / "scripts" / script, "--help")[1], script
     for page in ("README.md", "docs/index.md"):
         named = re.findall(r"3\.\d+ to 3\.\d+", (ROOT / page).read_text())
         assert set(named) == {span}, page
@@ -59,10 +56,9 @@ def test_the_notes_of_a_release_are_those_of_its_version():
     (notes,) = (run for run in runs("release") if "notes.md" in run and "gh" not in run)
     assert notes.startswith("scripts/wheels --notes | tee notes.md | grep ")
     assert "--notes-file notes.md" in runs("release")[-1]
-    done = subprocess.run(
-        [ROOT / "scripts/wheels", "--notes"], capture_output=True, text=True, timeout=10, check=True
-    )
-    first, *others = done.stdout.splitlines()
+    status, shown, _ = finished(ROOT / "scripts/wheels", "--notes")
+    assert status == 0
+    first, *others = shown.splitlines()
     assert (ROOT / "CHANGELOG.md").read_text().split("\n## ")[1].startswith(first[3:])
     assert "### Added" in others
     assert not any(line.startswith("## ") for line in others)

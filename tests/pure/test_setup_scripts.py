@@ -1,11 +1,10 @@
 """scripts/setup, scripts/wheels and scripts/kp_wheel.py: what they refuse. Nothing is installed."""
 
-import importlib.util
+import importlib
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 from pathlib import Path
@@ -13,6 +12,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
+from processes import finished
+from refusals import fault
 
 from vkops.gpu.adapters import kompute
 
@@ -29,21 +30,17 @@ def program(folder, name, body):
 
 def test_no_script_names_a_host():
     """Where packages come from is left to the settings of apt, pip and the other tools."""
-    files = [*(ROOT / "scripts").iterdir(), ROOT / "docker/Dockerfile", ROOT / ".ci/run"]
-    named = {
+    scripts = [path for path in (ROOT / "scripts").iterdir() if path.is_file()]
+    for path in (*scripts, ROOT / "docker/Dockerfile", ROOT / ".ci/run"):
         # The name of SVG is no host.
-        path.name: re.findall(r"\w+://(?!www\.w3\.org/2000/svg)\S+", path.read_text())
-        for path in files
-        if path.is_file()
-    }
-    assert {name: hosts for name, hosts in named.items() if hosts} == {}
+        assert not re.findall(r"\w+://(?!www\.w3\.org/2000/svg)\S+", path.read_text()), path
 
 
 def refused(script, *options):
     """What a script says that refuses its options, without its own name, and prints nothing else."""
-    done = subprocess.run([ROOT / "scripts" / script, *options], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (1, "")
-    return done.stderr.removeprefix(f"{script}: ").removesuffix("\n")
+    status, out, said = finished(ROOT / "scripts" / script, *options)
+    assert (status, out) == (1, "")
+    return said.removeprefix(f"{script}: ").removesuffix("\n")
 
 
 SYSTEMS = "must be windows or arm64; see scripts/emulate --help"
@@ -110,10 +107,10 @@ def setup(tmp_path, monkeypatch):
 
     def run(*options):
         log.write_text("")
-        command = [tmp_path / "scripts/setup", "--no-system", *options]
         env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
-        done = subprocess.run(command, capture_output=True, text=True, env=env)
-        assert done.returncode == 0, done.stderr
+        script = tmp_path / "scripts/setup"
+        status, _, errors = finished(script, "--no-system", *options, env=env)
+        assert status == 0, errors
         return log.read_text().replace(f"{tmp_path}/", "")
 
     return run
@@ -154,11 +151,8 @@ def kp_wheel(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
-    spec = importlib.util.spec_from_file_location("kp_wheel", ROOT / "scripts" / "kp_wheel.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    monkeypatch.delitem(sys.modules, "kp_wheel", raising=False)
+    module = importlib.import_module("kp_wheel")
     module.RELEASED = tmp_path / "dist"
     return module
 
@@ -170,9 +164,8 @@ def test_a_failed_wheel_keeps_its_log_and_caches_nothing(kp_wheel, capsys):
     told, _, tail = capsys.readouterr().err.partition("\n")
     assert told == "kp_wheel: building kp==0.9.0, about a minute"
     assert "No matching distribution found for pybind11" in tail
-    assert tail.endswith(
-        f"\nkp_wheel: installing the build tools with pip failed; the whole log: {log}\n"
-    )
+    failed = "installing the build tools with pip failed; the whole log"
+    assert tail.endswith(f"\nkp_wheel: {failed}: {log}\n")
     assert tail.startswith(log.read_text().splitlines()[-kp_wheel.LOG_TAIL :][0])
     assert sorted(path.name for path in log.parent.iterdir()) == ["build.log", "lock"]
 
@@ -193,11 +186,9 @@ def test_a_wheel_that_others_could_have_put_there_is_not_used(kp_wheel, capsys):
     (folder / "kp-0.9.0-any.whl").touch()
     folder.chmod(0o777)
     assert kp_wheel.main([]) == 1
-    assert capsys.readouterr() == (
-        "",
-        f"kp_wheel: the wheel cache {str(folder)!r} is not used: other users may write to it; "
-        "remove it, or set XDG_CACHE_HOME to a folder of your own\n",
-    )
+    way = "other users may write to it; remove it, or set XDG_CACHE_HOME to a folder of your own"
+    said = f"kp_wheel: the wheel cache {str(folder)!r} is not used: {way}\n"
+    assert capsys.readouterr() == ("", said)
 
 
 def test_each_python_and_recipe_has_its_own_wheel(kp_wheel, monkeypatch):
@@ -230,28 +221,20 @@ def test_the_metadata_are_changed_only_where_they_are_as_expected(kp_wheel, tmp_
     kp_wheel.change_metadata(folder.parent)
     (renamed,) = folder.parent.iterdir()
     assert renamed.name == f"kp-{kp_wheel.version()}.dist-info"
-    assert (renamed / "METADATA").read_text() == (
-        f"Name: kp\nVersion: {kp_wheel.version()}\nRequires-Dist: numpy>=1.26\n"
-    )
-    with pytest.raises(kp_wheel.BuildError) as caught:
-        kp_wheel.change_metadata(folder.parent)
-    assert str(caught.value) == (
-        f"kp_wheel: 0 fields Version in {renamed / 'METADATA'}, expected one"
-    )
+    changed = f"Name: kp\nVersion: {kp_wheel.version()}\nRequires-Dist: numpy>=1.26\n"
+    assert (renamed / "METADATA").read_text() == changed
+    said = fault(lambda: kp_wheel.change_metadata(folder.parent), kp_wheel.BuildError)
+    assert said == f"kp_wheel: 0 fields Version in {renamed / 'METADATA'}, expected one"
 
 
 @pytest.mark.parametrize(
     ("platforms", "expected"),
     [
-        ("manylinux_2_27_x86_64.manylinux_2_28_x86_64", True),
-        ("manylinux_2_36_x86_64", True),
-        ("manylinux_2_37_x86_64", False),
-        ("manylinux_3_0_x86_64", False),
-        ("manylinux_2_28_aarch64", False),
-        ("musllinux_1_2_x86_64", False),
-        ("linux_x86_64", False),
+        ("manylinux_2_27_x86_64.manylinux_2_28_x86_64", True), ("manylinux_2_36_x86_64", True),
+        ("manylinux_2_37_x86_64", False), ("manylinux_3_0_x86_64", False),
+        ("manylinux_2_28_aarch64", False), ("musllinux_1_2_x86_64", False), ("linux_x86_64", False),
     ],
-)
+)  # fmt: skip
 def test_a_wheel_is_loadable_on_its_processor_from_its_glibc_on(
     kp_wheel, monkeypatch, platforms, expected
 ):
@@ -302,11 +285,9 @@ def test_a_terminal_shows_what_goes_on(tmp_path):
     quietly = re.search(r"^quietly\(\).*?^\}$", text, re.M | re.S)[0]
     body = f"{quietly}\nsay() {{ echo \"$*\" >&2; }}\nset -euo pipefail\nquietly bash -c 'echo busy; sleep 1.6'"
     program(tmp_path, "run", body)
-    command = ["script", "-qec", f"{tmp_path}/run", "/dev/null"]
-    shown, silent = (
-        subprocess.run(each, cwd=tmp_path, capture_output=True, text=True, check=True)
-        for each in (command, [f"{tmp_path}/run"])
-    )
-    assert "  1 s  busy" in shown.stdout
-    assert shown.stdout.endswith("\x1b[K")
-    assert silent.stdout + silent.stderr == ""
+    run = tmp_path / "run"
+    status, shown, _ = finished("script", "-qec", run, "/dev/null", cwd=tmp_path)
+    assert status == 0
+    assert "  1 s  busy" in shown
+    assert shown.endswith("\x1b[K")
+    assert finished(run, cwd=tmp_path) == (0, "", "")
