@@ -1,18 +1,15 @@
 """DirectMLX's functions on expressions, and the indices and layouts of expressions."""
 
-import contextlib
 import doctest
 import operator
 import re
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dml_graphs import run, tensor
 from function_stubs import stub
-from fuzz import hostile
-from fuzz.choices import Choices
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -20,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 from vkops import dml
 from vkops.dml import expressions
 from vkops.dml.function_table import FUNCTIONS
-from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError, VkopsError
+from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
 
 F32, I32 = dml.TensorDataType.FLOAT32, dml.TensorDataType.INT32
 
@@ -116,46 +113,6 @@ def test_resample_has_the_defaults_of_directmlx():
     assert (node.input_pixel_offsets, node.output_pixel_offsets) == ((0.5, 0.5), (-0.5, -0.5))
     (made,) = run(graph.desc([y]), np.arange(4, dtype=np.float32))
     assert made.view(np.float32).tolist() == [0, 1, 1, 2, 2, 3, 3, 3]
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-@given(data=st.binary(max_size=60))
-@settings(max_examples=150)
-def test_arguments_of_any_kind_are_accepted_or_refused(name, data):
-    choices = Choices(data)
-    graph = dml.Graph()
-    x = graph.input(tensor(2, 3, 4, 6))
-    tensors = [x, graph.input(tensor(2, 3, 4, 6, kind=dml.TensorDataType.UINT32))]
-    arguments = {}
-    for parameter, declared in FUNCTIONS[name].signature.parameters.items():
-        kind, default = declared.annotation, declared.default
-        if choices.one_in(4):
-            arguments[parameter] = hostile.value(choices)
-        elif kind == "Graph":
-            arguments[parameter] = graph
-        elif "Expression" in kind:
-            arguments[parameter] = [x, x] if "Sequence" in kind else choices.pick(tensors)
-        elif kind.startswith("Sequence"):
-            arguments[parameter] = hostile.integers(choices)
-        elif default is Parameter.empty:
-            arguments[parameter] = hostile.integer(choices)
-    with contextlib.suppress(VkopsError):
-        made = getattr(dml, name)(**arguments)
-        graph.desc(made if isinstance(made, list) else [made]).validate()
-
-
-@given(data=st.binary(max_size=60))
-@settings(max_examples=300)
-def test_indices_of_any_kind_are_accepted_or_refused(data):
-    choices = Choices(data)
-    sizes = hostile.integers(choices) if choices.one_in(3) else [2, 3, 4]
-    parts = choices.some(4, lambda: hostile.value(choices))
-    bounds = [slice(*(hostile.integer(choices) for _ in range(3))) for _ in range(2)]
-    with contextlib.suppress(VkopsError):
-        x = dml.Graph().input(dml.BufferTensorDesc(F32, sizes))
-        for index in (*parts, tuple(parts), *bounds, (*bounds, *parts)):
-            with contextlib.suppress(VkopsError):
-                x[index]
 
 
 # -- graphs ----------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
-"""GraphDesc with any edges, and Graph's methods with any arguments, against the nodes one by one."""
+"""GraphDesc with any edges, and functions and indices of expressions with any arguments."""
+
+from inspect import Parameter
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
 from fuzz.targets.descriptors import TYPES, operator
+from vkops import dml
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
@@ -13,9 +16,12 @@ from vkops.dml import (
     JoinOperatorDesc,
     OutputGraphEdgeDesc,
     SplitOperatorDesc,
+    TensorDataType,
 )
+from vkops.dml.function_table import FUNCTIONS
 
 HALF, WHOLE = (BufferTensorDesc(TYPES[1], [n, 3]) for n in (2, 4))
+PLACES = BufferTensorDesc(TensorDataType.UINT32, [2, 3])
 NODES = [
     SplitOperatorDesc(WHOLE, [HALF, HALF], 0),
     JoinOperatorDesc([HALF, HALF], WHOLE, 0),
@@ -56,41 +62,47 @@ def _desc(choices):
 def _expressions(choices):
     policy = hostile.value(choices) if choices.one_in(20) else BufferTensorDesc
     graph = Graph(BufferTensorDesc if callable(policy) else policy)  # its errors are its owner's
-    known = []
+    known = [graph.input(desc) for desc in (WHOLE, HALF, PLACES)]
 
     def tensor():
-        if known and not choices.one_in(20):
-            return choices.pick(known)
-        return hostile.value(choices)
+        return hostile.value(choices) if choices.one_in(20) else choices.pick(known)
 
-    def ints():
-        return (
-            hostile.integers(choices)
-            if choices.one_in(6)
-            else choices.some(3, lambda: choices.below(4))
-        )
+    def index():
+        kind = choices.below(4)
+        if kind == 0:
+            return slice(*(hostile.integer(choices) for _ in range(3)))
+        return hostile.value(choices) if kind == 1 else choices.below(5) - 2
 
-    def uint():
-        return hostile.value(choices) if choices.one_in(10) else choices.below(3)
+    def argument(declared):
+        kind = declared.annotation
+        if choices.one_in(10):
+            return hostile.value(choices)
+        if kind == "Graph":
+            return graph
+        if "Expression" in kind:
+            return choices.some(3, tensor) if kind.startswith("Sequence") else tensor()
+        if kind.startswith("Sequence"):
+            small = choices.some(3, lambda: choices.below(4))
+            return hostile.integers(choices) if choices.one_in(6) else small
+        return choices.below(3) if declared.default is Parameter.empty else declared.default
 
-    def entered():
-        desc = choices.pick([WHOLE, HALF])
-        return graph.input(hostile.value(choices) if choices.one_in(20) else desc)
+    def call():
+        name = choices.pick(list(FUNCTIONS))
+        declared = FUNCTIONS[name].signature.parameters
+        return getattr(dml, name)(**{key: argument(value) for key, value in declared.items()})
 
-    makers = [
-        entered,
-        lambda: graph.split(tensor(), uint(), ints()),
-        lambda: graph.join(choices.some(3, tensor), uint()),
-        lambda: graph.slice(tensor(), ints(), ints(), ints()),
-        lambda: graph.identity(tensor()),
-        lambda: graph.output(tensor()),
-    ]
-    known.append(entered())
+    def indexed():
+        x = choices.pick(known)
+        return x[tuple(choices.some(4, index)) if choices.one_in(2) else index()]
+
+    def given():
+        return graph.input(hostile.value(choices) if choices.one_in(20) else WHOLE)
+
     for _ in range(choices.below(8)):
-        made = choices.pick(makers)()
-        known.extend(made if isinstance(made, (list, tuple)) else [made])
-    graph.output(graph.identity(known[-1]))
-    desc = graph.desc()
+        made = choices.pick([call, call, call, indexed, given])()
+        known.extend(made if isinstance(made, list) else [made])
+    graph.output(tensor() if choices.one_in(20) else graph.identity(known[-1]))
+    desc = graph.desc([graph.identity(known[-1])] if choices.one_in(4) else None)
     desc.validate()
     desc.lower()
 
