@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from itertools import islice
 
 import numpy as np
 import onnx
@@ -82,7 +83,7 @@ INTERNAL = {
     "from_array", "fill_with", "make", "over", "placed", "clone", "is_on", "part", "settle",
     "allocate", "submit", "wait", "prepare", "run_steps", "fits", "flush",
     "close", "lower", "specialize", "with_sizes", "call", "complete", "release", "take_time",
-    "measure_dispatches", "memory_view", "peek", "finish_writes",
+    "measure_dispatches", "memory_view", "peek", "finish_writes", "resize",
 }  # fmt: skip
 
 
@@ -103,11 +104,16 @@ def objects(device):
     yield vkops.onnx.Session(MODEL, device)
     yield vkops.onnx.backend.prepare(MODEL)
     yield vkops.kernels.random.Philox(1)
+    yield vkops.onnx.SessionOptions()
+    with pydirectml.Device() as other:
+        yield other
+        yield pydirectml.GraphBuilder(other)
 
 
-@pytest.mark.parametrize("number", range(10))
+@pytest.mark.parametrize("number", range(13))
 def test_methods(device, number):
-    found = list(objects(device))[number]
+    made = objects(device)
+    found = next(islice(made, number, None))
     for name in methods(type(found)):
         if name not in INTERNAL:
             method = getattr(found, name)
