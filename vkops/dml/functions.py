@@ -178,9 +178,5 @@ def _parameter(name: str, annotation: str, default: Any = Parameter.empty) -> Pa
 
 
 def parameter_name(field: Field) -> str:
-    """Return DirectMLX's name of a tensor field, or the name of another field.
-
-    >>> [parameter_name(field) for field in OPERATORS["SCATTER"].FIELDS]
-    ['input', 'indices', 'updates', 'output', 'axis']
-    """
+    """Return DirectMLX's name of a tensor field, or the name of another field."""
     return re.sub("_tensors?$", "s" if field.name.endswith("tensors") else "", field.name)

@@ -112,11 +112,7 @@ ALTERNATIVE_SUPPORT: Mapping[str, Support] = {
 
 
 def class_name(operator: str) -> str:
-    """Return the name of the descriptor of an operator.
-
-    >>> class_name("GATHER_ND1")
-    'GatherNd1OperatorDesc'
-    """
+    """Return the name of the descriptor of an operator."""
     return "".join(map(str.capitalize, operator.split("_"))) + "OperatorDesc"
 
 

@@ -19,11 +19,7 @@ _KIND_TEXTS = {"tensor": "{}", "sequence": "seq({})", "optional": "optional({})"
 
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
-    """Return the NumPy type of a ``TensorProto.DataType``.
-
-    Raises:
-        ModelError: ONNX has no such type.
-    """
+    """Return the NumPy type of a ``TensorProto.DataType``."""
     try:
         dtype: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(elem_type)
     except KeyError as error:
@@ -44,11 +40,7 @@ def elem_type_of(dtype: np.dtype[Any]) -> int:
 
 @lru_cache(maxsize=256)
 def type_text(dtype: np.dtype[Any], kind: str = "tensor") -> str:
-    """Return a type as ONNX's schemas write it.
-
-    >>> type_text(np.dtype(np.float32)), type_text(np.dtype(np.int8), "sequence")
-    ('tensor(float)', 'seq(tensor(int8))')
-    """
+    """Return a type as ONNX's schemas write it."""
     elem_type = elem_type_of(dtype)
     is_known = elem_type != TensorProto.UNDEFINED
     name = TensorProto.DataType.Name(elem_type).lower() if is_known else dtype

@@ -90,11 +90,7 @@ class Node:
             yield formal[min(index, len(formal) - 1)], given
 
     def check_types(self, inputs: Sequence[str | None]) -> None:
-        """Check the types of inputs; None: the input is left out, or its type is not known.
-
-        Raises:
-            ModelError: this version does not list a type, or requires two types to be the same.
-        """
+        """Check the types of inputs; None: the input is left out, or its type is not known."""
         first: dict[str, str] = {}
         type_parameters = {constraint.type_param_str for constraint in self.schema.type_constraints}
         for parameter, got in self.parameters(inputs):

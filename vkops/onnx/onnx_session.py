@@ -264,11 +264,7 @@ class Session:
 
 
 def as_array(name: str, value: Any) -> Array:
-    """Return an input in the byte order of this machine; strings as Python objects.
-
-    Raises:
-        ModelError: NumPy cannot convert it, or it holds other objects.
-    """
+    """Return an input in the byte order of this machine; strings as Python objects."""
     try:
         array = np.asarray(value)
     except CONVERSION_ERRORS as error:
@@ -283,11 +279,7 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def lowered(model: Model, inputs: Mapping[str, Given]) -> Lowering:
-    """Lower a model for arrays, without a device.
-
-    Raises:
-        ModelError: a node's arguments break a rule of its operator.
-    """
+    """Lower a model for arrays, without a device."""
     declared = {entry.name: entry for entry in model.inputs}
     input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
     known: dict[str, Any] = {}

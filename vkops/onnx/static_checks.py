@@ -116,11 +116,7 @@ def _input(entry: ValueInfo, origins: int) -> _Known:
 
 
 def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
-    """Return what is known of each output of a node.
-
-    Raises:
-        ModelError: an attribute is wrong, whatever the input.
-    """
+    """Return what is known of each output of a node."""
     operator, output = OPERATORS[node.operator], node.schema.outputs[0]
     lowering, shape = Lowering(), operator.stub(node)
     tensors: list[LoweredTensor] | None = [] if node.operator == "Constant" else None

@@ -109,11 +109,7 @@ class TensorReader:
         self._available = MAX_DENSE_BYTES
 
     def read(self, tensor: TensorProto | SparseTensorProto) -> npt.NDArray[Any]:
-        """Return the elements of a tensor, dense or sparse. To be called once for each tensor.
-
-        Raises:
-            ModelError: it does not hold what it says, is too large, or a file cannot be read.
-        """
+        """Return the elements of a tensor, dense or sparse. To be called once for each tensor."""
         if isinstance(tensor, SparseTensorProto):
             return self._read_sparse(tensor)
         if not tensor.external_data:

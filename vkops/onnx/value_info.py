@@ -108,11 +108,7 @@ InputType: TypeAlias = "TensorType | SequenceType | None"
 
 
 def value_info(proto: ValueInfoProto) -> ValueInfo:
-    """Read the declaration of a graph input or output.
-
-    Raises:
-        ModelError: ONNX does not have its element type.
-    """
+    """Read the declaration of a graph input or output."""
     inner, kind = proto.type, (proto.type.WhichOneof("value") or "").removesuffix("_type")
     while (field := inner.WhichOneof("value")) in ("sequence_type", "optional_type"):
         inner = getattr(inner, field).elem_type

@@ -178,11 +178,7 @@ def _neighbours(reads: Iterable[Read], gap: int) -> Iterator[list[Read]]:
 
 
 def _in_memory_order(view: View) -> tuple[View, View]:
-    """The elements of a view in the order of their addresses, and the view of their packed copy.
-
-    >>> _in_memory_order(View((3, 2), (-1, 10), 5))
-    (View(sizes=(2, 3), strides=(10, 1), offset=3), View(sizes=(3, 2), strides=(-1, 3), offset=2))
-    """
+    """The elements of a view in the order of their addresses, and the view of their packed copy."""
     axes = [axis for axis, stride in enumerate(view.strides) if stride and view.sizes[axis] > 1]
     axes.sort(key=lambda axis: -abs(view.strides[axis]))
     sizes = tuple([view.sizes[axis] for axis in axes])

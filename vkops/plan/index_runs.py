@@ -97,11 +97,7 @@ def pad_with_copies(
 
 
 def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
-    """The number of regions of ``pad_with_copies`` for a source of these sizes.
-
-    >>> pad_count((3, 4), (7, 0), (0, 0), "wrap")
-    4
-    """
+    """The number of regions of ``pad_with_copies`` for a source of these sizes."""
     count = 1
     for size, before, after in zip(sizes, starts, ends, strict=True):
         if lengths := _run_lengths(mode, size):
@@ -113,11 +109,7 @@ def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
 
 
 def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
-    """The indices of an axis of ``size`` elements that is padded with elements of its own.
-
-    >>> [run[:4] for run in _pad_runs("symmetric", 3, 2, 0)]
-    [(0, 2, 1, -1), (2, 3, 0, 1)]
-    """
+    """The indices of an axis of ``size`` elements that is padded with elements of its own."""
     lengths = _run_lengths(mode, size)
     if not lengths:
         edges = (

@@ -36,11 +36,7 @@ def pack(source: View, start: int = 0, input: int = 0) -> Region:
 
 
 def pack_all(sources: Sequence[View]) -> list[Region]:
-    """Pack views of the first input one after the other.
-
-    >>> [region.target.offset for region in pack_all([View.packed((2, 3)), View.packed((4,))])]
-    [0, 6]
-    """
+    """Pack views of the first input one after the other."""
     starts = accumulate((prod(view.sizes) for view in sources), initial=0)
     return [pack(view, start) for view, start in zip(sources, starts, strict=False)]
 
@@ -58,11 +54,7 @@ def window(source: Read, target: View, starts: Ints, steps: Ints) -> Region:
 
 
 def elements_in_window(length: int, stride: int) -> int:
-    """The number of elements, ``stride`` apart, in a window of ``length`` elements.
-
-    >>> elements_in_window(9, -2)
-    5
-    """
+    """The number of elements, ``stride`` apart, in a window of ``length`` elements."""
     return 1 + (length - 1) // abs(stride)
 
 
@@ -82,12 +74,7 @@ def split(source: Read, targets: Iterable[View], axis: int) -> list[Region]:
 
 
 def concat(sources: Iterable[Read], target: View, axis: int) -> list[Region]:
-    """Copy sources to consecutive parts of an axis.
-
-    >>> parts = [Read(0, View.packed((2, 2))), Read(1, View.packed((2, 3)))]
-    >>> [part.target.offset for part in concat(parts, View.packed((2, 5)), 1)]
-    [0, 2]
-    """
+    """Copy sources to consecutive parts of an axis."""
     regions, start = [], 0
     for source in sources:
         size = source.view.sizes[axis]
@@ -97,11 +84,7 @@ def concat(sources: Iterable[Read], target: View, axis: int) -> list[Region]:
 
 
 def concat_sizes(sizes: Sequence[Ints], axis: int) -> Ints:
-    """The sizes of a concatenation of tensors of these sizes.
-
-    >>> concat_sizes([(2, 2), (2, 3)], 1)
-    (2, 5)
-    """
+    """The sizes of a concatenation of tensors of these sizes."""
     first = sizes[0]
     return (*first[:axis], sum(part[axis] for part in sizes), *first[axis + 1 :])
 
@@ -160,20 +143,12 @@ def tile(source: Read, target: View, repeats: Ints) -> Region:
 
 
 def tile_sizes(sizes: Ints, repeats: Ints) -> Ints:
-    """The sizes of the result of ``tile``.
-
-    >>> tile_sizes((2, 3), (1, 4))
-    (2, 12)
-    """
+    """The sizes of the result of ``tile``."""
     return tuple(size * count for size, count in zip(sizes, repeats, strict=True))
 
 
 def repeat(source: Read, target: View, axis: int, count: int) -> Region:
-    """Repeat each index of an axis ``count`` times.
-
-    >>> repeat(Read(0, View.packed((2,))), View.packed((6,)), 0, 3).source.view
-    View(sizes=(2, 3), strides=(1, 0), offset=0)
-    """
+    """Repeat each index of an axis ``count`` times."""
     size = source.view.sizes[axis]
     repeated = source.view.insert(axis + 1, count)
     return copy(repeated, target.unflatten(axis, (size, count)), source.input)
@@ -216,21 +191,13 @@ def space_to_depth(source: Read, target: View, block: int, order: str) -> Region
 
 
 def depth_to_space_sizes(sizes: Ints, block: int) -> Ints:
-    """The sizes of the result of ``depth_to_space``; the square of ``block`` divides the depth.
-
-    >>> depth_to_space_sizes((1, 8, 2, 3), 2)
-    (1, 2, 4, 6)
-    """
+    """The sizes of the result of ``depth_to_space``; the square of ``block`` divides the depth."""
     batch, depth, height, width = sizes
     return batch, depth // block**2, height * block, width * block
 
 
 def space_to_depth_sizes(sizes: Ints, block: int) -> Ints:
-    """The sizes of the result of ``space_to_depth``; ``block`` divides height and width.
-
-    >>> space_to_depth_sizes((1, 2, 4, 6), 2)
-    (1, 8, 2, 3)
-    """
+    """The sizes of the result of ``space_to_depth``; ``block`` divides height and width."""
     batch, depth, height, width = sizes
     return batch, depth * block**2, height // block, width // block
 

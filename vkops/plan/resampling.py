@@ -24,11 +24,7 @@ Indices = npt.NDArray[np.int64]
 
 
 def repeated_run(size: int, factor: int) -> Run:
-    """Each of the ``size`` indices of an axis, ``factor`` times.
-
-    >>> repeated_run(2, 3) == resampled_runs(np.array([0, 0, 0, 1, 1, 1]))[0]
-    True
-    """
+    """Each of the ``size`` indices of an axis, ``factor`` times."""
     return Run(0, factor, 0, 0, repeats=size, period=factor, advance=1)
 
 

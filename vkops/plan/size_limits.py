@@ -37,11 +37,7 @@ class Budget:
         self.available: float = steps
 
     def spend(self, steps: int = 1) -> None:
-        """Count steps.
-
-        Raises:
-            BudgetError: fewer steps are available.
-        """
+        """Count steps."""
         self.available -= steps
         if self.available < 0:
             raise BudgetError
@@ -51,9 +47,6 @@ def check_shape(shape: Ints, itemsize: int) -> None:
     """Check that a tensor is not too large, on any device.
 
     An empty tensor is as large as it would be without its sizes of 0: NumPy has no others.
-
-    Raises:
-        LimitError: it has too many bytes or dimensions.
     """
     if len(shape) > MAX_DIMENSIONS:
         raise LimitError(f"got {len(shape)} dimensions, must be {MAX_DIMENSIONS} at most")

@@ -41,11 +41,7 @@ class Sliding(NamedTuple):
         return (self.before + self.size + self.after - self.extent) // self.stride + 1
 
     def boxes(self) -> tuple[list[_Box], list[_Box]]:
-        """The pairs of an element of the window and a position that are on the axis, or padding.
-
-        Raises:
-            LimitError: there are too many to look at.
-        """
+        """The pairs of an element of the window and a position that are on the axis, or padding."""
         end = self.stride * (self.positions - 1) + self.extent
         if self.before == 0 and end <= self.size:
             return [_Box(0, self.window, 0, self.positions)], []
@@ -126,11 +122,7 @@ def unfold(source: Read, target: View, axes: Sequence[Sliding], padding: Fill) -
 
 
 def check_unfold(axes: Sequence[Sliding]) -> None:
-    """Check that ``unfold`` returns few enough regions.
-
-    Raises:
-        LimitError: there are too many.
-    """
+    """Check that ``unfold`` returns few enough regions."""
     copies, fills = 1, 0
     for axis in axes:
         inside, outside = axis.boxes()

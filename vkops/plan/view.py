@@ -12,11 +12,7 @@ Ints = tuple[int, ...]
 
 
 def packed_strides(sizes: Ints) -> Ints:
-    """Row-major strides, in elements.
-
-    >>> packed_strides((2, 3, 4))
-    (12, 4, 1)
-    """
+    """Row-major strides, in elements."""
     return tuple(accumulate(reversed(sizes[1:]), mul, initial=1))[::-1] if sizes else ()
 
 
