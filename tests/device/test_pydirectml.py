@@ -91,9 +91,7 @@ def test_owned_inputs_are_initialized_once_for_the_same_bindings(device, builder
     calls = []
     initialize = vkops.CompiledOperator.initialize
     monkeypatch.setattr(
-        vkops.CompiledOperator,
-        "initialize",
-        lambda *args: (calls.append(1), initialize(*args)),
+        vkops.CompiledOperator, "initialize", lambda *args: (calls.append(1), initialize(*args))
     )
     x = dml.input_tensor(builder, 0, dml.TensorDesc(FLOAT, [2, 2]))
     w = dml.input_tensor(builder, 1, dml.TensorDesc(FLOAT, OWNED, [1, 2]))

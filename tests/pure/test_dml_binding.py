@@ -19,12 +19,7 @@ def test_kept():
 
 @pytest.mark.parametrize(
     ("offset", "size", "rule"),
-    [
-        (64, 137, "[B-04]"),
-        (256, 0, "[B-04]"),
-        (16, 64, "[B-05]"),
-        (64, 31, "[B-06]"),
-    ],
+    [(64, 137, "[B-04]"), (256, 0, "[B-04]"), (16, 64, "[B-05]"), (64, 31, "[B-06]")],
 )
 def test_broken(offset, size, rule, message):
     error = fault(

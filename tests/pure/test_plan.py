@@ -102,10 +102,7 @@ def test_coalesced_regions(region, coalesced):
 
 @pytest.mark.parametrize("other", [b"\1\2", b"\1\3"])
 def test_equal_constants_merge_by_destination_alone(other):
-    regions = (
-        make_region((8,), 0, (1,), Fill(b"\1\2")),
-        make_region((8,), 8, (1,), Fill(other)),
-    )
+    regions = (make_region((8,), 0, (1,), Fill(b"\1\2")), make_region((8,), 8, (1,), Fill(other)))
     made = coalesce(CopyPlan(2, (), (Output(32, regions),))).outputs[0].regions
     assert made == (regions if other != b"\1\2" else (make_region((16,), 0, (1,), Fill(other)),))
 
