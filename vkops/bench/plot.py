@@ -101,6 +101,7 @@ def _draw_ratios(figure: SubFigure, report: Report) -> None:
         axes.set_ylim(len(report.results) - 0.5, -0.5)
         axes.tick_params(axis="y", length=0)
         axes.tick_params(axis="x", labelsize=7)
+        axes.set_xlabel("times as fast", fontsize=7)
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter("")
         axes.margins(x=0.25)
@@ -118,6 +119,8 @@ def _draw_speeds(figure: SubFigure, report: Report, labels: dict[str, str]) -> N
     for number, axes in enumerate(grid):
         if number < len(report.results):
             _panel(axes, report.results[number], labels, named=number % columns == 0)
+            if number + columns >= len(report.results):
+                axes.set_xlabel("GB/s", fontsize=7)
         else:
             axes.set_axis_off()
 
@@ -125,7 +128,7 @@ def _draw_speeds(figure: SubFigure, report: Report, labels: dict[str, str]) -> N
 def _panel(axes: Axes, result: Result, labels: dict[str, str], *, named: bool) -> None:
     for position, name in enumerate(labels):
         if name not in result.seconds:
-            axes.text(0, position, " cannot", va="center", fontsize=7, color="#999999")
+            axes.text(0, position, " cannot", va="center", fontsize=7, color="#666666")
             continue
         speed = result.gigabytes(name)
         axes.barh(position, speed, color=_COLORS.get(name, _OTHER))
