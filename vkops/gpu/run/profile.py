@@ -265,11 +265,19 @@ def _device_events(
     """Yield the events of a device, and those of the host that belong to it."""
 
     def event(
-        phase: str, name: str, row: tuple[int, int], at: float, **more: Any
+        phase: str,
+        name: str,
+        row: tuple[int, int],
+        at: float,
+        end: float | None = None,
+        **more: Any,
     ) -> dict[str, Any]:
         pid, tid = row
+        start = round(at - zero)  # whole nanoseconds: Perfetto drops events that overlap by one
+        if end is not None:
+            more["dur"] = (round(end - zero) - start) / 1e3
         return {"ph": phase, "name": name, "cat": "vkops", "pid": pid, "tid": tid,
-                "ts": (at - zero) / 1e3, **more}  # fmt: skip
+                "ts": start / 1e3, **more}  # fmt: skip
 
     device = process, 1
     for call in part.calls:
@@ -278,12 +286,10 @@ def _device_events(
         known: dict[str, Any] = {key: text for key, text in caller.items() if text}
         if call.caller.tensors:
             known["tensors"] = list(call.caller.tensors)
-        took = (call.end - call.start) / 1e3
-        yield event("X", call.name, host, call.start, dur=took, args=known)
+        yield event("X", call.name, host, call.start, call.end, args=known)
         for n, each in enumerate(call.operations):
-            took = (each.end - each.start) / 1e3
             more = {**known, "call": call.name, **({"bytes": each.nbytes} if each.nbytes else {})}
-            yield event("X", each.name, device, each.start, dur=took, args=more)
+            yield event("X", each.name, device, each.start, each.end, args=more)
             if not n:
                 arrow = {"id": process << 40 | call.number}
                 yield event("s", "submit", host, call.start, **arrow)
