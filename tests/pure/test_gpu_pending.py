@@ -1,40 +1,15 @@
 """Work in the background: interrupts at any moment of its start, and of a wait for it."""
 
-import sys
 import time
 from threading import Thread
 
 import pytest
+from interrupts import interrupted_at
 
 from vkops.gpu.run.pending import BackgroundTask
 
 SECONDS = 10
 """After which a thread is taken to wait forever."""
-
-
-def interrupted(number, function):
-    """Call a function, and interrupt it where Python handles a signal; return whether it was.
-
-    That is at the beginning of Python's functions, and after calls of C functions.
-    """
-    left = number
-
-    def profile(_frame, event, _):
-        nonlocal left
-        left -= event in ("call", "c_return")
-        if not left:
-            sys.setprofile(None)
-            raise KeyboardInterrupt
-
-    before = sys.getprofile()
-    try:
-        sys.setprofile(profile)
-        function()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.setprofile(before)
-    return False
 
 
 @pytest.mark.parametrize("name", ["start", "wait"])
@@ -45,7 +20,7 @@ def test_others_can_wait_after_an_interrupt_at_any_moment(name):
         task = BackgroundTask(lambda: time.sleep(0.002))
         if name == "wait":
             task.start()
-        was_interrupted = interrupted(number, getattr(task, name))
+        was_interrupted = interrupted_at(number, getattr(task, name))
         if was_interrupted and name == "start":
             task.abandon()
         other = Thread(target=task.wait, daemon=True)
