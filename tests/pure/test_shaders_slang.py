@@ -98,6 +98,20 @@ def test_files_are_slang_by_their_suffix(tmp_path):
 
 
 BODY = "[numthreads(1,1,1)] void Run() {}"
+REGISTERS = """StructuredBuffer<float> c : register(t1);
+RWStructuredBuffer<float> d : register(u1);
+StructuredBuffer<float> a : register(t0);
+RWStructuredBuffer<float> b : register(u0);
+[numthreads(1,1,1)] void Run() { b[0] = c[0]; }
+[numthreads(1,1,1)] void Both() { b[0] = a[0]; }
+"""
+
+
+def test_registers_that_overlap_those_of_parameters_without_use():
+    assert [(b.point, b.place) for b in load(REGISTERS).blocks] == [("b", (0, 0)), ("c", (0, 1))]
+    newer = "warning[E39001]: bindings overlap\n --> x:4:27\n"
+    assert slang.with_located_errors(newer) == newer
+    assert slang.with_located_errors(newer, ["b"]).startswith("ERROR: x:4: bindings overlap\n")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +121,7 @@ BODY = "[numthreads(1,1,1)] void Run() {}"
         pytest.param(SUM.replace("* N", "* M"), {}, "x:16:", id="name"),
         pytest.param(SUM, {"include": {"parts/number-of.slang": MODULE + "\nfloat f() { return g(); }"}}, "parts/number-of.slang:3:", id="module"),
         pytest.param("import no;\n" + BODY, {}, "x:1:", id="import"),
-        pytest.param("StructuredBuffer<float> a : register(t0);\nRWStructuredBuffer<float> b : register(u0);\n" + BODY, {}, "x:2:", id="register"),
+        pytest.param(REGISTERS, {"entry": "Both"}, "x:4:", id="register"),
         pytest.param(BODY, {"target_env": "vulkan1.9"}, "target_env:", id="target"),
         pytest.param(BODY, {"entry": "Run<-h>"}, "entry", id="option"),
     ],
@@ -164,7 +178,7 @@ def test_command_line_of_slangc(fake, tmp_path):
     )
     words = (tmp_path / "arguments").read_text().split()
     assert " ".join(words[: words.index("<source>")]) == (
-        "-lang slang -target spirv -stage compute -O0 -fvk-use-entrypoint-name -warnings-as-errors 39001 "
+        "-lang slang -target spirv -stage compute -O0 -fvk-use-entrypoint-name "
         f"-profile spirv_1_5 -entry Run -DN=3 -g -I{tmp_path}"
     )
 

@@ -8,7 +8,7 @@ import os
 import re
 import sys
 import tempfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import cache as disk
 from vkops.shaders import diagnostics, slang, sources, tools
 from vkops.shaders.binary import corrected
+from vkops.shaders.module import Module
 
 EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>" if os.name != "nt" else "(source)"  # Windows has no < in names
@@ -174,15 +175,17 @@ class _Compilation:
                 raise ShaderCompileError(message, file=name, log=error.log) from error
             log = log.replace(TEXT, name) if cwd else log
             log = log.replace(f"{self.texts}{os.sep}", "") if self.texts else log
-            log = slang.with_located_errors(log) if is_slang else log
-            if returncode != 0:
+            spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
+            is_double = is_slang and returncode == 0 and slang.OVERLAP in log
+            overlapping = _overlapping(spirv) if is_double else []
+            log = slang.with_located_errors(log, overlapping) if is_slang else log
+            if returncode != 0 or overlapping:
                 located = diagnostics.LOCATED.search(log)
                 if _NO_ENTRY in (log if located is None else located[0]):
                     raise self._without_entry(name, text)
                 code = functools.partial(self._code, name if cwd else file, text)
                 crash = loop or "; that is a fault of the compiler, not of the shader"
                 raise diagnostics.error(self.command[-1], name, returncode, log, crash, code)
-            spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
             macros = [flag for flag in self.flags if flag.startswith("-D")]  # and -D for HLSL
             own = os.path.realpath(os.path.join(cwd or "", file))
             for path in slang.dependencies(written):
@@ -222,6 +225,13 @@ class _Compilation:
         return InvalidDescError(
             name, "entry point", f"got {self.entry!r}, must be {allowed}", "SH-03"
         )
+
+
+def _overlapping(spirv: bytes) -> list[str]:
+    """Return the names of the parameters that share a binding, of those that the shader uses."""
+    blocks = Module.read(spirv).blocks
+    counts = Counter(block.place for block in blocks)
+    return [block.point for block in blocks if counts[block.place] > 1]
 
 
 def find_compiler() -> str:

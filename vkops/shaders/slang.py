@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from vkops.errors import ShaderCompileError
@@ -25,8 +26,10 @@ _OPTIONS = (
     "-lang", "slang", "-target", "spirv", "-stage", "compute",
     "-O0",  # the driver optimizes; what Slang runs here is a library that not all packages have
     "-fvk-use-entrypoint-name",
-    "-warnings-as-errors", "39001",  # two buffers with one binding, such as register(t0) and (u0)
 )  # fmt: skip
+
+OVERLAP = "39001"
+"""The warning about two parameters with one binding, such as register(t0) and register(u0)."""
 
 _MESSAGE = re.compile(
     r"^(?P<old>.*)\((?P<number>\d+)\): (?:fatal )?error (?:\d+): (?P<said>.*)$"
@@ -66,8 +69,11 @@ def flags(entry: str, target_env: str) -> tuple[str, ...]:
     return (*_OPTIONS, "-profile", f"spirv_1_{_SPIRV[target_env]}", "-entry", entry)
 
 
-def with_located_errors(log: str) -> str:
-    """Return the compiler's messages with a line ``ERROR: FILE:LINE: TEXT`` before each error."""
+def with_located_errors(log: str, overlapping: Sequence[str] = ()) -> str:
+    """Return the compiler's messages with a line ``ERROR: FILE:LINE: TEXT`` before each error.
+
+    Warnings about a binding that several of the parameters ``overlapping`` have are errors.
+    """
 
     def located(match: re.Match[str]) -> str:
         file, line = match["old"] or match["file"], match["number"] or match["line"]
@@ -77,6 +83,9 @@ def with_located_errors(log: str) -> str:
         at = f"{file}:{line}: " if file else ""
         return f"ERROR: {at}{text}\n{match[0]}"
 
+    if overlapping:
+        names = "|".join(map(re.escape, overlapping))
+        log = re.sub(rf"warning(?= {OVERLAP}:.*'(?:{names})'|\[E{OVERLAP}\])", "error", log)
     return _MESSAGE.sub(located, log)
 
 
