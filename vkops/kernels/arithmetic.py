@@ -82,7 +82,9 @@ def divided(dtype: np.dtype[Any]) -> str:
 
 
 def is_nan(dtype: np.dtype[Any]) -> str:
-    """A function that tests for NaN, which that of GLSL does not do on some devices."""
+    """A function that tests floats for NaN, which that of GLSL does not do on some devices."""
+    if dtype.kind != "f":
+        return ""
     kind, magnitude = {
         "float16": ("float16_t", "uint(float16BitsToUint16(x)) & 0x7fffu) > 0x7c00u"),
         "float32": ("float", "floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u"),

@@ -155,16 +155,10 @@ def _compacting(name: str, dtype: np.dtype[Any]) -> ScanKernel:
 @lru_cache(64)
 def _changing(dtype: np.dtype[Any]) -> ElementwiseKernel:
     """A kernel that finds the elements that differ from those before them, NaN being equal."""
-    same, preamble = "x == s[i - 1]", ""
-    if dtype.kind == "b":
-        same = "x == (s[i - 1] != 0)"
-    if dtype.kind == "f":
-        same, preamble = f"{same} || (is_nan(x) && is_nan(s[i - 1]))", is_nan(dtype)
-    texts = (
-        f"{dtype} x, raw {dtype} s",
-        "int32 y",
-        f"y = i == 0 || !({same}) ? 1 : 0",
-        "unique",
-        preamble,
-    )
-    return ElementwiseKernel(*texts)
+    same = {
+        "b": "x == (s[i - 1] != 0)",
+        "f": "x == s[i - 1] || (is_nan(x) && is_nan(s[i - 1]))",
+    }.get(dtype.kind, "x == s[i - 1]")
+    operation = f"y = i == 0 || !({same}) ? 1 : 0"
+    params = f"{dtype} x, raw {dtype} s", "int32 y"
+    return ElementwiseKernel(*params, operation, "unique", is_nan(dtype))

@@ -170,6 +170,5 @@ while (low < high) {{
 {found}"""
     outputs = (Parameter("T", "y", is_output=True),) if wanted else (_SIZE, _TABLE)
     inputs = Parameter(dtype.name, "v"), Parameter(dtype.name, "a", raw=True)
-    preamble = is_nan(dtype) if dtype.kind == "f" else ""
     params = (*inputs, Parameter("int32", "count"), *outputs)
-    return Kernel(params, operation, "searchsorted" if wanted else "histogram", preamble)
+    return Kernel(params, operation, "searchsorted" if wanted else "histogram", is_nan(dtype))

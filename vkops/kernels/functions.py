@@ -359,10 +359,8 @@ def _tested(
 def _extreme(name: str, dtype: np.dtype[Any], comparison: str) -> ReductionKernel:
     values = ("int(a)", "int(b)") if dtype.kind == "b" else ("a", "b")
     reduced = f"{values[0]} {comparison} {values[1]} {'|| is_nan(a) ' * (dtype.kind == 'f')}? a : b"
-    preamble = is_nan(dtype) if dtype.kind == "f" else ""
-    return ReductionKernel(
-        f"{dtype} x", f"{dtype} y", "x", reduced, "y = a", None, name, None, preamble
-    )
+    texts = f"{dtype} x", f"{dtype} y", "x", reduced, "y = a", None, name, None
+    return ReductionKernel(*texts, is_nan(dtype))
 
 
 @lru_cache(64)
@@ -386,9 +384,8 @@ def _averaging(
 @lru_cache(64)
 def _indexed(name: str, dtype: np.dtype[Any], wanted: np.dtype[Any]) -> ReductionKernel:
     same = "x == extreme || (is_nan(x) && is_nan(extreme))" if dtype.kind == "f" else "x == extreme"
-    inputs, preamble = f"{dtype} x, {dtype} extreme", is_nan(dtype) if dtype.kind == "f" else ""
-    texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[wanted.name]}(a)", None
-    return ReductionKernel(inputs, f"{wanted} y", *texts, name, "int32", preamble)
+    texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[wanted.name]}(a)", None, name, "int32"
+    return ReductionKernel(f"{dtype} x, {dtype} extreme", f"{wanted} y", *texts, is_nan(dtype))
 
 
 def _index_of(

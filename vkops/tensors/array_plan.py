@@ -38,19 +38,12 @@ class ArrayPlan:
     @cached_property
     def is_concatenation(self) -> bool:
         """Whether the only result has the elements of all inputs, one input after the other."""
-        plan = self.plan
-        if len(self.shapes) != 1:
-            return False
-        regions = [region for _, region in coalesce(plan).regions]
-        if len(regions) != len(plan.inputs):
-            return False
-        start = 0
-        for number, (region, nbytes) in enumerate(zip(regions, plan.inputs, strict=True)):
+        plan, start, whole = self.plan, 0, []
+        for number, nbytes in enumerate(plan.inputs):
             elements = View.packed((nbytes // plan.element_size,))
-            if region != Region(elements.shift(start), Read(number, elements)):
-                return False
+            whole.append(Region(elements.shift(start), Read(number, elements)))
             start += elements.extent
-        return True
+        return len(self.shapes) == 1 and [each for _, each in coalesce(plan).regions] == whole
 
 
 # -- plans of views --------------------------------------------------------------------------------
