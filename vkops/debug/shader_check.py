@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy.typing as npt
 
@@ -203,24 +203,24 @@ class Case:
         loaded = getattr(shader, "shader", shader)  # that of a CompiledShader
         if not isinstance(loaded, shaders.Shader):
             loaded = shaders.load(loaded, **{"debug": True, **settings})
+
+        def refuse(name: str, got: str, wanted: str) -> NoReturn:
+            raise InvalidDescError(loaded.name, name, f"got {got}, must be {wanted}", "SH-07")
+
         if groups is None and threads is None:
             groups = 1
         counts = loaded.group_counts(groups, threads)
         name, value = ("groups", groups) if threads is None else ("threads", threads)
         if counts is None or min(counts) < 1:
-            message = f"got {show(value)}, must be one to three numbers from 1"
-            raise InvalidDescError(loaded.name, name, message, "SH-07")
+            refuse(name, show(value), "one to three numbers from 1")
         invocations = prod(counts) * prod(loaded.module.local_size)
         if invocations > MAX_INVOCATIONS:
-            message = f"got {invocations} invocations, must be {MAX_INVOCATIONS} at most"
-            raise InvalidDescError(loaded.name, name, message, "SH-07")
+            refuse(name, f"{invocations} invocations", f"{MAX_INVOCATIONS} at most")
         size = DEFAULT_SUBGROUP_SIZE if subgroup_size is None else subgroup_size
         if size not in SUBGROUP_SIZES:
-            message = f"got {show(subgroup_size)}, must be 1, 2, 4, 8, 16, 32 or 64"
-            raise InvalidDescError(loaded.name, "subgroup_size", message, "SH-07")
+            refuse("subgroup_size", show(subgroup_size), "1, 2, 4, 8, 16, 32 or 64")
         if not isinstance(max_iterations, int) or max_iterations < 1:
-            message = f"got {show(max_iterations)}, must be an integer from 1"
-            raise InvalidDescError(loaded.name, "max_iterations", message, "SH-07")
+            refuse("max_iterations", show(max_iterations), "an integer from 1")
         tensors: dict[str, npt.NDArray[Any]] = {}
         given = arguments(loaded, buffers, tensors)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()

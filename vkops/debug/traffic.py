@@ -257,7 +257,6 @@ class _Counter(Observer):
         self._lines: list[tuple[Array, Array]] = []
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Count an access to tensors."""
         memory = pointer.variable
         if isinstance(memory, _Tensors):
             first = memory.addresses(pointer.type, pointer.offset, active)

@@ -10,6 +10,5 @@ class Bounds(Observer):
     """Finds indices of arrays and vectors that are out of bounds."""
 
     def outside(self, name: str, index: str, count: str, active: Active) -> None:
-        """Report it."""
         message = f"index {index} of {name} is out of bounds: it has {count}"
-        self.machine.report("out of bounds", message, active, name)
+        self.machine.report("out of bounds", message, active.who, name)

@@ -146,8 +146,7 @@ def _arithmetic(run: State, step: Step) -> Value:
             masks = [*(masks or ()), wrong]
             known = known or Partial(wrong, wrong, message, step.place, kind="shift")
     found = operations.apply(step.op, operands, number)
-    for tell in run.told["arithmetic"]:
-        tell(step, operands, found)
+    run.tell("arithmetic", step, operands, found)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
         decides = step.op == operations.LOGICAL[0]
         known_ones = [(a == decides) & ~mask for a, mask in zip(operands, masks, strict=True)]
@@ -169,8 +168,7 @@ def _glsl(run: State, step: Step) -> Value:
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
         values = [run.value(id_) for id_ in ids[1:]]
-        for tell in run.told["printed"]:
-            tell(run.program.found.strings[ids[0]], values)
+        run.tell("printed", run.program.found.strings[ids[0]], values)
         return None
     if name != "GLSL.std.450":
         return None
@@ -188,8 +186,7 @@ def _glsl(run: State, step: Step) -> Value:
     operands, masks, known = separated([run.raw(id_) for id_ in ids])
     dtype = None if scalar is None else dtype_of(scalar)
     found = glsl_functions.apply(number, operands, dtype)
-    for tell in run.told["arithmetic"]:
-        tell(step, operands, found)
+    run.tell("arithmetic", step, operands, found)
     return _marked(found, masks, known)
 
 
@@ -326,15 +323,13 @@ def _bitcast(run: State, step: Step) -> Value:
 
 def _barrier(run: State, step: Step) -> None:
     scope, memory_scope, semantics = (int(run.value(id_)[0]) for id_ in step.operands)
-    for tell in run.told["barrier"]:
-        tell(scope, memory_scope, semantics, run.active)
+    run.tell("barrier", scope, memory_scope, semantics, run.active)
     run.tick()
 
 
 def _fence(run: State, operands: Sequence[int], active: Active) -> None:
     scope, semantics = (int(run.value(id_)[0]) for id_ in operands)
-    for tell in run.told["fence"]:
-        tell(scope, semantics, active)
+    run.tell("fence", scope, semantics, active)
     run.tick()
 
 

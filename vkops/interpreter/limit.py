@@ -17,6 +17,5 @@ class Limit(Observer):
         self._most = most
 
     def block(self, block: Block) -> None:
-        """Compare the number."""
         if self.machine.executed > self._most:
             raise TooManyInstructionsError

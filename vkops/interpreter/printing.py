@@ -24,7 +24,6 @@ class Printing(Observer):
         self.texts: list[tuple[Invocation, str]] = []
 
     def printed(self, form: str, values: list[Value]) -> None:
-        """Add a text for each active invocation."""
         for number, who in enumerate(self.machine.active.who.tolist()):
             own = iter([v[number if len(v) > 1 else 0] for v in values])
 

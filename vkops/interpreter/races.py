@@ -32,7 +32,6 @@ class Races(Observer):
         self._plain_barriers = plain_barriers
 
     def begin(self) -> None:
-        """Nobody has accessed anything."""
         run = self.machine
         groups = int(np.prod(run.groups))
         self._order = Order(groups, run.group_size, run.settings.subgroup_size)
@@ -40,11 +39,9 @@ class Races(Observer):
         self._exchanged: dict[Shadow, list[Array]] = {}
 
     def workgroups(self, active: Active) -> None:
-        """Begin with workgroups."""
         self._order.begin(active.who)
 
     def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
-        """Order what is before the barrier with what is after it."""
         if memory_scope not in LEVELS:  # else it releases and acquires only for those it orders
             self.fence(memory_scope, semantics, active)
         self._order.barrier(active.who, scope, semantics, self.machine.time)
@@ -58,7 +55,6 @@ class Races(Observer):
             self._order.acquire(active.who, scope, semantics, self.machine.time)
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Record an access in the shadow of a memory, and report races."""
         memory = pointer.variable
         if memory.shadow is None:
             return
@@ -123,8 +119,8 @@ class Races(Observer):
                 f"{_PAST[conflict.did]}{where.seen_from(place)}, and {end}"
             )
             key = f"{name.partition('[')[0]} {where}"
-            pair, count = (int(who[at]), other), len(conflict.at)
-            run.report_pair(fault, place, message, pair, count, key, where)
+            pair, count = np.array([who[at], other]), len(conflict.at)
+            run.report(fault, message, pair, key, place, where, count)
 
         if {kind, conflict.did} <= {"read", "atomic", "changed"}:
             readers = who[conflict.at] if kind == "read" else conflict.others

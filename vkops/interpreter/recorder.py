@@ -133,7 +133,6 @@ class Recorder(Observer):
         self.lanes: list[Lane] = []
 
     def begin(self) -> None:
-        """Nothing has happened."""
         self.machine.shown = self.watched
         self.stops: list[Stop] = []
         self.globals: dict[int, Pointer] = {}
@@ -146,13 +145,11 @@ class Recorder(Observer):
         self._changed: WeakSet[Variable] = WeakSet()
 
     def end(self) -> None:
-        """Keep what buffers hold in the end."""
         self._update()
         end = Place(self.stops[-1].place.file if self.stops else "", 0)
         self.stops.append(Stop(Scope("", None, 0), end, False, []))
 
     def workgroups(self, active: Active) -> None:
-        """Keep the number of the workgroup in the batch, if it is in it."""
         lane = self._lane(active)
         self._group = -1 if lane is None else int(active.groups[lane])
         self._all = active
@@ -165,7 +162,6 @@ class Recorder(Observer):
     # -- where the invocation is -------------------------------------------------------------------
 
     def enter(self, function: Function, active: Active) -> None:
-        """Begin a scope."""
         if self._lane(active) is None:
             return
         program, step = self.machine.program, self.machine.step
@@ -176,7 +172,6 @@ class Recorder(Observer):
         self._callers.append(active.who)
 
     def leave(self, function: Function, active: Active) -> None:
-        """End the scope."""
         if self._lane(active) is not None:
             self._scopes.pop()
             self._callers.pop()
@@ -274,7 +269,6 @@ class Recorder(Observer):
         self._changed.clear()
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Remember which variables have changed, and who wrote the parts."""
         if kind == "read":
             return
         self._changed.add(pointer.variable)
@@ -291,7 +285,6 @@ class Recorder(Observer):
                 writes.append((len(self.stops), int(who[-1]), self.machine.step.place))
 
     def finding(self, kind: str, text: str, who: Array) -> None:
-        """Add a fault to the line."""
         text = f"{kind}: {text}"
         if self.watched in who and self.stops and text not in self.stops[-1].faults:
             self.stops[-1].faults.append(text)

@@ -70,7 +70,7 @@ class Run(State):
         if self.program.has_atomics and step == 1:  # to find those that wait for later ones
             together = min(together, -(-count // 2))
         order = np.arange(count)
-        self._tell("begin")
+        self.tell("begin")
         with np.errstate(all="ignore"):
             for first in range(0, count, together):
                 try:
@@ -82,11 +82,7 @@ class Run(State):
                 except MemoryError as error:
                     message = f"{self.step.place}: the host has no more memory available"
                     raise OutOfDeviceMemoryError(message) from error
-        self._tell("end")
-
-    def _tell(self, event: str, *about: Any) -> None:
-        for tell in self.told[event]:
-            tell(*about)
+        self.tell("end")
 
     def run_groups(self, groups: Array) -> None:
         """Run workgroups together."""
@@ -117,7 +113,7 @@ class Run(State):
                 self.variables[id_] = Pointer(self.variable(name, type_, active), type_, 0)
             if value is not None:
                 self.variables[id_].variable.store(type_, 0, value, active)
-        self._tell("workgroups", active)
+        self.tell("workgroups", active)
         self._execute(self.program.functions[self.program.main], active)
 
     def _inputs(self, who: Array) -> dict[int, Array]:
@@ -169,7 +165,7 @@ class Run(State):
 
     def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
         """Execute a function's blocks, and return its results for all; yield calls in it."""
-        self._tell("enter", function, active)
+        self.tell("enter", function, active)
         saved = self.frame, self.values, self.active
         frame = self.frame = Frame(function, len(active.slots))
         for id_, value in zip(function.parameters, arguments, strict=True):
@@ -189,7 +185,7 @@ class Run(State):
             for target, mask in targets:
                 self._branch(frame, block, target, mask)
         self.frame, self.values, self.active = saved
-        self._tell("leave", function, active)
+        self.tell("leave", function, active)
         return frame.result
 
     def _next(self, frame: Frame) -> tuple[int, Array]:
@@ -227,11 +223,11 @@ class Run(State):
             frame.iterations[number] = done + 1, fewest
             if done >= self.settings.max_iterations:
                 message = f"did not end: no invocation left it in {done:,} iterations"
-                self.report("loop", message, active, place=to.steps[0].place)
+                self.report("loop", message, active.who, place=to.steps[0].place)
                 raise _EndlessLoopError
         elif to.is_loop:
             frame.iterations.pop(number, None)
-        self._tell("branch", block, to, active)
+        self.tell("branch", block, to, active)
         chosen = None if mask is None else np.flatnonzero(mask)
         made = []
         for phi in to.phis:
@@ -252,7 +248,7 @@ class Run(State):
         """Execute a block, and return where invocations go; yield calls of functions."""
         self.executed += len(self.active.slots) * len(block.steps)
         before, after = self.told["instruction"], self.told["result"]
-        self._tell("block", block)
+        self.tell("block", block)
         for step in block.steps[:-1]:
             self.step = step
             for tell in before:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -205,8 +205,7 @@ class State:
             if not missing.any():
                 return value.numbers
             active = (active or self.active).some(missing)
-            for tell in self.told["undefined"]:
-                tell(value, active)
+            self.tell("undefined", value, active)
             return value.numbers
         if isinstance(value, list):
             return [self.checked(member, active) for member in value]
@@ -236,44 +235,40 @@ class State:
             group // (nx * ny) * lz + index // (lx * ly),
         )
 
-    def report(
-        self, kind: str, message: str, active: Active, key: str = "", place: Place | None = None
-    ) -> None:
-        """Add a finding of these invocations."""
-        who = tuple(self.global_id(int(each)) for each in active.who[:1])
-        count = len(active.who)
-        self.findings.add(kind, place or self.step.place, message, who, count, key)
-        for tell in self.told["finding"]:
-            tell(kind, message, active.who)
+    def tell(self, event: str, *about: Any) -> None:
+        """Tell observers what happens."""
+        for tell in self.told[event]:
+            tell(*about)
 
-    def report_pair(
+    def report(
         self,
         kind: str,
-        place: Place,
         message: str,
-        who: tuple[int, int],
-        count: int,
-        key: str,
-        other: Place,
+        who: Array,
+        key: str = "",
+        place: Place | None = None,
+        other: Place | None = None,
+        count: int = 0,
     ) -> None:
-        """Add a finding of two invocations."""
-        pair = self.global_id(who[0]), self.global_id(who[1])
-        self.findings.add(kind, place, message, pair, count, key, other)
-        for tell in self.told["finding"]:
-            tell(kind, "{}; invocations {} and {}".format(message, *pair), np.array(who[:1]))
+        """Add a finding of these invocations; of two, with the place of an ``other`` access."""
+        named = tuple(self.global_id(int(each)) for each in who[: 2 if other else 1])
+        count, place = count or len(who), place or self.step.place
+        self.findings.add(kind, place, message, named, count, key, other)
+        if other is not None:
+            message = "{}; invocations {} and {}".format(message, *named)
+        self.tell("finding", kind, message, who[:1] if other else who)
 
     def report_where(self, rows: Array, kind: str, message: str) -> None:
         """Add a finding of the active invocations that a mask chooses, if there are any."""
         if rows.any():
-            self.report(kind, message, self.active.some(rows))
+            self.report(kind, message, self.active.who[np.broadcast_to(rows, len(self.active.who))])
 
     def report_outside(
         self, name: str, indices: Array, wrong: Array, count: str, active: Active
     ) -> None:
         """Tell observers of invocations whose index is out of bounds."""
         index = number_text(indices, self.example(wrong, active.who))
-        for tell in self.told["outside"]:
-            tell(name, index, count, active.some(wrong))
+        self.tell("outside", name, index, count, active.some(wrong))
 
     def example(self, wrong: Array, who: Array) -> int:
         """Return one of the invocations that a mask chooses, for a message."""
@@ -338,8 +333,7 @@ class State:
         """Tell observers of an access: "read", "write" or "atomic"."""
         if pointer.variable.shadow is not None:
             self.tick()
-        for tell in self.told["access"]:
-            tell(kind, pointer, active)
+        self.tell("access", kind, pointer, active)
 
     def tick(self) -> None:
         """Let the time go on."""

@@ -110,7 +110,6 @@ class Tracer(Observer):
     # -- what happens ------------------------------------------------------------------------------
 
     def result(self, step: Step, value: Value) -> None:
-        """Remember the result of an instruction."""
         if step.result and step.op != Op.Variable:
             name = self.machine.program.found.names.get((step.result,), "")
             for row, who in self._rows(self.machine.active):
@@ -135,7 +134,6 @@ class Tracer(Observer):
         self._reads, self._overwritten = {}, []
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Remember what is read and stored."""
         rows = self._rows(active)
         if kind != "write":
             for row, who in rows:

@@ -18,12 +18,10 @@ class Undefined(Observer):
     """Finds uses of what was never written or is undefined, and integer divisions by zero."""
 
     def undefined(self, value: Partial, active: Active) -> None:
-        """Report the use."""
         key = value.message if value.kind == "never written" else ""
-        self.machine.report(value.kind, value.message, active, key, value.place)
+        self.machine.report(value.kind, value.message, active.who, key, value.place)
 
     def arithmetic(self, step: Step, operands: list[Any], result: Any) -> None:
-        """Report divisions by zero."""
         if step.op in operations.DIVISIONS:
             rows = _rows(operands[1] == 0)
             self.machine.report_where(rows, "division by zero", "divides an integer by zero")
@@ -33,7 +31,6 @@ class Floats(Observer):
     """Finds instructions that make NaN or infinity of finite numbers."""
 
     def arithmetic(self, step: Step, operands: list[Any], result: Any) -> None:
-        """Report NaN and infinity that were not in the operands."""
         if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
             return
         rows = _rows(~np.isfinite(result))
