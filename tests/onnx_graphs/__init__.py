@@ -45,9 +45,12 @@ def random_model(seed: int) -> Case:
     return _case(graph)
 
 
-def model_with(operator: str, opset: int, dtype: np.dtype | None = None) -> Case:
-    """A small model with an operator; the type of its first input or output may be given."""
-    for seed in range(1000):
+def model_with(operator: str, opset: int, dtype: np.dtype | None = None, first: int = 0) -> Case:
+    """A small model with an operator; the type of its first input or output may be given.
+
+    It is that of the first seed, from ``first`` on, that makes one.
+    """
+    for seed in range(first, first + 1000):
         graph = GraphBuilder(Random(seed))
         graph.opset, graph.wanted = opset, dtype
         ADD_NODE[operator](graph, operator)

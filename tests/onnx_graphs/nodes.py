@@ -238,7 +238,7 @@ def resize(g, operator):
     if g.opset >= 18 and g.chance(0.5):
         axes = named["axes"] = g.axes(array.ndim)
     room = (4 * MAX_ELEMENTS // array.size) ** (1 / len(axes))
-    factors = [f for f in (0.5, 0.6, 1, 1, 1.5, 2, 3, g.rng.uniform(0.2, 4)) if f <= room]
+    factors = [f for f in (0.5, 0.6, 0.7, 1, 1.2, 1.5, 2, 3, g.rng.uniform(0.1, 4)) if f <= room]
     scales = np.array([g.rng.choice(factors) for _ in axes], np.float32)
     if g.opset < 11:
         scales = np.maximum(scales, operator == "Upsample").tolist()
@@ -254,15 +254,16 @@ def resize(g, operator):
     named |= {"coordinate_transformation_mode": mode, "nearest_mode": rounding}
     roi = g.constant(np.float32([])) if g.opset < 13 else ""
     if mode == "tf_crop_and_resize":
-        bounds = ((0, 0.1, -0.2), (1, 0.7, 1.5))
-        roi = [g.rng.choice(choices) for choices in bounds for _ in axes]
+        bounds = ((0, 0.1, -0.3, 0.5), (1, 0.5, 1.3))
+        roi = [g.rng.choice((*some, g.rng.uniform(-1, 2))) for some in bounds for _ in axes]
         roi = g.constant(np.array(roi, np.float32))
         named["extrapolation_value"] = float(g.rng.randint(0, 9))
     if g.chance(0.5):
         g.node(operator, [data, roi, g.constant(scales)], **named)
         return
-    if g.opset >= 18 and g.chance(0.5):
-        named["keep_aspect_ratio_policy"] = "not_larger"
+    if g.opset >= 18 and g.chance(0.7):
+        policies = ("stretch", "not_larger", "not_smaller")
+        named["keep_aspect_ratio_policy"] = g.rng.choice(policies)
     sizes = [int(array.shape[axis] * f) + 1 for axis, f in zip(axes, scales, strict=True)]
     absent = g.constant(np.float32([])) if g.opset < 13 else ""
     g.node(operator, [data, roi, absent, g.ints(sizes)], **named)
