@@ -7,7 +7,6 @@ from regions import make_region
 from vkops.dml import (
     BufferTensorDesc,
     ElementWiseIdentityOperatorDesc,
-    JoinOperatorDesc,
     Slice1OperatorDesc,
     SliceOperatorDesc,
     SplitOperatorDesc,
@@ -61,24 +60,6 @@ def test_plan_of_a_split():
         (
             Output(16, (make_region((2, 2), 0, (2, 1), (0, 0, (10, 1))),)),
             Output(48, (make_region((2, 4), 0, (1, 2), (0, 2, (10, 1))),)),
-        ),
-    )
-
-
-def test_plan_of_a_join():
-    """One region for each input."""
-    left, right, whole = tensor(2, 2, strides=(0, 1)), tensor(2, 4), tensor(2, 6)
-    assert JoinOperatorDesc([left, right], whole, 1).lower() == CopyPlan(
-        4,
-        (8, 32),
-        (
-            Output(
-                48,
-                (
-                    make_region((2, 2), 0, (6, 1), (0, 0, (0, 1))),
-                    make_region((2, 4), 2, (6, 1), (1, 0, (4, 1))),
-                ),
-            ),
         ),
     )
 
