@@ -52,25 +52,11 @@ struct Range : vk::DescriptorBufferInfo
     }
 };
 
-// Memory of small data, which is placed one behind the other.
+// Memory of small data, which is placed one behind the other, and the bytes that are taken.
 struct SmallData
 {
-    static constexpr vk::DeviceSize ALIGNMENT = 256;  // of every device's buffer offsets, at most
     const Memory memory;
     vk::DeviceSize used = 0;
-
-    SmallData(const Device& owner, vk::DeviceSize size, const std::string& use)
-      : memory(owner, size, use)
-    {
-    }
-    bool fits(vk::DeviceSize nbytes) const { return used + nbytes <= memory.size; }
-    // Take the bytes behind those that are taken; they fit.
-    Range take(vk::DeviceSize nbytes)
-    {
-        const auto offset = used;
-        used = (used + nbytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-        return { memory, offset, nbytes };
-    }
 };
 
 // An operation that was measured: the number of its call, its label, and the ticks of the device when all
@@ -246,6 +232,7 @@ class Commands : DeviceObject
 
   private:
     static constexpr vk::DeviceSize DATA_BYTES = 64 << 10, MAX_KEPT_BYTES = 1 << 20;
+    static constexpr vk::DeviceSize ALIGNMENT = 256;  // of every device's buffer offsets, at most
     static constexpr std::size_t MAX_KEPT_SETS = 256;
     static constexpr std::uint32_t SETS = 16, DESCRIPTORS = 128, STAMPS = 64;
 
@@ -285,10 +272,13 @@ class Commands : DeviceObject
     }
     Range take(Data& data, vk::DeviceSize nbytes, const char* use) const
     {
-        if (data.empty() || !data.back()->fits(nbytes))
-            data.push_back(std::make_unique<SmallData>(
-              owner_, std::max<vk::DeviceSize>(DATA_BYTES, nbytes), use));
-        return data.back()->take(nbytes);
+        if (data.empty() || data.back()->used + nbytes > data.back()->memory.size)
+            data.push_back(std::unique_ptr<SmallData>(
+              new SmallData{ { owner_, std::max<vk::DeviceSize>(DATA_BYTES, nbytes), use } }));
+        auto& [memory, used] = *data.back();
+        const Range placed(memory, used, nbytes);
+        used = (used + nbytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        return placed;
     }
     // Make all that was written before visible to all that comes after it, and to another stage.
     void barrier(vk::PipelineStageFlags stage, vk::AccessFlags access) const

@@ -97,7 +97,21 @@ class LinearImage : DeviceObject
     }
 };
 
-// vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage: the rows of `rectangles` are (x, y, width,
+// vkCmdCopyImageToBuffer or vkCmdCopyBufferToImage.
+template <class AnyImage>
+std::shared_ptr<Operation> copy_boxes(const Label& label, std::shared_ptr<AnyImage> image,
+                                      std::shared_ptr<Memory> buffer, bool into_image,
+                                      std::vector<vk::BufferImageCopy> regions, bool ordered)
+{
+    return std::make_shared<Operation>(label, [=](Commands& commands) {
+        if (into_image)
+            commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
+        else
+            commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
+    }, ordered);
+}
+
+// Copies between a linear image and memory: the rows of `rectangles` are (x, y, width,
 // height, offset in the buffer, pitch in the buffer); all but y and height are bytes.
 inline std::shared_ptr<Operation> copy_rectangles(std::shared_ptr<LinearImage> image,
                                                   std::shared_ptr<Memory> buffer, bool into_image,
@@ -118,12 +132,7 @@ inline std::shared_ptr<Operation> copy_rectangles(std::shared_ptr<LinearImage> i
     std::uint64_t nbytes = 0;
     for (const auto& region : regions)
         nbytes += 2 * unit * region.imageExtent.width * region.imageExtent.height;
-    return std::make_shared<Operation>(Label{ "copy of rectangles", nbytes }, [=](Commands& commands) {
-        if (into_image)
-            commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
-        else
-            commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
-    }, ordered);
+    return copy_boxes({ "copy of rectangles", nbytes }, image, buffer, into_image, regions, ordered);
 }
 
 inline std::vector<vk::BufferCopy> rows_of(const Rows& rows)

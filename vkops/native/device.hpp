@@ -7,6 +7,10 @@ constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
 
+// Newer headers of Vulkan have the loader of functions in a namespace of its own.
+namespace vk { namespace detail {} using namespace detail; }
+using Functions = vk::DispatchLoaderDynamic;
+
 class Queue;
 
 // A Vulkan device and its queue. Kompute's manager on it makes the tensors of Kompute's own operations.
@@ -23,12 +27,14 @@ class Device
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
     vk::BufferUsageFlags usage;          // of every buffer
+    Functions functions;                 // also those of extensions
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
     Device(std::shared_ptr<Adapter> adapter_, bool robust, std::uint32_t max_allocations,
            const std::string& cached)
-      : adapter(adapter_), features(*adapter_, robust), max_allocations_(max_allocations)
+      : adapter(adapter_), functions(*adapter_->instance, vkGetInstanceProcAddr),
+        features(*adapter_, robust), max_allocations_(max_allocations)
     {
         const auto& physical = *adapter->physical;
         std::vector<const char*> extensions = features.extensions();
@@ -43,8 +49,7 @@ class Device
               adapter->properties<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>()
                 .minImportedHostPointerAlignment;
 
-        const bool is_calibrated =
-          has_clock() && enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+        is_calibrated_ = has_clock() && enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
         const auto chosen = adapter->compute_family();
         if (!chosen.second.queueCount)
             throw std::runtime_error("the adapter has no queue for compute shaders");
@@ -54,6 +59,7 @@ class Device
         vk::DeviceCreateInfo info({}, queues, {}, extensions);
         info.pNext = features.chain();
         device = owned(physical.createDevice(info), adapter->instance);
+        functions.init(*device);
         handle = device->getQueue(family, 0);
         pipelines = pipeline_cache(cached);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
@@ -66,22 +72,18 @@ class Device
         if (const auto bits = chosen.second.timestampValidBits) {
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
-            if (is_calibrated)
-                calibrate_ = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
-                  device->getProcAddr("vkGetCalibratedTimestampsEXT"));
         }
     }
 
     // The device's ticks, and nanoseconds of `now` at the same time; nothing if the device cannot tell.
     std::optional<std::pair<std::uint64_t, std::uint64_t>> calibrated() const
     {
-        if (!calibrate_) return {};
-        const VkCalibratedTimestampInfoEXT infos[] = {
-            { VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, VK_TIME_DOMAIN_DEVICE_EXT },
-            { VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT, nullptr, CLOCK },
-        };
+        if (!is_calibrated_ || !timestamp_mask) return {};
+        const vk::CalibratedTimestampInfoEXT infos[] = { vk::TimeDomainEXT::eDevice, CLOCK };
         std::uint64_t times[2], deviation;
-        if (calibrate_(*device, 2, infos, times, &deviation) != VK_SUCCESS) return {};
+        if (device->getCalibratedTimestampsEXT(2, infos, times, &deviation, functions) !=
+            vk::Result::eSuccess)
+            return {};
         return std::pair(times[0] & timestamp_mask, times[1]);
     }
 
@@ -107,23 +109,18 @@ class Device
     }
 
   private:
-    static constexpr auto CLOCK = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;  // of std::chrono::steady_clock
-    PFN_vkGetCalibratedTimestampsEXT calibrate_ = nullptr;
+    static constexpr auto CLOCK = vk::TimeDomainEXT::eClockMonotonic;  // of std::chrono::steady_clock
+    bool is_calibrated_ = false;
 
     // Whether the adapter can read its own clock and CLOCK at the same time.
     bool has_clock() const
     {
-        const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT>(
-          adapter->instance->getProcAddr("vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"));
-        if (!list || !adapter->has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
-        std::uint32_t count = 0;
-        list(*adapter->physical, &count, nullptr);
-        std::vector<VkTimeDomainEXT> domains(count);
-        if (list(*adapter->physical, &count, domains.data()) != VK_SUCCESS) return false;
-        const auto has = [&](VkTimeDomainEXT each) {
+        if (!adapter->has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
+        const auto domains = adapter->physical->getCalibrateableTimeDomainsEXT(functions);
+        const auto has = [&](vk::TimeDomainEXT each) {
             return std::find(domains.begin(), domains.end(), each) != domains.end();
         };
-        return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(CLOCK);
+        return has(vk::TimeDomainEXT::eDevice) && has(CLOCK);
     }
 
     const std::uint32_t max_allocations_;

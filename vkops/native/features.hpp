@@ -3,79 +3,121 @@
 
 #include "adapters.hpp"
 
-// Structures, the extensions that have them, the versions of Vulkan that contain these, and members.
-// BOTH are features of buffers and of shared memory.
-#define VKOPS_FEATURES(X)                                                                          \
-    X(16BitStorageFeatures, "VK_KHR_16bit_storage", VK_API_VERSION_1_1,                            \
-      HAS(storageBuffer16BitAccess) HAS(uniformAndStorageBuffer16BitAccess)                        \
-      HAS(storagePushConstant16))                                                                  \
-    X(8BitStorageFeatures, "VK_KHR_8bit_storage", VK_API_VERSION_1_2, HAS(storageBuffer8BitAccess) \
-      HAS(uniformAndStorageBuffer8BitAccess) HAS(storagePushConstant8))                            \
-    X(ShaderFloat16Int8Features, "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2,                 \
-      HAS(shaderFloat16) HAS(shaderInt8))                                                          \
-    X(ShaderAtomicInt64Features, "VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2,                 \
-      BOTH(Int64Atomics))                                                                          \
-    X(ShaderAtomicFloatFeaturesEXT, "VK_EXT_shader_atomic_float", NEVER, BOTH(Float32Atomics)      \
-      BOTH(Float32AtomicAdd) BOTH(Float64Atomics) BOTH(Float64AtomicAdd)                           \
-      HAS(shaderImageFloat32Atomics) HAS(shaderImageFloat32AtomicAdd))                             \
-    X(ShaderAtomicFloat2FeaturesEXT, "VK_EXT_shader_atomic_float2", NEVER, BOTH(Float16Atomics)    \
-      BOTH(Float16AtomicAdd) BOTH(Float16AtomicMinMax) BOTH(Float32AtomicMinMax)                   \
-      BOTH(Float64AtomicMinMax) HAS(shaderImageFloat32AtomicMinMax))                               \
-    X(ShaderImageAtomicInt64FeaturesEXT, "VK_EXT_shader_image_atomic_int64", NEVER,                \
-      HAS(shaderImageInt64Atomics))                                                                \
-    X(ShaderSubgroupExtendedTypesFeatures, "VK_KHR_shader_subgroup_extended_types",                \
-      VK_API_VERSION_1_2, HAS(shaderSubgroupExtendedTypes))                                        \
-    X(ShaderSubgroupUniformControlFlowFeaturesKHR, "VK_KHR_shader_subgroup_uniform_control_flow",  \
-      NEVER, HAS(shaderSubgroupUniformControlFlow))                                                \
-    X(SubgroupSizeControlFeatures, "VK_EXT_subgroup_size_control", VK_API_VERSION_1_3,             \
-      HAS(subgroupSizeControl) HAS(computeFullSubgroups))                                          \
-    X(ScalarBlockLayoutFeatures, "VK_EXT_scalar_block_layout", VK_API_VERSION_1_2,                 \
-      HAS(scalarBlockLayout))                                                                      \
-    X(UniformBufferStandardLayoutFeatures, "VK_KHR_uniform_buffer_standard_layout",                \
-      VK_API_VERSION_1_2, HAS(uniformBufferStandardLayout))                                        \
-    X(WorkgroupMemoryExplicitLayoutFeaturesKHR, "VK_KHR_workgroup_memory_explicit_layout", NEVER,  \
-      HAS(workgroupMemoryExplicitLayout) HAS(workgroupMemoryExplicitLayout8BitAccess)              \
-      HAS(workgroupMemoryExplicitLayout16BitAccess))                                               \
-    X(ZeroInitializeWorkgroupMemoryFeatures, "VK_KHR_zero_initialize_workgroup_memory",            \
-      VK_API_VERSION_1_3, HAS(shaderZeroInitializeWorkgroupMemory))                                \
-    X(Maintenance4Features, "VK_KHR_maintenance4", VK_API_VERSION_1_3, HAS(maintenance4))          \
-    X(VariablePointersFeatures, "VK_KHR_variable_pointers", VK_API_VERSION_1_1,                    \
-      HAS(variablePointersStorageBuffer) HAS(variablePointers))                                    \
-    X(VulkanMemoryModelFeatures, "VK_KHR_vulkan_memory_model", VK_API_VERSION_1_2,                 \
-      HAS(vulkanMemoryModel) HAS(vulkanMemoryModelDeviceScope))                                    \
-    X(ShaderIntegerDotProductFeatures, "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3,    \
-      HAS(shaderIntegerDotProduct))                                                                \
-    X(DescriptorIndexingFeatures, "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2,                \
-      HAS(shaderStorageBufferArrayNonUniformIndexing)                                              \
-      HAS(shaderUniformBufferArrayNonUniformIndexing) HAS(runtimeDescriptorArray)                  \
-      HAS(shaderSampledImageArrayNonUniformIndexing) HAS(shaderStorageImageArrayNonUniformIndexing)\
-      HAS(shaderUniformTexelBufferArrayDynamicIndexing)                                            \
-      HAS(shaderStorageTexelBufferArrayDynamicIndexing)                                            \
-      HAS(shaderUniformTexelBufferArrayNonUniformIndexing)                                         \
-      HAS(shaderStorageTexelBufferArrayNonUniformIndexing))                                        \
-    X(BufferDeviceAddressFeatures, "VK_KHR_buffer_device_address", VK_API_VERSION_1_2,             \
-      HAS(bufferDeviceAddress))                                                                    \
-    X(PipelineRobustnessFeaturesEXT, "VK_EXT_pipeline_robustness", NEVER, HAS(pipelineRobustness)) \
-    X(ImageRobustnessFeatures, "VK_EXT_image_robustness", VK_API_VERSION_1_3,                      \
-      HAS(robustImageAccess))                                                                      \
-    X(Robustness2FeaturesEXT, "VK_EXT_robustness2", NEVER, HAS(robustBufferAccess2)                \
-      HAS(robustImageAccess2))
+#include <sstream>
 
-// Features whose structures Vulkan's headers of 2023 lack, or that shaders alone use: the extensions,
-// the versions of Vulkan that contain them, and the types and the members of the structures.
-struct PlainFeatures
+constexpr std::uint32_t NEVER = ~0u;  // a version of Vulkan
+constexpr std::uint32_t VERSION_1_4 = VK_API_VERSION_1_3 + (1 << 12);
+
+// A structure of booleans, of which Vulkan's headers of 2023 lack some: the extension that has it, the
+// version of Vulkan that contains this, its VkStructureType, and the members that shaders can use, in
+// their order. A number is that of the members which are between two of these.
+struct Declaration
 {
     const char* extension;
     std::uint32_t version;
     int type;
-    const char* names[3];
+    const char* members;
+
+    // Call a function with the name and the place of each member.
+    template <class Use>
+    void each(const Use& use) const
+    {
+        std::istringstream words(members);
+        std::size_t place = 0;
+        for (std::string word; words >> word;)
+            if (std::isdigit(word[0])) place += std::stoul(word);
+            else use(word, place++);
+    }
 };
-// What a structure is: its type, the next one, and a boolean for each member.
-struct PlainStructure
-{
-    int type;
-    void* next;
-    vk::Bool32 values[3];
+
+constexpr Declaration FEATURES[] = {
+    { nullptr, 0, 1000059000,  // VkPhysicalDeviceFeatures2
+      "robustBufferAccess 1 imageCubeArray 25 shaderImageGatherExtended "
+      "shaderStorageImageExtendedFormats 1 shaderStorageImageReadWithoutFormat "
+      "shaderStorageImageWriteWithoutFormat shaderUniformBufferArrayDynamicIndexing "
+      "shaderSampledImageArrayDynamicIndexing shaderStorageBufferArrayDynamicIndexing "
+      "shaderStorageImageArrayDynamicIndexing 2 shaderFloat64 shaderInt64 shaderInt16 1 "
+      "shaderResourceMinLod" },
+    { "VK_KHR_16bit_storage", VK_API_VERSION_1_1, 1000083000,
+      "storageBuffer16BitAccess uniformAndStorageBuffer16BitAccess storagePushConstant16" },
+    { "VK_KHR_8bit_storage", VK_API_VERSION_1_2, 1000177000,
+      "storageBuffer8BitAccess uniformAndStorageBuffer8BitAccess storagePushConstant8" },
+    { "VK_KHR_shader_float16_int8", VK_API_VERSION_1_2, 1000082000, "shaderFloat16 shaderInt8" },
+    { "VK_KHR_shader_atomic_int64", VK_API_VERSION_1_2, 1000180000,
+      "shaderBufferInt64Atomics shaderSharedInt64Atomics" },
+    { "VK_EXT_shader_atomic_float", NEVER, 1000260000,
+      "shaderBufferFloat32Atomics shaderBufferFloat32AtomicAdd shaderBufferFloat64Atomics "
+      "shaderBufferFloat64AtomicAdd shaderSharedFloat32Atomics shaderSharedFloat32AtomicAdd "
+      "shaderSharedFloat64Atomics shaderSharedFloat64AtomicAdd shaderImageFloat32Atomics "
+      "shaderImageFloat32AtomicAdd" },
+    { "VK_EXT_shader_atomic_float2", NEVER, 1000273000,
+      "shaderBufferFloat16Atomics shaderBufferFloat16AtomicAdd shaderBufferFloat16AtomicMinMax "
+      "shaderBufferFloat32AtomicMinMax shaderBufferFloat64AtomicMinMax shaderSharedFloat16Atomics "
+      "shaderSharedFloat16AtomicAdd shaderSharedFloat16AtomicMinMax "
+      "shaderSharedFloat32AtomicMinMax shaderSharedFloat64AtomicMinMax "
+      "shaderImageFloat32AtomicMinMax" },
+    { "VK_EXT_shader_image_atomic_int64", NEVER, 1000234000, "shaderImageInt64Atomics" },
+    { "VK_KHR_shader_subgroup_extended_types", VK_API_VERSION_1_2, 1000175000,
+      "shaderSubgroupExtendedTypes" },
+    { "VK_KHR_shader_subgroup_uniform_control_flow", NEVER, 1000323000,
+      "shaderSubgroupUniformControlFlow" },
+    { "VK_EXT_subgroup_size_control", VK_API_VERSION_1_3, 1000225002,
+      "subgroupSizeControl computeFullSubgroups" },
+    { "VK_EXT_scalar_block_layout", VK_API_VERSION_1_2, 1000221000, "scalarBlockLayout" },
+    { "VK_KHR_uniform_buffer_standard_layout", VK_API_VERSION_1_2, 1000253000,
+      "uniformBufferStandardLayout" },
+    { "VK_KHR_workgroup_memory_explicit_layout", NEVER, 1000336000,
+      "workgroupMemoryExplicitLayout 1 workgroupMemoryExplicitLayout8BitAccess "
+      "workgroupMemoryExplicitLayout16BitAccess" },
+    { "VK_KHR_zero_initialize_workgroup_memory", VK_API_VERSION_1_3, 1000325000,
+      "shaderZeroInitializeWorkgroupMemory" },
+    { "VK_KHR_maintenance4", VK_API_VERSION_1_3, 1000413000, "maintenance4" },
+    { "VK_KHR_variable_pointers", VK_API_VERSION_1_1, 1000120000,
+      "variablePointersStorageBuffer variablePointers" },
+    { "VK_KHR_vulkan_memory_model", VK_API_VERSION_1_2, 1000211000,
+      "vulkanMemoryModel vulkanMemoryModelDeviceScope" },
+    { "VK_KHR_shader_integer_dot_product", VK_API_VERSION_1_3, 1000280000,
+      "shaderIntegerDotProduct" },
+    { "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2, 1000161001,
+      "1 shaderUniformTexelBufferArrayDynamicIndexing shaderStorageTexelBufferArrayDynamicIndexing "
+      "shaderUniformBufferArrayNonUniformIndexing shaderSampledImageArrayNonUniformIndexing "
+      "shaderStorageBufferArrayNonUniformIndexing shaderStorageImageArrayNonUniformIndexing 1 "
+      "shaderUniformTexelBufferArrayNonUniformIndexing "
+      "shaderStorageTexelBufferArrayNonUniformIndexing 9 runtimeDescriptorArray" },
+    { "VK_KHR_buffer_device_address", VK_API_VERSION_1_2, 1000257000, "bufferDeviceAddress" },
+    { "VK_EXT_pipeline_robustness", NEVER, 1000068001, "pipelineRobustness" },
+    { "VK_EXT_image_robustness", VK_API_VERSION_1_3, 1000335000, "robustImageAccess" },
+    { "VK_EXT_robustness2", NEVER, 1000286000, "robustBufferAccess2 robustImageAccess2" },
+    { "VK_KHR_shader_clock", NEVER, 1000181000, "shaderSubgroupClock shaderDeviceClock" },
+    { "VK_KHR_shader_quad_control", NEVER, 1000235000, "shaderQuadControl" },
+    { "VK_EXT_shader_demote_to_helper_invocation", VK_API_VERSION_1_3, 1000276000,
+      "shaderDemoteToHelperInvocation" },
+    { "VK_KHR_shader_subgroup_rotate", VERSION_1_4, 1000416000,
+      "shaderSubgroupRotate shaderSubgroupRotateClustered" },
+    { "VK_KHR_shader_maximal_reconvergence", NEVER, 1000434000, "shaderMaximalReconvergence" },
+    { "VK_KHR_cooperative_matrix", NEVER, 1000506000, "cooperativeMatrix" },
+    { "VK_KHR_shader_float_controls2", VERSION_1_4, 1000528000, "shaderFloatControls2" },
+    { "VK_KHR_shader_expect_assume", VERSION_1_4, 1000544000, "shaderExpectAssume" },
+};
+
+// Properties of adapters that count as features.
+constexpr Declaration FLOAT_CONTROLS{ "VK_KHR_shader_float_controls", VK_API_VERSION_1_2, 1000197000,
+  "2 shaderSignedZeroInfNanPreserveFloat16 shaderSignedZeroInfNanPreserveFloat32 "
+  "shaderSignedZeroInfNanPreserveFloat64 shaderDenormPreserveFloat16 shaderDenormPreserveFloat32 "
+  "shaderDenormPreserveFloat64 shaderDenormFlushToZeroFloat16 shaderDenormFlushToZeroFloat32 "
+  "shaderDenormFlushToZeroFloat64 shaderRoundingModeRTEFloat16 shaderRoundingModeRTEFloat32 "
+  "shaderRoundingModeRTEFloat64 shaderRoundingModeRTZFloat16 shaderRoundingModeRTZFloat32 "
+  "shaderRoundingModeRTZFloat64" };
+
+// Capabilities of shaders that have no feature of their own in Vulkan: extensions, and the versions that
+// contain them. The second needs the first.
+constexpr std::pair<const char*, std::uint32_t> EXTENSIONS[] = {
+    { FLOAT_CONTROLS.extension, FLOAT_CONTROLS.version },
+    { "VK_KHR_spirv_1_4", VK_API_VERSION_1_2 },
+    { "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2 },
+    { "VK_EXT_shader_subgroup_ballot", NEVER },
+    { "VK_EXT_shader_subgroup_vote", NEVER },
+    { "VK_NV_shader_subgroup_partitioned", NEVER },
 };
 
 // The features of an adapter that shaders can use, or those that a device is opened with: not the
@@ -85,184 +127,103 @@ class Features
   public:
     explicit Features(const Adapter& adapter, bool robust = true)
     {
-#define KEEP(structure, extension, version, features)                                              \
-    keep<vk::PhysicalDevice##structure>(adapter, extension, version);
-        VKOPS_FEATURES(KEEP)
-#undef KEEP
-        std::vector<const PlainFeatures*> kept;
-        for (const auto& each : PLAIN)
+        std::vector<const Declaration*> declared;
+        for (const auto& each : FEATURES)
             if (supported(adapter, each.extension, each.version)) {
-                if (adapter.has(each.extension)) extensions_.push_back(each.extension);
-                kept.push_back(&each);
-                plain_.push_back({ each.type, nullptr, {} });
+                if (each.extension) extend(adapter, each.extension);
+                declared.push_back(&each);
+                structures_.push_back({ each.type });
             }
-        Chain found = chain_;  // all features, also those that shaders do not use
-        link_plain(found);
-        adapter.physical->getFeatures2(&found.get<vk::PhysicalDeviceFeatures2>());
-        for (std::size_t i = 0; i < kept.size(); ++i)
-            for (std::size_t k = 0; k < std::size(kept[i]->names); ++k) {
-                const char* name = kept[i]->names[k];
-                plain_[i].values[k] = name && plain_[i].values[k];
-                if (plain_[i].values[k]) names_.push_back(name);
-            }
-        if (!robust)
-            found.get<vk::PhysicalDeviceFeatures2>().features.robustBufferAccess =
-              found.get<vk::PhysicalDeviceRobustness2FeaturesEXT>().robustBufferAccess2 = false;
-        const auto from = members(found), to = members(chain_);
-        for (std::size_t i = 0; i < to.size(); ++i) {
-            *to[i].second = *from[i].second;
-            if (*to[i].second) names_.push_back(to[i].first);
+        for (std::size_t i = 1; i < structures_.size(); ++i) structures_[i - 1].next = &structures_[i];
+        adapter.physical->getFeatures2(
+          reinterpret_cast<vk::PhysicalDeviceFeatures2*>(structures_.data()));
+        std::map<std::string, vk::Bool32*> enabled;
+        for (std::size_t i = 0; i < structures_.size(); ++i) {
+            const auto found = std::exchange(structures_[i].values, {});  // also what shaders do not use
+            declared[i]->each([&](const std::string& name, std::size_t place) {
+                const bool is_wanted =
+                  robust || (name != "robustBufferAccess" && name != "robustBufferAccess2");
+                if (!is_wanted || !found[place]) return;
+                structures_[i].values[place] = true;
+                names_.push_back(name);
+                enabled[name] = &structures_[i].values[place];
+            });
         }
-        auto& core = chain_.get<vk::PhysicalDeviceFeatures2>().features.robustBufferAccess;
-        auto& second = chain_.get<vk::PhysicalDeviceRobustness2FeaturesEXT>().robustBufferAccess2;
-        if (chain_.get<vk::PhysicalDevicePipelineRobustnessFeaturesEXT>().pipelineRobustness) {
+        has_addresses_ = enabled.count("bufferDeviceAddress");
+        if (enabled.count("pipelineRobustness")) {
             using Behavior = vk::PipelineRobustnessBufferBehaviorEXT;
-            const auto behavior =
-              second ? Behavior::eRobustBufferAccess2 : Behavior::eRobustBufferAccess;
-            if (core) robust_pipeline_ = { behavior, behavior };
-            core = second = false;
+            const auto behavior = enabled.count("robustBufferAccess2") ? Behavior::eRobustBufferAccess2
+                                                                       : Behavior::eRobustBufferAccess;
+            if (enabled.count("robustBufferAccess")) robust_pipeline_ = { behavior, behavior };
+            for (const auto name : { "robustBufferAccess", "robustBufferAccess2" })
+                if (enabled.count(name)) *enabled[name] = false;
         }
-        if (adapter.has(PORTABILITY)) extensions_.push_back(PORTABILITY);  // Vulkan demands that
-        // Capabilities of shaders that have no feature of their own in Vulkan.
+        extend(adapter, "VK_KHR_portability_subset");  // Vulkan demands that
         for (const auto& [extension, version] : EXTENSIONS) {
-            const bool is_new = std::none_of(extensions_.begin(), extensions_.end(),
-              [&](const char* known) { return !std::strcmp(known, extension); });
-            if (is_new && adapter.has(extension)) extensions_.push_back(extension);
+            extend(adapter, extension);
             if (supported(adapter, extension, version)) names_.push_back(extension);
         }
-        if (supported(adapter, EXTENSIONS[0].first, EXTENSIONS[0].second)) {
-            FloatControls controls;
-            adapter.physical->getProperties2(&controls.get<vk::PhysicalDeviceProperties2>());
-            for (const auto& [name, value] : members(controls))
-                if (*value) names_.push_back(name);
+        if (supported(adapter, FLOAT_CONTROLS.extension, FLOAT_CONTROLS.version)) {
+            Structure controls{ FLOAT_CONTROLS.type };
+            vk::PhysicalDeviceProperties2 properties;
+            properties.pNext = &controls;
+            adapter.physical->getProperties2(&properties);
+            FLOAT_CONTROLS.each([&](const std::string& name, std::size_t place) {
+                if (controls.values[place]) names_.push_back(name);
+            });
         }
-        link_plain(chain_);
     }
     Features(const Features&) = delete;  // its structures point to one another
 
     // The names of all features that could be there.
-    static std::vector<const char*> all()
+    static std::vector<std::string> all()
     {
-        Chain chain;
-        std::vector<const char*> found;
-        FloatControls controls;
-        for (const auto& [name, value] : members(chain)) found.push_back(name);
-        for (const auto& [name, value] : members(controls)) found.push_back(name);
+        std::vector<std::string> found;
+        const auto add = [&](const std::string& name, std::size_t) { found.push_back(name); };
+        for (const auto& each : FEATURES) each.each(add);
+        FLOAT_CONTROLS.each(add);
         for (const auto& [name, version] : EXTENSIONS) found.push_back(name);
-        for (const auto& each : PLAIN)
-            for (const char* name : each.names)
-                if (name) found.push_back(name);
         return found;
     }
-    const std::vector<const char*>& names() const { return names_; }
+    const std::vector<std::string>& names() const { return names_; }
     const std::vector<const char*>& extensions() const { return extensions_; }
     // What vk::DeviceCreateInfo points to.
-    const void* chain() const { return &chain_.get<vk::PhysicalDeviceFeatures2>(); }
+    const void* chain() const { return structures_.data(); }
     // What vk::ComputePipelineCreateInfo points to, for a pipeline whose accesses out of bounds the
     // device discards; null if all pipelines are such, or none.
     const void* robust_pipeline() const
     {
         return robust_pipeline_ ? &*robust_pipeline_ : nullptr;
     }
-    bool has_addresses() const
-    {
-        return chain_.get<vk::PhysicalDeviceBufferDeviceAddressFeatures>().bufferDeviceAddress;
-    }
+    bool has_addresses() const { return has_addresses_; }
 
   private:
-#define LINK(structure, ...) , vk::PhysicalDevice##structure
-    using Chain = vk::StructureChain<vk::PhysicalDeviceFeatures2 VKOPS_FEATURES(LINK)>;
-#undef LINK
-    using FloatControls = vk::StructureChain<vk::PhysicalDeviceProperties2,
-      vk::PhysicalDeviceFloatControlsProperties>;
-    static constexpr std::uint32_t NEVER = ~0u;  // a version of Vulkan
-    static constexpr const char* PORTABILITY = "VK_KHR_portability_subset";
-    // Extensions, and the versions that contain them. The second needs the first.
-    static constexpr std::pair<const char*, std::uint32_t> EXTENSIONS[] = {
-        { "VK_KHR_shader_float_controls", VK_API_VERSION_1_2 },
-        { "VK_KHR_spirv_1_4", VK_API_VERSION_1_2 },
-        { "VK_EXT_descriptor_indexing", VK_API_VERSION_1_2 },
-        { "VK_EXT_shader_subgroup_ballot", NEVER },
-        { "VK_EXT_shader_subgroup_vote", NEVER },
-        { "VK_NV_shader_subgroup_partitioned", NEVER },
-    };
-    static constexpr std::uint32_t VERSION_1_4 = VK_API_VERSION_1_3 + (1 << 12);
-    static constexpr PlainFeatures PLAIN[] = {
-        { "VK_KHR_shader_clock", NEVER, 1000181000, { "shaderSubgroupClock", "shaderDeviceClock" } },
-        { "VK_KHR_shader_quad_control", NEVER, 1000235000, { "shaderQuadControl" } },
-        { "VK_EXT_shader_demote_to_helper_invocation", VK_API_VERSION_1_3, 1000276000,
-          { "shaderDemoteToHelperInvocation" } },
-        { "VK_KHR_shader_subgroup_rotate", VERSION_1_4, 1000416000,
-          { "shaderSubgroupRotate", "shaderSubgroupRotateClustered" } },
-        { "VK_KHR_shader_maximal_reconvergence", NEVER, 1000434000,
-          { "shaderMaximalReconvergence" } },
-        { "VK_KHR_cooperative_matrix", NEVER, 1000506000, { "cooperativeMatrix" } },
-        { "VK_KHR_shader_float_controls2", VERSION_1_4, 1000528000, { "shaderFloatControls2" } },
-        { "VK_KHR_shader_expect_assume", VERSION_1_4, 1000544000, { "shaderExpectAssume" } },
-    };
-    Chain chain_;
-    std::vector<PlainStructure> plain_;
-    std::optional<vk::PipelineRobustnessCreateInfoEXT> robust_pipeline_;
-    std::vector<const char*> names_, extensions_;
-
-    void link_plain(Chain& chain)
+    struct Structure
     {
-        auto& first = chain.get<vk::PhysicalDeviceFeatures2>();
-        for (auto& each : plain_) first.pNext = (each.next = first.pNext, &each);
-    }
+        int type;
+        void* next = nullptr;
+        std::array<vk::Bool32, 55> values = {};  // VkPhysicalDeviceFeatures has the most
+    };
+    std::vector<Structure> structures_;
+    std::optional<vk::PipelineRobustnessCreateInfoEXT> robust_pipeline_;
+    bool has_addresses_ = false;
+    std::vector<std::string> names_;
+    std::vector<const char*> extensions_;
 
     static bool supported(const Adapter& adapter, const char* extension, std::uint32_t version)
     {
+        if (!extension) return true;
         // RenderDoc's layer opens no device with addresses that it cannot replay.
         if (std::string(extension) == "VK_KHR_buffer_device_address" &&
             std::getenv("ENABLE_VULKAN_RENDERDOC_CAPTURE"))
             return false;
         return adapter.has(extension) || adapter.properties().apiVersion >= version;
     }
-
-    // Keep the features of an extension that the adapter has, also as a part of its version.
-    template <class Structure>
-    void keep(const Adapter& adapter, const char* extension, std::uint32_t version)
+    // Enable an extension if the adapter has it, once.
+    void extend(const Adapter& adapter, const char* extension)
     {
-        if (!supported(adapter, extension, version)) chain_.unlink<Structure>();
-        else if (adapter.has(extension)) extensions_.push_back(extension);
-    }
-
-    static std::vector<std::pair<const char*, vk::Bool32*>> members(Chain& chain)
-    {
-        auto& core = chain.get<vk::PhysicalDeviceFeatures2>().features;
-        std::vector<std::pair<const char*, vk::Bool32*>> found;
-#define CORE(name) found.emplace_back(#name, &core.name);
-        CORE(robustBufferAccess) CORE(shaderFloat64) CORE(shaderInt16) CORE(shaderInt64)
-        CORE(shaderStorageImageExtendedFormats) CORE(shaderStorageImageReadWithoutFormat)
-        CORE(shaderStorageImageWriteWithoutFormat) CORE(shaderImageGatherExtended)
-        CORE(imageCubeArray) CORE(shaderResourceMinLod)
-        CORE(shaderStorageBufferArrayDynamicIndexing) CORE(shaderUniformBufferArrayDynamicIndexing)
-        CORE(shaderSampledImageArrayDynamicIndexing) CORE(shaderStorageImageArrayDynamicIndexing)
-#undef CORE
-#define HAS(name) found.emplace_back(#name, &own.name);
-#define BOTH(name) HAS(shaderBuffer##name) HAS(shaderShared##name)
-#define ADD(structure, extension, version, features)                                               \
-    {                                                                                              \
-        auto& own = chain.get<vk::PhysicalDevice##structure>();                                    \
-        features                                                                                   \
-    }
-        VKOPS_FEATURES(ADD)
-#undef ADD
-#undef BOTH
-#undef HAS
-        return found;
-    }
-
-    static std::vector<std::pair<const char*, vk::Bool32*>> members(FloatControls& chain)
-    {
-        auto& controls = chain.get<vk::PhysicalDeviceFloatControlsProperties>();
-#define WIDTHS(name)                                                                               \
-    { #name "16", &controls.name##16 }, { #name "32", &controls.name##32 },                        \
-      { #name "64", &controls.name##64 }
-        return { WIDTHS(shaderDenormPreserveFloat), WIDTHS(shaderDenormFlushToZeroFloat),
-            WIDTHS(shaderSignedZeroInfNanPreserveFloat), WIDTHS(shaderRoundingModeRTEFloat),
-            WIDTHS(shaderRoundingModeRTZFloat) };
-#undef WIDTHS
+        const bool is_new = std::none_of(extensions_.begin(), extensions_.end(),
+          [&](const char* known) { return !std::strcmp(known, extension); });
+        if (is_new && adapter.has(extension)) extensions_.push_back(extension);
     }
 };

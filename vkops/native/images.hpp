@@ -122,7 +122,7 @@ class Sampler : public DeviceObject
     }
 };
 
-// vkCmdCopyBufferToImage or vkCmdCopyImageToBuffer: the rows of `boxes` are (offset in the buffer, level,
+// Copies between an image and memory: the rows of `boxes` are (offset in the buffer, level,
 // first layer, layers, x, y, z, width, height, depth); texels are packed in the buffer.
 inline std::shared_ptr<Operation> copy_image(std::shared_ptr<Image> image,
                                              std::shared_ptr<Memory> buffer, bool into_image,
@@ -137,10 +137,5 @@ inline std::shared_ptr<Operation> copy_image(std::shared_ptr<Image> image,
           vk::ImageSubresourceLayers(vk::ImageAspectFlagBits::eColor, number(1), number(2), number(3)),
           vk::Offset3D(place(4), place(5), place(6)), vk::Extent3D(number(7), number(8), number(9)));
     }
-    return std::make_shared<Operation>(Label{ "copy of an image" }, [=](Commands& commands) {
-        if (into_image)
-            commands.buffer.copyBufferToImage(buffer->buffer, image->image, GENERAL, regions);
-        else
-            commands.buffer.copyImageToBuffer(image->image, GENERAL, buffer->buffer, regions);
-    }, ordered);
+    return copy_boxes({ "copy of an image" }, image, buffer, into_image, regions, ordered);
 }

@@ -32,7 +32,8 @@ class Memory : public DeviceObject
     std::uint64_t offset = 0;  // bytes from the start of the buffer to the data
     const vk::DeviceSize size;
     std::uint32_t type = 0;
-    char* data = nullptr;  // null: the host does not see it
+    std::uint64_t address = 0;  // of the first byte, for shaders
+    char* data = nullptr;       // null: the host does not see it
 
     // `use` is one of those of Adapter::memory_types. If the driver has no memory of one type, the
     // next one is tried.
@@ -47,6 +48,8 @@ class Memory : public DeviceObject
         if (types.empty()) throw std::runtime_error("the device has no memory for buffers");
         memory_ = allocate(owner, needs.size, types, nullptr);
         device_->bindBufferMemory(buffer, memory_, 0);
+        if (owner.features.has_addresses())
+            address = device_->getBufferAddress({ buffer }, owner.functions);
         const auto flags = owner.adapter->memory.memoryTypes[type].propertyFlags;
         if (use == "device") return;  // the host may see it, and nothing relies on that
         data = static_cast<char*>(device_->mapMemory(memory_, 0, VK_WHOLE_SIZE));
@@ -71,15 +74,6 @@ class Memory : public DeviceObject
         device_->bindBufferMemory(buffer, whole->memory_, start);
     }
 
-    // The address of the first byte, for shaders.
-    std::uint64_t address() const
-    {
-        auto get = device_->getProcAddr("vkGetBufferDeviceAddress");
-        if (!get) get = device_->getProcAddr("vkGetBufferDeviceAddressKHR");
-        const VkBufferDeviceAddressInfo info{ VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr,
-                                              buffer };
-        return reinterpret_cast<PFN_vkGetBufferDeviceAddress>(get)(*device_, &info);
-    }
     // A part of it as texels; the last views are kept for the next dispatches.
     std::shared_ptr<Texels> texels(std::uint64_t start, std::uint64_t nbytes, std::uint32_t format)
     {
@@ -122,14 +116,9 @@ class Memory : public DeviceObject
         const auto nbytes = (address + size - start + unit - 1) / unit * unit;
         offset = address - start;
 
-        const auto properties = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
-          device_->getProcAddr("vkGetMemoryHostPointerPropertiesEXT"));
-        VkMemoryHostPointerPropertiesEXT fits{};
-        fits.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT;
-        const auto kind = static_cast<VkExternalMemoryHandleTypeFlagBits>(HOST_ALLOCATION);
         const auto pages = reinterpret_cast<void*>(start);
-        if (properties(*device_, kind, pages, &fits) != VK_SUCCESS)
-            throw std::runtime_error("the driver does not import this host memory");
+        const auto fits =
+          device_->getMemoryHostPointerPropertiesEXT(HOST_ALLOCATION, pages, owner.functions);
         const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
         buffer = keep(device_->createBuffer(
           { {}, nbytes, owner.usage, vk::SharingMode::eExclusive, 0, nullptr, &external }));

@@ -176,20 +176,9 @@ void define_adapters(py::module_& module)
     py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
       .def(py::init<>(), Release())
       .def("adapters", &Instance::adapters, Release());
-    // For each program of a shader: its name, the size of subgroups, figures and texts.
     py::class_<Compiler>(module, "Compiler")
-      .def(py::init<std::shared_ptr<Adapter>>(), "adapter"_a)
-      .def(
-        "compile",
-        [](const Compiler& self, const py::bytes& spirv, const std::string& entry,
-           const Bindings& bindings, std::uint32_t push_nbytes) {
-            py::list found;
-            for (const auto& each : self.compile(spirv, entry, bindings, push_nbytes))
-                found.append(
-                  py::make_tuple(each.name, each.subgroup_size, each.figures, each.texts));
-            return found;
-        },
-        "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a);
+      .def(py::init<std::shared_ptr<Adapter>>())
+      .def("compile", &Compiler::compile);
 }
 
 void define_pools(py::module_& module)
@@ -197,7 +186,7 @@ void define_pools(py::module_& module)
     Allocation::define();
     module.def("allocate", &Allocation::allocate);
     py::class_<FreeList, std::shared_ptr<FreeList>>(module, "FreeList")
-      .def(py::init<std::uint64_t>(), "size"_a)
+      .def(py::init<std::uint64_t>())
       .def_readonly("size", &FreeList::size)
       .def_readonly("free", &FreeList::free)
       .def_property_readonly("is_empty", [](const FreeList& self) { return self.free == self.size; });
@@ -366,8 +355,7 @@ void define_addressed(py::module_& module, const char* name)
     py::class_<Made, std::shared_ptr<Made>>(module, name)
       .def(py::init([](Words words, Numbers places, Numbers bases, Word unit) {
                return std::shared_ptr<Made>(new Made{ words, places, bases, unit });
-           }),
-           "words"_a, "places"_a, "bases"_a, "unit"_a);
+           }));
 }
 
 // The classes that use those of Kompute's module, which must be imported before.
@@ -383,9 +371,7 @@ void define_operations(py::module_ module)
                  std::make_shared<Device>(adapter, robust, max_allocations, cached);
                made->queue = std::make_shared<Queue>(*made, max_submissions, max_open);
                return made;
-           }),
-           "adapter"_a, "robust"_a, "max_submissions"_a, "max_open"_a, "max_allocations"_a,
-           "cached"_a)
+           }))
       .def("pipeline_cache",
            [](const Device& self, const std::string& other) {
                return py::bytes(self.merged_pipelines(other));
@@ -404,10 +390,8 @@ void define_operations(py::module_ module)
       .def_property_readonly("submitted", [](const Made& self) { return self->queue->submitted(); })
       .def_property_readonly("completed", [](const Made& self) { return self->queue->completed(); })
       .def_property_readonly("pending", [](const Made& self) { return self->queue->pending(); })
-      .def("submit", &submit_all<std::shared_ptr<Commands>>, "commands"_a, "reads"_a = py::tuple(),
-           "writes"_a = py::tuple(), "name"_a = "")
-      .def("submit", &submit_all<Operations>, "operations"_a, "reads"_a = py::tuple(),
-           "writes"_a = py::tuple(), "name"_a = "")
+      .def("submit", &submit_all<std::shared_ptr<Commands>>)
+      .def("submit", &submit_all<Operations>)
       .def("run", [](const Made& self, const std::vector<const Step*>& steps, const py::list& reads,
                      const py::list& writes, const std::string& name) {
           return run(*self, steps, reads, writes, name);
@@ -425,15 +409,13 @@ void define_operations(py::module_ module)
       .def("take_measured", [](const Made& self) { return self->queue->take_measured(); })
       .def_property_readonly("calibrated", &Device::calibrated);
     py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")
-      .def(py::init<const Device&, vk::DeviceSize, const std::string&>(), "device"_a, "nbytes"_a,
-           "use"_a)
-      .def(py::init<const Device&, const py::array&>(), "device"_a, "array"_a)
-      .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>(),
-           "device"_a, "memory"_a, "start"_a, "nbytes"_a)
+      .def(py::init<const Device&, vk::DeviceSize, const std::string&>())
+      .def(py::init<const Device&, const py::array&>())
+      .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>())
       .def_readonly("offset", &Memory::offset)
       .def_readonly("type", &Memory::type)
       .def_property_readonly("coherent", &Memory::coherent)
-      .def_property_readonly("device_address", &Memory::address)
+      .def_readonly("device_address", &Memory::address)
       .def_property_readonly("array", [](const std::shared_ptr<Memory>& self) -> py::object {
           if (!self->data) return py::none();
           return py::array_t<std::uint8_t>(
@@ -443,20 +425,17 @@ void define_operations(py::module_ module)
       .def("invalidate", &Memory::invalidate);
     py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
-                    std::uint32_t, std::uint64_t>(),
-           "device"_a, "memory"_a, "offset"_a, "pitch"_a, "height"_a, "unit"_a);
+                    std::uint32_t, std::uint64_t>());
     py::class_<Image, std::shared_ptr<Image>>(module, "Image")
       .def(py::init([](const Device& owner, const ImageForm& form, std::array<std::uint32_t, 3> size) {
                return std::make_shared<Image>(owner, form_of(form), size);
-           }),
-           "device"_a, "form"_a, "size"_a)
+           }))
       .def_property_readonly("needs", [](const Image& self) {
           return py::make_tuple(self.needs.size, self.needs.alignment);
       })
       .def("bind", &Image::bind);
     py::class_<Sampler, std::shared_ptr<Sampler>>(module, "Sampler")
-      .def(py::init<const Device&, bool, std::uint32_t, bool>(), "device"_a, "linear"_a, "address"_a,
-           "normalized"_a);
+      .def(py::init<const Device&, bool, std::uint32_t, bool>());
     module.def("OpCopyImage", &copy_image);
     module.def("now", &now);
     module.def("OpZeroImage", [](std::shared_ptr<Image> image) {
@@ -486,8 +465,7 @@ void define_operations(py::module_ module)
                return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes,
                                                  next, vk::PipelineCreateFlags(),
                                                  *device->pipelines);
-           }),
-           "device"_a, "spirv"_a, "entry"_a, "bindings"_a, "push_nbytes"_a, "robust"_a)
+           }))
       .def_readwrite("name", &Pipeline::name);
     define_addressed<Table>(module, "Table");
     define_addressed<Runs>(module, "Runs");
@@ -496,16 +474,13 @@ void define_operations(py::module_ module)
                        std::size_t bindings, const std::array<std::uint32_t, 3>& counts, bool ordered,
                        std::uint64_t nbytes) {
                return Step{ pipeline, table, bindings, { counts, {}, 0 }, ordered, nbytes, {} };
-           }),
-           "pipeline"_a, "table"_a, "bindings"_a, "groups"_a, "ordered"_a, "nbytes"_a)
-      .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, 0, runs }; }),
-           "runs"_a)
+           }))
+      .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, 0, runs }; }))
       .def("bind", &Step::bind);
     py::class_<Launch>(module, "Launch")
       .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::vector<std::optional<Launch::Place>> places) {
                return Launch{ pipeline, std::move(places) };
-           }),
-           "pipeline"_a, "places"_a)
+           }))
       .def("bind", &Launch::bind)
       .def("run", &Launch::run);
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")

@@ -3,14 +3,11 @@
 
 #include "dispatch.hpp"
 
-// One program that a pipeline became: figures and texts by name, such as registers and machine code.
-struct Compiled
-{
-    std::string name;
-    std::uint32_t subgroup_size = 0;
-    std::vector<std::pair<std::string, double>> figures;
-    std::vector<std::pair<std::string, std::string>> texts;
-};
+// One program that a pipeline became: its name, the size of subgroups, and figures and texts by name, such
+// as registers and machine code.
+using Texts = std::vector<std::pair<std::string, std::string>>;
+using Compiled =
+  std::tuple<std::string, std::uint32_t, std::vector<std::pair<std::string, double>>, Texts>;
 
 // Compiles shaders for an adapter that has VK_KHR_pipeline_executable_properties.
 class Compiler
@@ -30,9 +27,8 @@ class Compiler
         vk::DeviceCreateInfo info({}, queues, {}, extensions);
         info.pNext = &told;
         device_ = owned(adapter->physical->createDevice(info), adapter->instance);
-        load(executables_, "vkGetPipelineExecutablePropertiesKHR");
-        load(figures_, "vkGetPipelineExecutableStatisticsKHR");
-        load(texts_, "vkGetPipelineExecutableInternalRepresentationsKHR");
+        functions_ = Functions(*adapter->instance, vkGetInstanceProcAddr);
+        functions_.init(*device_);
     }
 
     std::vector<Compiled> compile(const std::string& spirv, const std::string& entry,
@@ -41,67 +37,44 @@ class Compiler
         using Flag = vk::PipelineCreateFlagBits;
         const Pipeline pipeline(device_, spirv, entry, bindings, push_nbytes, nullptr,
                                 Flag::eCaptureStatisticsKHR | Flag::eCaptureInternalRepresentationsKHR);
-        const VkPipeline handle = pipeline.pipeline;
-        const VkPipelineInfoKHR all{ VK_STRUCTURE_TYPE_PIPELINE_INFO_KHR, nullptr, handle };
         std::vector<Compiled> found;
-        for (const auto& each : list<VkPipelineExecutablePropertiesKHR>(
-               executables_, all, VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_PROPERTIES_KHR)) {
-            const VkPipelineExecutableInfoKHR one{ VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INFO_KHR,
-                                                   nullptr, handle, std::uint32_t(found.size()) };
-            Compiled made{ each.name, each.subgroupSize, {}, {} };
-            for (const auto& figure : list<VkPipelineExecutableStatisticKHR>(
-                   figures_, one, VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_STATISTIC_KHR))
-                made.figures.emplace_back(figure.name, value(figure));
-            read_texts(one, made);
-            found.push_back(made);
+        for (const auto& each :
+             device_->getPipelineExecutablePropertiesKHR({ pipeline.pipeline }, functions_)) {
+            const vk::PipelineExecutableInfoKHR one(pipeline.pipeline, std::uint32_t(found.size()));
+            std::vector<std::pair<std::string, double>> figures;
+            for (const auto& figure : device_->getPipelineExecutableStatisticsKHR(one, functions_))
+                figures.emplace_back(figure.name.data(), value(figure));
+            found.emplace_back(each.name.data(), each.subgroupSize, figures, texts(one));
         }
         return found;
     }
 
   private:
     std::shared_ptr<vk::Device> device_;
-    PFN_vkGetPipelineExecutablePropertiesKHR executables_;
-    PFN_vkGetPipelineExecutableStatisticsKHR figures_;
-    PFN_vkGetPipelineExecutableInternalRepresentationsKHR texts_;
+    Functions functions_;
 
-    template <class Function>
-    void load(Function& function, const char* name)
+    static double value(const vk::PipelineExecutableStatisticKHR& figure)
     {
-        function = reinterpret_cast<Function>(device_->getProcAddr(name));
-    }
-    template <class Structure, class Function, class Info>
-    std::vector<Structure> list(Function function, const Info& info, VkStructureType type) const
-    {
-        std::uint32_t count = 0;
-        function(*device_, &info, &count, nullptr);
-        Structure empty{};
-        empty.sType = type;
-        std::vector<Structure> found(count, empty);
-        function(*device_, &info, &count, found.data());
-        return found;
-    }
-    static double value(const VkPipelineExecutableStatisticKHR& figure)
-    {
+        using Format = vk::PipelineExecutableStatisticFormatKHR;
         switch (figure.format) {
-            case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR: return figure.value.b32;
-            case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR: return double(figure.value.i64);
-            case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR: return double(figure.value.u64);
+            case Format::eBool32: return figure.value.b32;
+            case Format::eInt64: return double(figure.value.i64);
+            case Format::eUint64: return double(figure.value.u64);
             default: return figure.value.f64;
         }
     }
-    void read_texts(const VkPipelineExecutableInfoKHR& one, Compiled& made) const
+    Texts texts(const vk::PipelineExecutableInfoKHR& one) const
     {
-        constexpr auto type = VK_STRUCTURE_TYPE_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR;
-        auto found = list<VkPipelineExecutableInternalRepresentationKHR>(texts_, one, type);
-        std::vector<std::string> texts;
-        for (auto& each : found) {
-            texts.emplace_back(each.dataSize, '\0');
-            each.pData = texts.back().data();
-        }
+        auto found = device_->getPipelineExecutableInternalRepresentationsKHR(one, functions_);
+        std::vector<std::string> contents;
+        for (const auto& each : found) contents.emplace_back(each.dataSize, '\0');
+        for (std::size_t i = 0; i < found.size(); ++i) found[i].pData = contents[i].data();
         auto count = std::uint32_t(found.size());
-        for (std::size_t i = 0; i < found.size(); ++i) found[i].pData = texts[i].data();
-        texts_(*device_, &one, &count, found.data());
+        (void)device_->getPipelineExecutableInternalRepresentationsKHR(&one, &count, found.data(),
+                                                                       functions_);
+        Texts made;
         for (std::size_t i = 0; i < found.size(); ++i)
-            if (found[i].isText) made.texts.emplace_back(found[i].name, texts[i].c_str());
+            if (found[i].isText) made.emplace_back(found[i].name.data(), contents[i].c_str());
+        return made;
     }
 };
