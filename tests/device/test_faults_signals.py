@@ -23,6 +23,10 @@ from vkops.errors import is_held
 N = 4096
 DATA = np.arange(N, dtype=np.uint32).astype(np.uint8)
 INTERRUPTS = 60
+ADD = """#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+void main() { data[gl_GlobalInvocationID.x] += 1u; }"""
 random = Random(0)
 
 
@@ -58,7 +62,16 @@ def streamed(device, one, other):
     stream.wait()
 
 
-@pytest.mark.parametrize("work", [dispatch, submission, allocate, new_shapes, streamed])
+def shaders(device, one, other):
+    """Of views, which are copied before and after."""
+    views = device.tensor(np.zeros((N, 2), np.uint32))
+    add = device.compile_shader(ADD)
+    for number in range(3):
+        add(views[:, number % 2], threads=N)
+    assert (views.numpy() == [2, 1]).all()
+
+
+@pytest.mark.parametrize("work", [dispatch, submission, allocate, new_shapes, streamed, shaders])
 def test_interrupts_at_any_moment(adapter, work):
     # In a process of its own: what measures coverage does not survive an interrupt in its locks.
     here = Path(__file__).parent
