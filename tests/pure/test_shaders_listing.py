@@ -199,6 +199,24 @@ def test_lines_of_included_files(tmp_path):
     )
 
 
+def test_lines_after_a_line_directive():
+    text = """#version 450
+#extension GL_GOOGLE_cpp_style_line_directive : require
+layout(binding = 0) buffer B { uint b[]; };
+void f() { b[0] = 1; }
+#line 7 "template.glsl"
+void g() { b[1] = 2; }
+#line 20
+void main() { f(); g(); }
+"""
+    found = listing(shaders.compile(text, debug=True))
+    assert re.findall("^; .*: void .*", found, re.MULTILINE) == [
+        "; template.glsl:20: void main() { f(); g(); }",
+        "; <source>:4: void f() { b[0] = 1; }",
+        "; template.glsl:7: void g() { b[1] = 2; }",
+    ]
+
+
 def test_included_files_that_no_longer_exist(tmp_path):
     inc, path = tmp_path / "inc.glsl", tmp_path / "it.comp"
     inc.write_text("void f() {}\n")

@@ -206,7 +206,7 @@ class _Compilation:
 
     def _code(self, source: str, text: bytes, file: str, line: int) -> str:
         """Return a line of the source, or of an included file that may be read."""
-        code = diagnostics.line_of(text, source, file, line)
+        code = diagnostics.numbered_lines(text, source).get((file, line), "")
         if code or file == source:
             return code
         try:
@@ -214,7 +214,7 @@ class _Compilation:
             path = path if path.exists() else Path(file)
             if self.roots is not None:
                 sources.check_inside(file, os.path.realpath(path), self.roots)
-            return diagnostics.line_of(sources.read(path), file, file, line)
+            return diagnostics.numbered_lines(sources.read(path), file).get((file, line), "")
         except (ShaderCompileError, OSError, ValueError):  # #line can name anything
             return ""
 

@@ -61,20 +61,20 @@ def error(
     return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=log)
 
 
-def line_of(text: bytes, name: str, file: str, line: int) -> str:
-    """Return a line of a source that is called ``name``; "" if it has none of this file and number.
+def numbered_lines(text: bytes, name: str) -> dict[tuple[str, int], str]:
+    """Return the lines of a source that is called ``name``, by file and number.
 
     ``#line`` in the source changes both. Of several lines with one number, it is the first.
     """
     known: dict[tuple[str, int], str] = {}
-    at = "", 1
-    for each in _END_OF_LINE.split(text.decode(errors="replace")):
-        if changed := _NUMBERED.match(each):
-            at = changed[2] or at[0], int(changed[1])
+    file, number = "", 1
+    for line in _END_OF_LINE.split(text.decode(errors="replace")):
+        if changed := _NUMBERED.match(line):
+            file, number = changed[2] or file, int(changed[1])
         else:
-            known.setdefault(at, each.strip())
-            at = at[0], at[1] + 1
-    return known.get((file, line), known.get(("", line), "") if file == name else "")
+            known.setdefault((file, number), line.strip())
+            number += 1
+    return {(name, number): line for (file, number), line in known.items() if not file} | known
 
 
 def _quoted(message: str, code: str = "") -> str:

@@ -6,13 +6,15 @@ import difflib
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable, show
 from vkops.shaders import sources, tools
+from vkops.shaders.diagnostics import numbered_lines
 from vkops.shaders.layout import Scalar, leaves
 from vkops.shaders.module import Block, Module
 
@@ -40,31 +42,28 @@ def listing(spirv: bytes, *, read_files: bool = False) -> str:
 
 def _with_source(text: str, read_files: bool) -> Iterator[str]:
     files: dict[str, str] = {}
-    lines: dict[str, Sequence[str]] = {}
+    lines: dict[tuple[str, int], str] = {}
+    known = set()
     before = None
     for result, op, rest, instruction in _instructions(text):
         if op == "OpString":
             files[result] = _unquoted(rest[0])
         if op == "OpSource" and len(rest) == 4:  # with the source text
-            lines[rest[2]] = sources.embedded_lines(_unquoted(rest[3]))
+            source = "\n".join(sources.embedded_lines(_unquoted(rest[3])))
+            lines |= numbered_lines(source.encode(), files[rest[2]])
+            known.add(files[rest[2]])
         elif op == "OpLine":
-            file, line = rest[:2]
+            file, line = files[rest[0]], int(rest[1])
             if (file, line) != before:
-                if file not in lines:
-                    lines[file] = _read(files[file]) if read_files else ()
-                code = lines[file][int(line) - 1] if 0 < int(line) <= len(lines[file]) else ""
-                yield from ("", f"; {files[file]}:{line}: {code.expandtabs().strip()}".rstrip())
+                if read_files and (file, line) not in lines and file not in known:
+                    known.add(file)
+                    with suppress(ShaderCompileError):
+                        lines |= numbered_lines(sources.read(Path(file)), file)
+                code = lines.get((file, line), "").expandtabs()
+                yield from ("", f"; {file}:{line}: {code}".rstrip())
             before = file, line
         elif op != "OpNoLine":
             yield instruction
-
-
-def _read(name: str) -> Sequence[str]:
-    """Return the lines of a file; none if it cannot be read."""
-    try:
-        return sources.read(Path(name)).decode(errors="replace").splitlines()
-    except ShaderCompileError:
-        return ()
 
 
 def difference(before: bytes, after: bytes, labels: tuple[str, str]) -> list[str]:
