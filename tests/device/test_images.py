@@ -548,6 +548,11 @@ def test_uses_of_images_that_are_refused(device, message, wrong, named):
         image[3]
 
 
+def test_elements_of_the_host_are_not_copied_to_an_image(device, message):
+    host = vkops.Tensor.from_array(device, np.zeros((4, 4), np.float32), on_host=True)
+    message(fault(lambda: device.image(host), BindingError), "image", "[SH-12]")
+
+
 BINDINGS = """
 layout(binding = 0, rgba8) readonly uniform image2D Picture;
 layout(binding = 1) uniform usampler2D T;
@@ -573,6 +578,7 @@ void main() {
         ({"Picture": "picture"}, "x Picture [SH-13]"),
         ({"T": np.zeros((4, 4), np.float32)}, "x T [SH-14]"),
         ({"T": "linear"}, "x T [SH-15]"),
+        ({"F": "host"}, "x F [SH-12]"),
         ({"S": "smooth"}, "x S [SH-13]"),
         ({"B": np.zeros(4, np.uint32)}, "x B [SH-14]"),
         ({"B": "buffer"}, "x B [SH-14]"),
@@ -591,7 +597,9 @@ def test_bindings_that_are_refused(device, message, wrong, named):
         value = device.image(value[1], **value[0])
     elif isinstance(value, str):
         texture = device.image(np.zeros((4, 4), np.uint8)), device.sampler("linear")
-        value = {"linear": texture, "buffer": device.buffer(16)}.get(value, value)
+        host = vkops.Tensor.from_array(device, good["F"], on_host=True)
+        made = {"linear": texture, "buffer": device.buffer(16), "host": host}
+        value = made.get(value, value)
     error = fault(lambda: run(device, BINDINGS, **good | {name: value}, threads=1), BindingError)
     images = {"image": show(value)} if name == "O" else {}
     message(error, *named.split(), device=device.info.label, **images)

@@ -11,7 +11,7 @@ import numpy as np
 from vkops.errors import BindingError
 from vkops.extent import slice_extents
 from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import View
 from vkops.runtime.bindings import Binding, resolve
@@ -57,14 +57,30 @@ class Elements(NamedTuple):
             shader.check_bytes(point, block, start, nbytes, self.buffer.nbytes)
         else:
             shader.check_bytes(point, block, 0, nbytes, nbytes)
+        return (start, nbytes, is_written, 0), self.is_one_run(alignment)
+
+    def is_one_run(self, alignment: int) -> bool:
+        """Whether they are contiguous and aligned memory of the device, in one piece."""
+        start = self.view.offset * self.itemsize
         extents = getattr(self.buffer, "extents", ())  # memory of the host has none
-        in_one_piece = len(slice_extents(extents, start, nbytes)) == 1
-        fits = in_one_piece and self.view.is_contiguous and start % alignment == 0
-        return (start, nbytes, is_written, 0), fits
+        in_one_piece = len(slice_extents(extents, start, self.nbytes)) == 1
+        return in_one_piece and self.view.is_contiguous and start % alignment == 0
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a packed copy, which a dispatch is bound to instead."""
-        return ShaderCopy(device, *self[:3], is_written=is_written)
+        source, view, itemsize, _ = self
+        if isinstance(source, HostBuffer):
+            device.vulkan.refuse_recording("host memory cannot be bound to a shader")
+        packed, resource = View.packed(view.sizes), Buffer(device, self.nbytes)
+        made = ShaderCopy(source, resource, view.offset * itemsize, is_written=is_written)
+        if isinstance(source, Buffer):
+            there, here = [source.extents], [resource.extents]
+            plan = movement(device.tuning, itemsize, view, packed)
+            made.before = plan.operations(device.vulkan, there, here)
+            if is_written:
+                plan = movement(device.tuning, itemsize, packed, view)
+                made.after = plan.operations(device.vulkan, here, there)
+        return made
 
     def _addresses(self) -> Any:
         """An array at addresses as far from one another, which are not read."""

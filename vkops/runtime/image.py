@@ -16,8 +16,7 @@ from vkops.gpu.run.image_memory import ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.notebook import repr_html
 from vkops.plan.view import Ints
-from vkops.runtime.elements import elements
-from vkops.runtime.image_copies import ImagePart
+from vkops.runtime.image_copies import ImagePart, elements_on_device
 from vkops.runtime.image_mips import generate
 from vkops.shaders.image_formats import FORMATS, formats_of
 
@@ -118,7 +117,7 @@ class Image:
             DeviceError: the device is closed.
         """
         made = self.device.empty(self.shape, self.dtype)
-        own: Any = elements(self.device, "", "image", made, written=True)
+        own: Any = elements_on_device(self.device, "", "image", made, written=True)
         work, used = self.part.copied(self.device, own, into=False)
         memory = [self.part.memory.allocation], [own.buffer.allocation, *used]
         self.device.submit(work, *memory, "image.tensor")
@@ -174,7 +173,7 @@ class Image:
         if value.shape != shape or value.dtype != self.dtype:
             message = f"got {value.shape} {value.dtype}, must be {shape} {self.dtype}"
             raise InvalidDescError("", "image", message, "IMG-06")
-        own: Any = elements(device, "", "image", value, written=False)
+        own: Any = elements_on_device(device, "", "image", value, written=False)
         work, used = target.part.copied(device, own, into=True)
         written = [target.part.memory.allocation, *used]
         device.submit(work, [own.buffer.allocation], written, "image[...]")
@@ -285,7 +284,7 @@ def create(
     form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
     grid = shape[: form.rank]
     levels = integer(mips, Place("", "mips", "IMG-04"))
-    made = Image(device, _allocated(device, form, grid, levels), shown, mips=levels)
+    made = Image(device, allocated(device, form, grid, levels), shown, mips=levels)
     if values is not None:
         made[...] = values.reshape(made.shape) if values.size == made.size else values
     return made
@@ -335,8 +334,8 @@ def _form(
     return ImageForm(dtype, dims, has_layers, stored, fixed), count
 
 
-def _allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int) -> ImagePart:
-    """An image that the device can have (IMG-03, IMG-04)."""
+def allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int = 1) -> ImagePart:
+    """Make an image that the device can have (IMG-03, IMG-04)."""
     layers = grid[0] if form.has_layers else 1
     native = form.native(device, levels, layers)
     limits = native and device.vulkan.native.image_limits(native)
@@ -359,8 +358,3 @@ def _allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int) -> 
         refuse("", "shape", f"{message} on this device", "IMG-04")
     memory = ImageMemory(device, form, native, grid, levels)
     return ImagePart(memory, 0, (0,) * form.rank, grid)
-
-
-def temporary(device: OpenDevice, form: ImageForm, grid: Ints) -> ImagePart:
-    """Make an image for elements that a shader is bound to as an image (IMG-03, IMG-04)."""
-    return _allocated(device, form, grid, 1)

@@ -12,7 +12,7 @@ from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.image_memory import ImageMemory
 from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.plan.view import Ints, View
-from vkops.runtime.elements import Elements
+from vkops.runtime.elements import Elements, elements
 
 _ONES = {"f2": 0x3C003C00, "f4": 0x3F800000, "i1": 0x7F7F7F7F, "i2": 0x7FFF7FFF, "i4": 0x7FFFFFFF}
 """Words of a fourth channel that is opaque: 1, or the largest integer."""
@@ -37,16 +37,13 @@ class ImagePart:
         return self.sizes[layers:] == self.memory.sizes(self.level)[layers:]
 
     def copied(self, device: OpenDevice, own: Elements, *, into: bool) -> Operations:
-        """Return operations that copy elements into it, or its texels to elements.
+        """Return operations that copy elements on the device into it, or its texels to elements.
 
         The elements are those of each texel, in order; if they are three, the fourth one is opaque.
-
-        Raises:
-            BindingError: they are in memory of the host (SH-12).
         """
+        buffer: Any
         buffer, view, itemsize, _ = own
         form = self.memory.form
-        buffer = on_device("", "image", buffer)
         place = self.level, self.corner, self.sizes
         count, start = prod(view.sizes) // prod(self.sizes), view.offset * itemsize
         if view.is_contiguous and start % form.nbytes == 0 and count == form.channels:
@@ -76,12 +73,15 @@ class ImagePart:
         return work, [packed.allocation]
 
 
-def on_device(operator: str, field: str, buffer: Any) -> Buffer:
-    """Return memory of the device; refuse that of the host (SH-12)."""
-    if isinstance(buffer, Buffer):
-        return buffer
-    message = "is in memory of the host, must be on the device to be copied to an image"
-    raise BindingError(operator, field, message, "SH-12")
+def elements_on_device(
+    device: OpenDevice, shader: str, path: str, binding: Any, *, written: bool
+) -> Elements:
+    """Return elements that can be copied to an image: ``elements``, without the host's (SH-12)."""
+    found = elements(device, shader, path, binding, written=written)
+    if not isinstance(found.buffer, Buffer):
+        message = "is in memory of the host, must be on the device to be copied to an image"
+        raise BindingError(shader, path, message, "SH-12")
+    return found
 
 
 def _expanded(view: View, sizes: Ints) -> View:

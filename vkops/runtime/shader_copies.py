@@ -4,58 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from math import prod
 from typing import Any
 
 from vkops.errors import BindingError
-from vkops.gpu.run.buffer import Buffer, HostBuffer
-from vkops.gpu.run.open_device import OpenDevice, movement
+from vkops.gpu.run.buffer import HostBuffer
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import PreparedCall
-from vkops.plan.view import View
 from vkops.shaders.shader import Slot
 
 
 class ShaderCopy:
-    """A packed copy of elements, which a shader is bound to instead.
+    """A copy of elements or of an image, which a shader is bound to instead.
 
-    Elements of the host, which are contiguous, are copied by ``send`` and ``fetch``; those of a
-    device by ``before`` and ``after``. They are copied back if they are written.
+    Elements of the host, which are contiguous, are copied by ``send`` and ``fetch``; all others by
+    ``before`` and ``after``. They are copied back if they are written.
 
     Attributes:
-        source: the memory of the elements.
+        source: the memory that is copied.
         resource: the memory of the copy.
-        used: memory that the operations use besides.
+        is_written: whether the shader writes it.
         before: the operations that make the copy.
         after: those that copy it back.
-        is_written: whether the shader writes the elements.
+        used: memory that the operations use besides.
     """
 
-    def __init__(
-        self,
-        device: OpenDevice,
-        source: Buffer | HostBuffer,
-        view: View,
-        itemsize: int,
-        *,
-        is_written: bool,
-    ) -> None:
-        self.source: Buffer | HostBuffer = source
-        self._start, nbytes = view.offset * itemsize, prod(view.sizes) * itemsize
+    def __init__(self, source: Any, resource: Any, start: int = 0, *, is_written: bool) -> None:
+        self.source: Any = source
+        self.resource: Any = resource
         self.is_written: bool = is_written
-        if isinstance(source, HostBuffer):
-            device.vulkan.refuse_recording("host memory cannot be bound to a shader")
-        self.resource: Buffer = Buffer(device, nbytes)
+        self._start = start
         self.before: Sequence[Any] = ()
         self.after: Sequence[Any] = ()
-        self.used: Sequence[Any] = ()
-        if isinstance(source, Buffer):
-            packed = View.packed(view.sizes)
-            there, here = [source.extents], [self.resource.extents]
-            plan = movement(device.tuning, itemsize, view, packed)
-            self.before = plan.operations(device.vulkan, there, here)
-            if is_written:
-                plan = movement(device.tuning, itemsize, packed, view)
-                self.after = plan.operations(device.vulkan, here, there)
+        self.used: list[Any] = []
 
     def send(self) -> None:
         """Copy elements of the host to the device."""

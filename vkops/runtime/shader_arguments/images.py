@@ -10,45 +10,15 @@ from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import Ints
 from vkops.runtime.bindings import is_memory
-from vkops.runtime.elements import Elements, elements
-from vkops.runtime.image import Image, temporary
-from vkops.runtime.image_copies import ImagePart, on_device
+from vkops.runtime.elements import Elements
+from vkops.runtime.image import Image, allocated
+from vkops.runtime.image_copies import elements_on_device
 from vkops.runtime.sampler import Sampler
 from vkops.runtime.shader_argument import Resolved
 from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
+from vkops.runtime.shader_copies import ShaderCopy
 from vkops.shaders.image_formats import view_format
 from vkops.shaders.shader import Shader, Slot
-
-
-class ImageCopy:
-    """A copy of a part of an image, or of elements, as an image that a shader is bound to instead.
-
-    The attributes are those of ``ShaderCopy``.
-    """
-
-    def __init__(self, device: OpenDevice, source: Any, form: ImageForm, sizes: Ints) -> None:
-        self.source: Any = source
-        self.part: ImagePart = temporary(device, form, sizes)
-        self.resource: ImageMemory = self.part.memory
-        self.before: list[Any] = []
-        self.after: list[Any] = []
-        self.used: list[Any] = []
-        self.is_written: bool = False
-
-    def send(self) -> None:
-        """Nothing of it is on the host."""
-
-    def fetch(self) -> None:
-        """Nothing of it is on the host."""
-
-    def add(self, work: Any, *, back: bool) -> None:
-        """Add what makes the copy, or what copies it back."""
-        operations, used = work
-        self.used += used
-        if back:
-            self.after, self.is_written = operations, True
-        else:
-            self.before = operations
 
 
 class ImageArgument(NamedTuple):
@@ -75,13 +45,15 @@ class ImageArgument(NamedTuple):
         place = _place(device, shader, slot, form, (own.level, levels, *layers), self.sampler)
         return place, own.is_level
 
-    def copy(self, device: OpenDevice, *, is_written: bool) -> ImageCopy:
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy of a part of an image."""
         own = self.image.part
-        made = ImageCopy(device, own.memory, own.memory.form, own.sizes)
-        made.add(own.copied_to(device, made.part), back=False)
+        part = allocated(device, own.memory.form, own.sizes)
+        made = ShaderCopy(own.memory, part.memory, is_written=is_written)
+        made.before, made.used = own.copied_to(device, part)
         if is_written:
-            made.add(made.part.copied_to(device, own), back=True)
+            made.after, used = part.copied_to(device, own)
+            made.used += used
         return made
 
     def overlaps(self, other: Any) -> bool:
@@ -113,12 +85,14 @@ class TensorImage(NamedTuple):
         view = (0, 1, 0, layers)
         return _place(device, shader, slot, self.form, view, self.sampler), False
 
-    def copy(self, device: OpenDevice, *, is_written: bool) -> ImageCopy:
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy as an image."""
-        made = ImageCopy(device, self.buffer, self.form, self.grid)
-        made.add(made.part.copied(device, self.elements, into=True), back=False)
+        part = allocated(device, self.form, self.grid)
+        made = ShaderCopy(self.buffer, part.memory, is_written=is_written)
+        made.before, made.used = part.copied(device, self.elements, into=True)
         if is_written:
-            made.add(made.part.copied(device, self.elements, into=False), back=True)
+            made.after, used = part.copied(device, self.elements, into=False)
+            made.used += used
         return made
 
     def overlaps(self, other: Any) -> bool:
@@ -146,8 +120,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
     if not is_memory(value) or not hasattr(value, "placed"):
         message = f"got {show(value)}, must be an image, a tensor or an array"
         raise BindingError(shader.name, slot.point, message, "SH-13")
-    found = elements(device, shader.name, slot.point, value, written=slot.is_written)
-    on_device(shader.name, slot.point, found.buffer)
+    found = elements_on_device(device, shader.name, slot.point, value, written=slot.is_written)
     declared = slot.block.image
     assert declared is not None
     shape = tuple(value.shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from vkops.errors import BindingError
-from vkops.extent import slice_extents
 from vkops.gpu.run.image_memory import SAMPLED_TEXELS, STORED_TEXELS
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
@@ -54,11 +53,8 @@ class Texels(NamedTuple):
             rule = "SH-12"
         if message or format_ is None:
             raise BindingError(shader.name, point, message, rule)
-        start, alignment = own.view.offset * own.itemsize, limits.min_texel_buffer_offset_alignment
-        extents = getattr(own.buffer, "extents", ())  # memory of the host has none
-        in_one_piece = len(slice_extents(extents, start, own.nbytes)) == 1
-        fits = in_one_piece and own.view.is_contiguous and start % alignment == 0
-        return (start, own.nbytes, is_written, format_.vulkan), fits
+        place = own.view.offset * own.itemsize, own.nbytes, is_written, format_.vulkan
+        return place, own.is_one_run(limits.min_texel_buffer_offset_alignment)
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a packed copy, which a dispatch is bound to instead."""
