@@ -59,6 +59,12 @@ def test_integers_may_be_other_numbers_of_the_same_value():
     assert pushing("uint a; float b;", "a").pack([Fraction(2), True]) == struct.pack("<If", 2, 1)
 
 
+def test_infinity_and_a_gap():
+    shader = pushing("int a; layout(offset = 16) float b;", "a")
+    assert shader.pack([-1, float("-inf")]) == struct.pack("<i12xf", -1, float("-inf"))
+    assert shaders.load("#version 450\nvoid main() {}").pack([]) == b""
+
+
 NESTED = "uint n; S s[2]; mat2x3 m; layout(row_major) mat2x3 r; vec3 v[2];"
 NUMBERS = [1, 0.5, 2, 3, 1.5, 4, 5, *range(6), *range(6, 12), *range(12, 18)]
 STRUCTURED = np.dtype(
@@ -135,6 +141,9 @@ WRONG = [
     ({**RIGHT, "t": range(5)}, ".t: got 5 numbers, must be 6: float [0].x, int [0].y[0], "
      "int [0].y[1], float [1].x, int [1].y[0], int [1].y[1]"),
     (b"123", ": got 3 bytes, must be 64"),
+    ("abcdefghijkl", ".a: got 'a', must be uint"),
+    ([1] * 5, ": got 5 numbers, must be 12: uint a, float b[0], float b[1], float s.x, int s.y[0], int s.y[1], "
+     "float t[0].x, int t[0].y[0], int t[0].y[1], float t[1].x, int t[1].y[0], int t[1].y[1]"),
     (np.zeros((), [("a", "u4")]), ": got no value for b, s, t; the members are a, b, s, t"),
 ]  # fmt: skip
 
@@ -150,15 +159,17 @@ def test_values_that_are_wrong(value, said):
     assert str(caught.value).startswith(f"x U{said.split('bytes')[0]}")
 
 
-@pytest.mark.parametrize("value", [5, None, np.float32(5), {1, 2}])
+@pytest.mark.parametrize("value", [5, None, np.float32(5), {1, 2}, iter([1])])
 def test_values_of_other_kinds(value):
-    with pytest.raises(InvalidDescTypeError):
+    said = r"^x push_constants: got .*, must be numbers, a mapping .* or bytes \[SH-09\]$"
+    with pytest.raises(InvalidDescTypeError, match=said):
         pushing("uint a;", "a").pack(value)
 
 
 def test_huge_push_constants_are_not_listed():
     shader = pushing("uint a[100000000];", "a[0]")
-    with pytest.raises(InvalidDescError, match=r"got 1 numbers, must be 100000000: uint a\[0\], "):
+    said = r"got 1 numbers, must be 100000000: uint a\[0\], .*, uint a\[15\], \.\.\. \[SH-09\]$"
+    with pytest.raises(InvalidDescError, match=said):
         shader.pack([1])
 
 
