@@ -1,50 +1,106 @@
 """Functions that call a method of ``Tensor``, named as in NumPy and the array API.
 
-Their names and signatures are in ``method_functions.pyi``. This module gives each of them a body,
-and a docstring that is made of the method's.
+Their docstrings are made of those of the methods, at the end of this module.
 """
 
 from __future__ import annotations
 
-import ast
-from inspect import Parameter, cleandoc, signature
-from pathlib import Path
+from collections.abc import Sequence
+from inspect import cleandoc
+from typing import Any
 
-from vkops.tensors.operations import as_tensor  # noqa: F401  # the functions call it
-from vkops.tensors.tensor import Tensor
+import numpy.typing as npt
 
-_METHODS = {"permute_dims": "transpose"}
-"""Methods that have another name than the function."""
+from vkops.tensors.operations import as_tensor
+from vkops.tensors.shape_arguments import OneOrMore
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 
-def _complete(function: ast.FunctionDef) -> None:
-    """Give a function of the stub a docstring, and a body that calls the method."""
-    name = _METHODS.get(function.name, function.name)
-    method = getattr(Tensor, name)
-    taken = signature(method).parameters
-    given = function.args
-    names = [given.arg for given in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    passed = [
-        f"{given}={given}"
-        if given in taken and taken[given].kind is Parameter.KEYWORD_ONLY
-        else given
-        for given in names[1:-1]  # without x and device
-    ]
-    summary, _, details = cleandoc(method.__doc__).partition("\n\n")
+def astype(
+    x: Any, dtype: npt.DTypeLike, /, *, copy: bool = True, device: DeviceLike = None
+) -> Tensor:
+    return as_tensor("ASTYPE", x, device).astype(dtype, copy=copy)
+
+
+def broadcast_to(x: Any, /, shape: OneOrMore, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("BROADCAST_TO", x, device).broadcast_to(shape)
+
+
+def copy(x: Any, /, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("COPY", x, device).copy()
+
+
+def diagonal(
+    x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, device: DeviceLike = None
+) -> Tensor:
+    return as_tensor("DIAGONAL", x, device).diagonal(offset, axis1, axis2)
+
+
+def expand_dims(x: Any, /, axis: OneOrMore, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("EXPAND_DIMS", x, device).expand_dims(axis)
+
+
+def flip(x: Any, /, axis: OneOrMore | None = None, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("FLIP", x, device).flip(axis)
+
+
+def moveaxis(
+    x: Any, source: OneOrMore, destination: OneOrMore, /, *, device: DeviceLike = None
+) -> Tensor:
+    return as_tensor("MOVEAXIS", x, device).moveaxis(source, destination)
+
+
+def permute_dims(x: Any, /, axes: Sequence[int], *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("TRANSPOSE", x, device).transpose(axes)
+
+
+def ravel(x: Any, /, order: str = "C", *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("RAVEL", x, device).ravel(order)
+
+
+def reshape(
+    x: Any,
+    /,
+    shape: OneOrMore,
+    order: str = "C",
+    *,
+    copy: bool | None = None,
+    device: DeviceLike = None,
+) -> Tensor:
+    return as_tensor("RESHAPE", x, device).reshape(shape, order=order, copy=copy)
+
+
+def rot90(
+    x: Any, /, k: int = 1, axes: Sequence[int] = (0, 1), *, device: DeviceLike = None
+) -> Tensor:
+    return as_tensor("ROT90", x, device).rot90(k, axes)
+
+
+def squeeze(x: Any, /, axis: OneOrMore | None = None, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("SQUEEZE", x, device).squeeze(axis)
+
+
+def swapaxes(x: Any, /, axis1: int, axis2: int, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("SWAPAXES", x, device).swapaxes(axis1, axis2)
+
+
+def transpose(x: Any, /, axes: Sequence[int] | None = None, *, device: DeviceLike = None) -> Tensor:
+    return as_tensor("TRANSPOSE", x, device).transpose(axes)
+
+
+def _document(function: Any) -> None:
+    """Give a function the docstring of its method."""
+    name = "transpose" if function is permute_dims else function.__name__
+    summary, _, details = cleandoc(getattr(Tensor, name).__doc__).partition("\n\n")
     about = (
         f"``Tensor.{name}`` of ``x``, a tensor or an array, which is sent to ``device``, or to the "
         "default device."
     )
-    docstring = ast.Constant(f"{summary}\n\n{about}\n\n{details}".rstrip())
-    call = ast.parse(f"return as_tensor({name.upper()!r}, x, device).{name}({', '.join(passed)})")
-    # Tracebacks show the first line of the function in the stub.
-    ast.increment_lineno(call, function.lineno - 1)
-    function.body = [ast.Expr(docstring), *call.body]
+    function.__doc__ = f"{summary}\n\n{about}\n\n{details}".rstrip()
 
 
-_STUB = Path(__file__).with_suffix(".pyi")
-_tree = ast.parse(_STUB.read_text(encoding="utf-8"))
-for _statement in _tree.body:
-    if isinstance(_statement, ast.FunctionDef):
-        _complete(_statement)
-exec(compile(ast.fix_missing_locations(_tree), str(_STUB), "exec"))
+for _function in (
+    astype, broadcast_to, copy, diagonal, expand_dims, flip, moveaxis, permute_dims, ravel, reshape,
+    rot90, squeeze, swapaxes, transpose,
+):  # fmt: skip
+    _document(_function)
