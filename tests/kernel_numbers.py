@@ -1,4 +1,4 @@
-"""Arrays of random numbers of all types that kernels compute with."""
+"""Arrays of random numbers of all types that kernels compute with, and comparisons with them."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ def random(shape, dtype, seed=0):
     if dtype.kind == "f":
         return generator.normal(size=shape).astype(dtype)
     return generator.integers(0, 2 if dtype.kind == "b" else 100, shape).astype(dtype)
+
+
+def same(got, expected):
+    """A tensor has the shape, the dtype and the elements of an array; NaN is equal to NaN."""
+    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_array_equal(got.numpy(), expected)

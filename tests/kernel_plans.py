@@ -57,18 +57,9 @@ def several(element_size, length, count, gap):
 
 def columns(count, rows, words=4, gap=0):
     """The parts of each row, to outputs of their own."""
-    outputs = tuple(
-        Output(
-            rows * words * 4,
-            (
-                copy(
-                    View((rows, words), (count * words + gap, 1), k * words),
-                    View.packed((rows, words)),
-                ),
-            ),
-        )
-        for k in range(count)
-    )
+    part, target = View((rows, words), (count * words + gap, 1), 0), View.packed((rows, words))
+    regions = (copy(part.shift(k * words), target) for k in range(count))
+    outputs = tuple(Output(rows * words * 4, (region,)) for region in regions)
     return CopyPlan(4, (rows * (count * words + gap) * 4,), outputs)
 
 
@@ -119,13 +110,9 @@ def split_plans(draw):
     element_size, count = draw(st.sampled_from([1, 2, 4])), draw(st.integers(2, 5))
     width, rows = draw(st.integers(1, 90)), draw(st.sampled_from([1, 8, 64, 100, 256, 300]))
     row, first = count * width + draw(st.integers(0, 5)), draw(st.integers(0, 5))
-    outputs = tuple(
-        Output(
-            words(rows * width * element_size),
-            (copy(View((rows, width), (row, 1), first + k * width), View.packed((rows, width))),),
-        )
-        for k in range(count)
-    )
+    part, target = View((rows, width), (row, 1), first), View.packed((rows, width))
+    regions = (copy(part.shift(k * width), target) for k in range(count))
+    outputs = tuple(Output(words(rows * width * element_size), (region,)) for region in regions)
     return CopyPlan(element_size, (words((rows * row + first) * element_size),), outputs)
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from kernel_checks import checked
-from kernel_numbers import ALL, FLOATS, INTEGERS, random
+from kernel_numbers import ALL, FLOATS, INTEGERS, random, same
 from refusals import check_refusals
 
 import vkops
 from vkops import kernels
 
 pytestmark = pytest.mark.features
-
-
-def same(got, expected):
-    assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_array_equal(got.numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -81,10 +76,8 @@ def test_searched_and_counted_numbers(device, dtype):
     if dtype in INTEGERS:
         tensor = device.tensor(v)
         for options in ({}, {"minlength": 300}):
-            same(
-                kernels.bincount(tensor, **options),
-                np.bincount(v.reshape(-1).astype(int), **options),
-            )
+            expected = np.bincount(v.reshape(-1).astype(int), **options)
+            same(kernels.bincount(tensor, **options), expected)
 
 
 CASES = [

@@ -9,7 +9,7 @@ import pytest
 from fuzz import hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_numbers import ALL, FLOATS, INTEGERS
+from kernel_numbers import ALL, FLOATS, INTEGERS, same
 from refusals import fault
 
 import vkops
@@ -31,12 +31,6 @@ FEATURES = {
     "float64": {"shaderFloat64"},
 }
 FEATURES |= {f"u{name}": FEATURES[name] for name in ("int8", "int16", "int64")}
-
-
-def equal(found, wanted):
-    found = found.numpy()
-    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-    np.testing.assert_array_equal(found, wanted)
 
 
 def random_array(shape, dtype, seed=0):
@@ -86,7 +80,7 @@ def test_random_views(device, case, dtype):
         for ws in (wholes, tensors)
     )
     assert zs.shape == zt.shape == shape
-    equal(ADD(xt, yt), np.asarray(xs + ys))
+    same(ADD(xt, yt), np.asarray(xs + ys))
     kernel = ADD if not numbered else vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y + T(i)")
     kernel(xt, yt, out=zt)
     zs[...] = xs + ys + (np.arange(zs.size).reshape(shape).astype(dtype) if numbered else 0)
@@ -101,16 +95,16 @@ def test_many_dimensions(any_device, rank):
     shape = (*ones, *(2,) * (rank - 2 * len(ones)), *ones)
     array = random_array(shape, "int32")
     tensor = any_device.tensor(array)
-    equal(ADD(tensor.T, tensor), array.T + array)
+    same(ADD(tensor.T, tensor), array.T + array)
     ADD(tensor, tensor[(slice(None, None, -1),) * rank], tensor.T)
-    equal(tensor.T, array + array[(slice(None, None, -1),) * rank])
+    same(tensor.T, array + array[(slice(None, None, -1),) * rank])
 
 
 def test_parameters_beyond_push_constants(any_device):
     """Twelve dimensions need more than 128 bytes."""
     array = random_array((2,) * 12, "float32")
     tensor = any_device.tensor(array)
-    equal(AXPY(3, tensor.transpose(*reversed(range(12))), tensor), 3 * array.T + array)
+    same(AXPY(3, tensor.transpose(*reversed(range(12))), tensor), 3 * array.T + array)
     assert "push_constant" not in AXPY.source
 
 
@@ -128,7 +122,7 @@ def test_contiguous_arrays_need_no_division(device):
 def test_more_groups_than_one_axis_has(device):
     kernel = vkops.ElementwiseKernel("int32 x", "int32 z", "z = x == i ? n - i : -1")
     x = np.arange(65535 * 256 + 1, dtype=np.int32)
-    equal(kernel(device.tensor(x)), x[::-1] + 1)
+    same(kernel(device.tensor(x)), x[::-1] + 1)
 
 
 # -- types -----------------------------------------------------------------------------------------
@@ -138,15 +132,15 @@ def test_more_groups_than_one_axis_has(device):
 def test_every_type(any_device, dtype):
     array = random_array((5, 7), dtype)
     tensor = any_device.tensor(array)
-    equal(COPY(tensor), array)
-    equal(COPY(tensor[::-1, 1::2]), array[::-1, 1::2])
-    equal(COPY(array), array)
+    same(COPY(tensor), array)
+    same(COPY(tensor[::-1, 1::2]), array[::-1, 1::2])
+    same(COPY(array), array)
     declared = vkops.ElementwiseKernel(f"{dtype} x, bool b", f"{dtype} z", "z = b ? x : z")
     target = any_device.tensor(array[::-1])
     mask = array.astype(np.float64) > 20
     declared(tensor, any_device.tensor(mask), target)
-    equal(target, np.where(mask, array, array[::-1]))
-    equal(declared(array.flat[0], np.ones(3, bool), device=any_device), np.repeat(array.flat[0], 3))
+    same(target, np.where(mask, array, array[::-1]))
+    same(declared(array.flat[0], np.ones(3, bool), device=any_device), np.repeat(array.flat[0], 3))
 
 
 @pytest.mark.parametrize(
@@ -163,8 +157,8 @@ def test_numbers_at_the_limits(device, dtype, values):
     other = vkops.ElementwiseKernel(f"int8 k, {dtype} x, int64 l, T y", f"{dtype} z", "z = x")
     for value in values:
         wanted = np.asarray([value], dtype)
-        equal(other(1, value, 2, np.zeros(1, np.int16), device=device), wanted)
-        equal(other(1, wanted[0], 2, True, device=device), wanted.reshape(()))
+        same(other(1, value, 2, np.zeros(1, np.int16), device=device), wanted)
+        same(other(1, wanted[0], 2, True, device=device), wanted.reshape(()))
 
 
 def test_types_of_numbers(device):
@@ -179,7 +173,7 @@ def test_types_of_numbers(device):
 
 def test_foreign_byte_order(device):
     array = random_array((3, 4), ">f4")
-    equal(ADD(array, device.tensor(array.astype("<f4"))), (array + array).astype("<f4"))
+    same(ADD(array, device.tensor(array.astype("<f4"))), (array + array).astype("<f4"))
     tensor = device.tensor(array)
     text = fault(lambda: ADD(tensor, tensor))
     assert text.startswith("add x: has data type >f4, must be of the host's byte order and one of")
@@ -198,20 +192,20 @@ def test_empty_arrays_run_nothing(device, monkeypatch):
 
 def test_arrays_without_dimensions(any_device):
     x = any_device.tensor(np.float32(3))
-    equal(AXPY(2, x, 1), np.asarray(7, np.float32))
+    same(AXPY(2, x, 1), np.asarray(7, np.float32))
     y = np.arange(3, dtype=np.float32)
-    equal(AXPY(2, x, any_device.tensor(y)), y + 6)
+    same(AXPY(2, x, any_device.tensor(y)), y + 6)
 
 
 def test_in_place(any_device):
     array = random_array((4, 6), "float32")
     x = any_device.tensor(array)
     assert AXPY(2, x, x, x) is x
-    equal(x, array * 3)
+    same(x, array * 3)
     AXPY(1, x[::2], x[1::2], out=x[::2])
     array = array * 3
     array[::2] += array[1::2]
-    equal(x, array)
+    same(x, array)
 
 
 def test_outputs_that_overlap_inputs_in_another_order(any_device):
@@ -219,10 +213,10 @@ def test_outputs_that_overlap_inputs_in_another_order(any_device):
     for change in (np.flipud, np.transpose, lambda a: a[:1], lambda a: a[::-1, ::-1].T):
         x = any_device.tensor(array)
         ADD(x, change(x), out=x)
-        equal(x, array + change(array))
+        same(x, array + change(array))
     x = any_device.tensor(array)
     COPY(x[:-1], x[1:])
-    equal(x, np.concatenate([array[:1], array[:-1]]))
+    same(x, np.concatenate([array[:1], array[:-1]]))
 
 
 def test_interleaved_views_are_not_copied(device, monkeypatch):
@@ -238,13 +232,13 @@ def test_several_outputs(any_device):
     kernel = vkops.ElementwiseKernel("T x, T y", "T low, bool less", operation)
     x, y = random_array((3, 4), "int32", 1), random_array(4, "int32", 2)
     low, less = kernel(any_device.tensor(x), y)
-    equal(low, np.minimum(x, y))
-    equal(less, x < y)
+    same(low, np.minimum(x, y))
+    same(less, x < y)
     again = kernel(x, any_device.tensor(y), low.T.T, out=less)
     assert again[1] is less
     third = kernel(any_device.tensor(x), y, out=(low[::-1], less))
     assert isinstance(third, tuple)
-    equal(low, np.minimum(x, y)[::-1])
+    same(low, np.minimum(x, y)[::-1])
     text = fault(lambda: vkops.ElementwiseKernel("T x", "T a, T b", "a = b = x")(x, low, low))
     assert text == "kernel b: shares elements with a, must not [EW-08]"
 
@@ -265,23 +259,23 @@ def test_raw_arrays(any_device):
     x = any_device.tensor(array)
     for change in (lambda a: a, lambda a: a[1:], lambda a: a.T, lambda a: a[:, ::-2]):
         own = change(array)
-        equal(reverse(change(x), 0, size=own.size), own.reshape(-1)[::-1])
+        same(reverse(change(x), 0, size=own.size), own.reshape(-1)[::-1])
     reverse(x, 0, out=x.reshape(24))
-    equal(x, array[::-1, ::-1])
+    same(x, array[::-1, ::-1])
     assert fault(lambda: reverse(x, 0)).startswith("reverse size: got None, must be given if and")
     text = "reverse x: has no elements, must have some [EW-06]"
     assert fault(lambda: reverse(x[:0], np.zeros(2, np.int32))) == text
     unused = vkops.ElementwiseKernel("raw T x, T y", "T z", "z = y")
-    equal(unused(x, x[0]), x[0].numpy())
+    same(unused(x, x[0]), x[0].numpy())
 
 
 def test_index_and_size(any_device):
     x = any_device.tensor(np.zeros((3, 4), np.int8))
     wanted = np.arange(12, dtype=np.int32).reshape(3, 4) * 1000 + 12
-    equal(NUMBERED(x), wanted)
+    same(NUMBERED(x), wanted)
     z = any_device.tensor(np.zeros((4, 3), np.int32))
     NUMBERED(x, z.T[::-1])
-    equal(z.T[::-1], wanted)
+    same(z.T[::-1], wanted)
 
 
 def test_preamble_and_statements(device):
@@ -305,9 +299,9 @@ def test_kernels_are_compiled_once_for_all_shapes(device, monkeypatch):
     kernel(x[1:], x[:-1])
     kernel(x, x[:, ::-1])
     monkeypatch.setattr(vkops.Device, "compile_shader", None)
-    equal(kernel(x[3:], x[3:]), 2 * x.numpy()[3:])
-    equal(kernel(x, x[:, :1]), x.numpy() + x.numpy()[:, :1])
-    equal(kernel(x[0], x[1]), x.numpy()[0] + x.numpy()[1])
+    same(kernel(x[3:], x[3:]), 2 * x.numpy()[3:])
+    same(kernel(x, x[:, :1]), x.numpy() + x.numpy()[:, :1])
+    same(kernel(x[0], x[1]), x.numpy()[0] + x.numpy()[1])
 
 
 def test_one_dispatch_and_no_wait(device, monkeypatch):
@@ -325,7 +319,7 @@ def test_device(device, staged_device):
     x = np.ones(3, np.float32)
     assert ADD(x, x, device=staged_device).device is staged_device
     assert ADD(x, device.tensor(x)).device is device
-    equal(ADD(staged_device.tensor(x), device.tensor(x)), x + x)
+    same(ADD(staged_device.tensor(x), device.tensor(x)), x + x)
 
 
 # -- errors ----------------------------------------------------------------------------------------
@@ -429,7 +423,7 @@ def test_more_bytes_than_a_binding_has(device, monkeypatch):
     x = device.tensor(np.ones(1024, np.float32))
     monkeypatch.setattr(device.pool, "max_range", 1024)
     assert "EW-07" in fault(lambda: ADD(x, x[::-1]))
-    equal(ADD(x[900:], x[700:824]), np.full(124, 2, np.float32))
+    same(ADD(x[900:], x[700:824]), np.full(124, 2, np.float32))
 
 
 def test_tensors_of_several_pieces(device, monkeypatch):
@@ -439,9 +433,9 @@ def test_tensors_of_several_pieces(device, monkeypatch):
     x = device.tensor(array)
     assert len(x.buffer.extents) == 4
     for part in (slice(0, 256), slice(300, 500, 7), slice(767, 511, -1)):
-        equal(ADD(x[part], 1), array[part] + 1)
+        same(ADD(x[part], 1), array[part] + 1)
     ADD(1, x[512:768], out=x[768:])
-    equal(x[700:], np.concatenate([array[700:768], array[512:768] + 1]))
+    same(x[700:], np.concatenate([array[700:768], array[512:768] + 1]))
     assert "EW-07" in fault(lambda: ADD(x[200:300], 1))
 
 

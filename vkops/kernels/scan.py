@@ -22,6 +22,8 @@ from vkops.tensors.tensor import Device, DeviceLike, Tensor
 RUN = 32
 """The elements that one invocation scans, one after the other."""
 
+_PARTS = ("run_before", "run_sums", "run_starts")
+
 _HEAD = f"""void main() {{
     {GROUP}
     const uint _place = _group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
@@ -74,16 +76,7 @@ class ScanKernel(AxisKernel):
     """
 
     _type_field = "scan_type"
-    _reserved = (
-        "a",
-        "b",
-        "item",
-        "prev_item",
-        "across_seg_boundary",
-        "run_before",
-        "run_sums",
-        "run_starts",
-    )
+    _reserved = ("a", "b", "item", "prev_item", "across_seg_boundary", *_PARTS)
     _raw_outputs = True
 
     def __init__(
