@@ -72,14 +72,7 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
     """The plans that a function has built, by its arguments: ``plans[arguments]`` returns one.
 
     A plan that is missing is built. The oldest ones go when all together are larger than
-    MAX_KILOBYTES. A dictionary finds a plan without a call of Python's, which counts where little
-    data is moved.
-
-    >>> @memoized
-    ... def copied(view, itemsize):
-    ...     return window(view, itemsize)
-    >>> copied[View.packed((2, 3)), 4] is copied[View.packed((2, 3)), 4]
-    True
+    MAX_KILOBYTES. A dictionary finds a plan without a call of Python's.
     """
 
     def __init__(self, build: Callable[..., ArrayPlan]) -> None:

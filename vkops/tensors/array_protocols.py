@@ -43,11 +43,7 @@ def refuse_to_compute(operator: str) -> NoReturn:
 def call_counterpart(
     func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], device: Any
 ) -> Any:
-    """Call the function of vkops that stands for one of NumPy, with a tensor's device.
-
-    Raises:
-        InvalidDescTypeError: there is none, or it has no such argument (ARRAY-08).
-    """
+    """Call the function of vkops that stands for one of NumPy, if there is one (ARRAY-08)."""
     if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
         return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
     found = _counterpart(func)

@@ -218,11 +218,7 @@ class Relabeled:
         return self._exporter.__dlpack_device__()
 
     def restored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """NumPy's import of this exporter, with the elements' own type.
-
-        Raises:
-            InvalidDescTypeError: that needs ml_dtypes, which is not installed (T-02).
-        """
+        """NumPy's import of this exporter, with the elements' own type, of ml_dtypes (T-02)."""
         if not self.name:
             return array
         try:

@@ -50,11 +50,7 @@ class Numbers(NamedTuple):
 
 
 def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool = False) -> Indices:
-    """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too.
-
-    Raises:
-        InvalidDescIndexError: they are of another type.
-    """
+    """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too."""
     if isinstance(value, DeviceArray):
         if value.dtype.name not in _TYPES or not value.dtype.isnative:
             message = f"is a tensor of {value.dtype}, must be of {', '.join(_TYPES)}"
@@ -100,11 +96,9 @@ def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
 
 
 def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Numbers:
-    """Tuples of indices, one of each array, from arrays that are broadcast together.
+    """Tuples of indices of axes of some sizes, one of each array; arrays are broadcast together.
 
-    Each array has indices of an axis of one of the ``sizes``. The last axis of
-    the result numbers the arrays. Several are packed into one: by the device where there is a
-    tensor among them.
+    The last axis of the result numbers the arrays. The device packs several where one is a tensor.
     """
     shape = common_shape([array.shape for array in arrays], place)
     check_shape(place.operator, (*shape, len(arrays)), 8)

@@ -24,14 +24,6 @@ class planned(memoized):  # noqa: N801  # a decorator
 
     The function takes the bytes of an element, further arguments, and a view for each array of a
     call: the view, of the array's memory, that the array is.
-
-    >>> import numpy as np
-    >>> from vkops.tensors.array_plan import window
-    >>> @planned
-    ... def _reversed(itemsize, axis, view):
-    ...     return window(view.flip((axis,)), itemsize)
-    >>> _reversed("REVERSED", [np.array([[1, 2], [3, 4]])], None, None, 1)[0].tolist()
-    [[2, 1], [4, 3]]
     """
 
     def __call__(

@@ -516,12 +516,7 @@ def default_device() -> Device:
 
 
 def as_device(name: str, device: Any) -> Device:
-    """A device, or the one of an adapter that is named; it is opened once (B-02).
-
-    Raises:
-        InvalidDescTypeError: it is of another kind.
-        DeviceError: there is no such adapter.
-    """
+    """A device, or the one of an adapter that is named; it is opened once (B-02)."""
     if isinstance(device, Device):
         return device
     if isinstance(device, bool) or not isinstance(device, (str, int)):
