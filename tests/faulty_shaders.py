@@ -260,6 +260,15 @@ void main() { uint x = data[i];
     Case("bit_field", "shift", """void main() {
   result[i] = bitfieldExtract(data[i], 28, int(own & 7u)); //!
 }"""),
+    *(Case(name, "undefined result", f"""void main() {{ int n = int(own) - 3; float x = float(n);
+  result[i] = uint({use}); //!
+}}""") for name, use in {
+        "remainder_of_a_negative_number": "n % 5", "smallest_integer": "(n == 0 ? 1 << 31 : n) / -1 >> 31",
+        "float_to_integer": "x", "power_of_a_negative_number": "floatBitsToUint(pow(x, 2.0))",
+        "power_of_zero": "floatBitsToUint(pow(max(x, 0.0), -x))", "arc_tangent": "floatBitsToUint(atan(x, x * 2.0))",
+        "minimum_of_no_number": "floatBitsToUint(min(x, x / 0.0 * 0.0))", "limits": "clamp(own, 9u, i)",
+        "limits_of_floats": "floatBitsToUint(clamp(x, 2.0, x))", "no_direction": "floatBitsToUint(normalize(vec2(x, 0)).x)",
+    }.items()),
     Case("endless_loop", "loop", """void main() { uint n = data[i];
   while (n != 1000u) //!
     n = n * 2u;

@@ -149,6 +149,18 @@ def test_a_long_log():
     assert (len(found), found[-1].dispatch) == (20_000, "19999")
 
 
+@pytest.fixture
+def told(monkeypatch):
+    """Let a program run, and the layer write a log."""
+
+    def told(log):
+        outcome = layer.Outcome(0, tuple(parse(log)))
+        monkeypatch.setattr(layer, "run", lambda *_: outcome)
+        return outcome
+
+    return told
+
+
 # -- lines -----------------------------------------------------------------------------------------
 
 SHADER = r"""#version 450
@@ -169,16 +181,14 @@ void main() {
 
 
 @pytest.fixture
-def lines(tmp_path, monkeypatch):
+def lines(tmp_path, monkeypatch, told):
     """Return the locations for texts of SHADER, given as (text, line of the layer, file, more)."""
     (tmp_path / "a.comp").write_text(SHADER)
     (tmp_path / "b.glsl").write_text('void f() { debugPrintfEXT("included %x", 1); }\n')
     monkeypatch.chdir(tmp_path)
 
-    def lines(form, *told, source=""):
-        log = "".join(form(text, line=line, file=file, **more) for text, line, file, more in told)
-        outcome = layer.Outcome(0, tuple(parse(log)))
-        monkeypatch.setattr(layer, "run", lambda *_: outcome)
+    def lines(form, *texts, source=""):
+        told("".join(form(text, line=line, file=file, **more) for text, line, file, more in texts))
         return [m.location for m in printf.printf(["it"], source=source).messages]
 
     return lines
@@ -231,21 +241,14 @@ def test_lines_of_version_1_4_are_exact(lines):
     ]
 
 
-def test_lost_messages(monkeypatch):
+def test_lost_messages(told):
     said = old("Warning", "UNASSIGNED-DEBUG-PRINTF", "WARNING - Debug Printf message was truncated, likely due to a buffer size that was too small for the message")  # fmt: skip
     for log, lost in ((said, True), (old_printed("Debug Printf message was truncated"), False)):
-        outcome = layer.Outcome(0, tuple(parse(log)))
-        monkeypatch.setattr(layer, "run", lambda *_, outcome=outcome: outcome)
+        told(log)
         assert printf.printf(["it"]).lost is lost
 
 
 # -- verdicts --------------------------------------------------------------------------------------
-
-
-def verdict(monkeypatch, log):
-    outcome = layer.Outcome(0, tuple(parse(log)))
-    monkeypatch.setattr(layer, "run", lambda *_: outcome)
-    return layer_validation.validate(["it"])
 
 
 GPU_AV = "WARNING-GPU-Assisted-Validation"
@@ -253,7 +256,7 @@ ADJUSTED = "WARNING-Setting-Limit-Adjusted"
 CREATE = "vkCreateDevice(): Internal Warning: "
 
 
-def test_only_known_messages_are_ignored(monkeypatch):
+def test_only_known_messages_are_ignored(told):
     log = (
         new("Warning", GPU_AV, f"{CREATE}Forcing shaderInt64 to VK_TRUE") * 3
         + new("Warning", GPU_AV, f"{CREATE}Adding a VkPhysicalDevice8BitStorageFeatures to pNext")
@@ -269,7 +272,8 @@ def test_only_known_messages_are_ignored(monkeypatch):
         + new("Warning", ADJUSTED, "vkCreateInstance(): a setting is too large")
         + new("Information", "ANY", "chatter")
     )
-    found = verdict(monkeypatch, log)
+    told(log)
+    found = layer_validation.validate(["it"])
     assert sorted(found.known.values()) == [1, 1, 3]
     assert [(m.severity, m.id) for m in found.unexpected] == [
         ("Warning", GPU_AV),
@@ -279,10 +283,10 @@ def test_only_known_messages_are_ignored(monkeypatch):
     ]
 
 
-def test_errors_are_never_known(monkeypatch):
+def test_errors_are_never_known(told):
     for entry in KNOWN:
-        found = verdict(monkeypatch, new("Error", entry.id, entry.part))
-        assert len(found.unexpected) == 1
+        told(new("Error", entry.id, entry.part))
+        assert len(layer_validation.validate(["it"]).unexpected) == 1
         assert entry.reason
 
 
@@ -335,11 +339,9 @@ OLD = f"Setup Error. Detail: ({NEEDS}  {{}} disabled.)"
         ("DEBUG-PRINTF", OLD.format("Debug Printf")),
     ],
 )
-def test_a_driver_whose_shaders_the_layer_cannot_instrument(monkeypatch, id, text):
+def test_a_driver_whose_shaders_the_layer_cannot_instrument(told, id, text):
     """Nothing that a shader prints would be a wrong answer."""
-    outcome = layer.Outcome(0, tuple(parse(new("Error", f"UNASSIGNED-{id}", text))))
-    assert outcome.refusal == NEEDS
-    monkeypatch.setattr(layer, "run", lambda *_: outcome)
+    assert told(new("Error", f"UNASSIGNED-{id}", text)).refusal == NEEDS
     with pytest.raises(
         DeviceError, match=f"^the validation layer cannot look into this driver's shaders: {NEEDS}$"
     ):

@@ -79,26 +79,26 @@ def test_without_checks_nothing_is_found():
         assert kinds == ({"data race", "out of bounds"} if checks else set())
 
 
-class Clamps(Observer):
-    """Finds calls of clamp() whose lower limit is above the upper one: the result is undefined."""
+class Roots(Observer):
+    """Finds calls of sqrt() and inversesqrt() with a negative number."""
 
     def arithmetic(self, step, operands, result):
-        """Compare the limits, one row for each invocation."""
-        names = ("FClamp", "UClamp", "SClamp")
+        """Look at the numbers, one row for each invocation."""
+        names = ("Sqrt", "InverseSqrt")
         if step.op == Op.ExtInst and step.operands[1] in map(FUNCTIONS.get, names):
-            wrong = operands[1] > operands[2]
+            wrong = operands[0] < 0
             rows = wrong.reshape(len(wrong), -1).any(1)
-            self.machine.report_where(rows, "clamp", "the lower limit is above the upper one")
+            self.machine.report_where(rows, "root", "takes the root of a negative number")
 
 
 def test_the_check_in_contributing():
     """It finds what it says, with the line and an invocation, and is the text of the page."""
-    text = TEXT.replace("twice(data[own])", "clamp(data[own], own, 2u)")
+    text = TEXT.replace("twice(data[own])", "floatBitsToUint(sqrt(own - 1.0))")
     case = Case.of(text, {"Data": np.arange(1, 5, dtype=np.uint32)})
-    case.run(observers=[Clamps()])
+    case.run(observers=[Roots()])
     (found,) = case.findings
-    assert (found.kind, found.place.line, found.count) == ("clamp", 8, 1)
-    assert found.invocations == ((3, 0, 0),)
+    assert (found.kind, found.place.line, found.count) == ("root", 8, 1)
+    assert found.invocations == ((0, 0, 0),)
     page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
-    for line in inspect.getsource(Clamps).strip().splitlines():
+    for line in inspect.getsource(Roots).strip().splitlines():
         assert f"\n{'+' + line}\n" in page

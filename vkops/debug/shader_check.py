@@ -92,9 +92,9 @@ def check(
     """Run a shader in an interpreter, without Vulkan, and report its faults.
 
     These are data races, barriers that not all invocations reach, reads of what was never written,
-    indices out of bounds, integer divisions by zero, shifts by too many bits, loops that do not
-    end, and results that depend on the order of workgroups or on the size of subgroups. A loop that
-    does not end is the last fault that is reported.
+    indices out of bounds, integer divisions by zero, shifts by too many bits and other undefined
+    results that are used, loops that do not end, and results that depend on the order of workgroups
+    or on the size of subgroups. A loop that does not end is the last fault that is reported.
 
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.

@@ -15,6 +15,7 @@ from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import Step, composed, scalar_of, shape_of, zeros
 from vkops.interpreter.state import State
+from vkops.interpreter.undefined_results import OPERATIONS, RULES, undefined
 from vkops.interpreter.values import (
     Choice,
     Outside,
@@ -136,15 +137,10 @@ def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> V
 def _arithmetic(run: State, step: Step) -> Value:
     operands, masks, known = separated([run.raw(id_) for id_ in step.operands])
     number = scalar_of(run.program.type(step.type))
-    if step.op in operations.BITS:
-        text, first = operations.BITS[step.op]
-        bits, counts = 8 * operands[0].itemsize, operands[first:]
-        wide = [operations.integers(each, "u").astype(np.uint64) for each in counts]
-        wrong = sum(wide) >= bits + len(counts) - 1
-        if wrong.any():  # the result is undefined
-            message = text.format(bits, *(_span(each, wrong) for each in counts))
-            masks = [*(masks or ()), wrong]
-            known = known or Partial(wrong, wrong, message, step.place, kind="shift")
+    dtype = None if number is None else dtype_of(number)
+    wrong = undefined(OPERATIONS.get(step.op), dtype, operands, step.place)
+    if wrong is not None:
+        masks, known = [*(masks or ()), wrong.missing], known or wrong
     found = operations.apply(step.op, operands, number)
     run.tell("arithmetic", step, operands, found)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
@@ -154,13 +150,6 @@ def _arithmetic(run: State, step: Step) -> Value:
         if not masks[0].any():
             return found
     return _marked(found, masks, known)
-
-
-def _span(values: Array, chosen: Array) -> str:
-    """Return the values that a mask chooses as a text."""
-    found = np.broadcast_to(values, chosen.shape)[chosen]
-    low, high = found.min(), found.max()
-    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def _glsl(run: State, step: Step) -> Value:
@@ -185,6 +174,9 @@ def _glsl(run: State, step: Step) -> Value:
         run.refuse(f"function {number} of GLSL.std.450")
     operands, masks, known = separated([run.raw(id_) for id_ in ids])
     dtype = None if scalar is None else dtype_of(scalar)
+    wrong = undefined(RULES.get(number), dtype, operands, step.place)
+    if wrong is not None:
+        masks, known = [*(masks or ()), wrong.missing], known or wrong
     found = glsl_functions.apply(number, operands, dtype)
     run.tell("arithmetic", step, operands, found)
     return _marked(found, masks, known)

@@ -228,17 +228,6 @@ TABLE = by_number(OPCODES, {
 """By opcode. The result is converted to the type of the instruction if it is not boolean."""
 
 DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
-BITS: dict[int, tuple[str, int]] = {
-    **dict.fromkeys(
-        (Op.ShiftRightLogical, Op.ShiftRightArithmetic, Op.ShiftLeftLogical),
-        ("shifts a number of {0} bits by {1}", -1),
-    ),
-    **dict.fromkeys(
-        (Op.BitFieldInsert, Op.BitFieldSExtract, Op.BitFieldUExtract),
-        ("uses {2} bits from bit {1} on, of a number of {0} bits", -2),
-    ),
-}
-"""Shifts and bit fields: a sentence, and the first operand of those that count bits."""
 LOGICAL = (Op.LogicalOr, Op.LogicalAnd)
 """Or, and."""
 

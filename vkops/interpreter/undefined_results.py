@@ -1,0 +1,111 @@
+"""Operations whose results are undefined for some operands: where those are used, it is a finding.
+
+The chapter on precision in Vulkan's specification, and those of SPIR-V and GLSL.std.450 say which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.interpreter.operations import Array, column, integers
+from vkops.interpreter.values import Partial, Place
+from vkops.shaders.grammar import FUNCTIONS, OPCODES
+
+
+class Rule(NamedTuple):
+    """The kind of the finding, its text, and a function that finds undefined results.
+
+    It gets the type of the result, and the operands. The text can name the ``bits`` of the first
+    operand, and the numbers of the last ``spans`` operands, the last one first.
+    """
+
+    kind: str
+    text: str
+    spans: int
+    wrong: Callable[..., Array]
+
+
+def _too_many_bits(_: Any, base: Array, *operands: Array) -> Array:
+    counts = operands[-2:] if operands[1:] else operands
+    wide = [integers(each, "u").astype(np.uint64) for each in counts]
+    return sum(wide) >= 8 * base.itemsize + len(counts) - 1
+
+
+def _not_an_integer(dtype: np.dtype[Any], value: Array) -> Array:
+    limits, whole = np.iinfo(dtype), np.trunc(value.astype(np.float64))
+    return ~((whole >= float(limits.min)) & (whole < float(limits.max) + 1))
+
+
+def _overflow(_: Any, a: Array, b: Array) -> Array:
+    a, b = integers(a, "s"), integers(b, "s")
+    return (a == np.iinfo(a.dtype).min) & (b == -1)
+
+
+def _nan(_: Any, *operands: Array) -> Array:
+    return reduce(np.logical_or, map(np.isnan, operands))
+
+
+def _crossed(kind: str) -> Callable[..., Array]:
+    return lambda _, value, low, high: integers(low, kind) > integers(high, kind)
+
+
+def _no_power(_: Any, x: Array, y: Array) -> Array:
+    return (x < 0) | ((x == 0) & (y <= 0))
+
+
+_UNDEFINED = "undefined result"
+_SHIFT = Rule("shift", "shifts a number of {bits} bits by {0}", 1, _too_many_bits)
+_FIELD = Rule("shift", "uses {0} bits from bit {1} on, of a number of {bits} bits", 2,
+              _too_many_bits)  # fmt: skip
+_CONVERSION = Rule(_UNDEFINED, "converts {0} to an integer that cannot have it", 1, _not_an_integer)
+_REMAINDER = Rule(_UNDEFINED, "uses the remainder of a negative number, {1} % {0}", 2,
+                  lambda _, a, b: (integers(a, "s") < 0) | (integers(b, "s") < 0))  # fmt: skip
+_LIMITS = "uses clamp with limits from {1} to {0}"
+_LEAST = Rule(_UNDEFINED, "uses min or max of NaN", 0, _nan)
+
+_OPERATIONS = {
+    **dict.fromkeys(("ShiftRightLogical", "ShiftRightArithmetic", "ShiftLeftLogical"), _SHIFT),
+    **dict.fromkeys(("BitFieldInsert", "BitFieldSExtract", "BitFieldUExtract"), _FIELD),
+    **dict.fromkeys(("ConvertFToS", "ConvertFToU"), _CONVERSION),
+    **dict.fromkeys(("SRem", "SMod"), _REMAINDER),
+    "SDiv": Rule(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
+}
+_FUNCTIONS = {
+    "Pow": Rule(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
+    "Atan2": Rule(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
+    "FMin": _LEAST, "FMax": _LEAST,
+    "FClamp": Rule(_UNDEFINED, f"{_LIMITS}, or of NaN", 2,
+                   lambda _, v, low, high: _nan(_, v, low, high) | (low > high)),
+    "SClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("s")),
+    "UClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("u")),
+    "Normalize": Rule(_UNDEFINED, "normalizes a vector of zeros", 0,
+                      lambda _, v: (v == 0).reshape(len(v), -1).all(1)),
+}  # fmt: skip
+
+OPERATIONS: Mapping[int, Rule] = {OPCODES[name]: rule for name, rule in _OPERATIONS.items()}
+"""By opcode."""
+
+RULES: Mapping[int, Rule] = {FUNCTIONS[name]: rule for name, rule in _FUNCTIONS.items()}
+"""By the numbers of functions."""
+
+
+def undefined(
+    rule: Rule | None, dtype: np.dtype[Any] | None, operands: list[Array], place: Place
+) -> Partial | None:
+    """Return a mask of the results that are undefined, and why they are; None if none is."""
+    if rule is None or not (wrong := rule.wrong(dtype, *operands)).any():
+        return None
+    spans = (_span(each, wrong) for each in reversed(operands[-rule.spans :]) if rule.spans)
+    text = rule.text.format(*spans, bits=8 * operands[0].itemsize)
+    return Partial(wrong, wrong, text, place, kind=rule.kind)
+
+
+def _span(values: Array, chosen: Array) -> str:
+    """Return the values that a mask chooses as a text."""
+    found = np.broadcast_to(column(values, chosen), chosen.shape)[chosen]
+    low, high = found.min(), found.max()
+    return f"{low}" if low == high else f"{low} to {high}"
