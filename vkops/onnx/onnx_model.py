@@ -17,7 +17,7 @@ from vkops.errors import ModelError, show
 from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
 from vkops.onnx.model_file import DOMAINS, Content, opset_of, read
 from vkops.onnx.onnx_node import Call, Node, label, schema_of
-from vkops.onnx.operators import OPERATORS, REFUSED, lowering_function
+from vkops.onnx.operators import OPERATORS, REFUSED
 from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.value_info import (
     InputType,
@@ -172,7 +172,7 @@ class Model:
         for node in self.nodes:
             call = Call(node, lowering, [values[name] for name in node.inputs])
             try:
-                made = lowering_function(node.operator, node.version)(call)
+                made = OPERATORS[node.operator].outputs(call)
             except LimitError as error:
                 raise ModelError(f"{node.label}: {error}") from error
             values.update(zip(node.outputs, made, strict=False))

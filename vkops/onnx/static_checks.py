@@ -19,7 +19,7 @@ from vkops.onnx.element_types import type_text
 from vkops.onnx.lowering import LoweredTensor, Lowering, NeedsValueError
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_node import Call, Node
-from vkops.onnx.operators import OPERATORS, lowering_function
+from vkops.onnx.operators import OPERATORS
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
 from vkops.plan.size_limits import LimitError
@@ -124,7 +124,7 @@ def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
         with suppress(LimitError):  # such attributes fit empty tensors only
             tensors = [lowering.full(np.zeros(1, inputs[0].dtype), shape)]
     if tensors is not None:  # the node can be lowered unless one of its attributes is wrong
-        (made, *_) = lowering_function(node.operator, node.version)(Call(node, lowering, tensors))
+        (made, *_) = operator.outputs(Call(node, lowering, tensors))
         return _Known(made.dtype if made else None)
     if operator.makes is not None:
         return _Known(np.dtype(operator.makes))

@@ -23,16 +23,13 @@ from vkops.onnx.operators import (
 from vkops.onnx.operators.arithmetic import elementwise
 from vkops.plan.view import Ints
 
-LoweringFunction = Callable[[Call], Iterable[LoweredValue]]
-"""A function that makes the outputs of a node from its inputs."""
-
 
 @dataclass(frozen=True)
 class Operator:
     """An operator: how its nodes are lowered, and what is known of them without any shape.
 
     Attributes:
-        versions: its functions, by the first version of the operator that each is for.
+        lower: makes the outputs of a node, in all versions of the operator.
         first: the elements of the first input are moved, or needed before a node is lowered as
             those of shapes and axes are, or only its shape counts.
         moves: the other inputs whose elements are moved, or say which are. All further inputs are
@@ -45,7 +42,7 @@ class Operator:
             attributes is wrong; None where there is no such shape.
     """
 
-    versions: Mapping[int, LoweringFunction]
+    lower: Callable[[Call], Iterable[LoweredValue]]
     first: Literal["moved", "needed", "unread"] = "moved"
     moves: str = ""
     computes: str = ""
@@ -54,72 +51,73 @@ class Operator:
     check: Callable[[Node], object] = lambda node: None
     stub: Callable[[Node], Ints | None] = lambda node: None
 
+    def outputs(self, call: Call) -> Iterable[LoweredValue]:
+        """Make the outputs of a node, whose attributes are checked."""
+        self.check(call.node)
+        return self.lower(call)
+
 
 OPERATORS: Mapping[str, Operator] = {
-    "Add": Operator({1: elementwise(np.add)}, computes="A B"),
-    "Cast": Operator(
-        {1: arithmetic.cast}, computes="input", if_types=operator.ne, stub=lambda _: (1,)
-    ),
-    "CenterCropPad": Operator({18: selection.center_crop_pad}),
-    "Concat": Operator({1: split_concat.concat}),
-    "ConcatFromSequence": Operator({11: split_concat.concat_from_sequence}),
-    "Constant": Operator({1: constant.constant}),
-    "ConstantOfShape": Operator(
-        {9: constant.constant_of_shape}, first="needed", stub=lambda _: (1,)
-    ),
-    "DepthToSpace": Operator({1: shapes_and_axes.depth_to_space}, stub=shapes_and_axes.image_stub),
-    "Div": Operator({1: elementwise(arithmetic.quotient, divides=True)}, computes="A B"),
-    "Equal": Operator({1: elementwise(np.equal, dtype=bool)}, computes="A B", makes=bool),
-    "Expand": Operator({8: selection.expand}),
-    "EyeLike": Operator({9: selection.eye_like}, first="unread", stub=lambda _: (1, 1)),
-    "Flatten": Operator({1: shapes_and_axes.flatten}),
-    "Gather": Operator({1: indexing.gather}, moves="indices"),
-    "GatherElements": Operator({11: indexing.gather_elements}, moves="indices"),
-    "GatherND": Operator({11: indexing.gather_nd}, moves="indices"),
-    "Identity": Operator({1: shapes_and_axes.identity}),
-    "Mod": Operator({10: arithmetic.modulo}, computes="A B"),
-    "Mul": Operator({1: elementwise(np.multiply)}, computes="A B"),
+    "Add": Operator(elementwise(np.add), computes="A B"),
+    "Cast": Operator(arithmetic.cast, computes="input", if_types=operator.ne, stub=lambda _: (1,)),
+    "CenterCropPad": Operator(selection.center_crop_pad),
+    "Concat": Operator(split_concat.concat),
+    "ConcatFromSequence": Operator(split_concat.concat_from_sequence),
+    "Constant": Operator(constant.constant),
+    "ConstantOfShape": Operator(constant.constant_of_shape, first="needed", stub=lambda _: (1,)),
+    "DepthToSpace": Operator(shapes_and_axes.depth_to_space, stub=shapes_and_axes.image_stub),
+    "Div": Operator(elementwise(arithmetic.quotient, divides=True), computes="A B"),
+    "Equal": Operator(elementwise(np.equal, dtype=bool), computes="A B", makes=bool),
+    "Expand": Operator(selection.expand),
+    "EyeLike": Operator(selection.eye_like, first="unread", stub=lambda _: (1, 1)),
+    "Flatten": Operator(shapes_and_axes.flatten),
+    "Gather": Operator(indexing.gather, moves="indices"),
+    "GatherElements": Operator(indexing.gather_elements, moves="indices"),
+    "GatherND": Operator(indexing.gather_nd, moves="indices"),
+    "Identity": Operator(shapes_and_axes.identity),
+    "Mod": Operator(arithmetic.modulo, computes="A B"),
+    "Mul": Operator(elementwise(np.multiply), computes="A B"),
     "OneHot": Operator(
-        {9: indexing.one_hot},
+        indexing.one_hot,
         computes="indices",
         if_types=indexing.needs_conversion,
         moves="values",
     ),
-    "Pad": Operator({1: selection.pad}, moves="constant_value", check=selection.pad_mode),
-    "Range": Operator({11: arithmetic.range}, computes="start limit delta"),
-    "Reshape": Operator({1: shapes_and_axes.reshape}),
-    "Resize": Operator({10: resize.resize}, check=resize.check_node),
+    "Pad": Operator(selection.pad, moves="constant_value", check=selection.pad_mode),
+    "Range": Operator(arithmetic.range, computes="start limit delta"),
+    "Reshape": Operator(shapes_and_axes.reshape),
+    "Resize": Operator(resize.resize, check=resize.check_node),
     "ReverseSequence": Operator(
-        {10: indexing.reverse_sequence}, moves="sequence_lens", check=indexing.check_sequence_axes
+        indexing.reverse_sequence, moves="sequence_lens", check=indexing.check_sequence_axes
     ),
-    "Scatter": Operator({9: indexing.scatter_elements}, moves="indices updates"),
+    "Scatter": Operator(indexing.scatter_elements, moves="indices updates"),
     "ScatterElements": Operator(
-        {11: indexing.scatter_elements}, moves="indices updates", check=indexing.check_reduction
+        indexing.scatter_elements, moves="indices updates", check=indexing.check_reduction
     ),
     "ScatterND": Operator(
-        {11: indexing.scatter_nd}, moves="indices updates", check=indexing.check_reduction
+        indexing.scatter_nd, moves="indices updates", check=indexing.check_reduction
     ),
-    "SequenceAt": Operator({11: split_concat.sequence_at}),
-    "Shape": Operator({1: constant.shape}, first="unread", makes=np.int64),
-    "Size": Operator({1: constant.size}, first="unread", makes=np.int64),
-    "Slice": Operator({1: selection.slice}),
-    "SpaceToDepth": Operator({1: shapes_and_axes.space_to_depth}, stub=shapes_and_axes.image_stub),
-    "Split": Operator({1: split_concat.split}, stub=split_concat.split_stub),
-    "SplitToSequence": Operator({11: split_concat.split_to_sequence}),
-    "Squeeze": Operator({1: shapes_and_axes.squeeze}),
-    "Sub": Operator({1: elementwise(np.subtract)}, computes="A B"),
+    "SequenceAt": Operator(split_concat.sequence_at),
+    "Shape": Operator(constant.shape, first="unread", makes=np.int64),
+    "Size": Operator(constant.size, first="unread", makes=np.int64),
+    "Slice": Operator(selection.slice),
+    "SpaceToDepth": Operator(shapes_and_axes.space_to_depth, stub=shapes_and_axes.image_stub),
+    "Split": Operator(split_concat.split, stub=split_concat.split_stub),
+    "SplitToSequence": Operator(split_concat.split_to_sequence),
+    "Squeeze": Operator(shapes_and_axes.squeeze),
+    "Sub": Operator(elementwise(np.subtract), computes="A B"),
     "TensorScatter": Operator(
-        {24: indexing.tensor_scatter}, moves="update write_indices", check=indexing.check_linear
+        indexing.tensor_scatter, moves="update write_indices", check=indexing.check_linear
     ),
-    "Tile": Operator({1: selection.tile_along_axis, 6: selection.tile}),
+    "Tile": Operator(selection.tile),
     "Transpose": Operator(
-        {1: shapes_and_axes.transpose},
+        shapes_and_axes.transpose,
         stub=lambda node: (1,) * len(node.attributes.get("perm", ())) or None,
     ),
-    "Trilu": Operator({14: selection.trilu}),
-    "Unsqueeze": Operator({1: shapes_and_axes.unsqueeze}),
-    "Upsample": Operator({1: resize.resize}, check=resize.check_node),
-    "Where": Operator({9: arithmetic.where}, computes="condition X Y"),
+    "Trilu": Operator(selection.trilu),
+    "Unsqueeze": Operator(shapes_and_axes.unsqueeze),
+    "Upsample": Operator(resize.resize, check=resize.check_node),
+    "Where": Operator(arithmetic.where, computes="condition X Y"),
 }
 """The operators that vkops has."""
 
@@ -128,9 +126,3 @@ REFUSED: Mapping[str, str] = {
     "NonZero": "the sizes of its output depend on the elements of its input",
 }
 """Operators that could be taken for movements of data, and why vkops does not have them."""
-
-
-def lowering_function(name: str, version: int) -> LoweringFunction:
-    """Return the function that lowers a version of an operator."""
-    versions = OPERATORS[name].versions
-    return versions[max(first for first in versions if first <= version)]

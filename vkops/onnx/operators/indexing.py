@@ -79,7 +79,6 @@ def gather_nd(call: Call) -> list[LoweredTensor]:
 
 def scatter_elements(call: Call) -> list[LoweredTensor]:
     """Scatter 9 and 11, and ScatterElements 11 to 18."""
-    check_reduction(call.node)
     data, indices = call.tensor("data"), call.tensor("indices")
     updates = _updates(call, indices.shape)
     axis = _axis_of_elements(call, data, indices)
@@ -89,7 +88,6 @@ def scatter_elements(call: Call) -> list[LoweredTensor]:
 
 def scatter_nd(call: Call) -> list[LoweredTensor]:
     """ScatterND 11 to 18."""
-    check_reduction(call.node)
     data, indices = _data_and_indices(call)
     count = _tuple_length(call, data, indices, 0)
     updates = _updates(call, (*indices.shape[:-1], *data.shape[count:]))
@@ -99,7 +97,6 @@ def scatter_nd(call: Call) -> list[LoweredTensor]:
 
 def tensor_scatter(call: Call) -> list[LoweredTensor]:
     """TensorScatter 24, whose updates begin at an index for each element of the first axis."""
-    check_linear(call.node)
     data, updates = call.tensor("past_cache"), call.tensor("update")
     axis = call.axis("axis", data.rank)
     if not axis:
@@ -128,7 +125,6 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
 
 def reverse_sequence(call: Call) -> list[LoweredTensor]:
     """ReverseSequence 10 and 28."""
-    check_sequence_axes(call.node)
     data, lengths = call.tensor("input"), call.tensor("sequence_lens")
     call.require(data.rank >= 2, "input", f"rank {data.rank}", "at least 2")
     batch, time = call.attribute("batch_axis"), call.attribute("time_axis")

@@ -64,26 +64,18 @@ def expand(call: Call) -> list[LoweredTensor]:
 
 
 def tile(call: Call) -> list[LoweredTensor]:
-    """Tile 6 and 13."""
+    """Tile 1, 6 and 13; the first version repeats along one axis."""
     data = call.tensor("input")
-    repeats = call.ints("repeats") or ()
-    _require_count(call, "repeats", repeats, data.rank, "the rank")
-    return [_tiled(call, "repeats", data, repeats)]
-
-
-def tile_along_axis(call: Call) -> list[LoweredTensor]:
-    """Tile 1."""
-    data = call.tensor("input")
-    axis = call.axis("axis", data.rank)
-    times = (*(1,) * axis, call.integer("tiles"), *(1,) * (data.rank - axis - 1))
-    return [_tiled(call, "tiles", data, times)]
-
-
-def _tiled(call: Call, name: str, data: LoweredTensor, times: Ints) -> LoweredTensor:
+    if call.version == 1:
+        axis, name = call.axis("axis", data.rank), "tiles"
+        times = (*(1,) * axis, call.integer(name), *(1,) * (data.rank - axis - 1))
+    else:
+        name, times = "repeats", call.ints("repeats") or ()
+        _require_count(call, name, times, data.rank, "the rank")
     call.require_at_least(0, name, times)
     shape = movements.tile_sizes(data.shape, times)
     region = movements.tile(data.read, View.packed(shape), times)
-    return call.lowering.make(data.dtype, shape, [region])
+    return [call.lowering.make(data.dtype, shape, [region])]
 
 
 def pad_mode(node: Node) -> str:
