@@ -1,14 +1,9 @@
 """Sizes of tensors: tensors of 2^63 bytes or more are refused, whichever operator makes them."""
 
-import contextlib
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from onnx_models import model
-from processes import cpu_time
 from refusals import fault
 
 from vkops.errors import ModelError, VkopsError
@@ -92,64 +87,3 @@ def test_more_parts_than_a_node_may_make_are_refused_before_they_are_made(messag
         fault(lambda: lowered(nodes, [one], shape=(2**60,)), ModelError),
         "node 0, which makes 's' (SplitToSequence-11): split: ",
     )
-
-
-# -- random chains ---------------------------------------------------------------------------------
-
-HUGE = st.one_of(
-    st.integers(-2, 4),
-    st.integers(-(2**63), MAX),
-    st.sampled_from([2**31, 2**32, 2**40, 2**61, 2**62, MAX, -(2**63)]),
-)
-OPERATORS = {
-    "Tile": 1, "Expand": 1, "Pad": 2, "Reshape": 1, "Slice": 3, "Unsqueeze": 1, "Squeeze": 1,
-    "ConstantOfShape": 1, "Shape": 0, "Size": 0, "Flatten": 0, "Transpose": 0, "Gather": 1,
-    "Concat": 0, "Split": 1, "DepthToSpace": 0, "SpaceToDepth": 0, "SplitToSequence": 1,
-    "Identity": 0, "Mul": 0, "CenterCropPad": 1, "GatherElements": 1, "GatherND": 1,
-    "ReverseSequence": 1,
-}  # fmt: skip
-"""Operators, and how many lists of integers each takes where they are inputs."""
-
-ATTRIBUTES = {
-    "Tile": ["tiles", "axis"], "Pad": ["pads", "paddings"], "Reshape": ["shape"],
-    "Slice": ["starts", "ends", "axes"], "Unsqueeze": ["axes"], "Squeeze": ["axes"],
-    "Split": ["split", "axis"], "Concat": ["axis"], "Gather": ["axis"], "Flatten": ["axis"],
-    "DepthToSpace": ["blocksize"], "SpaceToDepth": ["blocksize"], "SplitToSequence": ["axis"],
-    "CenterCropPad": ["axes"], "GatherElements": ["axis"], "GatherND": ["batch_dims"],
-    "ReverseSequence": ["batch_axis", "time_axis"],
-}  # fmt: skip
-SINGLE = {"axis", "batch_axis", "batch_dims", "blocksize", "tiles", "time_axis"}
-
-
-@st.composite
-def chains(draw):
-    """Nodes from x to y that change sizes by huge numbers, of any opset, valid or not."""
-    opset = draw(st.integers(1, 24))
-    nodes, initializers, before = [], [], "x"
-    count = draw(st.integers(1, 8))
-    for step in range(count):
-        operator = draw(st.sampled_from(sorted(OPERATORS)))
-        inputs = [before] * (2 if operator in ("Concat", "Mul") else operator != "ConstantOfShape")
-        if draw(st.booleans()) or operator == "ConstantOfShape":
-            for _ in range(OPERATORS[operator]):
-                name = f"i{len(initializers)}"
-                values = draw(st.lists(HUGE, max_size=6))
-                initializers.append(ints(name, *values))
-                inputs.append(name)
-        attributes = {}
-        for name in ATTRIBUTES.get(operator, ()):
-            if draw(st.booleans()):
-                huge = HUGE if name in SINGLE else st.lists(HUGE, min_size=1, max_size=6)
-                attributes[name] = draw(huge)
-        after = "y" if step + 1 == count else f"t{step}"
-        nodes.append(helper.make_node(operator, inputs, [after], **attributes))
-        before = after if draw(st.integers(0, 3)) else before
-    return nodes, initializers, opset, draw(st.sampled_from([(), (2, 3), (1, 4, 2, 2), (0, 5)]))
-
-
-@settings(max_examples=300)
-@given(chains())
-def test_any_chain_of_huge_numbers_ends_in_a_result_or_one_model_error(chain):
-    nodes, initializers, opset, shape = chain
-    with contextlib.suppress(ModelError), cpu_time(below=2):
-        lowered(nodes, initializers, shape=shape, opset=opset)

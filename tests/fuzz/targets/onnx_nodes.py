@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
-from onnx import AttributeProto, TensorProto, helper
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnx_graphs import random_model
 
 from fuzz import target
@@ -13,6 +14,7 @@ from fuzz.targets.onnx_bytes import MODELS, inputs_of
 from vkops.onnx import Model
 from vkops.onnx.onnx_session import lowered
 from vkops.onnx.operators import OPERATORS
+from vkops.onnx.specialization import Specialization
 
 SIZES = [0, 1, 2, 3, 7, -1, -2, 2**16, 2**31 - 1, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -(2**63)]
 TYPES = [*range(30), 1000, -1]
@@ -166,6 +168,15 @@ def _initializer(choices, proto):
         external(choices, tensor)
 
 
+def _numbers(choices, proto):
+    """A list of integers, such as a shape, has other ones."""
+    lists = [t for t in proto.graph.initializer if t.data_type == TensorProto.INT64]
+    if lists:
+        tensor = choices.pick(lists)
+        values = np.array(choices.some(6, lambda: size(choices)), np.int64)
+        tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
+
+
 def external(choices, tensor):
     """Elements in a file, which may be none, or elsewhere."""
     tensor.ClearField("raw_data")
@@ -214,7 +225,7 @@ def _versions(choices, proto):
 
 CHANGES = [
     _operator, _attribute, _attribute, _attribute, _attribute, _edge, _edge, _nodes, _end, _end,
-    _initializer, _initializer, _initializer, _sparse, _function, _versions,
+    _initializer, _initializer, _numbers, _sparse, _function, _versions,
 ]  # fmt: skip
 
 
@@ -233,4 +244,4 @@ class Target(target.Target):
         if is_file:
             self.file.write_bytes(proto.SerializeToString())
         model = Model(self.file if is_file else proto, check=check)
-        lowered(model, inputs_of(model))
+        Specialization(lowered(model, inputs_of(model)))
