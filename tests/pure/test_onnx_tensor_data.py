@@ -1,5 +1,6 @@
 """The data of tensors are compared with type and dims before they are read, and read once."""
 
+import io
 import sys
 
 import numpy as np
@@ -50,27 +51,12 @@ def opened(monkeypatch):
     """The positions and sizes of all reads of external data."""
     read = []
 
-    class Watched:
-        def __init__(self, file):
-            self._file = file
-
-        def __getattr__(self, name):
-            return getattr(self._file, name)
-
+    class Watched(io.FileIO):
         def read(self, size):
-            read.append((self._file.tell(), size))
-            return self._file.read(size)
+            read.append((self.tell(), size))
+            return super().read(size)
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            self._file.close()
-
-    plain = vkops.onnx.tensor_data.open_regular
-    monkeypatch.setattr(
-        vkops.onnx.tensor_data, "open_regular", lambda *a, **k: Watched(plain(*a, **k))
-    )
+    monkeypatch.setattr(vkops.onnx.tensor_data, "open_regular", lambda path, **_: Watched(path))
     return read
 
 
