@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -92,6 +93,18 @@ def kinds(name):
     tensor = next(field for field in dml.OPERATORS[name].FIELDS if not field.holds_indices)
     newest = list(PUBLISHED[name].values())[-1]
     return sorted(dml.TensorDataType[kind] for kind in newest[tensor.dml_name][2:])
+
+
+def packed(desc):
+    """A descriptor with all its tensors packed."""
+    tensors = {}
+    for field in desc.FIELDS:
+        value = getattr(desc, field.name)
+        if field.role != "attribute" and value is not None:
+            several = value if field.kind.name == "tensor_array" else [value]
+            made = [dml.BufferTensorDesc(t.data_type, t.sizes) for t in several]
+            tensors[field.name] = made if several is value else made[0]
+    return replace(desc, **tensors)
 
 
 # -- the operators ---------------------------------------------------------------------------------

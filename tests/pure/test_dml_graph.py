@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dml_graphs import run, tensor
 from instructions import instructions
+from operator_table import OPERATORS, packed
 from refusals import fault
 
 import vkops.dml
@@ -233,66 +234,52 @@ def test_the_builder_refuses(build, named, message):
     message(caught.value, *named.split())
 
 
-def grown(seed, nodes, operators=range(7)):
-    """A random graph of the operators of these numbers, its inputs, and its outputs with NumPy's.
+MOVES = ("JOIN", "SLICE1", "TURN", "PADDING", "TILE", "GATHER_ELEMENTS", "SCATTER")
+"""Operators, and the transpose of a tensor."""
+
+
+def grown(seed, nodes, moves=MOVES):
+    """A random graph, its inputs, and its outputs with NumPy's.
 
     Some of its outputs are slices of padded tensors, which need a part of the tensor, or nothing.
     """
-    rng = Random(seed)
-    graph = Graph()
-    arrays = [np.random.default_rng(seed + i).integers(0, 99, (8, 8), np.int32) for i in range(2)]
-    kind = TensorDataType.INT32
+    rng, graph, kind = Random(seed), Graph(), TensorDataType.INT32
+    random = np.random.default_rng(seed)
+    arrays = [random.integers(0, 99, (8, 8), np.int32) for _ in range(2)]
     pool = [(graph.input(tensor(*a.shape, kind=kind)), a) for a in arrays]
     loose = {}
     count = 0
     while count < nodes:
         x, array = rng.choice(pool[-12:])
-        axis = rng.randrange(2)
-        match rng.choice(operators):
-            case 0 if array.shape[axis] > 1:
-                cut = rng.randrange(1, array.shape[axis])
-                made = graph.split(x, axis, [cut, array.shape[axis] - cut])
-                values = np.split(array, [cut], axis)
-            case 1:
-                fitting = [
-                    (y, b)
-                    for y, b in pool[-24:]
-                    if b.shape[1 - axis] == array.shape[1 - axis]
-                    and b.shape[axis] + array.shape[axis] < 24
-                ]
-                if not fitting:
-                    continue
-                y, b = rng.choice(fitting)
-                made, values = [graph.join([x, y], axis)], [np.concatenate([array, b], axis)]
-                loose.pop(id(y), None)
-            case 2:
-                strides = [rng.choice((1, -1, 2)) for _ in range(2)]
-                made = [graph.slice1(x, [0, 0], array.shape, strides)]
-                values = [array[:: strides[0], :: strides[1]]]
-            case 3:
-                sizes = array.shape[::-1]
-                turned = graph.reinterpret(x, sizes=sizes, strides=[1, sizes[0]])
-                made, values = [graph.identity(turned)], [array.T]
-            case 4 if max(array.shape) < 12:
-                strides = [rng.choice((1, -1, -2)) for _ in range(2)]
-                window = [(n - 1) * abs(s) + 1 for n, s in zip(array.shape, strides, strict=True)]
-                sizes = [n + 2 for n in window]
-                made = [dml.slice_grad(x, sizes, [1, 1], window, strides)]
-                values = [np.zeros(sizes, np.int32)]
-                values[0][1:-1, 1:-1][:: strides[0], :: strides[1]] = array
-            case 5 | 6 as operator:
-                orders = np.indices(array.shape)[axis]
-                orders = np.random.default_rng(count).permuted(orders, axis=axis)
-                places = graph.input(tensor(*array.shape, kind=TensorDataType.UINT32))
-                arrays.append(orders.astype(np.uint32))
-                if operator == 5:
-                    made = [dml.gather_elements(x, places, axis)]
-                    values = [np.take_along_axis(array, orders, axis)]
-                else:
-                    made, values = [dml.scatter_elements(x, places, x, axis)], [array.copy()]
-                    np.put_along_axis(values[0], orders, array, axis)
-            case _:
+        axis, move = rng.randrange(2), rng.choice(moves)
+        if move == "JOIN":
+            fitting = [
+                (y, b)
+                for y, b in pool[-24:]
+                if b.shape[1 - axis] == array.shape[1 - axis]
+                and b.shape[axis] + array.shape[axis] < 24
+            ]
+            if not fitting:
                 continue
+            y, b = rng.choice(fitting)
+            made, values = [graph.join([x, y], axis)], [np.concatenate([array, b], axis)]
+            loose.pop(id(y), None)
+        elif move == "TURN":
+            sizes = array.shape[::-1]
+            turned = graph.reinterpret(x, sizes=sizes, strides=[1, sizes[0]])
+            made, values = [graph.identity(turned)], [array.T]
+        else:
+            case = OPERATORS[move].make(rng, kind, array.shape, axis)
+            desc = packed(case.desc)
+            if max(max(made.sizes) for _, made in desc.outputs) > 24:
+                continue
+            inputs, values = [x], [array]
+            for number, (_, other) in enumerate(desc.inputs[1:], 1):
+                inputs.append(graph.input(other))
+                content = random.integers(0, 99, other.sizes, np.int32)
+                values.append(np.ascontiguousarray(case.indices.get(number, content)))
+            arrays += values[1:]
+            made, values = graph.operator(desc, inputs), case.expect(values)
         loose.pop(id(x), None)
         pool += zip(made, values, strict=True)
         loose.update((id(y), (y, b)) for y, b in zip(made, values, strict=True))
@@ -310,13 +297,13 @@ def grown(seed, nodes, operators=range(7)):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_graphs_make_what_numpy_makes(seed):
-    check(*grown(seed, 40))
+    check(*grown(seed, 40, ("SPLIT", *MOVES)))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_each_output_of_random_graphs_alone(seed):
     """All outputs of a split must be connected, so the graphs have none."""
-    graph, arrays, results = grown(seed, 40, operators=range(1, 7))
+    graph, arrays, results = grown(seed, 40)
     for result in results:
         check(graph, arrays, [result])
 
@@ -329,7 +316,7 @@ def check(graph, arrays, results):
 
 
 def test_a_thousand_nodes_are_one_plan_that_moves_the_outputs_bytes():
-    graph, _, results = grown(7, 1000, operators=range(5))
+    graph, _, results = grown(7, 1000, ("SPLIT", "JOIN", "SLICE1", "TURN"))
     desc = graph.desc([y for y, _ in results])
     (step,) = desc.pipeline.steps
     assert desc.pipeline.intermediates == {}
