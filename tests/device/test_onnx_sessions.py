@@ -42,24 +42,18 @@ SEQUENCES = onnx.parser.parse_model("""<ir_version: 9, opset_import: ["" : 18]>
 ends (seq(float[N]) s, optional(int8[2]) o) => (seq(float[N]) y) { y = Identity (s) }""")
 
 INPUTS = [
-    ("x", ["N", 4], "tensor(float)"),
-    ("words", [None], "tensor(string)"),
-    ("scalar", [], "tensor(int64)"),
-    ("any", [], "tensor(bool)"),
-]
+    ("x", ["N", 4], "tensor(float)"), ("words", [None], "tensor(string)"),
+    ("scalar", [], "tensor(int64)"), ("any", [], "tensor(bool)"),
+]  # fmt: skip
 OUTPUTS = [
-    ("a", ["N", 2], "tensor(float)"),
-    ("b", ["N", 2], "tensor(float)"),
-    ("c", [None], "tensor(string)"),
-    ("d", [], "tensor(int64)"),
-    ("e", [3, "M"], "tensor(float16)"),
+    ("a", ["N", 2], "tensor(float)"), ("b", ["N", 2], "tensor(float)"),
+    ("c", [None], "tensor(string)"), ("d", [], "tensor(int64)"), ("e", [3, "M"], "tensor(float16)"),
     ("f", [], "tensor(bool)"),
-]
+]  # fmt: skip
 ENDS = [
-    ("s", [], "seq(tensor(float))"),
-    ("o", [2], "optional(tensor(int8))"),
+    ("s", [], "seq(tensor(float))"), ("o", [2], "optional(tensor(int8))"),
     ("y", [], "seq(tensor(float))"),
-]
+]  # fmt: skip
 METADATA = {
     "producer_name": "tests",
     "graph_name": "parts",
