@@ -124,6 +124,7 @@ def test_refusals(device, message):
         "two dimensions": lambda: kernels.searchsorted(x.reshape(2, 2), x, dtype="int32"),
         "another side": lambda: kernels.searchsorted(x, x, "middle", dtype="int32"),
         "another type": lambda: kernels.searchsorted(x, f, dtype="int32"),
+        "a fraction": lambda: kernels.searchsorted(x, 1.5, dtype="int32"),
         "no bins": lambda: kernels.histogram(x, 0, dtype="int32"),
         "edges that fall": lambda: kernels.histogram(x, [3, 1], dtype="int32"),
         "a long condition": lambda: kernels.compress(np.ones(5, bool), x),

@@ -57,13 +57,13 @@ def searchsorted(
         refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
     if not isinstance(side, str) or side not in ("left", "right"):
         refuse("searchsorted", "side", f"got {show(side)}, must be 'left' or 'right'", "EW-05")
-    if not isinstance(v, (Tensor, np.ndarray)):
-        v = np.asarray(v, table.dtype)
-    values = as_tensor("searchsorted", v, table.device)
+    if isinstance(v, np.ndarray):
+        v = as_tensor("searchsorted", v, table.device)
+    shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
     if not table.size:
-        return zeros(values.shape, wanted, device=table.device)
-    out = empty(values.shape, dtype=wanted, device=table.device)
-    _searching(table.dtype, side, wanted)(values, table, table.size, out=out)
+        return zeros(shape, wanted, device=table.device)
+    out = empty(shape, dtype=wanted, device=table.device)
+    _searching(table.dtype, side, wanted)(v, table, table.size, out=out)
     return out
 
 
