@@ -226,7 +226,7 @@ layout(binding = 2, rgba8ui) uniform uimage2D C;
 layout(binding = 3, r32f) uniform image2D D;
 MAIN imageStore(B, ivec2(i, 3), imageLoad(A, ivec2(i, 1)) + vec4(0.1 * i));
 imageStore(C, ivec2(n, 2), imageLoad(C, ivec2(i, 2)) + imageLoad(C, ivec2(i, 0)));
-imageStore(D, ivec2(i, 1), vec4(sin(float(i)))); }""", "index (8, 2) of 'C'"),
+imageStore(D, ivec2(i, 1), vec4(sin(float(i)) + imageLoad(C, ivec2(i, 1)).w)); }""", "index (8, 2) of 'C'"),
     of_textures: ("""
 layout(binding = 0) uniform sampler2D A;
 layout(binding = 1) uniform texture2D B;
@@ -282,6 +282,12 @@ def of_parts(device):
     device.compile_shader(ADD, name="add")((both, 0, 512), (both, 256, 256), [1], last=64, groups=1)
 
 
+def of_one_image(device):
+    text = HEAD + CHECKED[of_images][0].replace("MAIN", MAIN)
+    given = of_images(device)
+    device.compile_shader(text, name="x")(**{**given, "B": given["A"]}, ahead=0, groups=1)
+
+
 def large(device):
     far_x = device.tensor(np.zeros(1 << 10, np.int32))
     device.compile_shader(ADD, name="add")(far_x, far_x, [1], last=64, groups=1)
@@ -296,9 +302,12 @@ def large(device):
             "sum: more than 9,000 instructions",
         ),
         (of_parts, "add: X and Y share some of their bytes"),
+        pytest.param(
+            of_one_image, "x: A and B share some of their bytes", marks=pytest.mark.features
+        ),
         (large, "add: it is bound to more than 1 KiB"),
     ],
-    ids=["invocations", "instructions", "overlap", "bytes"],
+    ids=["invocations", "instructions", "overlap", "image", "bytes"],
 )
 def test_what_is_not_checked_runs_and_is_listed_and_is_an_error_if_checks_are_strict(
     device, monkeypatch, capsys, run, reason

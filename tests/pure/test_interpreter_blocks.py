@@ -30,10 +30,11 @@ NODES[:, 2:] = [[word, BASE >> 32] for word in (16, 32, 0)]
 """The first is at the first address, and each has the address of the next one."""
 
 
-def run(body, count="3", numbers=8):
+def run(body, count="3", numbers=8, **options):
     given = np.arange(numbers, dtype=np.uint32) if isinstance(numbers, int) else numbers
     buffers = {"B": PARTS, "O": 32}
-    return check(HEAD % (count, body), buffers, push={"first": NODES, "numbers": given, "k": 1})
+    push = {"first": NODES, "numbers": given, "k": 1}
+    return check(HEAD % (count, body), buffers, push=push, **options)
 
 
 I = np.arange(8)  # noqa: E741
@@ -70,6 +71,17 @@ def test_each_buffer_and_tensor_is_in_the_results():
     ]  # fmt: skip
     assert report.buffers["push_constants.numbers"].tolist() == [*range(0, 16, 2)]
     np.testing.assert_array_equal(report.buffers["push_constants.first"], NODES)
+
+
+@pytest.mark.parametrize(
+    ("body", "name"), [("numbers.at[0]", "push_constants.numbers[0]"), ("b[1].data[0]", "b[1].data[0]")]
+)  # fmt: skip
+def test_all_that_is_stored_is_compared_between_orders_of_workgroups(body, name):
+    body = f"if (i % 8 == 0) atomicExchange({body}, gl_WorkGroupID.x + 7);"
+    found = run(body, groups=3).findings
+    assert [(each.kind, each.message) for each in found] == [
+        ("order of workgroups", f"'{name}' is 7 with workgroups in descending order, and 9 with ascending order")
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
