@@ -38,26 +38,16 @@ POINTS = np.random.default_rng(1).uniform(-1.7, 2.7, (SIZE, 4)).astype(np.float3
 def both(device, declarations, body, image, sampler=None, points=POINTS):
     """Return the numbers that a shader computes, on a device and in the interpreter."""
     text = f"{HEAD}{declarations}\nvoid main() {{ uint i = gl_LocalInvocationIndex; vec4 at = p[i]; {body} }}"
-    made = (
-        {}
-        if sampler is None
-        else {"filter": sampler[0], "address": sampler[1], **dict(sampler[2:])}
-    )
-    given = device.tensor(image)
-    given = given if sampler is None else (given, device.sampler(**made))
-    shader = device.compile_shader(text, name="x")
-    own = (
-        {"X": given}
-        if "X;" in declarations
-        else {"T": device.tensor(image), "S": device.sampler(**made)}
-    )
-    found = shader(**own, P=points, out={"O": (SIZE, 4)}, groups=1)
-    own = (
-        {"X": image if sampler is None else (image, made)}
-        if "X;" in declarations
-        else {"T": image, "S": made}
-    )
-    report = check(text, {**own, "P": points, "O": 16 * SIZE})
+    made = sampler and {"filter": sampler[0], "address": sampler[1], **dict(sampler[2:])}
+
+    def bound(image, sampler):
+        if "X;" in declarations:
+            return {"X": image if sampler is None else (image, sampler), "P": points}
+        return {"T": image, "S": sampler, "P": points}
+
+    own = bound(device.tensor(image), sampler and device.sampler(**made))
+    found = device.compile_shader(text, name="x")(**own, out={"O": (SIZE, 4)}, groups=1)
+    report = check(text, {**bound(image, made), "O": 16 * SIZE})
     assert report.ok, str(report)
     return found, report.buffers["O"].reshape(SIZE, 4)
 

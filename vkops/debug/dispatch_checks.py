@@ -24,7 +24,7 @@ from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.findings import Finding
-from vkops.interpreter.limit import TooManyInstructionsError
+from vkops.interpreter.state import TooManyInstructionsError
 from vkops.interpreter.values import Place as Line
 from vkops.runtime.image import Image
 from vkops.runtime.image_copies import ImagePart

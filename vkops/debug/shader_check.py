@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
-from vkops.interpreter.limit import Limit
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.printing import Printing
@@ -180,7 +179,7 @@ class Case:
     floats: bool = False
     max_iterations: int = MAX_ITERATIONS
     plain_barriers: bool = True
-    max_instructions: int | None = None
+    max_instructions: float = inf
     tensors: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     addresses: Sequence[int] = ()
     findings: Findings = field(default_factory=Findings)
@@ -267,11 +266,9 @@ class Case:
         ``observers`` are told before the checks of what happens.
         """
         size = subgroup_size or self.subgroup_size
-        settings = Settings(size, order, self.max_iterations)
+        settings = Settings(size, order, self.max_iterations, self.max_instructions)
         checks = [kind() for kind in (*CHECKS, *[Floats] * self.floats)]
         checks.append(Races(plain_barriers=self.plain_barriers))
-        if self.max_instructions is not None:
-            checks.append(Limit(self.max_instructions))
         memory = self.memory()
         arguments = self.shader, memory, self.groups, self.push, settings
         run = Run(*arguments, observers=[*observers, *checks])

@@ -22,7 +22,7 @@ from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Block, Function, Step
 from vkops.interpreter.shadow import Shadow
-from vkops.interpreter.state import Frame, State
+from vkops.interpreter.state import Frame, State, TooManyInstructionsError
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.grammar import BUILT_IN
@@ -247,6 +247,8 @@ class Run(State):
     def _block(self, frame: Frame, block: Block) -> Call:
         """Execute a block, and return where invocations go; yield calls of functions."""
         self.executed += len(self.active.slots) * len(block.steps)
+        if self.executed > self.settings.max_instructions:
+            raise TooManyInstructionsError
         before, after = self.told["instruction"], self.told["result"]
         self.tell("block", block)
         for step in block.steps[:-1]:

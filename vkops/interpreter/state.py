@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, NoReturn
 
 import numpy as np
@@ -55,6 +56,10 @@ class Frame:
     result: Value = None
 
 
+class TooManyInstructionsError(Exception):
+    """A run was given up: it has executed ``max_instructions``, counted for each invocation."""
+
+
 @dataclass
 class Settings:
     """How to run: the size of subgroups, the order of workgroups, and when a loop is endless."""
@@ -62,6 +67,7 @@ class Settings:
     subgroup_size: int = 32
     order: str = "ascending"  # or descending
     max_iterations: int = MAX_ITERATIONS
+    max_instructions: float = inf
 
 
 class State:
