@@ -1,9 +1,10 @@
 """The benchmark measures the workloads, and its command reports the results."""
 
 import json
-from dataclasses import replace
 
-from vkops.bench import WORKLOADS, measure
+from bench_cases import MOVEMENTS
+
+from vkops.bench import WORKLOADS, Workload, measure
 from vkops.cli import main
 
 SMALL = [workload for workload in WORKLOADS if workload.name in {"W11", "W15", "W16"}]
@@ -20,23 +21,8 @@ def test_results(device):
 
 def test_movements(device):
     """`measure` compares what vkops makes, by its operator and its function, with NumPy's."""
-    tiny = {
-        "W19": ((50, 8), (20,)),
-        "W20": ((30, 40), (30, 7)),
-        "W21": ((50, 8), (20, 1), (20, 8)),
-        "W22": ((2, 3, 4, 5),),
-        "W23": ((2, 8, 3, 4),),
-        "W24": ((5, 6),),
-        "W25": ((2, 3, 4, 5),),
-        "W26": ((9, 1), (1, 2)),
-        "W27": ((3, 7, 2), (3,)),
-    }
-    found = [
-        replace(workload, case=replace(workload.case, shapes=tiny[workload.name]).scaled(3))
-        for workload in WORKLOADS
-        if workload.name in tiny
-    ]
-    assert [result.work for result in measure(device, found, rounds=1)] == list(tiny)
+    found = [Workload(name, name, False, case.scaled(3)) for name, case in MOVEMENTS.items()]
+    assert [result.work for result in measure(device, found, rounds=1)] == list(MOVEMENTS)
 
 
 def test_command(adapter, capsys):

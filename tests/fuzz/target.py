@@ -11,6 +11,7 @@ from pathlib import Path
 
 import broken_models
 
+import vkops
 from vkops.errors import VkopsError
 
 TESTS = Path(__file__).parents[1]
@@ -74,6 +75,13 @@ def require(condition, message):
     """Fail with a wrong result."""
     if not condition:
         raise WrongResultError(message)
+
+
+def opened(**options):
+    """A device on the adapter under test."""
+    import adapters
+
+    return vkops.Device(adapters.wanted()[0].index, **options)
 
 
 @contextlib.contextmanager

@@ -4,30 +4,17 @@ from math import prod
 
 import numpy as np
 import pytest
+from bench_cases import VIEWS
 from bench_peers.strided import copies, reads
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.bench import WORKLOADS
-from vkops.bench.workloads import Join, Permute, Split, Step, Window
-from vkops.bench.workloads import case as make
 from vkops.plan.rounding import round_up
 
-CASES = {
-    "split": make("float32", Split(1, (1, 3, 2)), (4, 6, 5)),
-    "split of half words": make("uint16", Split(1, (1, 5)), (4, 6)),
-    "join": make("int64", Join(1), (3, 2, 4), 3),
-    "join of bytes": make("uint8", Join(1), (5, 3), 3),
-    "window": make("float32", Window((1, 2), (3, 4)), (6, 7)),
-    "steps": make("float32", Step((-2, 3, 1)), (7, 9, 4)),
-    "reverse": make("uint8", Step((-1, -1)), (5, 5)),
-    "permute": make("float64", Permute((2, 0, 1)), (2, 3, 4)),
-    "permute of nothing": make("float32", Permute((0, 1, 2)), (2, 3, 4)),
-}
 
-
-@pytest.fixture(params=CASES, ids=str)
+@pytest.fixture(params=VIEWS, ids=str)
 def case(request):
-    return CASES[request.param]
+    return VIEWS[request.param]
 
 
 @pytest.fixture
@@ -54,7 +41,7 @@ def test_reads(case, arrays):
 
 
 def test_copies(case, arrays):
-    found = copies(case, 1000)
+    found = copies(case, 10_000)
     if case.dtype.itemsize < 4:  # their copies would be of parts of words
         assert found is None
         return

@@ -336,6 +336,9 @@ def test_indices_select_elements():
         "OutputTensor at 0, strides 0, 1, moved by IndicesTensor at 0, strides 3, 1",
     )
 
+    _, movement = only("padding1.json")
+    assert "constant 0x41100000" in [source for _, _, source, _ in region_rows(movement).rows]
+
     _, movement = only("gather_nd1.json")  # indices of 8 bytes
     assert movement.element_size("input", 1) == 8
 

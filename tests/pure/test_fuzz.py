@@ -11,6 +11,7 @@ from fuzz.target import Target, WrongResultError, require
 from fuzz.targets import PURE, target_class
 from onnx import TensorProto, helper
 from onnx_models import info, model
+from refusals import fault
 
 from vkops.dml import (
     BufferTensorDesc,
@@ -48,12 +49,6 @@ def test_what_once_went_wrong(name):
 # -- what it found, made small -----------------------------------------------------------------------
 
 
-def refused(made, text, **options):
-    with pytest.raises(ModelError, match=text) as caught:
-        Model(made, **options)
-    assert len(str(caught.value).splitlines()) == 1
-
-
 def one_node(operator, inputs=("x",), **attributes):
     node = helper.make_node(operator, inputs, ["y"], **attributes)
     return model([node], [info("x", np.zeros(3, np.float32))], ["y"])
@@ -72,25 +67,57 @@ def tensor(dims, values=(), kind=TensorProto.INT64):
     return TensorProto(dims=dims, data_type=kind, int64_data=values)
 
 
+def type_that_is_none():
+    made = one_node("Identity")
+    made.graph.input[0].type.tensor_type.elem_type = 1000
+    return made
+
+
+def output_that_nothing_makes():
+    made = one_node("Identity")
+    made.graph.output[0].name = "z"
+    return made
+
+
+def attribute_whose_name_is_no_text():
+    data = one_node("Identity", abcdefgh=1).SerializeToString()
+    return data.replace(b"abcdefgh", b"abc\xff\xfffgh")
+
+
+def two_functions_of_one_name():
+    made = one_node("f")
+    made.graph.node[0].domain = "d"
+    made.opset_import.add(domain="d", version=1)
+    for _ in range(2):
+        function = made.functions.add(name="f", domain="d", input=["x"], output=["y"])
+        function.opset_import.add(version=18)
+    return made
+
+
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (one_node("Identity", ["z"]), r"inputs\[0\]: got 'z', which no earlier node makes"),
-        (one_node("Spl\rit"), r"\('Spl\\rit'\): vkops does not have"),
-        (one_node("Identity", **{"a\vb": 1}), r"'a\\x0bb': is not an attribute"),
+        (one_node("Identity", ["z"]), "inputs[0]: got 'z', which no earlier node makes"),
+        (one_node("Spl\rit"), r"('Spl\rit'): vkops does not have"),
+        (one_node("Identity", **{"a\vb": 1}), r"'a\x0bb': is not an attribute"),
         (sparse(tensor([1], [7]), tensor([1], [9]), [3]), "'s': its values and indices do not fit"),
-        (sparse(tensor([1], [7]), tensor([], [1]), [3]), r"got indices of shape \(\), must be \(1,\)"),
-        (sparse(tensor([0]), tensor([0, 2**31]), [3]), r"got indices of shape \(0, 2147483648\)"),
+        (sparse(tensor([1], [7]), tensor([], [1]), [3]), "got indices of shape (), must be (1,)"),
+        (sparse(tensor([0]), tensor([0, 2**31]), [3]), "got indices of shape (0, 2147483648)"),
         (sparse(tensor([1], [7]), tensor([1], [1]), [2**40]), "2147483648 bytes at most"),
         (sparse(tensor([1], [7], 0), tensor([1], [1]), [3]), "'s': got element type 0, which ONNX does not have"),
+        (type_that_is_none(), "'x': got element type 1000, which ONNX does not have"),
+        (output_that_nothing_makes(), "output 'z': no node makes it"),
+        (attribute_whose_name_is_no_text(), "is not an attribute"),
+        (two_functions_of_one_name(), "its functions: "),
     ],
     ids=[
         "unknown name", "line break", "line break in attribute", "index",
-        "index of no dimensions", "index of many", "dense size", "type",
+        "index of no dimensions", "index of many", "dense size", "type", "no type", "no output",
+        "no text", "two functions",
     ],
 )  # fmt: skip
 def test_models_that_nobody_checked(made, text):
-    refused(made, text, check=False)
+    assert text in fault(lambda: Model(made, check=False), ModelError)
 
 
 def test_a_required_input_that_is_left_out():
@@ -98,34 +125,6 @@ def test_a_required_input_that_is_left_out():
     made = Model(model([node], [info("x", np.zeros(3, np.int64))], ["y"]), check=False)
     with pytest.raises(ModelError, match="ends: is missing"):
         made.lower({"x": TensorType(np.dtype(np.int64), (3,))}, {})
-
-
-def test_a_type_that_is_none():
-    made = one_node("Identity")
-    made.graph.input[0].type.tensor_type.elem_type = 1000
-    refused(made, "'x': got element type 1000, which ONNX does not have", check=False)
-
-
-def test_an_output_that_nothing_makes():
-    made = one_node("Identity")
-    made.graph.output[0].name = "z"
-    refused(made, "output 'z': no node makes it", check=False)
-
-
-def test_an_attribute_whose_name_is_no_text():
-    data = one_node("Identity", abcdefgh=1).SerializeToString()
-    refused(data.replace(b"abcdefgh", b"abc\xff\xfffgh"), "is not an attribute", check=False)
-
-
-def test_two_functions_of_one_name():
-    made = one_node("f")
-    made.graph.node[0].domain = "d"
-    made.opset_import.add(domain="d", version=1)
-    for _ in range(2):
-        made.functions.add(name="f", domain="d", input=["x"], output=["y"]).opset_import.add(
-            version=18
-        )
-    refused(made, "its functions: ", check=False)
 
 
 @pytest.mark.parametrize("count", [10**5000, -(10**5000)], ids=["more", "less"])
@@ -182,9 +181,6 @@ class Faulty(Target):
 )
 def test_a_fault_is_told(data, kind):
     assert isinstance(worker.attempt(Faulty(), data), kind)
-
-
-def test_sound_inputs_are_told():
     assert worker.attempt(Faulty(), b"x") == "accepted"
     assert worker.attempt(Faulty(), b".") == "refused"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
@@ -98,52 +98,38 @@ def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
 
 def tables(report: Report) -> list[Table]:
     """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
-    made = [_table(report)]
-    if report.peers:
-        made.append(_peer_table(report))
-    return made
 
-
-def _table(report: Report) -> Table:
-    results = report.results
-    made = _empty(
-        f"{report.device} ({report.driver})",
-        f"{_RATIOS}. NumPy: makes new arrays; into: NumPy, into arrays that exist; "
-        "e2e: from NumPy to NumPy, compared with NumPy",
-        {"MiB": 5, "ms": 7, "NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6},
-    )
-
-    def ratios(*some: Result) -> list[str]:
+    def own(some: Sequence[Result]) -> list[str]:
         return [*(_ratio(some, against=name) for name in _AGAINST), _ratio(some, "end_to_end")]
 
-    for r in results:
-        made.add_row(r.work, r.what, f"{r.nbytes / 2**20:.1f}", _ms(r), *ratios(r))
-    if len(results) > 1:
-        made.add_section()
-        made.add_row("", "geometric mean", "", "", *ratios(*results))
-    return made
+    def of_peers(some: Sequence[Result]) -> list[str]:
+        return [_ratio(some, against=name) for name in report.peers]
 
-
-def _peer_table(report: Report) -> Table:
-    made = _empty(
-        "vkops against other libraries",
-        f"{_RATIOS}. Empty: the library cannot execute the workload",
-        {"ms": 7, **dict.fromkeys(report.peers.values(), 7)},
+    explained = (
+        "NumPy: makes new arrays; into: NumPy, into arrays that exist; "
+        "e2e: from NumPy to NumPy, compared with NumPy"
     )
-    for r in report.results:
-        made.add_row(r.work, r.what, _ms(r), *(_ratio([r], against=n) for n in report.peers))
-    if len(report.results) > 1:
-        made.add_section()
-        means = (_ratio(report.results, against=name) for name in report.peers)
-        made.add_row("", "geometric mean", "", *means)
+    widths = {"NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6}
+    title, results = f"{report.device} ({report.driver})", report.results
+    made = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, own)]
+    if report.peers:
+        empty = "Empty: the library cannot execute the workload"
+        columns = {"ms": 7, **dict.fromkeys(report.peers.values(), 7)}
+        made.append(_table("vkops against other libraries", empty, columns, results, of_peers))
     return made
 
 
-def _empty(title: str, caption: str, columns: Mapping[str, int]) -> Table:
-    """Make a table without rows; ``columns`` are headings with the least widths."""
+def _table(
+    title: str,
+    caption: str,
+    columns: Mapping[str, int],
+    results: Sequence[Result],
+    ratios: Callable[[Sequence[Result]], list[str]],
+) -> Table:
+    """Make a table of results and of their means; ``columns`` are headings with least widths."""
     made = Table(
         title=title,
-        caption=caption,
+        caption=f"{_RATIOS}. {caption}",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
@@ -153,11 +139,14 @@ def _empty(title: str, caption: str, columns: Mapping[str, int]) -> Table:
     made.add_column("")  # where the terminal is narrow, this column is wrapped
     for heading, width in columns.items():
         made.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
+    for r in results:
+        size = [f"{r.nbytes / 2**20:.1f}"] * ("MiB" in columns)
+        made.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *ratios([r]))
+    if len(results) > 1:
+        made.add_section()
+        empty = [""] * (1 + ("MiB" in columns))
+        made.add_row("", "geometric mean", *empty, *ratios(results))
     return made
-
-
-def _ms(result: Result) -> str:
-    return f"{result.seconds['vkops'] * 1e3:.3f}"
 
 
 def _ratio(results: Sequence[Result], contender: str = "vkops", against: str = "numpy") -> str:

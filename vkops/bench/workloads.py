@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from math import prod
 from operator import add
 from typing import Any
@@ -170,8 +169,8 @@ class Case:
     def views(self, array: Array) -> list[Array]:
         """Return each output as a view of the input, or for a join, each input of the output."""
         match self.operation:
-            case Split(axis):
-                return np.split(array, self._cuts, axis)
+            case Split(axis, sizes):
+                return np.split(array, np.cumsum(sizes[:-1]), axis)
             case Join(axis):
                 return np.split(array, len(self.shapes), axis)
             case Step(strides):
@@ -182,11 +181,6 @@ class Case:
                 return [array.transpose(order)]
             case Movement():
                 raise ValueError(f"{self.operation} makes no views")
-
-    @cached_property
-    def _cuts(self) -> list[int]:
-        assert isinstance(self.operation, Split)
-        return list(accumulate(self.operation.sizes[:-1]))
 
     def numpy(self, arrays: Sequence[Array]) -> list[Array]:
         """Return the outputs as new NumPy arrays.

@@ -71,10 +71,13 @@ _shader = options.all_of(  # arguments of ``_case``
     ),
     shader_commands.settings,
 )
-_floats = options.flag("--floats", help="Report NaN and infinity that are made of finite numbers.")
-_no_plain_barriers = options.flag(
-    "--no-plain-barriers",
-    help="Do not report accesses of a buffer that only a plain barrier() separates.",
+_checked_shader = options.all_of(
+    _shader,
+    options.flag("--floats", help="Report NaN and infinity that are made of finite numbers."),
+    options.flag(
+        "--no-plain-barriers",
+        help="Do not report accesses of a buffer that only a plain barrier() separates.",
+    ),
 )
 _model = options.all_of(
     options.texts(
@@ -94,15 +97,13 @@ def _names(decorator: Any) -> set[str]:
     return {parameter.name for parameter in decorator(lambda: None).__click_params__}
 
 
-_OF_SHADERS = _names(_shader) | {"floats", "no_plain_barriers"}
+_OF_SHADERS = _names(_checked_shader)
 _OF_MODELS = _names(_model) | {"dispatch"}
 
 
 @debug.command()
 @_subject
-@_shader
-@_floats
-@_no_plain_barriers
+@_checked_shader
 @_model
 def check(target: str, **given: Any) -> None:
     """Find faults of a shader or a model without a device.
@@ -139,11 +140,9 @@ def check(target: str, **given: Any) -> None:
         click.echo(printable(f"Step to the first: {_step_command(target, reached[0])}"))
     if "out of bounds" in kinds and isinstance(subject, Case):
         places = subject.shader.places.keys() - subject.given
-        names = ", ".join(sorted(subject.shader.places[place][0].point for place in places))
-        if names:
-            click.echo(
-                printable(f"Blocks without --buffer, of one element for each invocation: {names}")
-            )
+        if names := ", ".join(sorted(subject.shader.places[each][0].point for each in places)):
+            about = "Blocks without --buffer, of one element for each invocation"
+            click.echo(printable(f"{about}: {names}"))
     if kinds:
         raise click.exceptions.Exit(1)
     dispatches = "" if isinstance(subject, Case) else f" in {count} dispatches"
@@ -201,9 +200,7 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
     help="Read commands from a file, not from standard input.",
 )
 @options.flag("--to-fault", help="Begin at the first fault of the invocation.")
-@_shader
-@_floats
-@_no_plain_barriers
+@_checked_shader
 def step(
     source: str, invocation: str, commands: TextIO | None, to_fault: bool, **given: Any
 ) -> None:

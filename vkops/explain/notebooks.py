@@ -37,13 +37,17 @@ def html(shown: Any) -> str:
     return f"<pre>{escape(repr(shown))}</pre>"
 
 
+html.register(Device, lambda shown: html(shown.info))
+html.register(CompiledShader, lambda shown: html(shown.shader))
+
+
 @html.register
 def _(shown: Tensor) -> str:
     try:
         part: Any = shown[(0,) * max(0, shown.ndim - 2)][(slice(MAX_CELLS),) * min(2, shown.ndim)]
         values = np.atleast_2d(part.numpy()).tolist()
     except VkopsError:  # it cannot be read now
-        return f"<pre>{escape(repr(shown))}</pre>"
+        return html.dispatch(object)(shown)
     which = f", [{', '.join('0' * (shown.ndim - 2))}]" if shown.ndim > 2 else ""
     more = ", the first elements" if part.size < shown.size and not which else which
     title = f"Tensor {shown.shape} {shown.dtype} on {shown.device.info.label}{more}"
@@ -56,7 +60,7 @@ def _(shown: Image) -> str:
     try:
         pixels = _pixels(shown)
     except VkopsError:
-        return f"<pre>{escape(repr(shown))}</pre>"
+        return html.dispatch(object)(shown)
     height, width, channels = pixels.shape
     return picture_html(repr(shown)[1:-1], (width, height), channels, map(bytes, pixels))
 
@@ -80,21 +84,15 @@ def _pixels(image: Image) -> npt.NDArray[np.uint8]:
 
 @html.register
 def _(shown: DeviceInfo) -> str:
-    memory = f"{(shown.dedicated_memory + shown.shared_memory) / 2**30:.2f} GiB"
     rows = [
         ("Type", shown.type),
         ("Driver", f"{shown.driver} ({shown.driver_version})"),
         ("Vulkan", shown.api_version),
-        ("Memory", memory),
+        ("Memory", f"{(shown.dedicated_memory + shown.shared_memory) / 2**30:.2f} GiB"),
     ]
     limits = table_html("", ("Limit", "Value"), shown.limits.rows())
     hidden = f"<details><summary>Limits and features</summary>{limits}</details>"
     return table_html(shown.name, ("", ""), rows) + hidden
-
-
-@html.register
-def _(shown: Device) -> str:
-    return html(shown.info)
 
 
 @html.register
@@ -105,19 +103,12 @@ def _(shown: Shader) -> str:
         for b in shown.blocks
     ]
     blocks = table_html(f"Shader {shown.name}", ("Binding", "Name", "Kind", "Type", "Access"), rows)
-    size = " × ".join(map(str, module.local_size))
-    needs = ", ".join((*shown.needs, *shown.subgroup_operations)) or "nothing optional"
     others = [
-        ("Workgroup", size),
+        ("Workgroup", " × ".join(map(str, module.local_size))),
         ("Push constants", ", ".join(module.push_names) or "none"),
-        ("Needs", needs),
+        ("Needs", ", ".join((*shown.needs, *shown.subgroup_operations)) or "nothing optional"),
     ]
     return blocks + table_html("", ("", ""), others)
-
-
-@html.register
-def _(shown: CompiledShader) -> str:
-    return html(shown.shader)
 
 
 @html.register
@@ -137,14 +128,14 @@ def _(shown: Report) -> str:
 def _(shown: CopyPlan) -> str:
     size = shown.element_size
     sizes = [*shown.inputs, *(output.nbytes for output in shown.outputs)]
-    names = [f"input {n}" for n in range(len(shown.inputs))]
-    names += [f"output {n}" for n in range(len(shown.outputs))]
+    count = len(shown.inputs)
     tensors = {
         n: TensorText(name, "", (nbytes // size,), (1,), size, nbytes)
-        for n, (name, nbytes) in enumerate(zip(names, sizes, strict=True))
+        for n, nbytes in enumerate(sizes)
+        for name in [f"input {n}" if n < count else f"output {n - count}"]
     }
     numbers = tuple(tensors)
-    step = Step(shown, numbers[: len(shown.inputs)], numbers[len(shown.inputs) :])
+    step = Step(shown, numbers[:count], numbers[count:])
     drawn = "".join(map(figure, movements([step], tensors)))
     style = f"<style>{PAGE_CSS}{FIGURE_CSS}</style>"
     page = f"<!DOCTYPE html>{style}<body>{drawn}<script>{FIGURE_SCRIPT}</script>"

@@ -61,15 +61,16 @@ def tensor_rows(section: Section) -> Rows:
 def region_rows(movement: Movement) -> Rows:
     """The places that regions read and write: the first element, and strides in elements."""
     regions = movement.regions
-    rows = [
-        (
-            str(i),
-            " × ".join(map(str, region.sizes)),
-            source_text(region, movement.inputs),
-            target_text(region, movement.outputs[output], movement.inputs),
-        )
-        for i, (output, region) in enumerate(regions[:MAX_ROWS])
-    ]
+    rows = []
+    for i, (output, region) in enumerate(regions[:MAX_ROWS]):
+        moved = _moved_text(region, movement.inputs)
+        source, target = region.source, _address_text(movement.outputs[output].name, region.target)
+        if isinstance(source, Read):
+            origin = _address_text(movement.inputs[source.input].name, source.view)
+        else:
+            origin = f"constant 0x{source.pattern[::-1].hex()}"
+        origin, target = origin + moved.get("gather", ""), target + moved.get("scatter", "")
+        rows.append((str(i), " × ".join(map(str, region.sizes)), origin, target))
     return Rows(("Region", "Elements", "From element", "To element"), rows, _more(regions))
 
 
@@ -77,39 +78,16 @@ def _more(items: Sequence[object]) -> str:
     return f"and {len(items) - MAX_ROWS:,} more" if len(items) > MAX_ROWS else ""
 
 
-def source_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
-    """Describe the source of a region, and the indices that move it.
-
-    >>> from vkops.plan import Fill, View
-    >>> source_text(Region(View((4,), (1,)), Fill(bytes([1, 2]))), ())
-    'constant 0x0201'
-    """
-    source = region.source
-    if isinstance(source, Read):
-        moved = _moved_text(region, inputs) if region.kind == "gather" else ""
-        return address_text(inputs[source.input].name, source.view) + moved
-    return f"constant 0x{source.pattern[::-1].hex()}"
-
-
-def target_text(region: Region, output: Tensor, inputs: tuple[Tensor, ...]) -> str:
-    """Describe the target of a region, and the indices that move it."""
-    moved = _moved_text(region, inputs) if region.kind == "scatter" else ""
-    return address_text(output.name, region.target) + moved
-
-
-def _moved_text(region: Region, inputs: tuple[Tensor, ...]) -> str:
-    """Name the tensor of the indices that move the elements of a region."""
-    assert region.indices is not None
+def _moved_text(region: Region, inputs: tuple[Tensor, ...]) -> dict[str, str]:
+    """Name the tensor of the indices that move the elements of a region, by its kind."""
+    if region.indices is None:
+        return {}
     how = "reversed up to" if region.indices.rule == "reverse" else "moved by"
-    return f", {how} {address_text(inputs[region.indices.input].name, region.indices.view)}"
+    place = _address_text(inputs[region.indices.input].name, region.indices.view)
+    return {region.kind: f", {how} {place}"}
 
 
-def address_text(name: str, view: View) -> str:
-    """Describe a view of a tensor.
-
-    >>> address_text("InputTensor", View((2, 2), (6, 1), 2))
-    'InputTensor at 2, strides 6, 1'
-    """
+def _address_text(name: str, view: View) -> str:
     return f"{name} at {view.offset}, strides {number_list(view.strides)}"
 
 

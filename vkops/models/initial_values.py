@@ -56,12 +56,11 @@ def _literal(data: bytes, shape: tuple[int, ...] | None = None) -> InitialValues
 
 
 def _constant(value: Any, count: int) -> InitialValues:
+    def read(_: int, nbytes: int) -> bytes:
+        return np.full(nbytes // value.nbytes, value).tobytes()
 
-    def chunks() -> Iterator[bytes]:
-        for n in _pieces(count, value.nbytes):
-            yield np.full(n, value).tobytes()
-
-    return InitialValues(count * int(value.nbytes), chunks)
+    size = count * int(value.nbytes)
+    return InitialValues(size, lambda: chunks(read, size, CHUNK_BYTES))
 
 
 def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
@@ -71,9 +70,9 @@ def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
     """
 
     def chunks() -> Iterator[bytes]:
-        first = np.array([start])
-        for n in _pieces(count, start.nbytes):
-            terms = np.full(n, delta)
+        first, step = np.array([start]), CHUNK_BYTES // start.nbytes
+        for done in range(0, count, step):
+            terms = np.full(min(step, count - done), delta)
             terms[:1] = first
             with np.errstate(all="ignore"):
                 values = np.add.accumulate(terms, dtype=terms.dtype)
@@ -81,13 +80,6 @@ def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
             yield values.tobytes()
 
     return InitialValues(count * int(start.nbytes), chunks)
-
-
-def _pieces(count: int, itemsize: int) -> Iterator[int]:
-    """Yield numbers of values that add up to ``count``."""
-    step = CHUNK_BYTES // itemsize
-    for done in range(0, count, step):
-        yield min(step, count - done)
 
 
 def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:

@@ -2,16 +2,9 @@
 
 import importlib
 
-PURE = [
-    "json_text",
-    "json_tree",
-    "onnx_bytes",
-    "onnx_nodes",
-    "descriptors",
-    "graphs",
-    "npy_files",
-    "commands",
-]
+PURE = (
+    "json_text", "json_tree", "onnx_bytes", "onnx_nodes", "descriptors", "graphs", "npy_files", "commands",
+)  # fmt: skip
 """Those that need no Vulkan loader."""
 
 DEVICE = ("json_run", "onnx_run", "bindings", "tensors", "shaders", "run_commands")

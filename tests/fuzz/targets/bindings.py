@@ -10,7 +10,6 @@ import operator_table
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
-from fuzz.device import opened
 from fuzz.targets.descriptors import operator
 from vkops.dml import BufferTensorDesc, SplitOperatorDesc, TensorDataType, TensorFlags
 from vkops.plan import execute
@@ -35,13 +34,13 @@ class Target(target.Target):
     share = 20
 
     def __init__(self):
-        self.device = opened()
+        self.device = target.opened()
         host = self.device.host_buffer(4096)
         self.memory = [*(self.device.buffer(size) for size in SIZES), host]
         self.tensors = [self.device.tensor(np.arange(n, dtype=np.int32)) for n in (4, 8, 1000)]
         for tensor in self.tensors:
             self.memory.append(tensor.buffer)
-        with opened() as other:
+        with target.opened() as other:
             closed = [other.buffer(256), other.tensor(np.arange(8))]
             self.dead = other.compile_operator(other.create_operator(SPLIT))
         released = self.device.tensor(np.arange(8))

@@ -8,7 +8,6 @@ import numpy as np
 
 from fuzz import target
 from fuzz.choices import Choices
-from fuzz.device import opened
 from fuzz.targets.json_text import prepared, sound
 from fuzz.targets.json_tree import changed, parsed
 from vkops.models.operator import DmlDispatchable
@@ -23,7 +22,7 @@ class Target(target.Target):
     share = 8
 
     def __init__(self):
-        self.device = opened()
+        self.device = target.opened()
         self.bases = [models.SPLIT, *parsed(sound())]
         self.file = Path("m.json")
 

@@ -29,24 +29,18 @@ SIZES = [
 
 def files():
     """Sound files, some of which vkops has no use for."""
-    made = []
-    arrays = [
-        np.arange(8),
-        np.ones((2, 3), "f4", order="F"),
-        np.array(3),
-        np.zeros((0, 2)),
-        np.array(["a"]),
+    arrays = [np.arange(8), np.ones((2, 3), "f4", order="F"), np.array(3), np.zeros((0, 2))]
+    arrays += [np.array(["a"]), *map(np.arange(8).astype, ("f2", ">i4", "u1", "?", "c8"))]
+
+    def saved(save, *given, **named):
+        save(stream := io.BytesIO(), *given, **named)
+        return stream.getvalue()
+
+    return [
+        *(saved(np.save, array) for array in arrays),
+        saved(np.savez, x=np.arange(3), y=np.ones(2)),
+        saved(np.savez_compressed, x=np.zeros(1000)),
     ]
-    arrays += [np.arange(8).astype(kind) for kind in ("f2", ">i4", "u1", "?", "c8")]
-    for array in arrays:
-        stream = io.BytesIO()
-        np.save(stream, array)
-        made.append(stream.getvalue())
-    stream = io.BytesIO()
-    np.savez(stream, x=np.arange(3), y=np.ones(2))
-    packed = io.BytesIO()
-    np.savez_compressed(packed, x=np.zeros(1000))
-    return [*made, stream.getvalue(), packed.getvalue()]
 
 
 class Target(target.Target):

@@ -24,9 +24,7 @@ class Target(target.Target):
     suffix = ".onnx"
 
     def __init__(self):
-        protos = [onnx.load(EXAMPLES / "channel_shuffle.onnx")]
-        protos += [random_model(seed).model for seed in range(MODELS)]
-        self.models = [proto.SerializeToString() for proto in protos]
+        self.models = [proto.SerializeToString() for proto in bases()]
 
     def make(self, random):
         data = random.choice(self.models)
@@ -42,6 +40,12 @@ class Target(target.Target):
     def check(self, data):
         model = Model(data, check=len(data) % 2 == 0)
         lowered(model, inputs_of(model))
+
+
+def bases():
+    """Models to change."""
+    random = (random_model(seed).model for seed in range(MODELS))
+    return [onnx.load(EXAMPLES / "channel_shuffle.onnx"), *random]
 
 
 def inputs_of(model):

@@ -5,12 +5,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
-from onnx_graphs import random_model
 
 from fuzz import target
 from fuzz.choices import Choices
-from fuzz.target import EXAMPLES
-from fuzz.targets.onnx_bytes import MODELS, inputs_of
+from fuzz.targets.onnx_bytes import bases, inputs_of
 from vkops.onnx import Model
 from vkops.onnx.onnx_session import lowered
 from vkops.onnx.operators import OPERATORS
@@ -23,13 +21,6 @@ NAMES = [
     "starts", "ends", "start", "end", "shape", "pads", "allowzero", "value_ints", "sparse_value", "x",
 ]  # fmt: skip
 LOCATIONS = ["data/words.bin", "words.bin", "../x", "/etc/passwd", "", ".", "\0", "m.onnx", "a/b"]
-
-
-def bases():
-    """Models to change."""
-    return [onnx.load(EXAMPLES / "channel_shuffle.onnx")] + [
-        random_model(seed).model for seed in range(MODELS)
-    ]
 
 
 def changed(choices, protos):
@@ -99,12 +90,8 @@ def _edge(choices, proto):
     """An input or output of a node is another tensor, a new one, or none."""
     node = _node(choices, proto)
     names = choices.pick([node.input, node.output])
-    known = [
-        "",
-        "nowhere",
-        *(n for other in proto.graph.node for n in (*other.input, *other.output)),
-    ]
-    name = choices.pick(known)
+    known = (n for other in proto.graph.node for n in (*other.input, *other.output))
+    name = choices.pick(["", "nowhere", *known])
     if names and not choices.one_in(4):
         names[choices.below(len(names))] = name
     else:

@@ -6,9 +6,8 @@ from onnx_models import same, types_of, values_of
 
 from fuzz import target
 from fuzz.choices import Choices
-from fuzz.device import opened
-from fuzz.targets.onnx_bytes import inputs_of
-from fuzz.targets.onnx_nodes import bases, changed
+from fuzz.targets.onnx_bytes import bases, inputs_of
+from fuzz.targets.onnx_nodes import changed
 from vkops.onnx import Model, Session
 
 MAX_ELEMENTS = 1 << 18
@@ -19,7 +18,7 @@ class Target(target.Target):
     share = 7
 
     def __init__(self):
-        self.device = opened()
+        self.device = target.opened()
         self.bases = bases()
 
     def check(self, data):

@@ -4,7 +4,6 @@ import struct
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
-from fuzz.device import opened
 from fuzz.mutate import mutated, with_other_words
 from fuzz.target import EXAMPLES
 from vkops import shaders
@@ -36,7 +35,7 @@ class Target(target.Target):
     share = 0.6
 
     def __init__(self):
-        self.device = opened()
+        self.device = target.opened()
         self.modules = [shaders.compile(text.decode()) for text in TEXTS]
         self.buffer = self.device.buffer(LARGE)
 

@@ -6,7 +6,6 @@ from arrays import NAMES, numbered
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
-from fuzz.device import opened
 
 TYPES = (*NAMES, ml_dtypes.bfloat16)
 
@@ -104,20 +103,16 @@ def _pair(value):
 
 
 METHODS = {
-    "index": (index, lambda x, i: x[i], lambda x, i: x[i]),
-    "transpose": (some, lambda x, a: x.transpose(a), lambda x, a: x.transpose(a)),
-    "reshape": (some, lambda x, s: x.reshape(s), lambda x, s: x.reshape(s)),
+    "index": (index, *[lambda x, i: x[i]] * 2),
+    "transpose": (some, *[lambda x, a: x.transpose(a)] * 2),
+    "reshape": (some, *[lambda x, s: x.reshape(s)] * 2),
     "broadcast_to": (some, lambda x, s: x.broadcast_to(s), np.broadcast_to),
     "flip": (some, lambda x, a: x.flip(a), np.flip),
     "flip one": (small, lambda x, a: x.flip(a), np.flip),
     "expand_dims": (some, lambda x, a: x.expand_dims(a), np.expand_dims),
     "squeeze": (some, lambda x, a: x.squeeze(a), np.squeeze),
     "squeeze one": (small, lambda x, a: x.squeeze(a), np.squeeze),
-    "swapaxes": (
-        lambda c: (small(c), small(c)),
-        lambda x, a: x.swapaxes(*_pair(a)),
-        lambda x, a: x.swapaxes(*_pair(a)),
-    ),
+    "swapaxes": (lambda c: (small(c), small(c)), *[lambda x, a: x.swapaxes(*_pair(a))] * 2),
     "moveaxis": (
         lambda c: (some(c), some(c)),
         lambda x, a: x.moveaxis(*_pair(a)),
@@ -128,11 +123,7 @@ METHODS = {
         lambda x, a: x.rot90(*_pair(a)),
         lambda x, a: np.rot90(x, *a),
     ),
-    "ravel": (
-        lambda c: c.pick("CF"),
-        lambda x, order: x.ravel(order),
-        lambda x, order: x.ravel(order),
-    ),
+    "ravel": (lambda c: c.pick("CF"), *[lambda x, order: x.ravel(order)] * 2),
     "T": (lambda _: None, lambda x, _: x.T, lambda x, _: x.T),
     "copy": (lambda _: None, lambda x, _: x.copy(), lambda x, _: x),
     "pack": (lambda _: None, lambda x, _: x.pack(), lambda x, _: x),
@@ -146,7 +137,7 @@ class Target(target.Target):
     refusals = (*target.Target.refusals, IndexError, TypeError)
 
     def __init__(self):
-        self.devices = [opened(), opened(staged=True)]
+        self.devices = [target.opened(), target.opened(staged=True)]
 
     def check(self, data):
         choices = Choices(data)
