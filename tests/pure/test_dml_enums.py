@@ -6,24 +6,17 @@ import pickle
 
 import pytest
 
-from vkops import VkopsError
+from vkops import VkopsError, dml
 from vkops.arguments.values import Place, member
-from vkops.dml import (
-    ExecutionFlags,
-    FeatureLevel,
-    FeatureQueryFeatureLevels,
-    FeatureQueryTensorDataTypeSupport,
-    TensorDataType,
-    check_feature_support,
-)
 
 
 @pytest.mark.parametrize(
-    "spelling", ["5_1", "5.1", "LEVEL_5_1", "DML_FEATURE_LEVEL_5_1", 0x5100, FeatureLevel.LEVEL_5_1]
+    "spelling",
+    ["5_1", "5.1", "LEVEL_5_1", "DML_FEATURE_LEVEL_5_1", 0x5100, dml.FeatureLevel.LEVEL_5_1],
 )
 def test_spellings_of_a_level(spelling):
-    assert FeatureLevel(spelling) is FeatureLevel.LEVEL_5_1
-    assert FeatureLevel.of(spelling) is FeatureLevel.LEVEL_5_1
+    assert dml.FeatureLevel(spelling) is dml.FeatureLevel.LEVEL_5_1
+    assert dml.FeatureLevel.of(spelling) is dml.FeatureLevel.LEVEL_5_1
 
 
 @pytest.mark.parametrize(
@@ -31,19 +24,21 @@ def test_spellings_of_a_level(spelling):
 )
 def test_no_spelling_of_a_level(spelling):
     with pytest.raises(ValueError, match="is not a valid FeatureLevel"):
-        FeatureLevel(spelling)
+        dml.FeatureLevel(spelling)
     with pytest.raises(VkopsError, match=r"\[DEV-04\]"):
-        FeatureLevel.of(spelling)
+        dml.FeatureLevel.of(spelling)
 
 
 def test_a_level_prints_as_its_name():
-    level = FeatureLevel.LEVEL_4_1
+    level = dml.FeatureLevel.LEVEL_4_1
     assert str(level) == f"{level}" == "4_1"
     assert f"{level:#x}" == "0x4100"
-    assert FeatureLevel.LATEST is max(FeatureLevel)
+    assert dml.FeatureLevel.LATEST is max(dml.FeatureLevel)
 
 
-@pytest.mark.parametrize("value", [TensorDataType.INT4, FeatureLevel.LEVEL_5_0, ExecutionFlags(3)])
+@pytest.mark.parametrize(
+    "value", [dml.TensorDataType.INT4, dml.FeatureLevel.LEVEL_5_0, dml.ExecutionFlags(3)]
+)
 def test_members_survive_copies(value):
     assert pickle.loads(pickle.dumps(value)) is value
     assert copy.deepcopy(value) is value
@@ -54,10 +49,10 @@ def test_unknown_execution_flags_are_refused(flags, valid):
     """DEV-10."""
     place = Place("", "flags", "DEV-10")
     if valid:
-        assert member(ExecutionFlags, flags, place) == flags
+        assert member(dml.ExecutionFlags, flags, place) == flags
         return
     with pytest.raises(VkopsError) as caught:
-        member(ExecutionFlags, flags, place)
+        member(dml.ExecutionFlags, flags, place)
     assert str(caught.value) == (
         f"flags: got {flags}, must be one of NONE, ALLOW_HALF_PRECISION_COMPUTATION, "
         "DISABLE_META_COMMANDS, DESCRIPTORS_VOLATILE (ExecutionFlags or its value) [DEV-10]"
@@ -65,8 +60,8 @@ def test_unknown_execution_flags_are_refused(flags, valid):
 
 
 def test_data_type_query():
-    for data_type, level in itertools.product(TensorDataType, FeatureLevel):
-        answer = check_feature_support(FeatureQueryTensorDataTypeSupport(data_type), level)
+    for data_type, level in itertools.product(dml.TensorDataType, dml.FeatureLevel):
+        answer = dml.check_feature_support(dml.FeatureQueryTensorDataTypeSupport(data_type), level)
         expected = data_type.size_bits >= 8 and (data_type.size_bits < 64 or level >= 0x3000)
         assert answer.is_supported == expected, (data_type, level)
 
@@ -80,5 +75,5 @@ def test_data_type_query():
     ],
 )
 def test_feature_levels_query(asked, level, answer):
-    got = check_feature_support(FeatureQueryFeatureLevels(asked), level)
+    got = dml.check_feature_support(dml.FeatureQueryFeatureLevels(asked), level)
     assert str(got.max_supported_feature_level) == answer

@@ -4,21 +4,14 @@ import numpy as np
 import pytest
 from regions import make_region
 
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    Slice1OperatorDesc,
-    SliceOperatorDesc,
-    SplitOperatorDesc,
-    TensorDataType,
-)
+from vkops import dml
 from vkops.plan import CopyPlan, Output, execute
 
-U32 = TensorDataType.UINT32
+U32 = dml.TensorDataType.UINT32
 
 
 def tensor(*sizes, **fields):
-    return BufferTensorDesc(U32, sizes, **fields)
+    return dml.BufferTensorDesc(U32, sizes, **fields)
 
 
 SPLIT = tensor(1, 1, 6, 2)
@@ -28,19 +21,19 @@ SLICED = tensor(1, 1, 4, 4)
 @pytest.mark.parametrize(
     ("desc", "expected"),
     [
-        (SplitOperatorDesc(SPLIT, [tensor(1, 1, n, 2) for n in (2, 1, 3)], 2),
+        (dml.SplitOperatorDesc(SPLIT, [tensor(1, 1, n, 2) for n in (2, 1, 3)], 2),
          [[1, 2, 3, 4], [5, 6], [7, 8, 9, 10, 11, 12]]),
-        (SplitOperatorDesc(SPLIT, [tensor(1, 1, 6, 1)] * 2, 3),
+        (dml.SplitOperatorDesc(SPLIT, [tensor(1, 1, 6, 1)] * 2, 3),
          [[1, 3, 5, 7, 9, 11], [2, 4, 6, 8, 10, 12]]),
-        (SliceOperatorDesc(SLICED, tensor(1, 1, 3, 2), (0, 0, 1, 2), (1, 1, 3, 2), (1,) * 4),
+        (dml.SliceOperatorDesc(SLICED, tensor(1, 1, 3, 2), (0, 0, 1, 2), (1, 1, 3, 2), (1,) * 4),
          [[7, 8, 11, 12, 15, 16]]),
-        (SliceOperatorDesc(SLICED, tensor(1, 1, 2, 2), (0, 0, 1, 0), (1, 1, 2, 2), (1, 1, 2, 3)),
+        (dml.SliceOperatorDesc(SLICED, tensor(1, 1, 2, 2), (0, 0, 1, 0), (1, 1, 2, 2), (1, 1, 2, 3)),
          [[5, 8, 13, 16]]),
-        (Slice1OperatorDesc(SLICED, tensor(1, 1, 2, 2), (0, 0, 0, 1), (1, 1, 4, 3), (1, 1, 2, 2)),
+        (dml.Slice1OperatorDesc(SLICED, tensor(1, 1, 2, 2), (0, 0, 0, 1), (1, 1, 4, 3), (1, 1, 2, 2)),
          [[2, 4, 10, 12]]),
-        (Slice1OperatorDesc(SLICED, tensor(1, 1, 2, 2), (0, 0, 0, 1), (1, 1, 4, 3), (1, 1, -2, 2)),
+        (dml.Slice1OperatorDesc(SLICED, tensor(1, 1, 2, 2), (0, 0, 0, 1), (1, 1, 4, 3), (1, 1, -2, 2)),
          [[14, 16, 6, 8]]),
-        (Slice1OperatorDesc(tensor(16), tensor(2), [3], [10], [-4]), [[13, 9]]),
+        (dml.Slice1OperatorDesc(tensor(16), tensor(2), [3], [10], [-4]), [[13, 9]]),
     ],
 )  # fmt: skip
 def test_published_values(desc, expected):
@@ -54,7 +47,7 @@ def test_plan_of_a_split():
     """One region for each output; sizes in bytes are the totals, not what the sizes imply."""
     whole = tensor(2, 6, strides=(10, 1), total_tensor_size_in_bytes=100)
     left, right = tensor(2, 2), tensor(2, 4, strides=(1, 2), total_tensor_size_in_bytes=48)
-    assert SplitOperatorDesc(whole, [left, right], 1).lower() == CopyPlan(
+    assert dml.SplitOperatorDesc(whole, [left, right], 1).lower() == CopyPlan(
         4,
         (100,),
         (
@@ -65,7 +58,7 @@ def test_plan_of_a_split():
 
 
 def test_plan_is_cached_and_no_part_of_the_value():
-    desc, same = (ElementWiseIdentityOperatorDesc(tensor(3), tensor(3)) for _ in range(2))
+    desc, same = (dml.ElementWiseIdentityOperatorDesc(tensor(3), tensor(3)) for _ in range(2))
     assert desc.lower() is desc.lower()
     assert desc == same
     assert hash(desc) == hash(same)

@@ -9,20 +9,7 @@ import pytest
 from operator_table import DIRECTML as DATA
 from operator_table import KINDS, PUBLISHED
 
-from vkops import FeatureLevelError, InvalidDescError
-from vkops.dml import (
-    OPERATORS,
-    AxisDirection,
-    BufferTensorDesc,
-    DepthSpaceOrder,
-    ExecutionFlags,
-    FeatureLevel,
-    InterpolationMode,
-    PaddingMode,
-    Size2D,
-    TensorDataType,
-    TensorFlags,
-)
+from vkops import FeatureLevelError, InvalidDescError, dml
 from vkops.dml.levels import SUPPORT, Support
 
 LEVELS = [*DATA["feature_levels"]]
@@ -46,7 +33,9 @@ def describe(operator, rank, data_type, odd=None):
         own_type = "UINT32" if name in ("IndicesTensor", "SequenceLengthsTensor") else data_type
         field_rank, field_type = odd[1:] if odd and odd[0] == name else (own_rank, own_type)
         last = 2 if name == "ValuesTensor" else 1
-        return BufferTensorDesc(TensorDataType[field_type], (*(1,) * (field_rank - 1), last))
+        return dml.BufferTensorDesc(
+            dml.TensorDataType[field_type], (*(1,) * (field_rank - 1), last)
+        )
 
     values = {
         "tensor": tensor,
@@ -57,13 +46,13 @@ def describe(operator, rank, data_type, odd=None):
         "int": lambda name: 1,
         "float": lambda name: 1,
         "scalar": lambda name: 1,
-        "enum": lambda name: TensorDataType[data_type] if name.endswith("DataType") else 0,
+        "enum": lambda name: dml.TensorDataType[data_type] if name.endswith("DataType") else 0,
         "scale_bias": lambda name: None,
         "bool": lambda name: False,
         "float_array": lambda name: (0 if name.endswith("ffsets") else 1,) * rank,
-        "size_2d": lambda name: Size2D(1, 1),
+        "size_2d": lambda name: dml.Size2D(1, 1),
     }
-    cls = OPERATORS[operator]
+    cls = dml.OPERATORS[operator]
     return cls(*[values[field.kind.name](field.dml_name) for field in cls.FIELDS])
 
 
@@ -79,7 +68,7 @@ def published(operator, field, level):
 
 def data_field(operator):
     """The first tensor that holds no indices."""
-    return next(field for field in OPERATORS[operator].FIELDS if not field.holds_indices)
+    return next(field for field in dml.OPERATORS[operator].FIELDS if not field.holds_indices)
 
 
 def accepts(desc, level, alternative_levels=()):
@@ -92,7 +81,7 @@ def accepts(desc, level, alternative_levels=()):
     return True
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", dml.OPERATORS)
 def test_every_rank_and_type_is_accepted_as_the_row_says(operator):
     for level, rank, data_type in itertools.product(LEVELS, RANKS, ALL_TYPES):
         row = published(operator, data_field(operator), level)
@@ -115,7 +104,7 @@ def test_every_rank_and_type_of_join_by_the_alternative_rows():
 
 @pytest.mark.parametrize(
     ("operator", "field"),
-    [(o, f) for o in OPERATORS for f in OPERATORS[o].FIELDS if f.role != "attribute"],
+    [(o, f) for o in dml.OPERATORS for f in dml.OPERATORS[o].FIELDS if f.role != "attribute"],
     ids=lambda value: getattr(value, "dml_name", value),
 )
 def test_each_tensor_is_looked_up(operator, field):
@@ -135,7 +124,7 @@ def test_each_tensor_is_looked_up(operator, field):
             continue
         low, high, types = row
         bounds = f"{low}" if low == high else f"{low} to {high}"
-        names = ", ".join(t.name for t in TensorDataType if t.name in types)
+        names = ", ".join(t.name for t in dml.TensorDataType if t.name in types)
         ranks = [
             (rank, own_type, f"sizes: got {rank} dimension{'s' * (rank > 1)}, must be {bounds}")
             for rank in RANKS
@@ -161,14 +150,16 @@ def test_each_tensor_is_looked_up(operator, field):
             assert caught.value.rule == "DEV-13"
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", dml.OPERATORS)
 def test_minimum_feature_level_is_the_first_to_accept(operator):
     low, high, types = published(operator, data_field(operator), LEVELS[-1])
     for rank, data_type in itertools.product(range(low, high + 1), types):
         desc = describe(operator, rank, data_type)
         for alternative in ((), ("JOIN",)):
             minimum = desc.minimum_feature_level(alternative)
-            accepted = [str(level) for level in FeatureLevel if accepts(desc, level, alternative)]
+            accepted = [
+                str(level) for level in dml.FeatureLevel if accepts(desc, level, alternative)
+            ]
             assert accepted == LEVELS[LEVELS.index(str(minimum)) :]
 
 
@@ -177,7 +168,9 @@ def test_minimum_feature_level_is_the_first_to_accept(operator):
     ("WRAP", "6_4"),
 ])  # fmt: skip
 def test_modes_of_padding_have_levels(mode, introduced):
-    desc = dataclasses.replace(describe("PADDING", 4, "FLOAT32"), padding_mode=PaddingMode[mode])
+    desc = dataclasses.replace(
+        describe("PADDING", 4, "FLOAT32"), padding_mode=dml.PaddingMode[mode]
+    )
     assert str(desc.minimum_feature_level()) == introduced
     if introduced != "1_0":
         with pytest.raises(FeatureLevelError) as caught:
@@ -188,7 +181,7 @@ def test_modes_of_padding_have_levels(mode, introduced):
         )
 
 
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("operator", dml.OPERATORS)
 def test_fields_are_directml_s(operator):
     def words(field):
         kind = "scalar_union" if field.kind.name == "scalar" else field.kind.name
@@ -197,10 +190,10 @@ def test_fields_are_directml_s(operator):
         further = (field.count, enum, data_type, "optional" if field.optional else None)
         return " ".join(filter(None, (field.dml_name, kind, field.role, *further)))
 
-    fields = OPERATORS[operator].FIELDS
+    fields = dml.OPERATORS[operator].FIELDS
     assert [words(field) for field in fields] == DATA["operators"][operator]
     assert [field.name for field in fields] == [
-        field.name for field in dataclasses.fields(OPERATORS[operator])
+        field.name for field in dataclasses.fields(dml.OPERATORS[operator])
     ]
 
 
@@ -209,10 +202,12 @@ def directml_name(enum):
 
 
 def test_enumerations_are_directml_s():
-    assert {t.name: [t.value, t.size_bits or None] for t in TensorDataType} == DATA["data_types"]
-    assert {str(level): level.value for level in FeatureLevel} == DATA["feature_levels"]
+    assert {t.name: [t.value, t.size_bits or None] for t in dml.TensorDataType} == DATA[
+        "data_types"
+    ]
+    assert {str(level): level.value for level in dml.FeatureLevel} == DATA["feature_levels"]
     enums = (
-        TensorFlags, ExecutionFlags, PaddingMode, DepthSpaceOrder, InterpolationMode, AxisDirection
+        dml.TensorFlags, dml.ExecutionFlags, dml.PaddingMode, dml.DepthSpaceOrder, dml.InterpolationMode, dml.AxisDirection
     )  # fmt: skip
     assert {
         directml_name(enum): {name: int(member) for name, member in enum.__members__.items()}

@@ -13,14 +13,7 @@ from onnx import TensorProto, helper
 from onnx_models import info, model
 from refusals import fault
 
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    GraphDesc,
-    InputGraphEdgeDesc,
-    OutputGraphEdgeDesc,
-    TensorDataType,
-)
+from vkops import dml
 from vkops.errors import InvalidDescError, ModelError
 from vkops.onnx import Model
 from vkops.onnx.value_info import TensorType
@@ -129,12 +122,12 @@ def test_a_required_input_that_is_left_out():
 
 @pytest.mark.parametrize("count", [10**5000, -(10**5000)], ids=["more", "less"])
 def test_numbers_that_python_does_not_print(count):
-    desc = BufferTensorDesc(TensorDataType.INT8, [4])
-    nodes = [ElementWiseIdentityOperatorDesc(desc, desc)]
-    out = [OutputGraphEdgeDesc(0, 0, 0)]
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT8, [4])
+    nodes = [dml.ElementWiseIdentityOperatorDesc(desc, desc)]
+    out = [dml.OutputGraphEdgeDesc(0, 0, 0)]
     for graph in (
-        GraphDesc(count, 1, nodes, [InputGraphEdgeDesc(0, 0, 0)], out),
-        GraphDesc(1, 1, nodes, [InputGraphEdgeDesc(0, count, 0)], out),
+        dml.GraphDesc(count, 1, nodes, [dml.InputGraphEdgeDesc(0, 0, 0)], out),
+        dml.GraphDesc(1, 1, nodes, [dml.InputGraphEdgeDesc(0, count, 0)], out),
     ):
         with pytest.raises(InvalidDescError, match="an integer of 16610 bits"):
             graph.validate()

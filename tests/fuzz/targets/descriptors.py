@@ -2,20 +2,9 @@
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
-from vkops.dml import (
-    OPERATORS,
-    BufferTensorDesc,
-    FeatureLevel,
-    FeatureQueryFeatureLevels,
-    FeatureQueryTensorDataTypeSupport,
-    ScaleBias,
-    Size2D,
-    TensorDataType,
-    TensorFlags,
-    check_feature_support,
-)
+from vkops import dml
 
-TYPES = [*TensorDataType]
+TYPES = [*dml.TensorDataType]
 
 
 def tensor(choices):
@@ -24,10 +13,10 @@ def tensor(choices):
     strides = choices.some(5, lambda: choices.below(5)) if choices.one_in(4) else None
     fields = [choices.pick(TYPES), sizes, strides]
     if choices.one_in(6):
-        fields += [choices.pick([TensorFlags.OWNED_BY_DML, 0, 1]), hostile.integer(choices)]
+        fields += [choices.pick([dml.TensorFlags.OWNED_BY_DML, 0, 1]), hostile.integer(choices)]
     if choices.one_in(6):
         fields[choices.below(len(fields))] = hostile.value(choices)
-    return BufferTensorDesc(*fields)
+    return dml.BufferTensorDesc(*fields)
 
 
 def integers(choices):
@@ -44,16 +33,16 @@ FIELDS = {
     "enum": lambda choices: choices.pick([*TYPES, choices.below(5)]),
     "uint_array": integers,
     "int_array": integers,
-    "scale_bias": lambda choices: None if choices.one_in(2) else ScaleBias(1, 0),
+    "scale_bias": lambda choices: None if choices.one_in(2) else dml.ScaleBias(1, 0),
     "bool": lambda choices: choices.one_in(2),
     "float_array": lambda choices: choices.some(5, lambda: choices.below(99) / 16 - 1),
-    "size_2d": lambda choices: Size2D(choices.below(4), choices.below(4)),
+    "size_2d": lambda choices: dml.Size2D(choices.below(4), choices.below(4)),
 }
 
 
 def operator(choices):
     """A descriptor of an operator whose fields fit their kinds, or not."""
-    cls = choices.pick(list(OPERATORS.values()))
+    cls = choices.pick(list(dml.OPERATORS.values()))
     fields = [
         hostile.value(choices) if choices.one_in(8) else FIELDS[field.kind.name](choices)
         for field in cls.FIELDS
@@ -63,7 +52,7 @@ def operator(choices):
 
 def _operator(choices):
     desc = operator(choices)
-    level = hostile.value(choices) if choices.one_in(4) else FeatureLevel.LATEST
+    level = hostile.value(choices) if choices.one_in(4) else dml.FeatureLevel.LATEST
     alternatives = hostile.value(choices) if choices.one_in(4) else ()
     desc.minimum_feature_level(alternatives)
     desc.validate(level, alternatives)
@@ -80,24 +69,24 @@ def _tensor(choices):
             lambda: choices.pick(TYPES),
             lambda: hostile.integers(choices),
             lambda: hostile.integers(choices),
-            lambda: TensorFlags.NONE,
+            lambda: dml.TensorFlags.NONE,
             lambda: hostile.integer(choices),
             lambda: hostile.integer(choices),
         )
     ]
-    desc = BufferTensorDesc(*fields[: 2 + choices.below(5)])
+    desc = dml.BufferTensorDesc(*fields[: 2 + choices.below(5)])
     target.require(desc.minimum_implied_size >= 0, "a tensor has less than no bytes")
 
 
 def _query(choices):
     make = choices.pick(
-        [FeatureQueryTensorDataTypeSupport, FeatureQueryFeatureLevels, lambda value: value]
+        [dml.FeatureQueryTensorDataTypeSupport, dml.FeatureQueryFeatureLevels, lambda value: value]
     )
-    check_feature_support(make(hostile.value(choices)), hostile.value(choices))
+    dml.check_feature_support(make(hostile.value(choices)), hostile.value(choices))
 
 
 def _pair(choices):
-    choices.pick([ScaleBias, Size2D])(hostile.value(choices), hostile.value(choices))
+    choices.pick([dml.ScaleBias, dml.Size2D])(hostile.value(choices), hostile.value(choices))
 
 
 CALLS = [_operator, _operator, _operator, _operator, _tensor, _tensor, _query, _pair]

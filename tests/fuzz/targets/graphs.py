@@ -6,27 +6,15 @@ from fuzz import hostile, target
 from fuzz.choices import Choices
 from fuzz.targets.descriptors import TYPES, operator
 from vkops import dml
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    Graph,
-    GraphDesc,
-    InputGraphEdgeDesc,
-    IntermediateGraphEdgeDesc,
-    JoinOperatorDesc,
-    OutputGraphEdgeDesc,
-    SplitOperatorDesc,
-    TensorDataType,
-)
 from vkops.dml.function_table import FUNCTIONS
 
-HALF, WHOLE = (BufferTensorDesc(TYPES[1], [n, 3]) for n in (2, 4))
-PLACES = BufferTensorDesc(TensorDataType.UINT32, [2, 3])
+HALF, WHOLE = (dml.BufferTensorDesc(TYPES[1], [n, 3]) for n in (2, 4))
+PLACES = dml.BufferTensorDesc(dml.TensorDataType.UINT32, [2, 3])
 NODES = [
-    SplitOperatorDesc(WHOLE, [HALF, HALF], 0),
-    JoinOperatorDesc([HALF, HALF], WHOLE, 0),
-    ElementWiseIdentityOperatorDesc(WHOLE, WHOLE),
-    ElementWiseIdentityOperatorDesc(HALF, HALF),
+    dml.SplitOperatorDesc(WHOLE, [HALF, HALF], 0),
+    dml.JoinOperatorDesc([HALF, HALF], WHOLE, 0),
+    dml.ElementWiseIdentityOperatorDesc(WHOLE, WHOLE),
+    dml.ElementWiseIdentityOperatorDesc(HALF, HALF),
 ]
 
 
@@ -45,23 +33,25 @@ def _desc(choices):
     edges = [
         choices.some(4, lambda cls=cls, count=count: _edge(choices, cls, count))
         for cls, count in (
-            (InputGraphEdgeDesc, 3),
-            (OutputGraphEdgeDesc, 3),
-            (IntermediateGraphEdgeDesc, 4),
+            (dml.InputGraphEdgeDesc, 3),
+            (dml.OutputGraphEdgeDesc, 3),
+            (dml.IntermediateGraphEdgeDesc, 4),
         )
     ]
     fields = [choices.below(3), 1 + choices.below(2), nodes, *edges]
     if choices.one_in(6):
         fields[choices.below(len(fields))] = hostile.value(choices)
-    graph = GraphDesc(*fields)
+    graph = dml.GraphDesc(*fields)
     graph.validate(*([hostile.value(choices)] if choices.one_in(10) else []))
     graph.lower()
     repr(graph)
 
 
 def _expressions(choices):
-    policy = hostile.value(choices) if choices.one_in(20) else BufferTensorDesc
-    graph = Graph(BufferTensorDesc if callable(policy) else policy)  # its errors are its owner's
+    policy = hostile.value(choices) if choices.one_in(20) else dml.BufferTensorDesc
+    graph = dml.Graph(
+        dml.BufferTensorDesc if callable(policy) else policy
+    )  # its errors are its owner's
     known = [graph.input(desc) for desc in (WHOLE, HALF, PLACES)]
 
     def tensor():
