@@ -15,40 +15,27 @@ from refusals import fault
 import vkops.dml
 import vkops.plan.graph
 from vkops import dml
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    Graph,
-    GraphDesc,
-    InputGraphEdgeDesc,
-    IntermediateGraphEdgeDesc,
-    JoinOperatorDesc,
-    OutputGraphEdgeDesc,
-    SplitOperatorDesc,
-    TensorDataType,
-    TensorFlags,
-)
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
 from vkops.plan import execute
 
-F32, U8, I64 = TensorDataType.FLOAT32, TensorDataType.UINT8, TensorDataType.INT64
+F32, U8, I64 = dml.TensorDataType.FLOAT32, dml.TensorDataType.UINT8, dml.TensorDataType.INT64
 
 
 WHOLE, HALF = tensor(4, 3), tensor(2, 3)
-SPLIT = SplitOperatorDesc(WHOLE, [HALF, HALF], axis=0)
-JOIN = JoinOperatorDesc([HALF, HALF], WHOLE, axis=0)
-KEPT = GraphDesc(
+SPLIT = dml.SplitOperatorDesc(WHOLE, [HALF, HALF], axis=0)
+JOIN = dml.JoinOperatorDesc([HALF, HALF], WHOLE, axis=0)
+KEPT = dml.GraphDesc(
     input_count=1,
     output_count=1,
     nodes=[SPLIT, JOIN],
-    input_edges=[InputGraphEdgeDesc(0, 0, 0)],
-    output_edges=[OutputGraphEdgeDesc(1, 0, 0)],
+    input_edges=[dml.InputGraphEdgeDesc(0, 0, 0)],
+    output_edges=[dml.OutputGraphEdgeDesc(1, 0, 0)],
     intermediate_edges=[
-        IntermediateGraphEdgeDesc(0, 0, 1, 1),
-        IntermediateGraphEdgeDesc(0, 1, 1, 0),
+        dml.IntermediateGraphEdgeDesc(0, 0, 1, 1),
+        dml.IntermediateGraphEdgeDesc(0, 1, 1, 0),
     ],
 )
-IDENTITY = ElementWiseIdentityOperatorDesc(HALF, HALF)
+IDENTITY = dml.ElementWiseIdentityOperatorDesc(HALF, HALF)
 
 
 def test_a_graph_that_keeps_all_rules():
@@ -60,13 +47,13 @@ def test_a_graph_that_keeps_all_rules():
     assert KEPT.outputs == (("outputs[0]", WHOLE),)
 
 
-OWNED = tensor(2, 3, flags=TensorFlags.OWNED_BY_DML)
-TWO_READERS = GraphDesc(
+OWNED = tensor(2, 3, flags=dml.TensorFlags.OWNED_BY_DML)
+TWO_READERS = dml.GraphDesc(
     1,
     2,
-    [ElementWiseIdentityOperatorDesc(OWNED, HALF), IDENTITY],
-    [InputGraphEdgeDesc(0, 0, 0), InputGraphEdgeDesc(0, 1, 0)],
-    [OutputGraphEdgeDesc(0, 0, 0), OutputGraphEdgeDesc(1, 0, 1)],
+    [dml.ElementWiseIdentityOperatorDesc(OWNED, HALF), IDENTITY],
+    [dml.InputGraphEdgeDesc(0, 0, 0), dml.InputGraphEdgeDesc(0, 1, 0)],
+    [dml.OutputGraphEdgeDesc(0, 0, 0), dml.OutputGraphEdgeDesc(1, 0, 1)],
 )
 
 
@@ -74,25 +61,25 @@ TWO_READERS = GraphDesc(
     ("make", "named"),
     [
         (lambda: replace(KEPT, nodes=[SPLIT, JOIN, IDENTITY, IDENTITY],
-                 intermediate_edges=[*KEPT.intermediate_edges, IntermediateGraphEdgeDesc(2, 0, 3, 0),
-                                     IntermediateGraphEdgeDesc(3, 0, 2, 0)]), "GRAPH nodes[2] [G-01]"),
+                 intermediate_edges=[*KEPT.intermediate_edges, dml.IntermediateGraphEdgeDesc(2, 0, 3, 0),
+                                     dml.IntermediateGraphEdgeDesc(3, 0, 2, 0)]), "GRAPH nodes[2] [G-01]"),
         (lambda: replace(KEPT, input_count=-1), "GRAPH input_count [G-02]"),
         (lambda: replace(KEPT, input_count=2**32 - 1), "GRAPH input_count [G-02]"),
         (lambda: replace(KEPT, output_count=0), "GRAPH output_count [G-02]"),
-        (lambda: replace(KEPT, input_edges=[InputGraphEdgeDesc(1, 0, 0)]), "GRAPH input_edges[0].graph_input_index [G-03]"),
-        (lambda: replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 2, 0)]), "GRAPH input_edges[0].to_node_index [G-03]"),
-        (lambda: replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, -1)]), "GRAPH input_edges[0].to_node_input_index [G-03]"),
-        (lambda: replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 1, 0)]), "GRAPH output_edges[0].from_node_output_index [G-03]"),
-        (lambda: replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 1)]), "GRAPH output_edges[0].graph_output_index [G-03]"),
+        (lambda: replace(KEPT, input_edges=[dml.InputGraphEdgeDesc(1, 0, 0)]), "GRAPH input_edges[0].graph_input_index [G-03]"),
+        (lambda: replace(KEPT, input_edges=[dml.InputGraphEdgeDesc(0, 2, 0)]), "GRAPH input_edges[0].to_node_index [G-03]"),
+        (lambda: replace(KEPT, input_edges=[dml.InputGraphEdgeDesc(0, 0, -1)]), "GRAPH input_edges[0].to_node_input_index [G-03]"),
+        (lambda: replace(KEPT, output_edges=[dml.OutputGraphEdgeDesc(1, 1, 0)]), "GRAPH output_edges[0].from_node_output_index [G-03]"),
+        (lambda: replace(KEPT, output_edges=[dml.OutputGraphEdgeDesc(1, 0, 1)]), "GRAPH output_edges[0].graph_output_index [G-03]"),
         (lambda: replace(KEPT, input_count=0), "GRAPH input_edges[0].graph_input_index [G-03]"),
         (lambda: replace(KEPT, intermediate_edges=KEPT.intermediate_edges[:1]), "GRAPH nodes[0].output_tensors[1] [G-04]"),
         (lambda: replace(KEPT, input_edges=[]), "GRAPH nodes[0].input_tensor [G-04]"),
         (lambda: replace(KEPT, output_count=2), "GRAPH outputs[1] [G-04]"),
-        (lambda: replace(KEPT, input_edges=[InputGraphEdgeDesc(0, 0, 0)] * 2), "GRAPH input_edges[1] [G-04]"),
-        (lambda: replace(KEPT, output_edges=[OutputGraphEdgeDesc(1, 0, 0), OutputGraphEdgeDesc(0, 0, 0)]), "GRAPH output_edges[1] [G-04]"),
-        (lambda: replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([HALF, OWNED], WHOLE, axis=0)]), "GRAPH nodes[1].input_tensors[1] [G-06]"),
+        (lambda: replace(KEPT, input_edges=[dml.InputGraphEdgeDesc(0, 0, 0)] * 2), "GRAPH input_edges[1] [G-04]"),
+        (lambda: replace(KEPT, output_edges=[dml.OutputGraphEdgeDesc(1, 0, 0), dml.OutputGraphEdgeDesc(0, 0, 0)]), "GRAPH output_edges[1] [G-04]"),
+        (lambda: replace(KEPT, nodes=[SPLIT, dml.JoinOperatorDesc([HALF, OWNED], WHOLE, axis=0)]), "GRAPH nodes[1].input_tensors[1] [G-06]"),
         (lambda: TWO_READERS, "GRAPH inputs[0] [G-06]"),
-        (lambda: replace(KEPT, nodes=[SPLIT, JoinOperatorDesc([tensor(3, 3)] * 2, tensor(6, 3), axis=0)]), "GRAPH intermediate_edges[0] [G-07]"),
+        (lambda: replace(KEPT, nodes=[SPLIT, dml.JoinOperatorDesc([tensor(3, 3)] * 2, tensor(6, 3), axis=0)]), "GRAPH intermediate_edges[0] [G-07]"),
         (lambda: replace(KEPT, nodes=[replace(SPLIT, axis=2), JOIN]), "GRAPH nodes[0].axis SPLIT [SPLIT-02]"),
     ],
 )  # fmt: skip
@@ -112,8 +99,8 @@ def test_graphs_come_with_level_2_1(message):
     [
         ({"nodes": [1]}, "GRAPH nodes[0] [G-01]"),
         ({"nodes": SPLIT}, "GRAPH nodes [G-01]"),
-        ({"input_edges": [OutputGraphEdgeDesc(0, 0, 0)]}, "GRAPH input_edges[0] [G-03]"),
-        ({"input_edges": [InputGraphEdgeDesc("a", 0, 0)]}, "GRAPH input_edges[0].graph_input_index [G-03]"),
+        ({"input_edges": [dml.OutputGraphEdgeDesc(0, 0, 0)]}, "GRAPH input_edges[0] [G-03]"),
+        ({"input_edges": [dml.InputGraphEdgeDesc("a", 0, 0)]}, "GRAPH input_edges[0].graph_input_index [G-03]"),
         ({"input_count": 1.5}, "GRAPH input_count [G-02]"),
     ],
 )  # fmt: skip
@@ -124,10 +111,14 @@ def test_fields_of_the_wrong_kind(change, named, message):
 def test_the_caller_s_edges_stay_as_they_are():
     """An edge whose indices are NumPy's can be part of many graphs, in many threads."""
     index = np.int64(0)
-    edge = InputGraphEdgeDesc(index, index, index)
-    desc = BufferTensorDesc(TensorDataType.INT8, [4])
-    graph = GraphDesc(
-        1, 1, [ElementWiseIdentityOperatorDesc(desc, desc)], [edge], [OutputGraphEdgeDesc(0, 0, 0)]
+    edge = dml.InputGraphEdgeDesc(index, index, index)
+    desc = dml.BufferTensorDesc(dml.TensorDataType.INT8, [4])
+    graph = dml.GraphDesc(
+        1,
+        1,
+        [dml.ElementWiseIdentityOperatorDesc(desc, desc)],
+        [edge],
+        [dml.OutputGraphEdgeDesc(0, 0, 0)],
     )
     assert all(value is index for value in vars(edge).values())
     assert all(type(value) is int for value in vars(graph.input_edges[0]).values())
@@ -135,8 +126,8 @@ def test_the_caller_s_edges_stay_as_they_are():
 
 def test_a_graph_of_too_many_regions_is_refused(monkeypatch, message):
     monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 10)
-    graph = Graph()
-    x = graph.input(BufferTensorDesc(TensorDataType.INT32, [8]))
+    graph = dml.Graph()
+    x = graph.input(dml.BufferTensorDesc(dml.TensorDataType.INT32, [8]))
     for part in graph.split(x, 0, [1] * 8):
         graph.output(part)
     message(fault(lambda: graph.desc().lower()), "GRAPH nodes: ", "[G-11]")
@@ -158,7 +149,7 @@ def test_every_rule_of_graphs_has_a_case():
 
 
 def test_every_function_of_the_builder():
-    graph = Graph()
+    graph = dml.Graph()
     x = graph.input(tensor(4, 6, kind=I64))
     a, b = graph.split(x, 1, [2, 4])
     window = {"offsets": [1, 0], "sizes": [2, 2], "strides": [2, 3]}
@@ -185,7 +176,7 @@ def test_every_function_of_the_builder():
 
 
 def test_one_output_of_a_node_to_many_outputs_and_nodes():
-    graph = Graph()
+    graph = dml.Graph()
     x = graph.input(tensor(4))
     y = graph.slice1(x, [0], [4], [-1])
     z = graph.slice1(y, [0], [4], [-1])
@@ -197,7 +188,7 @@ def test_one_output_of_a_node_to_many_outputs_and_nodes():
 
 
 def test_gaps_are_left_alone():
-    graph = Graph()
+    graph = dml.Graph()
     x = graph.input(tensor(3))
     y = graph.identity(x, output_strides=[2])
     graph.output(graph.identity(graph.reinterpret(y, sizes=[5])))
@@ -219,15 +210,15 @@ def test_gaps_are_left_alone():
         (lambda g, x: g.operator(IDENTITY, [x]), "ELEMENT_WISE_IDENTITY input_tensor [G-07]"),
         (lambda g, x: g.operator(JOIN, [x]), "JOIN inputs [G-04]"),
         (lambda g, x: g.operator(None, [x]), "GRAPH desc"),
-        (lambda g, x: Graph(tensor_policy=3), "GRAPH tensor_policy"),
-        (lambda g, x: g.identity(Graph().input(HALF)), "GRAPH inputs[0] [G-03]"),
+        (lambda g, x: dml.Graph(tensor_policy=3), "GRAPH tensor_policy"),
+        (lambda g, x: g.identity(dml.Graph().input(HALF)), "GRAPH inputs[0] [G-03]"),
         (lambda g, x: g.identity(1), "GRAPH inputs[0]"),
         (lambda g, x: g.input("x"), "GRAPH inputs[1] [T-01]"),
         (lambda g, x: (g.split(x, 0, [2, 2]), g.desc().validate()), "[G-02]"),
     ],
 )  # fmt: skip
 def test_the_builder_refuses(build, named, message):
-    graph = Graph()
+    graph = dml.Graph()
     x = graph.input(WHOLE)
     with pytest.raises(InvalidDescError) as caught:
         build(graph, x)
@@ -243,7 +234,7 @@ def grown(seed, nodes, moves=MOVES):
 
     Some of its outputs are slices of padded tensors, which need a part of the tensor, or nothing.
     """
-    rng, graph, kind = Random(seed), Graph(), TensorDataType.INT32
+    rng, graph, kind = Random(seed), dml.Graph(), dml.TensorDataType.INT32
     random = np.random.default_rng(seed)
     arrays = [random.integers(0, 99, (8, 8), np.int32) for _ in range(2)]
     pool = [(graph.input(tensor(*a.shape, kind=kind)), a) for a in arrays]
@@ -330,7 +321,7 @@ def test_a_node_of_many_tensors_takes_work_in_proportion():
     """Each edge looks at one tensor of a node, not at all of them."""
 
     def work(count):
-        graph = Graph()
+        graph = dml.Graph()
         x = graph.input(tensor(count, 3))
         graph.output(graph.join(graph.split(x, 0, [1] * count)[::-1], 0))
         return instructions(lambda: graph.desc().lower())
@@ -339,7 +330,7 @@ def test_a_node_of_many_tensors_takes_work_in_proportion():
 
 
 def test_operators_without_inputs():
-    graph = Graph()
+    graph = dml.Graph()
     (eye,) = graph.add(
         vkops.dml.DiagonalMatrixOperatorDesc, [], output_sizes=[(3, 3)], output_data_type=F32,
         offset=1, value=2,
@@ -356,7 +347,7 @@ def test_operators_without_inputs():
 def test_the_data_type_of_operators_without_inputs_must_be_given(message):
     message(
         fault(
-            lambda: Graph().add(
+            lambda: dml.Graph().add(
                 vkops.dml.DiagonalMatrixOperatorDesc, [], output_sizes=[(3, 3)], offset=0, value=1
             ),
             InvalidDescTypeError,

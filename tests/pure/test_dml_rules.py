@@ -12,57 +12,42 @@ from case_names import name_of
 from operator_table import OPERATORS
 
 import vkops.dml
-from vkops import FeatureLevelError, InvalidDescError, InvalidDescTypeError
-from vkops.dml import (
-    BufferTensorDesc,
-    ElementWiseIdentityOperatorDesc,
-    FeatureLevel,
-    FeatureQueryFeatureLevels,
-    FeatureQueryTensorDataTypeSupport,
-    JoinOperatorDesc,
-    ScaleBias,
-    Slice1OperatorDesc,
-    SliceOperatorDesc,
-    SplitOperatorDesc,
-    TensorDataType,
-    TensorFlags,
-    check_feature_support,
-)
+from vkops import FeatureLevelError, InvalidDescError, InvalidDescTypeError, dml
 from vkops.rules import GROUPS, RULES
 
-F32 = TensorDataType.FLOAT32
+F32 = dml.TensorDataType.FLOAT32
 SIX_BY_TWO = (1, 1, 6, 2)
 
 
 def tensor(*sizes, data_type=F32, **fields):
-    return BufferTensorDesc(data_type, sizes, **fields)
+    return dml.BufferTensorDesc(data_type, sizes, **fields)
 
 
 def split(outputs=((1, 1, 2, 2), (1, 1, 4, 2)), axis=2, source=SIX_BY_TWO, level="6_4", **fields):
     """Validate a SPLIT; fields go to every output, and to the input where they are its own."""
     pieces = [piece if not isinstance(piece, tuple) else tensor(*piece) for piece in outputs]
     whole = tensor(*source, **fields) if isinstance(source, tuple) else source
-    SplitOperatorDesc(whole, pieces, axis).validate(level)
+    dml.SplitOperatorDesc(whole, pieces, axis).validate(level)
 
 
 def join(inputs=((1, 1, 2, 2), (1, 1, 4, 2)), axis=2, output=SIX_BY_TWO, level="6_4", **kwargs):
     pieces = [piece if not isinstance(piece, tuple) else tensor(*piece) for piece in inputs]
     whole = tensor(*output) if isinstance(output, tuple) else output
-    JoinOperatorDesc(pieces, whole, axis).validate(level, **kwargs)
+    dml.JoinOperatorDesc(pieces, whole, axis).validate(level, **kwargs)
 
 
 def slice_(offsets=(0, 0), sizes=(2, 2), strides=(1, 1), source=(4, 4), target=(2, 2), level="6_4"):
     source, target = (tensor(*t) if isinstance(t, tuple) else t for t in (source, target))
-    SliceOperatorDesc(source, target, offsets, sizes, strides).validate(level)
+    dml.SliceOperatorDesc(source, target, offsets, sizes, strides).validate(level)
 
 
 def slice1(offsets=(0, 0), sizes=(2, 2), strides=(1, 1), source=(4, 4), target=(2, 2), level="6_4"):
     source, target = (tensor(*t) if isinstance(t, tuple) else t for t in (source, target))
-    Slice1OperatorDesc(source, target, offsets, sizes, strides).validate(level)
+    dml.Slice1OperatorDesc(source, target, offsets, sizes, strides).validate(level)
 
 
 def identity(source, target, level="6_4", scale_bias=None):
-    ElementWiseIdentityOperatorDesc(source, target, scale_bias).validate(level)
+    dml.ElementWiseIdentityOperatorDesc(source, target, scale_bias).validate(level)
 
 
 def copy_to(sizes=(4, 4), **fields):
@@ -94,17 +79,17 @@ CASES = [
     # T: tensors
     Case("T-01", "input_tensor", lambda: split(source=tensor(1, 1, 6, 2)), lambda: split(source="tensor"), InvalidDescTypeError),
     Case("T-01", "output_tensors[1]", lambda: split(), lambda: split(outputs=[tensor(1, 1, 6, 2), 7]), InvalidDescTypeError),
-    Case("T-02", "input_tensor.data_type", lambda: both(4, data_type=TensorDataType.FLOAT64), lambda: both(4, data_type=TensorDataType.UNKNOWN)),
+    Case("T-02", "input_tensor.data_type", lambda: both(4, data_type=dml.TensorDataType.FLOAT64), lambda: both(4, data_type=dml.TensorDataType.UNKNOWN)),
     Case("T-02", "data_type", lambda: tensor(4, data_type=13), lambda: tensor(4, data_type=14), InvalidDescTypeError),
-    Case("T-02", "data_type", lambda: tensor(4, data_type=1), lambda: tensor(4, data_type=TensorFlags.OWNED_BY_DML), InvalidDescTypeError),
-    Case("T-02", "data_type", lambda: TensorDataType.FLOAT16.element_size, lambda: TensorDataType.UNKNOWN.element_size),
+    Case("T-02", "data_type", lambda: tensor(4, data_type=1), lambda: tensor(4, data_type=dml.TensorFlags.OWNED_BY_DML), InvalidDescTypeError),
+    Case("T-02", "data_type", lambda: dml.TensorDataType.FLOAT16.element_size, lambda: dml.TensorDataType.UNKNOWN.element_size),
     Case("T-03", "input_tensor.sizes", lambda: both(1, 1, 1, 1, 1, 1, 1, 1), lambda: both(1, 1, 1, 1, 1, 1, 1, 1, 1)),
     Case("T-03", "input_tensor.sizes", lambda: both(1), lambda: both()),
     Case("T-04", "input_tensor.sizes[1]", lambda: both(1, 2), lambda: both(1, 0)),
     Case("T-04", "input_tensor.sizes[0]", lambda: both(1, 2), lambda: both(2**32, 1)),
     Case("T-04", "sizes[1]", lambda: tensor(1, 2), lambda: tensor(1, 2.0), InvalidDescTypeError),
-    Case("T-04", "sizes", lambda: tensor(1, 2), lambda: BufferTensorDesc(F32, "12"), InvalidDescTypeError),
-    Case("T-04", "sizes", lambda: tensor(1, 2), lambda: BufferTensorDesc(F32, range(10**7)), InvalidDescTypeError),
+    Case("T-04", "sizes", lambda: tensor(1, 2), lambda: dml.BufferTensorDesc(F32, "12"), InvalidDescTypeError),
+    Case("T-04", "sizes", lambda: tensor(1, 2), lambda: dml.BufferTensorDesc(F32, range(10**7)), InvalidDescTypeError),
     Case("T-06", "input_tensor.strides", lambda: copy_from(strides=(4, 1)), lambda: copy_from(strides=(4, 1, 1))),
     Case("T-07", "input_tensor.strides[1]", lambda: copy_from(strides=(1, 4)), lambda: copy_from(strides=(4, -1))),
     Case("T-07", "input_tensor.strides[0]", lambda: copy_from(sizes=(1, 4), strides=(2**32 - 1, 1)), lambda: copy_from(sizes=(1, 4), strides=(2**32, 1))),
@@ -115,36 +100,36 @@ CASES = [
     Case("T-12", "output_tensor.total_tensor_size_in_bytes", lambda: copy_to(total_tensor_size_in_bytes=68), lambda: copy_to(total_tensor_size_in_bytes=60)),
     Case("T-12", "input_tensor.total_tensor_size_in_bytes", lambda: copy_from(total_tensor_size_in_bytes=2**63 - 4), lambda: copy_from(total_tensor_size_in_bytes=2**63)),
     Case("T-12", "total_tensor_size_in_bytes", lambda: tensor(4, total_tensor_size_in_bytes=16), lambda: tensor(4, total_tensor_size_in_bytes="16"), InvalidDescTypeError),
-    Case("T-13", "input_tensor.sizes", lambda: both(65535, 65537, data_type=TensorDataType.UINT8), lambda: both(65536, 65536, data_type=TensorDataType.UINT8)),
+    Case("T-13", "input_tensor.sizes", lambda: both(65535, 65537, data_type=dml.TensorDataType.UINT8), lambda: both(65536, 65536, data_type=dml.TensorDataType.UINT8)),
     Case("T-13", "input_tensor.sizes", lambda: copy_from(sizes=(2, 2), strides=(2**32 - 3, 1)), lambda: copy_from(sizes=(2, 2), strides=(2**32 - 2, 1))),
     Case("T-14", "output_tensor.total_tensor_size_in_bytes", lambda: copy_to(total_tensor_size_in_bytes=72), lambda: copy_to(total_tensor_size_in_bytes=70)),
     Case("T-15", "output_tensor.guaranteed_base_offset_alignment", lambda: copy_to(guaranteed_base_offset_alignment=4), lambda: copy_to(guaranteed_base_offset_alignment=2)),
     Case("T-15", "output_tensor.guaranteed_base_offset_alignment", lambda: copy_to(guaranteed_base_offset_alignment=2**31), lambda: copy_to(guaranteed_base_offset_alignment=2**32)),
     Case("T-15", "input_tensor.guaranteed_base_offset_alignment", lambda: copy_from(guaranteed_base_offset_alignment=0), lambda: copy_from(guaranteed_base_offset_alignment=24)),
     Case("T-15", "guaranteed_base_offset_alignment", lambda: tensor(4, guaranteed_base_offset_alignment=16), lambda: tensor(4, guaranteed_base_offset_alignment=True), InvalidDescTypeError),
-    Case("T-17", "output_tensor.flags", lambda: copy_from(flags=TensorFlags.OWNED_BY_DML), lambda: copy_to(flags=1)),
+    Case("T-17", "output_tensor.flags", lambda: copy_from(flags=dml.TensorFlags.OWNED_BY_DML), lambda: copy_to(flags=1)),
     Case("T-17", "flags", lambda: tensor(4, flags=0), lambda: tensor(4, flags=2), InvalidDescTypeError),
     Case("T-18", "output_tensor", lambda: identity(tensor(4), tensor(4), scale_bias=None), lambda: identity(tensor(4), None), InvalidDescTypeError),
-    Case("T-19", "input_tensor.data_type", lambda: both(4, data_type=TensorDataType.INT64), lambda: both(4, data_type=TensorDataType.INT4)),
-    Case("T-19", "data_type", lambda: TensorDataType.INT8.element_size, lambda: TensorDataType.UINT4.element_size),
+    Case("T-19", "input_tensor.data_type", lambda: both(4, data_type=dml.TensorDataType.INT64), lambda: both(4, data_type=dml.TensorDataType.INT4)),
+    Case("T-19", "data_type", lambda: dml.TensorDataType.INT8.element_size, lambda: dml.TensorDataType.UINT4.element_size),
     # DEV: feature levels and queries
     Case("DEV-04", "feature_level", lambda: both(4, level=0x6400), lambda: both(4, level="7_0")),
     Case("DEV-04", "feature_level", lambda: both(4, level="DML_FEATURE_LEVEL_3_0"), lambda: both(4, level=10**5000)),
-    Case("DEV-04", "feature_level", lambda: both(4, level=FeatureLevel.LEVEL_3_0), lambda: both(4, level=4096.0), InvalidDescTypeError),
-    Case("DEV-04", "feature_level", lambda: both(4, level=0x3000), lambda: both(4, level=TensorDataType.FLOAT32), InvalidDescTypeError),
-    Case("DEV-05", "data_type", lambda: FeatureQueryTensorDataTypeSupport(1), lambda: FeatureQueryTensorDataTypeSupport("FLOAT32"), InvalidDescTypeError),
-    Case("DEV-06", "requested_feature_levels", lambda: check_feature_support(FeatureQueryFeatureLevels(["3_0", "5_0"]), "4_0"), lambda: check_feature_support(FeatureQueryFeatureLevels(["4_1", "5_0"]), "4_0"), FeatureLevelError),
-    Case("DEV-06", "requested_feature_levels", lambda: FeatureQueryFeatureLevels(("3_0",)), lambda: FeatureQueryFeatureLevels("3_0"), InvalidDescTypeError),
-    Case("DEV-07", "requested_feature_levels", lambda: FeatureQueryFeatureLevels(["1_0"]), lambda: FeatureQueryFeatureLevels([])),
-    Case("DEV-07", "query", lambda: check_feature_support(FeatureQueryTensorDataTypeSupport(F32)), lambda: check_feature_support(F32), InvalidDescTypeError),
+    Case("DEV-04", "feature_level", lambda: both(4, level=dml.FeatureLevel.LEVEL_3_0), lambda: both(4, level=4096.0), InvalidDescTypeError),
+    Case("DEV-04", "feature_level", lambda: both(4, level=0x3000), lambda: both(4, level=dml.TensorDataType.FLOAT32), InvalidDescTypeError),
+    Case("DEV-05", "data_type", lambda: dml.FeatureQueryTensorDataTypeSupport(1), lambda: dml.FeatureQueryTensorDataTypeSupport("FLOAT32"), InvalidDescTypeError),
+    Case("DEV-06", "requested_feature_levels", lambda: dml.check_feature_support(dml.FeatureQueryFeatureLevels(["3_0", "5_0"]), "4_0"), lambda: dml.check_feature_support(dml.FeatureQueryFeatureLevels(["4_1", "5_0"]), "4_0"), FeatureLevelError),
+    Case("DEV-06", "requested_feature_levels", lambda: dml.FeatureQueryFeatureLevels(("3_0",)), lambda: dml.FeatureQueryFeatureLevels("3_0"), InvalidDescTypeError),
+    Case("DEV-07", "requested_feature_levels", lambda: dml.FeatureQueryFeatureLevels(["1_0"]), lambda: dml.FeatureQueryFeatureLevels([])),
+    Case("DEV-07", "query", lambda: dml.check_feature_support(dml.FeatureQueryTensorDataTypeSupport(F32)), lambda: dml.check_feature_support(F32), InvalidDescTypeError),
     Case("DEV-12", "", lambda: slice1((0,) * 4, (1,) * 4, (1,) * 4, (1,) * 4, (1,) * 4, level="2_1"), lambda: slice1((0,) * 4, (1,) * 4, (1,) * 4, (1,) * 4, (1,) * 4, level="2_0"), FeatureLevelError),
     Case("DEV-13", "input_tensor.sizes", lambda: split(((4,), (2,)), 0, (6,), level="3_0"), lambda: split(((4,), (2,)), 0, (6,), level="2_1"), FeatureLevelError),
     Case("DEV-13", "input_tensor.sizes", lambda: both(1, 1, 1, 1, 1, level="2_1"), lambda: both(1, 1, 1, level="2_1"), FeatureLevelError),
-    Case("DEV-13", "output_tensors[0].data_type", lambda: split([tensor(1, 1, 6, 2)], level="1_0"), lambda: split([tensor(1, 1, 6, 2, data_type=TensorDataType.INT8)], level="1_0"), FeatureLevelError),
-    Case("DEV-13", "input_tensor.data_type", lambda: both(3, data_type=TensorDataType.UINT64, level="4_1"), lambda: both(3, data_type=TensorDataType.UINT64, level="4_0"), FeatureLevelError),
+    Case("DEV-13", "output_tensors[0].data_type", lambda: split([tensor(1, 1, 6, 2)], level="1_0"), lambda: split([tensor(1, 1, 6, 2, data_type=dml.TensorDataType.INT8)], level="1_0"), FeatureLevelError),
+    Case("DEV-13", "input_tensor.data_type", lambda: both(3, data_type=dml.TensorDataType.UINT64, level="4_1"), lambda: both(3, data_type=dml.TensorDataType.UINT64, level="4_0"), FeatureLevelError),
     # SPLIT, JOIN, SLICE, SLICE1 and ELEMENT_WISE_IDENTITY; operator_table.py has their other rules
     Case("SPLIT-01", "output_tensors[1]", lambda: split(), lambda: split([tensor(1, 1, 6, 2), None]), InvalidDescTypeError),
-    Case("SPLIT-01", "output_tensors", lambda: split(), lambda: SplitOperatorDesc(tensor(4), tensor(4), 0), InvalidDescTypeError),
+    Case("SPLIT-01", "output_tensors", lambda: split(), lambda: dml.SplitOperatorDesc(tensor(4), tensor(4), 0), InvalidDescTypeError),
     Case("SPLIT-02", "axis", lambda: split(axis=2), lambda: split(axis="2"), InvalidDescTypeError),
     Case("JOIN-01", "input_tensors[0]", lambda: join(), lambda: join([None]), InvalidDescTypeError),
     Case("DEV-13", "input_tensors[0].sizes", lambda: join([(2,), (4,)], 0, (6,), level="3_1", alternative_levels=["JOIN"]), lambda: join([(2,), (4,)], 0, (6,), level="3_1"), FeatureLevelError),
@@ -152,7 +137,7 @@ CASES = [
     Case("SLICE-04", "strides[0]", lambda: slice_((0,), (1,), (2**32 - 1,), (4,), (1,)), lambda: slice_((0,), (1,), (2**32,), (4,), (1,))),
     Case("DEV-13", "input_tensor.sizes", lambda: both(1, 1, 1, 1, 1, level="1_0"), lambda: slice_(level="2_1"), FeatureLevelError),
     Case("SLICE1-03", "input_window_strides[0]", lambda: slice1((0,), (1,), (-(2**31),), (4,), (1,)), lambda: slice1((0,), (1,), (2**31,), (4,), (1,))),
-    Case("IDENT-02", "bias", lambda: ScaleBias(1, 2.5), lambda: ScaleBias(1, "2.5"), InvalidDescTypeError),
+    Case("IDENT-02", "bias", lambda: dml.ScaleBias(1, 2.5), lambda: dml.ScaleBias(1, "2.5"), InvalidDescTypeError),
     Case("IDENT-02", "scale_bias", lambda: both(2), lambda: identity(tensor(2), tensor(2), scale_bias=(2, 10)), InvalidDescTypeError),
 ]  # fmt: skip
 
@@ -217,32 +202,32 @@ def test_rules_are_numbered_without_gaps():
 @pytest.mark.parametrize(
     ("data_type", "sizes", "strides", "size"),
     [
-        (TensorDataType.FLOAT32, (2, 3), None, 24),
-        (TensorDataType.UINT8, (5,), None, 8),
-        (TensorDataType.UINT8, (2, 3), (4, 1), 8),
-        (TensorDataType.FLOAT16, (3,), None, 8),
-        (TensorDataType.FLOAT64, (3,), (2,), 40),
-        (TensorDataType.INT4, (9,), None, 8),
-        (TensorDataType.UINT4, (3, 3), None, 8),
+        (dml.TensorDataType.FLOAT32, (2, 3), None, 24),
+        (dml.TensorDataType.UINT8, (5,), None, 8),
+        (dml.TensorDataType.UINT8, (2, 3), (4, 1), 8),
+        (dml.TensorDataType.FLOAT16, (3,), None, 8),
+        (dml.TensorDataType.FLOAT64, (3,), (2,), 40),
+        (dml.TensorDataType.INT4, (9,), None, 8),
+        (dml.TensorDataType.UINT4, (3, 3), None, 8),
         # beyond 32 bits (T-11), and yet within T-13
-        (TensorDataType.FLOAT64, (2**31, 1), None, 2**34),
+        (dml.TensorDataType.FLOAT64, (2**31, 1), None, 2**34),
         # refused by validate: nothing is implied
-        (TensorDataType.FLOAT32, (2, -3), None, 0),
-        (TensorDataType.FLOAT32, (2, 3), (1,), 0),
-        (TensorDataType.UNKNOWN, (2, 3), None, 0),
+        (dml.TensorDataType.FLOAT32, (2, -3), None, 0),
+        (dml.TensorDataType.FLOAT32, (2, 3), (1,), 0),
+        (dml.TensorDataType.UNKNOWN, (2, 3), None, 0),
     ],
 )
 def test_minimum_implied_size(data_type, sizes, strides, size):
     """T-10."""
-    desc = BufferTensorDesc(data_type, sizes, strides)
+    desc = dml.BufferTensorDesc(data_type, sizes, strides)
     assert desc.minimum_implied_size == desc.total_tensor_size_in_bytes == size
 
 
 def test_tensor_desc_is_a_value():
     import pickle
 
-    desc = BufferTensorDesc(1, [2, 3], [3, 1])
-    same = BufferTensorDesc(TensorDataType.FLOAT32, (2, 3), (3, 1), 0, 24)
+    desc = dml.BufferTensorDesc(1, [2, 3], [3, 1])
+    same = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2, 3), (3, 1), 0, 24)
     assert desc == same
     assert hash(desc) == hash(same)
     assert pickle.loads(pickle.dumps(desc)) == desc
