@@ -62,21 +62,6 @@ def test_more_submissions_than_can_be_pending(device):
         np.testing.assert_array_equal(numbers(out), X[::-1])
 
 
-def test_what_needs_a_result_waits_for_it(device):
-    turned = backwards(device)
-    a, b, c = device.tensor(X), device.buffer(4 * N), device.buffer(4 * N)
-    for _ in range(10):
-        turned.dispatch([a], [b], wait=False)
-        turned.dispatch([b], [c], wait=False)  # reads what is written
-        turned.dispatch([c], [b], wait=False)  # writes what is read
-        turned.dispatch([a], [c], wait=False)  # writes what is written
-    np.testing.assert_array_equal(numbers(b), X[::-1])
-    np.testing.assert_array_equal(numbers(c), X[::-1])
-    turned.dispatch([a], [b], wait=False)
-    turned.dispatch([b], [c])
-    np.testing.assert_array_equal(numbers(c), X)
-
-
 @pytest.mark.parametrize("kind", ["buffer", "host_buffer"])
 def test_writing_waits_too(device, kind):
     make, copied = getattr(device, kind), identity(device, N)

@@ -73,32 +73,6 @@ def test_no_room_for_staging_memory(full):
         assert works(device)
 
 
-def test_no_room_for_a_buffer(full):
-    with full(0) as device:
-        with pytest.raises(vkops.OutOfDeviceMemoryError, match="the device has 0 bytes available"):
-            device.buffer(16)
-        adapters.available_memory = lambda _i, _h, now: 1 << 30
-        assert works(device)
-
-
-def test_no_room_for_the_commands(adapter, monkeypatch):
-    with vkops.Device(adapter.index) as device:
-        x = device.tensor(np.arange(4))
-        assert works(device)  # the pipeline is there
-
-        class Full:
-            submitted = 0
-
-            def run(self, *_):
-                raise MemoryError("ErrorOutOfHostMemory")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(device.vulkan, "native", Full())
-            with pytest.raises(vkops.OutOfDeviceMemoryError, match="no memory for commands"):
-                vkops.split(x, 2)
-        assert works(device)
-
-
 @pytest.mark.usefixtures("shared_memory")
 def test_no_room_for_the_copy_of_a_view(full):
     with full(132 * MIB) as device:  # more than other devices have left in theirs

@@ -11,6 +11,7 @@ from processes import python
 import vkops
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory.pools import held_bytes
+from vkops.gpu.run.open_device import release_empty_heaps
 
 pytestmark = pytest.mark.memory
 
@@ -37,7 +38,10 @@ def test_transfers_larger_than_staging_memory(staged_device):
     np.testing.assert_array_equal(buffer.array(3), data)
 
 
-@pytest.mark.parametrize(("offset", "size"), [(0, 17), (16, 1), (-1, 4), (17, 0), (4, -1)])
+WRONG = [(0, 17), (16, 1), (-1, 4), (17, 0), (4, -1), ("0", 4), (0.0, 4), (None, 4)]
+
+
+@pytest.mark.parametrize(("offset", "size"), WRONG)
 def test_reads_stay_inside(any_device, offset, size):
     buffer = any_device.buffer(16)
     with pytest.raises(
@@ -62,7 +66,9 @@ def test_buffer_sizes_that_are_wrong(device, size, kind, allowed):
         device.buffer(size)
 
 
-@pytest.mark.parametrize("data", ["text", 5, None, np.zeros((4, 4), np.uint8)[:, ::2]])
+@pytest.mark.parametrize(
+    "data", ["text", 5, None, np.zeros((4, 4), np.uint8)[:, ::2], np.array([object()])]
+)
 def test_only_contiguous_bytes_are_written(device, data):
     with pytest.raises(vkops.BindingError, match=r"^data: got .*, must be contiguous bytes: "):
         device.buffer(16).write(data)
@@ -74,31 +80,12 @@ def test_numpy_integers_are_integers(device):
     assert buffer.read(np.int64(2), np.int16(2)) == b"\2\3"
 
 
-def test_python_objects_are_not_bytes(device):
-    with pytest.raises(vkops.BindingError, match="it holds Python objects"):
-        device.buffer(16).write(np.array([object()]))
-
-
-@pytest.mark.parametrize("offset", ["0", 0.0, None])
-def test_offsets_are_integers(device, offset):
-    with pytest.raises(vkops.BindingError, match=r"^buffer: got offset .*\[B-04\]$"):
-        device.buffer(16).read(offset)
-
-
-def test_more_than_the_device_has(device):
-    """Refused before anything is allocated; MemoryError is what Python users catch."""
-    gc.collect()
-    before = device.memory_report().used
-    with pytest.raises(MemoryError, match="a buffer of 1099511627776 bytes: the device has"):
-        device.buffer(1 << 40)
-    assert device.memory_report().used == before
-
-
 def test_devices_of_one_process_share_its_memory(adapter):
     """All count towards one limit, and stop to when they give memory back."""
     heap = adapters.memory_heap(adapter.index, "mapped" if adapter.unified_memory else "device")
     source = (adapter.index, heap.index)
     gc.collect()
+    release_empty_heaps()
     before = held_bytes(source)
     with vkops.Device(adapter.index) as one, vkops.Device(adapter.index) as other:
         for device in (one, other):

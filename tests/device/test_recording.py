@@ -65,19 +65,6 @@ def test_nothing_runs_while_it_is_recorded(any_device):
     assert y.numpy().tolist() == [3, 2, 1, 0]
 
 
-def test_many_times(any_device):
-    x = any_device.tensor(np.zeros(100, np.int32))
-    shader = any_device.compile_shader(ADD)
-    with any_device.record() as program:
-        for _ in range(10):
-            shader(x, x, n=1, threads=100)
-    program.run(times=30)
-    any_device.synchronize()
-    program.run()
-    assert (x.numpy() == 310).all()
-    assert program.steps == ("<source>",) * 10
-
-
 def test_what_is_made_inside_stays(any_device):
     """Its memory is not used again, though nothing else refers to it."""
     x = any_device.tensor(np.arange(1000))
@@ -418,18 +405,6 @@ def test_each_dispatch_reads_what_is_there(any_device, bind):
         target[:] = -1
         bound.dispatch()
         np.testing.assert_array_equal(target.numpy(), EXPECTED[bind](x))
-
-
-@each_kind
-def test_two_that_alternate_without_waiting(device, bind):
-    one, other = tensors(device)
-    there, back = bind(device, one, other), bind(device, other, one)
-    expected = np.arange(N, dtype=np.int32)
-    for _ in range(100):
-        there.dispatch()
-        back.dispatch()
-        expected = EXPECTED[bind](EXPECTED[bind](expected))
-    np.testing.assert_array_equal(one.numpy(), expected)
 
 
 @each_kind

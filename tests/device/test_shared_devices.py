@@ -48,16 +48,6 @@ def test_functions_take_tensors_of_all(devices):
         assert vkops.concat(tensors).device is chosen[0]
 
 
-def test_operators_take_buffers_of_all(devices):
-    for mine, source, target in permutations(devices):
-        operator = identity(mine, *X.shape)
-        out = target.buffer(X.nbytes)
-        for wait in (True, False):
-            out.write(bytes(X.nbytes))
-            operator.dispatch([source.tensor(X)], [out], wait=wait)
-            assert out.read() == X.tobytes()
-
-
 def test_sessions_shaders_and_unpickled_tensors_mix(devices, adapter, monkeypatch):
     one, other, _ = devices
     text = """<ir_version: 8, opset_import: ["" : 13]>
