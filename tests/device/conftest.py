@@ -45,7 +45,7 @@ def output_is_spoilt():
     """Whether the tests run under the validation layer, and it prints where it logs, as 1.4 does."""
     if not UNDER_LAYER:
         return False
-    versions = dict(layer.split(" ") for layer in loader().layers)
+    versions = dict(layer.split(" ") for layer in loader()["layers"])
     version = versions.get(VALIDATION_LAYER, "0")
     return tuple(map(int, version.split("."))) >= (1, 4)
 

@@ -57,8 +57,8 @@ def test_the_section_of_an_adapter(adapter):
 @pytest.mark.system("VkLayer_khronos_validation")
 def test_loader_and_layers(adapter):
     text = report()
-    assert f"- loader: {loader().version}" in text
-    assert any(layer.startswith("VK_LAYER_KHRONOS_validation 1.") for layer in loader().layers)
+    assert f"- loader: {loader()['version']}" in text
+    assert any(layer.startswith("VK_LAYER_KHRONOS_validation 1.") for layer in loader()["layers"])
     assert "- Kompute: loads" in text
     assert "- problem: " not in text
 

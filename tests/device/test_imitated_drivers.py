@@ -211,58 +211,6 @@ def test_calls_are_recorded_delayed_and_fail_by_name_and_number(program):
     assert named == [True, "VkErrorOutOfDeviceMemory", True]
 
 
-CACHE = """
-import vkops.shaders
-def pipeline(text, cache):
-    spirv = vkops.shaders.compile(text)
-    code = vk.VkShaderModuleCreateInfo(codeSize=len(spirv), pCode=spirv)
-    stage = vk.VkPipelineShaderStageCreateInfo(
-        stage=vk.VK_SHADER_STAGE_COMPUTE_BIT, module=vk.vkCreateShaderModule(device, code, None), pName="main")
-    layout = vk.vkCreatePipelineLayout(device, vk.VkPipelineLayoutCreateInfo(), None)
-    info = vk.VkComputePipelineCreateInfo(stage=stage, layout=layout)
-    vk.vkCreateComputePipelines(device, cache, 1, [info], None)
-def cache(data):
-    given = vk.ffi.from_buffer(data)
-    info = vk.VkPipelineCacheCreateInfo(initialDataSize=len(data), pInitialData=given)
-    return vk.vkCreatePipelineCache(device, info, None)
-def data(cache):
-    size = vk.ffi.new("size_t *")
-    assert vk.lib.vkGetPipelineCacheData(device, cache, size, vk.ffi.NULL) == 0
-    into = vk.ffi.new("char[]", size[0])
-    assert vk.lib.vkGetPipelineCacheData(device, cache, size, into) == 0
-    return bytes(vk.ffi.buffer(into, size[0]))
-faulty.record(1)
-texts = [f"#version 450\\nshared uint x; void main() {{ x = {n}; }}" for n in range(2)]
-first = cache(b"")
-sizes = [len(data(first))]
-for text in (*texts, texts[0]):
-    pipeline(text, first)
-    sizes.append(len(data(first)))
-kept = data(first)
-pipeline(texts[1], cache(kept))
-pipeline(texts[1], cache(kept[:-1]))
-pipeline(texts[1], cache(kept[:16] + b"another driver!!" + kept[32:]))
-ids = int.from_bytes(kept[8:12], "little"), int.from_bytes(kept[12:16], "little")
-print(json.dumps([sizes, records("vkCreatePipelineCache"), records("vkCreateComputePipelines"),
-    ids == (about.vendorID, about.deviceID), kept[16:32] == bytes(about.pipelineCacheUUID)]))
-"""
-
-
-def test_a_pipeline_cache_has_an_entry_for_each_shader(program):
-    (sizes, caches, pipelines, *same), _ = program("", OPEN + CACHE)
-    assert sizes == [32, 288, 544, 544]
-    assert caches == [
-        "bytes=0 valid=0",
-        "bytes=544 valid=1",
-        "bytes=543 valid=0",
-        "bytes=544 valid=0",
-    ]
-    assert [line.split()[1] for line in pipelines] == [
-        f"from_cache={n}" for n in (0, 0, 1, 1, 0, 0)
-    ]
-    assert same == [True, True]
-
-
 def test_extensions_can_be_hidden(program):
     look = "print(json.dumps([e.extensionName for e in vk.vkEnumerateDeviceExtensionProperties(adapter, None)]))"
     names, _ = program("", OPEN + look)

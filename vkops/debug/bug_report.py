@@ -159,7 +159,7 @@ def _probe() -> None:
     except VkopsError as error:
         found["kompute"] = str(error)
     try:
-        found["loader"] = asdict(kompute.loader())
+        found["loader"] = kompute.loader()
         found["adapters"] = [asdict(device) for device in adapter.devices()]
         adapter.choose(None)
     except VkopsError as error:

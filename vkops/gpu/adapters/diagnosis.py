@@ -8,7 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -65,27 +65,24 @@ def drivers() -> list[Driver]:
 
 
 def _diagnose(manifest: Path) -> Driver:
-    name, source, built = manifest.stem, str(manifest.parent), ""
+    driver = Driver(manifest.stem, str(manifest), "", (), "", str(manifest.parent))
     if manifest in loader_files.packaged():
         about = lavapipe.about()
-        source, built = f"{lavapipe.PACKAGE} {about.__version__}", about.DATE
+        source = f"{lavapipe.PACKAGE} {about.__version__}"
+        driver = replace(driver, source=source, built=about.DATE)
     try:
         library = json.loads(manifest.read_bytes())["ICD"]["library_path"]
         if os.path.dirname(library):  # paths are relative to the manifest
             library = str((manifest.parent / library).resolve())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        return Driver(
-            name, str(manifest), "", (), f"its manifest cannot be read: {error!r:.200}", source
-        )
+        return replace(driver, reason=f"its manifest cannot be read: {error!r:.200}")
     answer = _probe(manifest, library)
-    return Driver(
-        name,
-        str(manifest),
-        library,
-        tuple(answer.get("adapters", ())),
-        answer.get("reason", ""),
-        source,
-        built or answer.get("built", ""),
+    return replace(
+        driver,
+        library=library,
+        adapters=tuple(answer.get("adapters", ())),
+        reason=answer.get("reason", ""),
+        built=driver.built or answer.get("built", ""),
     )
 
 

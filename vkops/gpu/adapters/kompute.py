@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -49,19 +48,11 @@ def version_text(value: int) -> str:
     return f"{value >> 22 & 0x7F}.{value >> 12 & 0x3FF}.{value & 0xFFF}"
 
 
-@dataclass(frozen=True, slots=True)
-class Loader:
-    """The Vulkan loader: its Vulkan version, and its layers, each with its version."""
-
-    version: str
-    layers: tuple[str, ...]
-
-
-def loader() -> Loader:
-    """Return what the loader reports without a driver."""
+def loader() -> dict[str, Any]:
+    """Return the Vulkan version of the loader, and its layers, each with its version."""
     native = load_native()
-    layers = tuple(f"{name} {version_text(version)}" for name, version in native.layers())
-    return Loader(version_text(native.version()), layers)
+    layers = [f"{name} {version_text(version)}" for name, version in native.layers()]
+    return {"version": version_text(native.version()), "layers": layers}
 
 
 def load_kompute() -> Any:

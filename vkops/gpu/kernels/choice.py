@@ -314,8 +314,7 @@ def _each(
     """Return what a function finds for each item; None if it returns None for one of them."""
     results = []
     for item in items:
-        found = find(item)
-        if found is None:
+        if (found := find(item)) is None:
             return None
         results.append(found)
     return results

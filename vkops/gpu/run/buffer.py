@@ -336,21 +336,17 @@ class HostBuffer(Resource):
     Operators that are bound to it stream it through the device.
     """
 
-    __slots__ = ("bytes", "pending")
+    __slots__ = ("bytes", "layout", "pending")
 
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
+        self.layout: Hashable = HostBuffer, nbytes
         self.shown: set[ref[MemoryView]] = set()
         self.pending: BackgroundTask | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
     def __repr__(self) -> str:
         return f"<vkops.HostBuffer of {self.nbytes} bytes>"
-
-    @property
-    def layout(self) -> Hashable:  # type: ignore[override]
-        """The layout; see ``Resource``."""
-        return HostBuffer, self.nbytes
 
     def is_on(self, device: OpenDevice) -> bool:
         """True: every device can use it."""

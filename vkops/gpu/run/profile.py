@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from itertools import starmap
 from pathlib import Path
 from threading import RLock
 from time import perf_counter_ns
@@ -138,10 +139,10 @@ class Profile:
         )
 
     def __str__(self) -> str:
-        return f"{self._summary}\n\n{console.text(*self._tables(_console))}"
+        return f"{self._summary}\n\n{console.text(*starmap(_console, self._tables()))}"
 
     def _repr_html_(self) -> str:
-        return table_html(self._summary, (), ()) + "".join(self._tables(table_html))
+        return table_html(self._summary, (), ()) + "".join(starmap(table_html, self._tables()))
 
     def __repr__(self) -> str:
         if self._parts is None:
@@ -155,16 +156,17 @@ class Profile:
         waits = sum(call.end - call.start for call in calls if not call.number) / 1e6
         return f"{total:.3f} ms: devices worked {busy:.3f} ms, the host waited {waits:.3f} ms"
 
-    def _tables(self, table: Callable[[str, Sequence[str], list[list[str]]], Any]) -> Iterator[Any]:
+    def _tables(self) -> Iterator[tuple[str, tuple[str, ...], list[list[str]]]]:
+        """Yield the title, the heads of columns and the rows of each table."""
         figures = "Count", "Device ms", "Mean µs", "MB", "GB/s"
         if kernels := self.by_kernel():
             rows = [[row.name, *_figures(row)] for row in kernels]
-            yield table("Kernels and copies", ("Name", *figures), rows)
+            yield "Kernels and copies", ("Name", *figures), rows
         rows = [
             [row.name, _short(row.place), f"{row.host_ms or 0:.3f}", *_figures(row)]
             for row in self.by_call()
         ]
-        yield table("Calls", ("Name", "Line", "Host ms", *figures), rows)
+        yield "Calls", ("Name", "Line", "Host ms", *figures), rows
 
     # -- the timeline -----------------------------------------------------------------------------
 
