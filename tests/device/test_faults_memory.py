@@ -43,7 +43,9 @@ def full(adapter, monkeypatch):
         return device
 
     gc.collect()
+    gc.disable()
     yield full
+    gc.enable()
     gc.collect()
 
 
@@ -94,6 +96,33 @@ def test_no_room_for_a_chunk(full):
         adapters.available_memory = lambda _i, _h, now: 1 << 30
         bound.dispatch()
         assert y.read(0, 4) == b"x\0\0\0"
+
+
+def in_a_cycle(thing):
+    cycle = [thing]
+    cycle.append(cycle)
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("same", [True, False], ids=["same device", "other device"])
+def test_memory_in_dead_cycles_and_empty_heaps_is_found(adapter, full, same, staged):
+    with full(64 * MIB, staged=staged) as device, vkops.Device(adapter.index) as other:
+        in_a_cycle((device if same else other).buffer(60 * MIB))
+        assert device.tensor(np.zeros(48 * MIB, np.uint8)).nbytes == 48 * MIB
+
+
+@pytest.mark.usefixtures("shared_memory")
+def test_shaders_streams_and_new_devices_find_it_too(adapter, full):
+    with full(80 * MIB) as device:
+        shader, small = device.compile_shader(SHADER), device.buffer(16)
+        source, target = device.host_buffer(40 * MIB), device.host_buffer(40 * MIB)
+        for use in (
+            reverse(device, 40 * MIB).bind([source], [target]).dispatch,
+            lambda: shader.dispatch({"B": small}),
+            lambda: vkops.Device(adapter.index).close(),
+        ):
+            in_a_cycle(device.buffer(64 * MIB))
+            use()
 
 
 LIMITED = """

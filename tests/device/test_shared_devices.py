@@ -10,12 +10,9 @@ import numpy as np
 import onnx
 import pytest
 from adapters import offer_also
-from compiled_operators import identity
 from processes import python
 
 import vkops
-from vkops.gpu.adapters import adapter as adapters
-from vkops.gpu.memory.pools import held_bytes
 from vkops.onnx import Model, Session
 
 pytestmark = pytest.mark.memory
@@ -176,60 +173,3 @@ def test_different_adapters_do_not_mix_and_the_error_names_both(adapter, monkeyp
         f"on '{mine}'; tensor.to(device) copies it [B-02]",
     ]
     assert moved == [1, 2, 3, 4]
-
-
-# -- memory that only garbage refers to ------------------------------------------------------------
-
-
-@pytest.fixture
-def full(adapter, monkeypatch):
-    """Leave the process so many more bytes of the adapter's memory."""
-
-    def full(available):
-        held = held_bytes((adapter.index, 0))
-        monkeypatch.setattr(
-            adapters, "available_memory", lambda _i, _h, now: available + held - now
-        )
-
-    gc.collect()
-    gc.disable()
-    yield full
-    gc.enable()
-    gc.collect()
-
-
-def in_a_cycle(thing):
-    cycle = [thing]
-    cycle.append(cycle)
-
-
-def shader_of(device):
-    return device.compile_shader(
-        "#version 450\nlayout(std430, binding = 0) buffer B { uint b[]; };\nvoid main() { b[0] = 7; }"
-    )
-
-
-@pytest.mark.parametrize("staged", [False, True])
-@pytest.mark.parametrize("same", [True, False], ids=["same device", "other device"])
-def test_memory_in_dead_cycles_and_empty_heaps_is_found(adapter, full, same, staged):
-    with vkops.Device(adapter.index, staged=staged) as device, vkops.Device(adapter.index) as other:
-        full(64 * MIB)
-        in_a_cycle((device if same else other).buffer(60 * MIB))
-        assert device.tensor(np.zeros(48 * MIB, np.uint8)).nbytes == 48 * MIB
-
-
-@pytest.mark.usefixtures("shared_memory")
-def test_shaders_streams_and_new_devices_find_it_too(adapter, full):
-    with vkops.Device(adapter.index) as device:
-        shader, small = shader_of(device), device.buffer(16)
-        stream = identity(device, 10 * MIB).bind(
-            [device.host_buffer(40 * MIB)], [device.host_buffer(40 * MIB)]
-        )
-        full(80 * MIB)
-        for use in (
-            stream.dispatch,
-            lambda: shader.dispatch({"B": small}),
-            lambda: vkops.Device(adapter.index).close(),
-        ):
-            in_a_cycle(device.buffer(80 * MIB - (1 << 19)))
-            use()
