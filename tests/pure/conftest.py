@@ -15,6 +15,13 @@ def no_package(monkeypatch):
 
 
 @pytest.fixture
+def own_cache(tmp_path, monkeypatch):
+    """Use a new folder for the caches, and return it."""
+    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
 def load(tmp_path, monkeypatch):
     """Load a model given as Python objects; the current folder is an empty one."""
     monkeypatch.chdir(tmp_path)

@@ -33,8 +33,7 @@ FAULTS = {
 
 
 @pytest.fixture(autouse=True)
-def no_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
+def no_cache(own_cache, monkeypatch):
     monkeypatch.delenv("VKOPS_GLSLANG", raising=False)
     shaders.shader._module.cache_clear()
 

@@ -49,9 +49,8 @@ def save(device, **changed):
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "pipelines"
+def folder(own_cache):
+    return own_cache / "pipelines"
 
 
 @pytest.fixture

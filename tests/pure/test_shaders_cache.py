@@ -25,10 +25,9 @@ VALUE = "uint value() { return VALUE; }\n"
 
 
 @pytest.fixture(autouse=True)
-def entries(tmp_path, monkeypatch):
-    """Name a fresh cache folder."""
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache" / "spirv"
+def entries(own_cache):
+    """Return the folder of the entries in an own cache."""
+    return own_cache / "spirv"
 
 
 @pytest.fixture

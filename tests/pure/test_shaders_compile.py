@@ -11,12 +11,14 @@ import pytest
 from refusals import fault
 
 from vkops import shaders
-from vkops.errors import ShaderCompileError, VkopsError
+from vkops.errors import ShaderCompileError, VkopsError, printable
 from vkops.shaders import tools
 from vkops.shaders.cache import is_spirv
 from vkops.system import processes
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 MINIMAL = "#version 450\nvoid main() {}\n"
 WITH_INCLUDE = """#version 450
@@ -25,11 +27,6 @@ WITH_INCLUDE = """#version 450
 layout(binding = 0) buffer Data { uint data[]; };
 void main() { data[gl_GlobalInvocationID.x] = value(); }
 """
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
 
 
 @pytest.fixture
@@ -131,19 +128,7 @@ def test_error_names_file_and_line(project, message):
     assert "ERROR: 3 compilation errors.  No code generated." in error.log
     assert isinstance(error, VkopsError)
     copy = pickle.loads(pickle.dumps(error))
-    assert (str(copy), copy.file, copy.line, copy.log) == (
-        str(error),
-        *list(vars(error).values())[1:],
-    )
-
-
-def test_error_in_text_has_the_chosen_name(message):
-    source = "#version 450\nvoid main() { foo; }\n"
-    assert str(failure(source)).startswith("<source>:2: 'foo' : undeclared identifier")
-    error = failure(source, name="gen/copy.comp")
-    message(error, "gen/copy.comp:2: ")
-    assert error.file == "gen/copy.comp"
-    assert "ERROR: gen/copy.comp:2: 'foo' : undeclared identifier" in error.log
+    assert (str(copy), vars(copy)) == (str(error), vars(error))
 
 
 def test_error_in_an_included_file_names_that_file(project, message):
@@ -203,35 +188,28 @@ def test_lines_of_files_outside_are_not_shown(tmp_path):
     assert str(failure(text)).endswith(":5: 'y' : undeclared identifier")
 
 
-def test_errors_without_a_line(message):
-    assert str(failure("")) == (
-        "<source>: #version: compute shaders require es profile with version 310 or above, "
-        "or non-es profile with version 420 or above; the first line must be '#version 450'"
-    )
-    error = failure("#version 450\n", name="empty.comp")
-    message(error, "empty.comp: ")
-    assert (error.file, error.line) == ("empty.comp", None)
+LINE = "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n#line {}\nvoid main() {{ foo; }}\n"
 
 
 @pytest.mark.parametrize(
-    ("line", "file", "number", "shown"),
+    ("text", "options", "file", "line"),
     [
-        ('7 "template.glsl"', "template.glsl", 7, "template.glsl:7"),
-        ('1 "\x1b[31mred\x07"', "\x1b[31mred\x07", 1, r"\x1b[31mred\x07:1"),
-        ("3", "x.comp", 3, "x.comp:3"),
+        pytest.param("#version 450\nvoid main() { foo; }\n", {}, "<source>", 2, id="text"),
+        pytest.param("#version 450\nvoid main() { foo; }\n", {"name": "gen/x.comp"}, "gen/x.comp", 2, id="name"),
+        pytest.param("", {}, "<source>", None, id="nothing"),
+        pytest.param("#version 450\n", {"name": "empty.comp"}, "empty.comp", None, id="no main"),
+        pytest.param(MINIMAL, {"defines": {"X": "/*"}}, "<source>", None, id="define"),
+        pytest.param(LINE.format('7 "template.glsl"'), {}, "template.glsl", 7, id="file by #line"),
+        pytest.param(LINE.format('1 "\x1b[31mred\x07"'), {}, "\x1b[31mred\x07", 1, id="controls by #line"),
+        pytest.param(LINE.format("3"), {"name": "x.comp"}, "x.comp", 3, id="number by #line"),
     ],
-    ids=["file", "controls", "number"],
-)
-def test_a_line_directive_changes_the_file_and_line_of_an_error(
-    tmp_path, line, file, number, shown, message
-):
-    text = (
-        "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n"
-        f"#line {line}\nvoid main() {{ foo; }}\n"
-    )
-    error = failure(text, name="x.comp")
-    message(error, f"{shown}: ")
-    assert (error.file, error.line) == (file, number)
+)  # fmt: skip
+def test_where_errors_are(text, options, file, line, message):
+    error = failure(text, **options)
+    message(error, printable(file) + (f":{line}: " if line else ": "))
+    assert (error.file, error.line) == (file, line)
+    if line and "#line" not in text:
+        assert f"ERROR: {file}:{line}: 'foo' : undeclared identifier" in error.log
 
 
 def test_error_that_a_shader_states_is_one_short_printable_line(project):
@@ -240,12 +218,6 @@ def test_error_that_a_shader_states_is_one_short_printable_line(project):
     told = f"'#error' : <bad token> [ 2 Jx <bad token> {'yyyy ' * 1000}"
     line = repr("#error \x1b[2Jx\x07 " + "yyyy " * 9)[:59]
     assert str(error) == f"shaders/x.comp:2: {told[:500]}…, in {line}…"
-
-
-def test_error_in_a_define_is_not_blamed_on_a_file(message):
-    error = failure(MINIMAL, defines={"X": "/*"})
-    message(error, "<source>: ")
-    assert (error.file, error.line) == ("<source>", None)
 
 
 @pytest.mark.parametrize(
@@ -306,20 +278,15 @@ def test_program_that_is_no_compiler(tmp_path, monkeypatch, program, problem):
     assert str(failure(MINIMAL)) == f"<source>: {path} {problem}"
 
 
+FAULT = "; that is a fault of the compiler, not of the shader"
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
         ("exit 3", "failed without a diagnostic (exit status 3)"),
-        (
-            "kill -SEGV $$",
-            "failed without a diagnostic (killed by SIGSEGV); that is a fault of the compiler, "
-            "not of the shader",
-        ),
-        (
-            "kill -40 $$",
-            "failed without a diagnostic (killed by signal 40); that is a fault of the compiler, "
-            "not of the shader",
-        ),
+        ("kill -SEGV $$", f"failed without a diagnostic (killed by SIGSEGV){FAULT}"),
+        ("kill -40 $$", f"failed without a diagnostic (killed by signal 40){FAULT}"),
         ("printf '\\377\\376 no\\0pe\\n'; exit 1", "failed without a diagnostic (exit status 1)"),
         ("exit 0", "reported success and wrote no SPIR-V"),
         (': > "$output"', "reported success and wrote no SPIR-V"),

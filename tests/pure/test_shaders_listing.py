@@ -82,83 +82,52 @@ def test_a_difference_is_a_unified_diff_of_the_changes():
     assert len(added) == len(removed)
 
 
-def swapped(words, number):
-    """Return another operand of the same kind, or None if there is none."""
-    word = words[number]
-    if re.fullmatch(r"-?\d+", word):
-        return str(int(word) + 1)
-    if re.fullmatch(r"-?\d+\.\d+", word):
-        return str(float(word) + 1)
-    return None
+OPPOSITES = {
+    "OpIAdd": "OpISub", "OpFAdd": "OpFMul", "OpFMul": "OpFAdd", "OpULessThan": "OpUGreaterThan",
+    "OpUGreaterThan": "OpULessThan", "OpLogicalAnd": "OpLogicalOr", "OpBitwiseAnd": "OpBitwiseOr",
+    "OpAtomicIAdd": "OpAtomicUMax", "NonWritable": "Coherent", "DontUnroll": "Unroll",
+}  # fmt: skip
 
 
-def mutations():
-    """Yield TEXT with one instruction changed, removed or doubled so that it can be assembled."""
-    lines = TEXT.splitlines()
+def others(word, types):
+    """Yield words that can be in the place of a word of an instruction."""
+    if re.fullmatch(r"-?\d+(\.\d+)?", word):
+        yield str(float(word) + 1) if "." in word else str(int(word) + 1)
+    if word in OPPOSITES:
+        yield OPPOSITES[word]
+    yield from (id_ for id_, type_ in types.items() if type_ == types.get(word) and id_ != word)
+
+
+def mutations(*, with_ids):
+    """Yield TEXT with one instruction changed, removed or doubled so that it can be assembled.
+
+    ``with_ids``: in functions, ids are also replaced by others of the same type.
+    """
+    lines, types = TEXT.splitlines(), {}
     first = next(n for n, line in enumerate(lines) if "OpDecorate" in line)
     for number, line in enumerate(lines):
         words = line.split()
-        if "OpTypeInt" in words or "OpTypeFloat" in words:
-            continue  # no other width is valid
-        if number < first or "OpName" in line or "OpMemberName" in line or '"' in line:
-            continue
-        for place in range(len(words)):
-            changed = swapped(words, place)
-            if changed is not None:
-                new = " ".join([*words[:place], changed, *words[place + 1 :]])
-                yield line, "\n".join([*lines[:number], new, *lines[number + 1 :]])
-        for one, other in OPPOSITES.items():
-            if one in words:
-                new = line.replace(one, other)
-                yield line, "\n".join([*lines[:number], new, *lines[number + 1 :]])
+        if "OpFunction" in words and with_ids:
+            found = re.finditer(r"^(%\d+) = Op\w+ (%\d+)", TEXT, re.MULTILINE)
+            types = {match[1]: match[2] for match in found}
+        if number < first or '"' in line or {"OpTypeInt", "OpTypeFloat"} & {*words}:
+            continue  # names, and types of which no other width is valid
+        changed = [
+            [" ".join([*words[:place], other, *words[place + 1 :]])]
+            for place in range(len(words))
+            for other in others(words[place], types if place >= 4 or "=" not in words else {})
+        ]
         if words[0] in ("OpStore", "OpControlBarrier", "OpDecorate"):
-            yield line, "\n".join([*lines[:number], *lines[number + 1 :]])
-            yield line, "\n".join([*lines[: number + 1], *lines[number:]])
+            changed += [[], [line, line]]
+        for new in changed:
+            yield line, new, "\n".join([*lines[:number], *new, *lines[number + 1 :]])
 
 
-OPPOSITES = {
-    "OpIAdd": "OpISub",
-    "OpFAdd": "OpFMul",
-    "OpFMul": "OpFAdd",
-    "OpULessThan": "OpUGreaterThan",
-    "OpUGreaterThan": "OpULessThan",
-    "OpLogicalAnd": "OpLogicalOr",
-    "OpBitwiseAnd": "OpBitwiseOr",
-    "OpAtomicIAdd": "OpAtomicUMax",
-    "NonWritable": "Coherent",
-    "DontUnroll": "Unroll",
-}
-MUTATIONS = list(mutations())
-
-
-@settings(max_examples=30)
-@given(st.sampled_from(MUTATIONS))
+@settings(max_examples=60)
+@given(st.one_of(st.sampled_from([*mutations(with_ids=ids)]) for ids in (False, True)))
 def test_any_change_of_an_instruction_is_seen(mutation):
-    line, text = mutation
-    assert difference(BUILT, assembled(text), LABELS) != [], line
-
-
-def results():
-    """Yield the uses of ids in functions, with other ids of the same type."""
-    lines = TEXT.splitlines()
-    types = {m[1]: m[2] for m in re.finditer(r"^(%\d+) = Op\w+ (%\d+)", TEXT, re.MULTILINE)}
-    start = next(n for n, line in enumerate(lines) if "OpFunction " in line)
-    for line in lines[start:]:
-        words = line.split()
-        begin = 4 if "=" in words else 1
-        for place in range(begin, len(words)):
-            kind = types.get(words[place])
-            for other in (i for i, t in types.items() if t == kind and i != words[place]):
-                yield line, place, other
-
-
-@settings(max_examples=30)
-@given(st.sampled_from(list(results())))
-def test_an_operand_that_is_another_value_is_seen(use):
-    line, place, other = use
-    words = line.split()
-    new = " ".join([*words[:place], other, *words[place + 1 :]])
-    assert difference(BUILT, assembled(TEXT.replace(line, new, 1)), LABELS) != [], (line, new)
+    *changed, text = mutation
+    assert difference(BUILT, assembled(text), LABELS) != [], changed
 
 
 def test_difference_of_damaged_spirv():

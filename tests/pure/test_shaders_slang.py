@@ -12,6 +12,8 @@ from vkops.debug import check
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import slang, tools
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 SUM = """
 import parts.number_of;
 StructuredBuffer<Pair> pairs;
@@ -33,11 +35,6 @@ void Run(uint3 id : SV_DispatchThreadID, uniform float q) {
 """
 MODULE = "public struct Pair { public float x; public float3 y; };\n"
 TEXTS = {"parts/number-of.slang": MODULE}
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
 
 
 def load(text=SUM, entry="Run", **options):

@@ -44,28 +44,28 @@ def test_names_inside_of_a_folder_on_windows(name, file):
     assert below(MODELS, name, paths=ntpath) == MODELS / file
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "..\\x.bin",
-        "../x.bin",
-        "data\\..\\..\\x.bin",
-        "..\\models2\\x.bin",
-        "C:\\x.bin",
-        "C:\\models2\\x.bin",
-        "D:\\models\\x.bin",
-        "D:x.bin",
-        "\\x.bin",
-        "/x.bin",
-        "\\\\server\\share\\x.bin",
-        "//server/share/x.bin",
-        "\\\\.\\NUL",
-        "\\\\.\\PhysicalDrive0",
-        "\\\\.\\pipe\\x",
-        "\\\\?\\C:\\secret\\x.bin",
-        "\\\\?\\UNC\\server\\share\\x.bin",
-    ],
-)
+OUTSIDE = r"""
+..\x.bin
+../x.bin
+data\..\..\x.bin
+..\models2\x.bin
+C:\x.bin
+C:\models2\x.bin
+D:\models\x.bin
+D:x.bin
+\x.bin
+/x.bin
+\\server\share\x.bin
+//server/share/x.bin
+\\.\NUL
+\\.\PhysicalDrive0
+\\.\pipe\x
+\\?\C:\secret\x.bin
+\\?\UNC\server\share\x.bin
+"""
+
+
+@pytest.mark.parametrize("name", OUTSIDE.split())
 def test_names_outside_of_a_folder_on_windows(name):
     try:
         found = below(MODELS, name, paths=ntpath)
