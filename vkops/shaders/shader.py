@@ -24,6 +24,7 @@ from vkops.notebook import repr_html
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
 from vkops.shaders.features import SUBGROUP
+from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
 from vkops.shaders.validation import validated
@@ -42,8 +43,6 @@ MAX_BINDING = 4095
 _SUFFIXES = (".comp", ".glsl", ".hlsl", ".slang", ".spv")
 
 LANGUAGES = ("glsl", "hlsl", "slang", "spirv")
-
-_MACRO_BITS = 64
 
 _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "source": ((str, Path, bytes), "text, a path or SPIR-V"),
@@ -155,11 +154,8 @@ class Shader:
     def _keywords(self) -> dict[str, bool]:
         """Whether each name that a call can have is that of a push constant."""
         found = {name: False for unused in self.module.unused for name in unused.names}
-        return (
-            found
-            | dict.fromkeys(self.module.push_names, True)
-            | dict.fromkeys(self._by_point, False)
-        )
+        found |= dict.fromkeys(self.module.push_names, True)
+        return found | dict.fromkeys(self._by_point, False)
 
     @functools.cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
@@ -248,7 +244,7 @@ class Shader:
         named = outputs if isinstance(outputs, tuple) else ()
         bound |= self.by_position(range(positional), [*bound, *named])
         free = self.free(bound)
-        points, listed = [block.point for block in free], _listed(free)
+        listed = _listed(free)
         if isinstance(outputs, int) and (outputs != len(free) or not free):
             message = f"got {outputs}, must be one for each block without a buffer: {listed}"
             raise BindingError(self.name, "out", message, "SH-04")
@@ -257,15 +253,14 @@ class Shader:
             if block is None or block.place not in [each.place for each in free]:
                 message = f"got {show(name)}, must be a block without a buffer: {listed}"
                 raise BindingError(self.name, "out", message, "SH-04")
-        made = tuple(points) if isinstance(outputs, int) else named
+        made = tuple([block.point for block in free]) if isinstance(outputs, int) else named
         bound |= {name: n for n, name in enumerate(made, positional + len(keywords))}
         slots = self.slots(bound)
         sources = tuple([bound.get(slot.point, -1) for slot in slots])
-        layout = self.module.push
+        layout = self.module.push or Struct((), 0)
         packer, order = None, tuple(pushed.values())
-        if layout is None or pushed.keys() == layout.numbered.keys():
-            packer = struct.Struct("") if layout is None else layout.packer
-            order = tuple([pushed[name] for name in (layout.numbered if layout else ())])
+        if pushed.keys() == layout.numbered.keys():
+            packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])
         return Arguments(slots, sources, made, pushed, packer, order)
 
     def check(self, extents: Mapping[str, tuple[Extent, int]]) -> None:
@@ -398,24 +393,22 @@ class Shader:
         if not 1 <= len(counts) <= 3:
             message = f"got {len(counts)} numbers, must be one to three"
             raise InvalidDescError(self.name, place.field, message, "SH-07")
-        x, y, z = (*counts, 1, 1)[:3]
+        counts, sizes = (*counts, 1, 1)[:3], (1, 1, 1)
         if threads is not None:
-            if min(x, y, z) < 0:
+            if min(counts) < 0:
                 message = f"got {show(threads)}, must be numbers from 0"
                 raise InvalidDescError(self.name, "threads", message, "SH-07")
-            if 0 in (x, y, z):
+            if 0 in counts:
                 return None
-            i, j, k = self.module.local_size
-            x, y, z = -(-x // i), -(-y // j), -(-z // k)
-        for axis, (count, most) in enumerate(zip((x, y, z), limit, strict=False)):
+            sizes = self.module.local_size
+        x, y, z = [-(-count // size) for count, size in zip(counts, sizes, strict=True)]
+        for axis, (count, most, size) in enumerate(zip((x, y, z), limit, sizes, strict=False)):
             if not 1 <= count <= most:
-                got, size = counts[axis], 1
                 hint = "; use several dimensions, or a loop in the shader" if count > most else ""
                 if threads is not None:
-                    size = self.module.local_size[axis]
                     hint = f", {most} workgroups of {size}; give fewer, and loop over the grid in "
                     hint += "the shader"
-                message = f"got {got}, must be 1 to {most * size} on this device{hint}"
+                message = f"got {counts[axis]}, must be 1 to {most * size} on this device{hint}"
                 field = f"{place.field}[{axis}]"
                 raise InvalidDescError(self.name, field, message, "SH-07")
         return x, y, z
@@ -512,9 +505,8 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
         kinds, expected = _KINDS[field]
         if not isinstance(value, kinds):
             raise ShaderCompileError(f"{field}: got {show(value)}, must be {expected}")
-    source, language, include = (settings[field] for field in ("source", "language", "include"))
-    kind = "spirv" if isinstance(source, bytes) else "text"
-    wrong = {"spirv": LANGUAGES[:-1], "text": ("spirv",)}[kind]
+    source, language = settings["source"], settings["language"]
+    wrong = LANGUAGES[:-1] if isinstance(source, bytes) else ("spirv",)
     if language not in (None, *LANGUAGES) or (language in wrong and not isinstance(source, Path)):
         allowed = " or ".join(repr(each) for each in LANGUAGES if each not in wrong)
         hint = "; SPIR-V is bytes or a pathlib.Path" if language == "spirv" else ""
@@ -522,24 +514,7 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
     if isinstance(source, str) and source.endswith(_SUFFIXES):
         message = f"got the text {show(source)}, must be a pathlib.Path if it is a file"
         raise ShaderCompileError(f"source: {message}")
-    texts = include if isinstance(include, Mapping) else {}
-    for field, given, kinds, expected in (
-        ("defines", settings["defines"], (str, int), "text or integers"),
-        ("include", texts, (str,), "texts"),
-    ):
-        for key, value in given.items():
-            long = isinstance(value, int) and value.bit_length() > _MACRO_BITS
-            if not isinstance(key, str) or not isinstance(value, kinds) or long:
-                message = f"got {show(key)}: {show(value)}, must be names with {expected}"
-                raise ShaderCompileError(f"{field}: {message}")
-    include = () if isinstance(include, Mapping) else include
-    folders = [include] if isinstance(include, (str, Path)) else include
-    for path in folders:
-        if not isinstance(path, (str, Path)):
-            raise ShaderCompileError(f"include: got {show(path)}, must be paths")
-    for path in (*folders, *([source] if isinstance(source, Path) else [])):
-        if "\0" in str(path):
-            raise ShaderCompileError(f"{str(path)!r} is not a file name")
+    sources.check_kinds(settings["defines"], settings["include"])
 
 
 def read(source: str | Path, *, language: str | None = None, **settings: Any) -> bytes:
@@ -572,23 +547,19 @@ def _module(
 
 def _check(name: str, module: Module) -> None:
     """Refuse a shader that vkops cannot run."""
-    kinds: dict[tuple[int, int], tuple[str, int | None]] = {}
+    firsts: dict[tuple[int, int], Block] = {}
     for block in module.blocks:
-        message = ""
+        message, first = "", firsts.setdefault(block.place, block)
         if block.kind not in DESCRIPTOR_TYPES:
             message = f"got {block.kind}, must be a block, an image, a texture or a sampler"
         elif block.set >= MAX_SETS:
             message = f"got set {block.set}, must be {MAX_SETS - 1} at most"
         elif block.binding > MAX_BINDING:
             message = f"got binding {block.binding}, must be {MAX_BINDING} at most"
-        elif kinds.setdefault(block.place, (block.kind, block.length)) != (
-            block.kind,
-            block.length,
-        ):
-            other, _ = kinds[block.place]
-            message = f"got binding {block.number} for a {other} and a {block.kind}"
-            if other == block.kind:
-                message = f"got binding {block.number} for arrays of different lengths"
+        elif block.kind != first.kind:
+            message = f"got binding {block.number} for a {first.kind} and a {block.kind}"
+        elif block.length != first.length:
+            message = f"got binding {block.number} for arrays of different lengths"
         if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
     if module.unknown:
@@ -610,7 +581,7 @@ def _constants(
             message += did_you_mean(key, [c.name for c in declared])
             raise InvalidDescError(name, "constants", message, "SH-10")
         field = f"constants[{show(key)}]"
-        constant = found[0]
+        (constant, *_) = found
         if constant.location in values:
             message = f"constant {constant.location} is given twice"
             raise InvalidDescError(name, field, message, "SH-10")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 from vkops.errors import ShaderCompileError, show
 from vkops.shaders import slang
@@ -23,6 +24,8 @@ MAX_SPIRV_BYTES = 16 << 20
 
 Include = str | Path | Sequence[str | Path] | Mapping[str, str]
 """Folders of included files, or their texts by name."""
+
+_MACRO_BITS = 64
 
 MAX_LOOKUPS = 100_000
 """Pairs of a folder and the name of an included file."""
@@ -100,6 +103,32 @@ def has_includes(text: bytes) -> bool:
     return bool(_names(text, strict=False))
 
 
+def check_kinds(defines: Mapping[Any, Any], include: Any) -> None:
+    """Refuse defines and included files of wrong types."""
+    texts, folders = _parts_of(include)
+    for field, given, kinds, expected in (
+        ("defines", defines, (str, int), "text or integers"),
+        ("include", texts, (str,), "texts"),
+    ):
+        for key, value in given.items():
+            long = isinstance(value, int) and value.bit_length() > _MACRO_BITS
+            if not isinstance(key, str) or not isinstance(value, kinds) or long:
+                message = f"got {show(key)}: {show(value)}, must be names with {expected}"
+                raise ShaderCompileError(f"{field}: {message}")
+    for path in folders:
+        if not isinstance(path, (str, Path)):
+            raise ShaderCompileError(f"include: got {show(path)}, must be paths")
+        if "\0" in str(path):
+            raise ShaderCompileError(f"{str(path)!r} is not a file name")
+
+
+def _parts_of(include: Include) -> tuple[Mapping[str, str], Sequence[str | Path]]:
+    """Return the texts of included files by name, and the folders of others."""
+    if isinstance(include, Mapping):
+        return include, ()
+    return {}, [include] if isinstance(include, (str, Path)) else include
+
+
 @contextmanager
 def include_folders(include: Include) -> Iterator[tuple[list[Path], Path | None]]:
     """Yield the folders of included files; and the folder that the texts of a mapping are in.
@@ -107,17 +136,17 @@ def include_folders(include: Include) -> Iterator[tuple[list[Path], Path | None]
     Raises:
         ShaderCompileError: a name of a text is not a plain relative one, or there are too many.
     """
-    if not isinstance(include, Mapping):
-        folders = [include] if isinstance(include, (str, Path)) else include
+    texts, folders = _parts_of(include)
+    if not texts:
         yield [Path(folder) for folder in folders], None
         return
-    for name in include:
+    for name in texts:
         if not all(map(_PLAIN_PART.fullmatch, name.split("/"))):
             raise ShaderCompileError(f"include: got the name {show(name)}, must be a relative path")
-    if sum(map(len, include.values())) > MAX_SOURCE_BYTES:
+    if sum(map(len, texts.values())) > MAX_SOURCE_BYTES:
         raise ShaderCompileError(f"more than {MAX_SOURCE_BYTES} bytes are included")
     with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
-        for name, text in include.items():
+        for name, text in texts.items():
             path = Path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode(errors="replace"))
