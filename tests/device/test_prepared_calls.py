@@ -50,6 +50,22 @@ def kernel(_, raw=""):
     )
 
 
+def raw(_):
+    return kernel(_, "raw")
+
+
+def sums(_):
+    return vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
+
+
+def uniform(device):
+    return shader(device, UNIFORM)
+
+
+def two_uniforms(device):
+    return shader(device, TWO)
+
+
 def tensors(device):
     """Three tensors of other memory than those of the last call; rows begin at multiples of 256."""
     data = np.random.default_rng(1).integers(0, 100, (3, 4, 64)).astype(np.uint32)
@@ -69,15 +85,11 @@ def outcome(run, device, call):
     return returned, [each.tolist() for each in found]
 
 
-def compare(make, device, before, call):
-    """Call it after another call that was prepared, and alone."""
-    warm = make(device)
-    first = [outcome(warm, device, before) for _ in range(3)]
-    alone = outcome(make(device), device, call)
-    assert first[0] == first[1] == first[2] != alone
-    for _ in range(3):
-        assert outcome(warm, device, call) == alone
-    assert outcome(warm, device, before) == first[0]
+def part_of(device, nbytes):
+    """Return a part of a new buffer of zeros."""
+    buffer = device.buffer(nbytes)
+    buffer.fill(np.zeros(nbytes, np.uint8))
+    return buffer, 512, 256
 
 
 def released(run, x, *others, **named):
@@ -138,12 +150,6 @@ CALLS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("before", [16, (16,)])
-@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-def test_a_call_that_differs(any_device, call, before):
-    compare(shader, any_device, lambda s, x, y, z: s(x[0], y[0], threads=before, **AB), call)
-
-
 DISPATCHES = {
     "names": lambda s, x, y, z: s.dispatch({"Y": x[0], "X": y[0]}, 1, [2, 1]),
     "a name": lambda s, x, y, z: s.dispatch({"X": x[0], "Z": y[0]}, 1, [2, 1]),
@@ -157,12 +163,6 @@ DISPATCHES = {
 }
 
 
-@pytest.mark.parametrize("call", DISPATCHES.values(), ids=DISPATCHES)
-def test_a_dispatch_that_differs(any_device, call):
-    before = lambda s, x, y, z: s.dispatch({"X": x[0], "Y": y[0]}, 1, [2, 1])  # noqa: E731
-    compare(shader, any_device, before, call)
-
-
 COPIED = {
     "elements that are shared": lambda s, x, y, z: s(x[0, ::2], x[0, :32], threads=32, **AB),
     "the same elements": lambda s, x, y, z: s(y[0, ::2], y[0, ::2], threads=32, **AB),
@@ -170,12 +170,6 @@ COPIED = {
     "another stride": lambda s, x, y, z: s(x[0, 1::2], y[0, :32], threads=32, **AB),
     "a written view": lambda s, x, y, z: s(x[0, :32], y[0, ::2], threads=32, **AB),
 }
-
-
-@pytest.mark.parametrize("call", COPIED.values(), ids=COPIED)
-def test_a_call_with_copies_that_differs(any_device, call):
-    before = lambda s, x, y, z: s(x[0, ::2], y[0, :32], threads=32, **AB)  # noqa: E731
-    compare(shader, any_device, before, call)
 
 
 UNIFORMS = {
@@ -186,33 +180,6 @@ UNIFORMS = {
     "an offset": lambda s, x, y, z: s(x[0, 5:6], y, threads=16),
     "a buffer": lambda s, x, y, z: s(x.device.tensor(np.uint32([9])).buffer, y, threads=16),
 }
-
-
-@pytest.mark.parametrize("call", UNIFORMS.values(), ids=UNIFORMS)
-def test_a_uniform_block_that_differs(any_device, call):
-    before = lambda s, x, y, z: s(x[0, :1], y, threads=16)  # noqa: E731
-    compare(lambda device: shader(device, UNIFORM), any_device, before, call)
-
-
-def test_the_uniform_block_that_has_values(any_device):
-    compare(
-        lambda device: shader(device, TWO),
-        any_device,
-        lambda s, x, y, z: s(x[0, :1], [3], y, threads=16),
-        lambda s, x, y, z: s([3], x[0, :1], y, threads=16),
-    )
-
-
-def test_a_part_of_a_smaller_buffer(any_device):
-    buffers = {"before": any_device.buffer(1024), "call": any_device.buffer(700)}
-    for buffer in buffers.values():
-        buffer.fill(np.zeros(buffer.nbytes, np.uint8))
-    compare(
-        shader,
-        any_device,
-        lambda s, x, y, z: s((buffers["before"], 512, 256), y, threads=16, **AB),
-        lambda s, x, y, z: s((buffers["call"], 512, 256), y, threads=16, **AB),
-    )
 
 
 ELEMENTWISE = {
@@ -249,11 +216,6 @@ ELEMENTWISE = {
 }
 
 
-@pytest.mark.parametrize("call", ELEMENTWISE.values(), ids=ELEMENTWISE)
-def test_an_elementwise_call_that_differs(any_device, call):
-    compare(kernel, any_device, lambda k, x, y, z: k(x[0], y[0], 3, out=z[0]), call)
-
-
 SCALARS = {
     "another data type": lambda k, x, y, z: k(x[0], np.int32(7), 3, out=z[0]),
     "a Boolean": lambda k, x, y, z: k(x[0], True, 3, out=z[0]),
@@ -262,32 +224,12 @@ SCALARS = {
 }
 
 
-@pytest.mark.parametrize("call", SCALARS.values(), ids=SCALARS)
-def test_a_scalar_that_differs(any_device, call):
-    compare(kernel, any_device, lambda k, x, y, z: k(x[0], 7, 3, out=z[0]), call)
-
-
-def test_an_output_instead_of_an_input(any_device):
-    compare(
-        lambda _: vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y"),
-        any_device,
-        lambda k, x, y, z: k(x, y),
-        lambda k, x, y, z: k(x, out=y),
-    )
-
-
 OVERLAPPING = {
     "an input over the output": lambda k, x, y, z: k(x[0], z[0, ::-1], 3, out=z[0]),
     "the other input": lambda k, x, y, z: k(z[0], y[0, ::-1], 3, out=z[0]),
     "both inputs": lambda k, x, y, z: k(x[0], x[0, ::-1], 3, out=z[0]),
     "all": lambda k, x, y, z: k(z[0], z[0, ::-1], 3, out=z[0]),
 }
-
-
-@pytest.mark.parametrize("call", OVERLAPPING.values(), ids=OVERLAPPING)
-def test_an_elementwise_call_of_the_same_views_of_other_memory(any_device, call):
-    before = lambda k, x, y, z: k(x[0], y[0, ::-1], 3, out=z[0])  # noqa: E731
-    compare(kernel, any_device, before, call)
 
 
 RAW = {
@@ -299,10 +241,43 @@ RAW = {
 }
 
 
-@pytest.mark.parametrize("call", RAW.values(), ids=RAW)
-def test_a_raw_call_that_differs(any_device, call):
-    before = lambda k, x, y, z: k(x[0], 1, 3, size=32)  # noqa: E731
-    compare(lambda _: kernel(_, "raw"), any_device, before, call)
+# What makes a shader or a kernel, the call that was prepared, and the calls that follow it.
+GROUPS = {
+    "call": (shader, lambda s, x, y, z: s(x[0], y[0], threads=16, **AB), CALLS),
+    "call with a tuple": (shader, lambda s, x, y, z: s(x[0], y[0], threads=(16,), **AB), CALLS),
+    "dispatch": (shader, lambda s, x, y, z: s.dispatch({"X": x[0], "Y": y[0]}, 1, [2, 1]), DISPATCHES),
+    "copies": (shader, lambda s, x, y, z: s(x[0, ::2], y[0, :32], threads=32, **AB), COPIED),
+    "part of a buffer": (shader, lambda s, x, y, z: s(part_of(y.device, 1024), y, threads=16, **AB), {
+        "of a smaller buffer": lambda s, x, y, z: s(part_of(y.device, 700), y, threads=16, **AB)}),
+    "uniform block": (uniform, lambda s, x, y, z: s(x[0, :1], y, threads=16), UNIFORMS),
+    "two uniform blocks": (two_uniforms, lambda s, x, y, z: s(x[0, :1], [3], y, threads=16), {
+        "the block that has values": lambda s, x, y, z: s([3], x[0, :1], y, threads=16)}),
+    "elementwise": (kernel, lambda k, x, y, z: k(x[0], y[0], 3, out=z[0]), ELEMENTWISE),
+    "scalar": (kernel, lambda k, x, y, z: k(x[0], 7, 3, out=z[0]), SCALARS),
+    "sums": (sums, lambda k, x, y, z: k(x, y), {
+        "an output instead of an input": lambda k, x, y, z: k(x, out=y)}),
+    "overlapping": (kernel, lambda k, x, y, z: k(x[0], y[0, ::-1], 3, out=z[0]), OVERLAPPING),
+    "raw": (raw, lambda k, x, y, z: k(x[0], 1, 3, size=32), RAW),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "before", "call"),
+    [
+        pytest.param(make, before, call, id=f"{group}, {name}")
+        for group, (make, before, calls) in GROUPS.items()
+        for name, call in calls.items()
+    ],
+)
+def test_a_call_that_differs(any_device, make, before, call):
+    """It is what it would be alone."""
+    warm = make(any_device)
+    first = [outcome(warm, any_device, before) for _ in range(3)]
+    alone = outcome(make(any_device), any_device, call)
+    assert first[0] == first[1] == first[2] != alone
+    for _ in range(3):
+        assert outcome(warm, any_device, call) == alone
+    assert outcome(warm, any_device, before) == first[0]
 
 
 def test_two_outputs_of_one_memory(device):
