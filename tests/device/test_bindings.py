@@ -1,6 +1,5 @@
 """The object model: creation, compilation, initialisation, and every binding rule."""
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -27,10 +26,6 @@ def identity(device, **options):
     whole = BufferTensorDesc(F32, (8,))
     desc = dml.ElementWiseIdentityOperatorDesc(BufferTensorDesc(F32, (8,), **options), whole)
     return compiled(device, desc)
-
-
-def refused(rule, message):
-    return pytest.raises(vkops.BindingError, match=re.escape(f"{message} [{rule}]"))
 
 
 @pytest.fixture
@@ -133,30 +128,18 @@ def test_b09_in_place_needs_equal_strides(device, x):
 # -- inputs that DirectML owns ---------------------------------------------------------------------
 
 
-def test_owned_input_is_copied_at_initialisation(device, x):
+def initialized(device, x):
     operator = identity(device, flags=OWNED)
-    result = device.buffer(32)
     operator.initialize([x])
+    return operator
+
+
+def test_owned_input_is_copied_at_initialisation(device, x):
+    operator, result = initialized(device, x), device.buffer(32)
     x.buffer.write(np.zeros(8, np.float32))
     operator.dispatch([None], [result])
     assert floats(result) == list(range(8))
     assert operator.binding_properties.persistent_resource_size == 32
-
-
-def test_b18_owned_input_needs_initialisation_once(device, x):
-    operator = identity(device, flags=OWNED)
-    result = device.buffer(32)
-    with refused(
-        "B-18",
-        "ELEMENT_WISE_IDENTITY input_tensor: is OWNED_BY_DML and not initialised; "
-        "call initialize first",
-    ):
-        operator.dispatch([None], [result])
-    operator.initialize([x])
-    with refused(
-        "B-18", "ELEMENT_WISE_IDENTITY: was initialised already, can be initialised once only"
-    ):
-        operator.initialize([x])
 
 
 def test_b18_initialisation_by_many_threads(device, x):
@@ -175,22 +158,22 @@ def test_b18_initialisation_by_many_threads(device, x):
     assert results == ["B-18"] * 7 + ["done"]
 
 
-def test_t17_owned_input_is_not_bound_at_execution(device, x):
-    operator = identity(device, flags=OWNED)
-    operator.initialize([x])
-    with refused(
-        "T-17",
-        "ELEMENT_WISE_IDENTITY input_tensor: is bound at execution, must be None: it is OWNED_BY_DML",
-    ):
-        operator.dispatch([x], [device.buffer(32)])
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        (lambda d, x, y: identity(d, flags=OWNED).dispatch([None], [y]), "IDENTITY input_tensor [B-18]"),
+        (lambda d, x, y: initialized(d, x).initialize([x]), "IDENTITY [B-18]"),
+        (lambda d, x, y: initialized(d, x).dispatch([x], [y]), "IDENTITY input_tensor [T-17]"),
+        (lambda d, x, y: split(d).initialize([x]), "SPLIT input_tensor [B-03]"),
+    ],
+)  # fmt: skip
+def test_ownership_that_is_refused(device, x, call, named, message):
+    with pytest.raises(vkops.BindingError) as caught:
+        call(device, x, device.buffer(32))
+    message(caught.value, *named.split())
 
 
-def test_b03_only_owned_inputs_are_initialised(device, x):
-    with refused(
-        "B-03",
-        "SPLIT input_tensor: is bound at initialisation, must be None: it is not OWNED_BY_DML",
-    ):
-        split(device).initialize([x])
+def test_no_owned_input_is_initialised(device):
     split(device).initialize([None])
 
 
@@ -199,10 +182,8 @@ def test_b03_only_owned_inputs_are_initialised(device, x):
 
 def test_device_caps_the_feature_level(adapter):
     """DEV-03: a minimum in DirectML, a cap here."""
+    desc = dml.SplitOperatorDesc(BufferTensorDesc(F32, (8,)), [BufferTensorDesc(F32, (4,))] * 2, 0)
     with vkops.Device(adapter.index, feature_level="2_1") as old:
-        desc = dml.SplitOperatorDesc(
-            BufferTensorDesc(F32, (8,)), [BufferTensorDesc(F32, (4,))] * 2, 0
-        )
         with pytest.raises(vkops.FeatureLevelError, match=r"at feature level 2_1.*\[DEV-13\]"):
             old.create_operator(desc)
         query = dml.FeatureQueryTensorDataTypeSupport(TensorDataType.INT64)
@@ -270,30 +251,17 @@ def test_closed_device(adapter):
 
 
 @pytest.mark.parametrize("kind", ["direct", "staged", "host"])
-def test_fill_stays_within_its_buffer(device, staged_device, kind):
+def test_fill_stays_within_its_buffer(device, staged_device, kind, message):
     """What does not fit, or is no array of plain elements, is refused and changes nothing."""
     home = staged_device if kind == "staged" else device
     make = home.host_buffer if kind == "host" else home.buffer
     buffers = [make(48) for _ in range(3)]
     for buffer in buffers:
         buffer.fill(np.arange(48, dtype=np.uint8))
-    for wrong, text in (
-        (
-            np.ones(100),
-            "got offset 0 and 800 bytes, must be integers from 0 and end at 48 or before",
-        ),
-        (np.broadcast_to(np.uint8(1), (7, 7)), "got offset 0 and 49 bytes, must be integers"),
-        (
-            np.array([None]),
-            "got array([None], dtype=object), must be an array that holds no Python",
-        ),
-        ([1, 2], "got [1, 2], must be an array that holds no Python objects"),
-        (3, "got 3, must be an array that holds no Python objects"),
-    ):
+    for wrong in (np.ones(100), np.broadcast_to(np.uint8(1), (7, 7)), np.array([None]), [1, 2], 3):
         with pytest.raises(vkops.BindingError) as caught:
             buffers[1].fill(wrong)
-        assert text in str(caught.value)
-        assert str(caught.value).endswith("[B-04]")
+        message(caught.value, "[B-04]")
     for nothing in (np.ones(0), np.empty((3, 0), "S0"), np.empty(4, "V0")):
         buffers[1].fill(nothing)
     for buffer in buffers:

@@ -39,9 +39,11 @@ def each_form():
             yield dims, layers, values(sizes + channels, dtype)
 
 
+HEAD = "#version 450\nlayout(local_size_x = 4, local_size_y = 4) in;\n"
+
+
 def run(device, text, *arguments, threads, **named):
-    size = f"local_size_x = 4, local_size_y = {4 if isinstance(threads, tuple) else 1}"
-    head = f"#version 450\nlayout({size}) in;\n"
+    head = HEAD if isinstance(threads, tuple) else HEAD.replace("y = 4", "y = 1")
     return device.compile_shader(head + text, name="x")(*arguments, threads=threads, **named)
 
 
@@ -366,8 +368,7 @@ def test_tensors_in_the_place_of_images(any_device, recorded):
     source, target = any_device.tensor(array)[:, 1:8][::-1], any_device.tensor(spare)
     numbers = any_device.tensor(np.arange(12, dtype=np.uint32).reshape(3, 4).T)
     image = any_device.image((4, 3), np.uint32)
-    shader = "#version 450\nlayout(local_size_x = 4, local_size_y = 4) in;\n"
-    invert, add = (any_device.compile_shader(shader + text) for text in (INVERT, ADD))
+    invert, add = (any_device.compile_shader(HEAD + text) for text in (INVERT, ADD))
 
     def work():
         invert(source, target[1:, :, :3], threads=(7, 5))
@@ -429,12 +430,10 @@ def test_hlsl(device):
     shader = device.compile_shader(text, language="hlsl")
     picture, layers = values((5, 7, 4), np.float32), values((2, 5, 7), np.uint8)
     count = device.tensor(np.zeros(1, np.uint32))
-    named = {
-        "Layers": device.image(layers, layers=True),
-        "Weights": np.float32([0, 2]),
-        "Count": count,
-    }
-    result = shader(Picture=device.image(picture), **named, out="Picture", threads=(7, 5))
+    named = {"Layers": device.image(layers, layers=True), "Weights": np.float32([0, 2])}
+    result = shader(
+        Picture=device.image(picture), Count=count, **named, out="Picture", threads=(7, 5)
+    )
     np.testing.assert_allclose(result.numpy(), picture * 2 + layers[1][..., None], rtol=1e-5)
     assert count.tolist() == [35]
 
@@ -462,9 +461,7 @@ def test_memory_is_counted_and_freed(adapter):
 
 
 def test_calls_are_in_order_without_waiting(any_device):
-    shader = any_device.compile_shader(
-        "#version 450\nlayout(local_size_x = 4, local_size_y = 4) in;" + ADD
-    )
+    shader = any_device.compile_shader(HEAD + ADD)
     image = any_device.image((64, 64), np.uint32)
     seen = []
     for _ in range(20):
@@ -494,9 +491,7 @@ def test_accesses_outside_of_an_image_are_discarded(device):
 
 def test_a_call_with_images(device):
     """As many calls of Python as with tensors."""
-    shader = device.compile_shader(
-        "#version 450\nlayout(local_size_x = 4, local_size_y = 4) in;" + INVERT
-    )
+    shader = device.compile_shader(HEAD + INVERT)
     one, two = (device.image(np.zeros((4, 4, 4), np.uint8)) for _ in range(2))
     for _ in range(2):
         shader(one, two, threads=(4, 4))

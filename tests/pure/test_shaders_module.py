@@ -179,11 +179,8 @@ def test_other_kinds(text, kind):
 
 @pytest.mark.parametrize(("length", "expected"), [("", None), ("[1]", 1), ("[2]", 2)])
 def test_arrays_of_blocks(length, expected):
-    text = (
-        block("A", instance=f"a{length}")
-        + f"layout(binding = 1) uniform U {{ vec4 v; }} u{length};"
-    )
-    found = declared(module(text + MAIN))
+    uniform = f"layout(binding = 1) uniform U {{ vec4 v; }} u{length};"
+    found = declared(module(block("A", instance=f"a{length}") + uniform + MAIN))
     assert [(b.point, b.kind, b.length, b.nbytes, b.stride) for b in found] == [
         ("A", "storage", expected, 0, 4), ("U", "uniform", expected, 16, 0),
     ]  # fmt: skip
@@ -348,11 +345,11 @@ _SHARED = re.compile(r"shared \S+ (\w)(\[?)")
     ],
 )
 def test_shared_memory(declared, nbytes):
-    text = f"layout(local_size_x = 64, local_size_x_id = 5) in; {DECLARED} {declared} {MAIN}"
     names = [f"{name}{'[0]' * bool(array)}" for name, array in _SHARED.findall(declared)]
-    uses = "".join(f"{name} = {name};" for name in names)
-    text = text.replace("{}", f"{{ {uses} }}")
-    found = module(text)
+    main = f"void main() {{ {''.join(f'{name} = {name};' for name in names)} }}"
+    found = module(
+        f"layout(local_size_x = 64, local_size_x_id = 5) in; {DECLARED} {declared} {main}"
+    )
     assert found.shared_nbytes == nbytes
     if "gl_WorkGroupSize" in declared:
         assert specialize(found, {0: 2, 5: 8}).shared_nbytes == 4 * (2 * 8 + 1)
@@ -652,23 +649,13 @@ def test_features(type_, code):
 # -- wrong modules -------------------------------------------------------------------------------------
 
 
-def entry_points(*stages):
+@pytest.mark.parametrize("stages", [["Fragment"], ["Vertex", "Fragment"]])
+def test_no_compute_entry_point(stages, message):
     points = [f'OpEntryPoint {stage} %main "main{n}"' for n, stage in enumerate(stages)]
     text = ONE_STRUCT.replace('OpEntryPoint GLCompute %main "main"', "\n".join(points))
-    return assembled(text)
-
-
-@pytest.mark.parametrize(
-    ("stages", "said"),
-    [
-        (["Fragment"], "1 entry points"),
-        (["Vertex", "Fragment"], "2 entry points"),
-    ],
-)
-def test_no_compute_entry_point(stages, said, message):
     with pytest.raises(ShaderCompileError) as caught:
-        Module.read(entry_points(*stages), "x.spv")
-    message(caught.value, f"x.spv: has {said}, ")
+        Module.read(assembled(text), "x.spv")
+    message(caught.value, f"x.spv: has {len(stages)} entry points, ")
     assert caught.value.file == "x.spv"
 
 

@@ -23,25 +23,17 @@ ROOT = Path(__file__).parents[2]
 MODELS = PureWindowsPath("C:\\models")
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        ("x.bin", "x.bin"),
-        ("data\\x.bin", "data\\x.bin"),
-        ("data/x.bin", "data\\x.bin"),
-        ("data\\..\\x.bin", "x.bin"),
-        (".\\x.bin", "x.bin"),
-        ("C:\\models\\x.bin", "x.bin"),
-        ("c:/MODELS/x.bin", "x.bin"),
-        ("NUL_x.bin", "NUL_x.bin"),
-        ("console.bin", "console.bin"),
-        ("COM10", "COM10"),
-        (".hidden", ".hidden"),
-        ("ä ö.bin", "ä ö.bin"),
-    ],
-)
-def test_names_inside_of_a_folder_on_windows(name, file):
-    assert below(MODELS, name, paths=ntpath) == MODELS / file
+INSIDE = {
+    "x.bin": "x.bin", "data\\x.bin": "data\\x.bin", "data/x.bin": "data\\x.bin",
+    "data\\..\\x.bin": "x.bin", ".\\x.bin": "x.bin", "C:\\models\\x.bin": "x.bin",
+    "c:/MODELS/x.bin": "x.bin", "NUL_x.bin": "NUL_x.bin", "console.bin": "console.bin",
+    "COM10": "COM10", ".hidden": ".hidden", "ä ö.bin": "ä ö.bin",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_names_inside_of_a_folder_on_windows(name):
+    assert below(MODELS, name, paths=ntpath) == MODELS / INSIDE[name]
 
 
 OUTSIDE = r"""
@@ -86,21 +78,10 @@ DEVICES = [
         *(f"data\\{name}" for name in DEVICES),
         *(f"{name}/x.bin" for name in DEVICES),
         *(f"C:\\models\\{name}" for name in DEVICES),
-        "x.bin:stream",
-        "x.bin::$DATA",
-        "C:\\models\\x.bin:stream",
-        "data:stream\\x.bin",
-        "x.bin.",
-        "x.bin ",
-        "x?.bin",
-        "x*.bin",
-        "x|y",
-        "<x>",
-        'x".bin',
-        "x\n.bin",
-        "x\0.bin",
+        "x.bin:stream", "x.bin::$DATA", "C:\\models\\x.bin:stream", "data:stream\\x.bin", "x.bin.",
+        "x.bin ", "x?.bin", "x*.bin", "x|y", "<x>", 'x".bin', "x\n.bin", "x\0.bin",
     ],
-)
+)  # fmt: skip
 def test_names_that_no_file_has_on_windows(name):
     with pytest.raises(ValueError, match="is reserved by Windows"):
         below(MODELS, name, paths=ntpath)
