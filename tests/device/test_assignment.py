@@ -89,25 +89,17 @@ def slices(n):
     return found.values()
 
 
-def same_shape(array, parts):
-    """Pairs of parts of an array, of one shape."""
-    return [(a, b) for a, b in product(parts, repeat=2) if array[a].shape == array[b].shape]
-
-
 @pytest.mark.parametrize("shape", [(5,), (3, 3)])
 @pytest.mark.parametrize("given_as", ["tensor", "array", "transposed tensor"])
 def test_assignment_between_all_views_of_one_tensor(make, shape, given_as):
     """The value is read before anything is written, as a copy of it would be."""
     array = np.arange(np.prod(shape)).reshape(shape)
     tensor = make(array)
-    convert = {
-        "tensor": lambda t: t,
-        "array": lambda t: t.numpy(),
-        "transposed tensor": lambda t: t.T,
-    }
-    value = convert[given_as](tensor)
+    value = {"tensor": tensor, "array": tensor.numpy(), "transposed tensor": tensor.T}[given_as]
     parts = list(product(*map(slices, shape)))
-    for target, source in same_shape(array, parts):
+    for target, source in product(parts, repeat=2):
+        if array[target].shape != array[source].shape:
+            continue
         tensor[...] = array
         tensor[target] = value[source]
         expected = array.copy()
@@ -122,16 +114,12 @@ def test_fill(make, array, data):
     tensor = make(array)
     target, wanted = viewed(data, tensor, array, steps=2)
     value = data.draw(plain | dtypes.map(lambda dtype: counted((), dtype)))
-    before = array.tobytes()
-    error, kinds = outcome(lambda: wanted.fill(value))
+    error, _ = outcome(lambda: wanted.fill(value))
     if error is not None or not wanted.flags.writeable:  # NumPy fills read-only scalars
         return
-    refusal, own = outcome(lambda: target.fill(value))
-    assert (refusal is None) == (error is None), (refusal, error)
-    assert kinds <= own, (refusal, error)
-    assert np.ascontiguousarray(tensor.numpy()).tobytes() == (
-        array.tobytes() if error is None else before
-    )
+    refusal, _ = outcome(lambda: target.fill(value))
+    assert refusal is None
+    assert np.ascontiguousarray(tensor.numpy()).tobytes() == array.tobytes()
 
 
 @pytest.mark.memory

@@ -9,7 +9,7 @@ from operator import attrgetter, mul
 import kernel_plans
 import numpy as np
 import pytest
-from arrays import run_work, small_memory
+from arrays import equal, run_work, small_memory
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -104,9 +104,9 @@ def test_kernels_with_integers_of_64_bits(wide_device, monkeypatch):
     x = np.arange(300 * 8, dtype=np.float64).reshape(300, 8)
     rows = np.array([299, 0, -1, 7, 7])
     t = wide_device.tensor(x)
-    np.testing.assert_array_equal(vkops.take(t, rows, axis=0).numpy(), x[rows])
-    padded = vkops.pad(t, ((2, 2), (0, 0)), constant_values=np.pi).numpy()
-    np.testing.assert_array_equal(padded, np.pad(x, ((2, 2), (0, 0)), constant_values=np.pi))
+    equal(vkops.take(t, rows, axis=0), x[rows])
+    padded = vkops.pad(t, ((2, 2), (0, 0)), constant_values=np.pi)
+    equal(padded, np.pad(x, ((2, 2), (0, 0)), constant_values=np.pi))
     assert wide_device.vulkan._wide == ({"copy_16_wide", "gather_16_wide"} <= used)
 
 
@@ -428,28 +428,25 @@ def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
         x = random.integers(0, 256, (97, 131), np.uint8)
         t = device.tensor(x)
         assert len(t.buffer.extents) == 4
-        np.testing.assert_array_equal(t.numpy(), x)
+        equal(t, x)
         np.testing.assert_array_equal(t.buffer.array(4000, 200), x.reshape(-1)[4000:4200])
         t.buffer.write(x.reshape(-1)[4000:4203].copy(), 4000)
-        for part, expected in zip(
-            vkops.split(t, [43, 44, 44], 1), np.split(x, [43, 87], 1), strict=True
-        ):
-            np.testing.assert_array_equal(part.numpy(), expected)
+        parts = vkops.split(t, [43, 44, 44], 1)
+        for part, expected in zip(parts, np.split(x, [43, 87], 1), strict=True):
+            equal(part, expected)
         joined = vkops.join([t, device.tensor(x[:, :7]), t], 1)
-        np.testing.assert_array_equal(joined.numpy(), np.concatenate([x, x[:, :7], x], 1))
-        np.testing.assert_array_equal(t[::-1, ::3].numpy(), x[::-1, ::3])
+        equal(joined, np.concatenate([x, x[:, :7], x], 1))
+        equal(t[::-1, ::3], x[::-1, ::3])
         for few in (np.s_[:2, ::2], np.s_[40:42, 5:2:-1], np.s_[-1:]):  # in some of the heaps
-            np.testing.assert_array_equal(t[few].copy().numpy(), x[few])
-            np.testing.assert_array_equal(
-                vkops.join([t[few], t[few]]).numpy(), np.concatenate([x[few]] * 2)
-            )
+            equal(t[few].copy(), x[few])
+            equal(vkops.join([t[few], t[few]]), np.concatenate([x[few]] * 2))
         y = random.integers(0, 1 << 30, (64, 80), np.int32)
         turned = device.tensor(y)[:, ::-1]
-        np.testing.assert_array_equal(turned.numpy(), y[:, ::-1])
+        equal(turned, y[:, ::-1])
         used = device.memory_report().used
-        buffers = [v.buffer for v in (t, part, joined, turned)]
+        buffers = [v.buffer for v in (t, *parts, joined, turned)]
         assert used == sum(extent.nbytes for buffer in buffers for extent in buffer.extents)
-        del t, part, joined, turned, buffers
+        del t, parts, part, joined, turned, buffers
         assert device.memory_report().used == 0
 
 
