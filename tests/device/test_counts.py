@@ -27,21 +27,6 @@ def test_chosen_elements_of_all_types(device, dtype):
     same(kernels.compress(x[0] != 0, tensor, 1), np.compress(x[0] != 0, x, 1))
 
 
-@pytest.mark.parametrize("view", ["x[::-1, ::3]", "x.T", "x[:, :0]", "x[3]", "x[3:4, 0]", "0 * x"])
-def test_chosen_elements_of_views(device, view):
-    array = random((30, 40), "int32")
-    x = eval(view, {"x": array})
-    tensor = device.tensor(x) if view == "0 * x" else eval(view, {"x": device.tensor(array)})
-    for ours, theirs in zip(kernels.nonzero(tensor, dtype="int32"), np.nonzero(x), strict=True):
-        np.testing.assert_array_equal(ours.numpy(), theirs)
-    names = ("return_index", "return_inverse", "return_counts")
-    got = kernels.unique(tensor, **dict.fromkeys(names, True), dtype="int32")
-    expected = np.unique(x, **dict.fromkeys(names, True))
-    for ours, theirs in zip(got, expected, strict=True):
-        np.testing.assert_array_equal(ours.numpy().reshape(theirs.shape), theirs)
-    same(kernels.compress(tensor.reshape(-1), tensor), np.compress(x.reshape(-1), x))
-
-
 def test_a_given_size_does_not_wait(device):
     x = np.array([5, 0, 3, 5, 0, 9], np.int32)
     tensor = device.tensor(np.zeros(6, np.int32))

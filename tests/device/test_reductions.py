@@ -148,18 +148,38 @@ def test_half_precision_is_rounded_as_by_numpy(device):
         np.testing.assert_array_equal(got, values.astype(np.float16))
 
 
-CASES = [
-    ("x[::-2, ::3]", 0), ("x.T", 1), ("x.T[3:, None]", (0, 2)), ("x[:, :0]", 1), ("x[3]", None),
+VIEWS = [
+    "x[::-2, ::3]", "x.T", "x.reshape(5, 20, 100).T", "x[3:, None]", "x[:, :0]", "x[3]", "x[3:4, 0]", "0 * x",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("view", "axis"), CASES)
-def test_views_are_reduced_where_they_are(device, view, axis):
-    array = random((30, 40), "int32")
-    tensor = device.tensor(array)
-    got = kernels.sum(eval(view, {"x": tensor}), axis, dtype="int32", keepdims=True)
-    expected = np.sum(eval(view, {"x": array}), axis=axis, dtype="int32", keepdims=True)
-    np.testing.assert_array_equal(got.numpy(), expected)
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_are_read_where_they_are(device, view):
+    """By reductions, and by the kernels of the other modules."""
+    array = random((50, 200), "int32")
+    tensor, x = device.tensor(array), eval(view, {"x": array})
+    own = device.tensor(x) if view == "0 * x" else eval(view, {"x": tensor})
+    for axis in (None, *range(x.ndim), (0, -1)[: x.ndim]):
+        expected = np.sum(x, axis, "int32", keepdims=True)
+        same(kernels.sum(own, axis, dtype="int32", keepdims=True), expected)
+    for axis in (None, *range(x.ndim)):
+        expected = np.cumsum(x, axis, "int32")
+        same(kernels.cumsum(own, axis, dtype="int32"), expected)
+        large = device.tensor(np.zeros((3, *expected.shape), np.int32))
+        kernels.cumsum(own, axis, dtype="int32", out=large[1])
+        same(large[1], expected)
+        same(kernels.sort(own, axis), np.sort(x, axis))
+        order = np.argsort(x, axis, kind="stable").astype(np.int32)
+        same(kernels.argsort(own, axis, dtype="int32"), order)
+    for ours, theirs in zip(kernels.nonzero(own, dtype="int32"), np.nonzero(x), strict=True):
+        same(ours, theirs.astype(np.int32))
+    names = ("return_index", "return_inverse", "return_counts")
+    got = kernels.unique(own, **dict.fromkeys(names, True), dtype="int32")
+    expected = np.unique(x, **dict.fromkeys(names, True))
+    for ours, theirs in zip(got, expected, strict=True):
+        np.testing.assert_array_equal(ours.numpy().reshape(theirs.shape), theirs)
+    same(kernels.compress(own.reshape(-1), own), np.compress(x.reshape(-1), x))
+    same(tensor, array)
 
 
 def test_several_inputs_and_outputs(device):

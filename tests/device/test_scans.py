@@ -77,24 +77,13 @@ def test_functions_have_the_results_and_types_of_numpy(device, dtype):
     assert np.signbit(zeros).tolist() == [True, False]
 
 
-@pytest.mark.parametrize("view", ["x[::-2, ::3]", "x.T", "x[3:, None]", "x[:, :0]", "x[3]"])
-def test_views_are_scanned_where_they_are(device, view):
+def test_a_recorded_scan_in_place(device):
     array = random((50, 40), "int32")
     tensor = device.tensor(array)
-    x, on_device = eval(view, {"x": array}), eval(view, {"x": tensor})
-    for axis in (None, *range(x.ndim)):
-        expected = np.cumsum(x, axis, dtype="int32")
-        got = kernels.cumsum(on_device, axis, dtype="int32")
-        np.testing.assert_array_equal(got.numpy(), expected)
-        large = device.tensor(np.zeros((3, *expected.shape), np.int32))
-        made = kernels.cumsum(on_device, axis, dtype="int32", out=large[1])
-        assert made.shape == x.shape or not axis
-        np.testing.assert_array_equal(large.numpy()[1], expected)
-    program_input = tensor.copy()
     with device.record() as program:
-        kernels.cumsum(program_input, 0, dtype="int32", out=program_input)
+        kernels.cumsum(tensor, 0, dtype="int32", out=tensor)
     program.run()
-    np.testing.assert_array_equal(program_input.numpy(), np.cumsum(array, 0))
+    np.testing.assert_array_equal(tensor.numpy(), np.cumsum(array, 0))
 
 
 @pytest.mark.parametrize("count", [1, 32, 100, 3000])

@@ -54,22 +54,6 @@ def test_sorts_are_those_of_numpy_bit_by_bit(either_device, dtype):
     assert kernels.argsort(tensor).dtype == np.int64
 
 
-SHAPES = [
-    ((30, 40), "x"), ((5, 130), "x[::-1, ::3]"), ((4, 3, 50), "x.T"), ((7, 300), "x[3:, None]"), ((0, 3), "x"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("shape", "view"), SHAPES)
-def test_every_axis_of_views(device, shape, view):
-    array = np.random.default_rng(4).integers(0, 9, shape, np.int32)
-    x, tensor = eval(view, {"x": array}), eval(view, {"x": device.tensor(array)})
-    for axis in (None, -1, *range(x.ndim)):
-        np.testing.assert_array_equal(kernels.sort(tensor, axis).numpy(), np.sort(x, axis))
-        order = kernels.argsort(tensor, axis, dtype="int32").numpy()
-        np.testing.assert_array_equal(order, np.argsort(x, axis, kind="stable"))
-    np.testing.assert_array_equal(tensor.numpy(), x)
-
-
 def test_descending_partitions_and_the_largest(device):
     x = np.random.default_rng(5).integers(-9, 9, (6, 100)).astype(np.float32)
     x[2, 7] = np.nan
