@@ -56,9 +56,6 @@ def report() -> str:
 
     It shows only those environment variables that concern drivers and vkops; the home directory is
     ``~``.
-
-    >>> print(report().splitlines()[0].rsplit(" ", 1)[0])
-    # vkops
     """
     lines = [f"# vkops {vkops.__version__}"]
     for section in (_versions, _vulkan, _drivers, _environment, _machine):

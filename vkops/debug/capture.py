@@ -62,11 +62,6 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
 
     The capture begins with the first dispatch in the context that the hook returns, and ends with
     the block. ``output``, a RenderDoc file, is written whole or not at all.
-
-    Raises:
-        DeviceError: RenderDoc is missing or too old, Vulkan was in use before, no device or
-            several were opened, the device has no queue for graphics, or nothing was dispatched.
-        OSError: ``output`` cannot be written.
     """
     if output.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(output))

@@ -90,11 +90,7 @@ class Checks:
 
     @contextmanager
     def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
-        """Check a dispatch before it is submitted in this context, and its results afterwards.
-
-        Raises:
-            CheckError: there are faults, or the results differ.
-        """
+        """Check a dispatch before it is submitted in this context, and its results afterwards."""
         name = bound.call.shader.name
         report: Report | None = None
         bindings: list[_Binding] = []
@@ -302,11 +298,7 @@ def checking(
 
 
 def check_all() -> None:
-    """Check all dispatches of this process, as environment variables say.
-
-    Raises:
-        DeviceError: a variable has a wrong value.
-    """
+    """Check all dispatches of this process, as environment variables say."""
     wanted, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
     barriers = os.environ.get(PLAIN_BARRIERS) or "1"
     if wanted not in ("1", "strict"):

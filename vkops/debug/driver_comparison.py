@@ -51,11 +51,7 @@ class Difference:
 
 
 def compare(subject: Subject, device: vkops.Device) -> Difference | None:
-    """Run a shader or a model in the interpreter and on a device; None if all is the same.
-
-    Raises:
-        VkopsError: what running it raises.
-    """
+    """Run a shader or a model in the interpreter and on a device; None if all is the same."""
     if isinstance(subject, Case):
         return _compare_shader(subject, device)
     return _compare_model(subject, device)

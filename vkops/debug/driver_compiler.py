@@ -62,12 +62,7 @@ class Compilation(NamedTuple):
 
 
 def compile_for(family: str, shaders: Sequence[Shader]) -> Compilation:
-    """Compile shaders for a family of AMD GPUs, without running them.
-
-    Raises:
-        DeviceError: the driver is missing, cannot be started, or does not know the family.
-        ShaderCompileError: the driver cannot compile a shader, or takes too long.
-    """
+    """Compile shaders for a family of AMD GPUs, without running them."""
     manifests = [*loader_files.manifests(), *loader_files.installed()]
     manifest = next((path for path in manifests if path.match(_MANIFEST)), None)
     if manifest is None:

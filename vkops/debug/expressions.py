@@ -89,11 +89,7 @@ class Context:
         return newest
 
     def value(self, text: str) -> Any:
-        """Return the value of an expression: a pointer to a variable or a part of it, or numbers.
-
-        Raises:
-            CommandError: it is wrong, or names what is not there.
-        """
+        """Return the value of an expression: a pointer to a variable or to a part, or numbers."""
         named = _NAME.sub(lambda m: f"p{m[1]}" if m[1] else f"v_{m[0]}", text.strip())
         for pattern, python in _OF_C:
             named = re.sub(pattern, python, named)

@@ -102,11 +102,7 @@ def write(path: Path, figures: Figures) -> None:
 
 
 def read(path: Path) -> Figures:
-    """Return the figures in a file.
-
-    Raises:
-        ModelError: it cannot be read, or has no such figures.
-    """
+    """Return the figures in a file."""
     try:
         return {
             gpu: {

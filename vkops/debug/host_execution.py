@@ -46,11 +46,7 @@ class HostHeap:
 
     @classmethod
     def of(cls, nbytes: int) -> HostHeap:
-        """Return zeros: whole vectors, as kernels may read the rest of the last one.
-
-        Raises:
-            OutOfDeviceMemoryError: the host has no memory for it.
-        """
+        """Return zeros: whole vectors, as kernels may read the rest of the last one."""
         try:
             return cls(np.zeros(round_up(max(nbytes, 1), VECTOR), np.uint8))
         except (MemoryError, ValueError) as error:

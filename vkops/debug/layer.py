@@ -38,12 +38,7 @@ class Outcome:
 
 
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
-    """Run a program, and those that it starts, with the layer's settings in a file of that name.
-
-    Raises:
-        DeviceError: the layer is not installed, the system has no named pipes, the program cannot
-            be started, or it succeeded without creating a Vulkan instance.
-    """
+    """Run a program, and those that it starts, with the layer's settings in a file of that name."""
     with ExitStack() as stack:
         stack.enter_context(adapter.validation())
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="vkops-")))

@@ -58,11 +58,7 @@ class Verdict:
 
 
 def validate(command: Sequence[str]) -> Verdict:
-    """Run a program, and those it starts, with all checks of the layer.
-
-    Raises:
-        DeviceError: as ``layer.run``.
-    """
+    """Run a program, and those it starts, with all checks of the layer."""
     outcome = layer.run(command, "validate")
     unexpected: list[Message] = []
     known: Counter[Known] = Counter()

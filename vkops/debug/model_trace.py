@@ -97,15 +97,8 @@ def trace_shader(case: Case, element: Element) -> Trace:
 def traced(subject: Subject, dispatch: int, output: str, index: Ints) -> Trace:
     """Trace an element of a shader, of a DxDispatch model, or of an ONNX model with its inputs.
 
-    Args:
-        subject: what is run.
-        dispatch: the number of the dispatch of a DxDispatch model, counted from 1.
-        output: the name of a tensor, such as ``OutputTensors[1]``, or of a block; ``""`` is the
-            only one.
-        index: a number for each dimension of the tensor, or one number for a block.
-
-    Raises:
-        VkopsError: there is no such dispatch, output or element.
+    Dispatches are counted from 1. ``output`` is the name of a tensor or of a block; ``""`` is the
+    only one. ``index`` has a number for each dimension of a tensor, or one for a block.
     """
     if isinstance(subject, Case):
         return trace_shader(subject, number_of(subject, output, index))
@@ -126,11 +119,7 @@ def trace_dispatch(
     element_of: Callable[[PlanRun | ShaderRun], Element],
     tuning: Tuning = GPU,
 ) -> Trace:
-    """Run a model up to a dispatch, counted from 1, and trace an element of one of its outputs.
-
-    Raises:
-        VkopsError: there is no such dispatch, or it does not write the element.
-    """
+    """Run a model up to a dispatch, counted from 1, and trace an element of one of its outputs."""
     count = len(model.dispatches)
     if not 1 <= dispatch <= count:
         limit = f"must be 1 to {count}" if count else "the model has none"
@@ -152,11 +141,7 @@ def trace_dispatch(
 
 
 def trace_plans(run: PlanRun, element: Element) -> Trace:
-    """Run plans, and trace an element that one of them makes.
-
-    Raises:
-        ModelError: none of them does, or no region.
-    """
+    """Run plans, and trace an element that one of them makes."""
     number = run.outputs[element.output].number
     made = [step for step in run.steps if number in step.makes]
     if not made:
@@ -267,9 +252,6 @@ def number_of(case: Case, output: str, index: Ints) -> Element:
     """Return a number of a block that a shader writes; ``""`` is the only block.
 
     Numbers of a block that has several types are words of 32 bits.
-
-    Raises:
-        ModelError: there is no such block or number.
     """
     stored = case.stored(case.memory())
     name = _only(output, [name for name, own in stored.items() if not own.is_readonly])

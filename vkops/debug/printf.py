@@ -32,9 +32,6 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
     """Run a program, and collect the texts that its shaders print.
 
     With ``kernels``, the kernels of vkops print, too. ``source`` is the shader that is run, if any.
-
-    Raises:
-        DeviceError: as ``layer.run``, or the layer cannot instrument shaders on the driver.
     """
     variables = {KERNEL_DEFINES: "DEBUG_PRINTF", COPY: "shader"} if kernels else {}
     outcome = layer.run(command, "printf", variables)
@@ -108,11 +105,7 @@ def _calls(file: str) -> Iterator[_Call]:
 
 
 def _form(format: str) -> re.Pattern[str]:
-    """Return a pattern of the texts that a call with this format can print.
-
-    >>> bool(_form("%u of %v2f").fullmatch("3 of 0.5, 1.0"))
-    True
-    """
+    """Return a pattern of the texts that a call with this format can print."""
     plain = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), format, flags=re.DOTALL).strip()
     form, end = "", 0
     for found in re.finditer(rf"%%|{CONVERSION.pattern}", plain):

@@ -23,10 +23,6 @@ def step(
 
     ``commands`` are read in place of standard input. With ``to_fault``, it begins at the first
     fault of the invocation.
-
-    Raises:
-        InvalidDescError: there is no such invocation (SH-07).
-        ShaderCompileError: the module has no lines, or uses what the interpreter does not support.
     """
     name = case.shader.name
     try:

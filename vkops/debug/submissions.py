@@ -28,11 +28,7 @@ class Submission:
 
 
 def submissions(path: Path) -> list[Submission]:
-    """Read the submissions of a capture in order.
-
-    Raises:
-        DeviceError: renderdoccmd is not installed, or cannot read the file.
-    """
+    """Read the submissions of a capture in order."""
     with TemporaryDirectory() as folder:
         xml = Path(folder, "capture.xml")
         command = ["renderdoccmd", "convert", "-f", str(path), "-c", "xml", "-o", str(xml)]
