@@ -288,6 +288,16 @@ def of_one_image(device):
     device.compile_shader(text, name="x")(**{**given, "B": given["A"]}, ahead=0, groups=1)
 
 
+def of_a_tensor_that_is_gone(device):
+    """The recorded program keeps its memory."""
+    text = HEAD + CHECKED[of_addresses][0].replace("MAIN", MAIN)
+    shader, given = device.compile_shader(text, name="x"), of_addresses(device)
+    with device.record() as program:
+        shader(**given, ahead=0, groups=1)
+    KEPT.clear()
+    program.run()
+
+
 def large(device):
     far_x = device.tensor(np.zeros(1 << 10, np.int32))
     device.compile_shader(ADD, name="add")(far_x, far_x, [1], last=64, groups=1)
@@ -305,9 +315,14 @@ def large(device):
         pytest.param(
             of_one_image, "x: A and B share some of their bytes", marks=pytest.mark.features
         ),
+        pytest.param(
+            of_a_tensor_that_is_gone,
+            "x: an address belongs to no tensor, or to one that is gone",
+            marks=pytest.mark.features,
+        ),
         (large, "add: it is bound to more than 1 KiB"),
     ],
-    ids=["invocations", "instructions", "overlap", "image", "bytes"],
+    ids=["invocations", "instructions", "overlap", "image", "address", "bytes"],
 )
 def test_what_is_not_checked_runs_and_is_listed_and_is_an_error_if_checks_are_strict(
     device, monkeypatch, capsys, run, reason

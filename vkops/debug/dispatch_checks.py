@@ -23,6 +23,7 @@ from vkops.extent import Extent
 from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.interpreter.addresses import NO_TENSOR
 from vkops.interpreter.findings import Finding
 from vkops.interpreter.state import TooManyInstructionsError
 from vkops.interpreter.values import Place as Line
@@ -98,6 +99,8 @@ class Checks:
             bindings += [*_bindings(bound), *_tensors(device, bound)]
             case = self._case(device, bound, bindings)
             report = None if case is None else case.check()
+            if report is not None and any(NO_TENSOR in each.message for each in report.findings):
+                raise ShaderCompileError("an address belongs to no tensor, or to one that is gone")
         except (VkopsError, TooManyInstructionsError) as error:
             reason = str(error) or f"more than {self._most:,} instructions"
             self.not_checked[f"{name}: {reason.removeprefix(f'{name}: ')}"] += 1
@@ -158,7 +161,7 @@ class _Binding(NamedTuple):
     """What a block is bound to, or a tensor that has an ``address``: ``block`` is None.
 
     ``value`` are the bytes, of texels if there is a ``format``; or another argument of ``check``.
-    ``parts`` are the bytes, or the layers of each level of an image.
+    ``parts`` are the bytes, or the layers of a level of an image.
     """
 
     point: str
@@ -212,8 +215,8 @@ def _bindings(bound: BoundCall) -> Iterator[_Binding]:
             sizes = (layers if own.form.has_layers else sizes[0], *sizes[1:])
             level = ImagePart(own, first, corner, sizes)
             image = Image(own.device, level, own.form.channels, mips=levels)
-            numbers = range(first, first + levels)
-            parts = [Extent((own.native, level), layer, layers) for level in numbers]
+            # Another level may be written: what is sampled there is undefined.
+            parts = [Extent((own.native, first), layer, layers)]
             yield _Binding(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
 
 

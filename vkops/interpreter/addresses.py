@@ -25,6 +25,8 @@ _FAR = 1 << 60
 
 _SMALLEST = {"StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
 
+NO_TENSOR = "no tensor at this address"
+
 PLACE = (-1, -1)
 """The place of the memory among those of blocks, by set and binding."""
 
@@ -108,7 +110,7 @@ class Heap(Memory):
             return pointer.outside
         first = int(wrong.argmax())
         if not self.tensors or at[first] >= _FAR:
-            name, index, text = "memory", self.addresses_of(at), "no tensor at this address"
+            name, index, text = "memory", self.addresses_of(at), NO_TENSOR
         else:
             name, index = [*self.tensors][int(number[first])], at - start
             text = f"{self._sizes[number[first]]} bytes, and must be accessed at multiples of "
