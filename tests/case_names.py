@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 MAX_NAME = 80
+MAX_PYTEST_NAME = 100  # of texts that pytest uses as names
 MAX_ELEMENTS = 8
 FUNCTION, LAMBDA = type(lambda: None), (lambda: None).__name__
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
@@ -15,9 +16,9 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 def pytest_make_parametrize_id(val):
     """Name a case; None leaves that to pytest."""
-    if isinstance(val, (list, tuple, dict, np.ndarray)) or getattr(val, "__name__", "") == LAMBDA:
-        return name_of(val)
-    return None
+    is_long = isinstance(val, (str, bytes)) and len(val) > MAX_PYTEST_NAME
+    is_named = isinstance(val, (list, tuple, dict, slice, np.ndarray)) or is_long
+    return name_of(val) if is_named or getattr(val, "__name__", "") == LAMBDA else None
 
 
 def name_of(value):
@@ -47,7 +48,13 @@ def _text(value):
         same = [text for text, *parts in found if parts == [code.co_names, code.co_consts]]
         text = found[0][0] if len(found) == 1 else same[0] if same else None
         return text and " ".join([text, *filter(None, map(_text, value.__defaults__ or ()))])
-    return getattr(value, "__name__", None)
+    if value is ...:
+        return "..."
+    if isinstance(value, Path):
+        return f"Path({value.as_posix()!r})"
+    if isinstance(value, slice):
+        return f"slice{_text((value.start, value.stop, value.step))}"
+    return getattr(value, "__name__", type(value).__name__)
 
 
 @lru_cache
