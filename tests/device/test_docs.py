@@ -8,7 +8,6 @@ import importlib
 import os
 import pkgutil
 import re
-import subprocess
 import sys
 from contextlib import redirect_stdout
 from io import StringIO
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from adapters import LAYERS, refused_by_layer, without_validation
+from processes import finished
 
 import vkops
 from vkops import dml
@@ -169,15 +169,9 @@ def run_commands(block):
     """Run the lines after prompts; the other lines are the expected output."""
     commands = re.findall(r"^\$ (.*)\n", block, re.M)
     shown = re.sub(r"^\$ .*\n", "", block, flags=re.M)
-    run = subprocess.run(
-        ["bash", "-euc", "\n".join(commands)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=100,
-    )
-    assert_printed(shown, run.stdout)
-    assert run.returncode == 0
+    status, printed, _ = finished("bash", "-euc", "\n".join(["exec 2>&1", *commands]))
+    assert_printed(shown, printed)
+    assert status == 0
 
 
 def assert_printed(shown, printed):
@@ -202,10 +196,9 @@ def test_the_workflow_with_wheels(tmp_path):
     blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
     (text, *_) = (block for kind, block in blocks if kind == "yaml")
     (tmp_path / "tests.yml").write_text(text)
-    schema = ["check-jsonschema", "--builtin-schema", "vendor.github-workflows", "tests.yml"]
-    subprocess.run(
-        [Path(sys.executable).with_name(schema[0]), *schema[1:]], cwd=tmp_path, check=True
-    )
+    program = Path(sys.executable).with_name("check-jsonschema")
+    schema = "--builtin-schema", "vendor.github-workflows", "tests.yml"
+    assert finished(program, *schema, cwd=tmp_path)[0] == 0
     job = yaml.safe_load(text)["jobs"]["tests"]
     assert any(step.get("with", {}).get("cache") == "pip" for step in job["steps"])
     assert "~/.cache/mesa_shader_cache_db" in str(job["steps"])
@@ -221,16 +214,11 @@ def test_the_workflow_with_wheels(tmp_path):
     steps = [step["run"] for step in job["steps"] if "run" in step]
     variables = dict(os.environ, VKOPS_EXPECT=select(None).name)
     variables["PATH"] = f"{tmp_path}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-euc", "\n".join(steps)],
-        env=variables,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    status, printed, errors = finished(
+        "bash", "-euc", "\n".join(steps), env=variables, cwd=tmp_path
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "3 passed" in done.stdout
+    assert status == 0, printed + errors
+    assert "3 passed" in printed
     downloaded, installed = (tmp_path / "called").read_text().splitlines()
     assert created.split()[3] == downloaded.split()[3]
     assert downloaded.split()[-1] == installed.split()[installed.split().index("--find-links") + 1]

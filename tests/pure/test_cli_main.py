@@ -17,7 +17,7 @@ from vkops.gpu import DeviceInfo, Driver
 from vkops.gpu.adapters.adapter_limits import Limits
 
 ROOT = Path(__file__).parents[2]
-SPLIT = str(ROOT / "examples" / "split.json")
+SPLIT, SHUFFLE = (str(ROOT / "examples" / n) for n in ("split.json", "channel_shuffle.onnx"))
 SOURCE = "import sys; from vkops.cli import main; sys.exit(main())"
 
 
@@ -110,13 +110,16 @@ TOOLS = ("jinja2", "onnx", "psutil", "rich.progress", "vkops.explain", "vkops.sh
         (["check", SPLIT],
          ["vkops_native", "vkops.gpu", "vkops.dml.operators.tile", *DEVICES, *TOOLS]),
         (["devices"], ["numpy", "vkops.dml", *DEVICES]),
+        (["explain", SPLIT, "--html", "page.html"], ["vkops_native", "kp", "onnx", "vkops.runtime"]),
+        (["explain", SHUFFLE, "--html", "page.html"], ["vkops_native", "kp"]),
     ],
     ids=lambda value: value[0],
 )  # fmt: skip
-def test_commands_import_only_what_they_need(arguments, absent):
+def test_commands_import_only_what_they_need(arguments, absent, tmp_path):
     """Each of these takes longer to import than what the command does."""
     nowhere = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
-    _, printed, _ = outcome("-c", PRINT_MODULES, *arguments, **nowhere)
+    _, printed, _ = outcome("-c", PRINT_MODULES, *arguments, cwd=tmp_path, **nowhere)
+    assert (tmp_path / "page.html").exists() == ("explain" in arguments)
     modules = printed.partition("MODULES\n")[2].split()
     assert "vkops.cli.main" in modules
     assert sorted({*absent} & {*modules}) == []

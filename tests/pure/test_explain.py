@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import SPLIT, dispatch, model, tensor, zeros
 from operator_table import OPERATORS, indexed_operators, kinds
-from processes import cpu_time, python
+from processes import cpu_time
 from regions import make_region
 
 from vkops.cli import main
@@ -306,18 +306,6 @@ def test_overrides_are_those_of_check(capsys):
 def test_a_page_that_cannot_be_written(capsys, tmp_path):
     assert main(["explain", str(EXAMPLES / "split.json"), "--html", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"{tmp_path}: cannot be written: not a regular file\n"
-
-
-@pytest.mark.parametrize("name", ["split.json", "channel_shuffle.onnx"])
-def test_neither_vulkan_nor_kompute_is_loaded(name, tmp_path):
-    code = (
-        "import sys; from vkops.cli import main; status = main();"
-        "print(sorted({'vkops_native', 'kp'} & set(sys.modules)), status)"
-    )
-    html = tmp_path / "page.html"
-    arguments = ["explain", str(EXAMPLES / name), "--html", str(html)]
-    assert python("-c", code, *arguments).endswith("[] 0\n")
-    assert html.stat().st_size > 1000
 
 
 # -- operators with indices ------------------------------------------------------------------------

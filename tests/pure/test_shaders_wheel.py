@@ -1,15 +1,15 @@
 """The kernels of the package: valid, and in the wheel as SPIR-V that needs no compiler."""
 
 import hashlib
-import importlib.util
 import json
 import os
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import hatch_spirv
 import pytest
+from processes import finished
 from refusals import fault
 
 from vkops import shaders
@@ -32,7 +32,8 @@ MISSING = (
 def wheel(tmp_path_factory):
     """Build the wheel; it is then a zip file."""
     folder = tmp_path_factory.mktemp("wheel")
-    build(folder, dict(os.environ)).check_returncode()
+    status, _, errors = build(folder, dict(os.environ))
+    assert status == 0, errors
     (path,) = folder.glob("*.whl")
     return path
 
@@ -44,10 +45,8 @@ def unpacked(wheel, tmp_path):
 
 
 def build(folder, environment):
-    argv = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    return subprocess.run(
-        argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
-    )
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
+    return finished(*command, cwd=ROOT, env=environment)
 
 
 def without_compiler(folder):
@@ -58,14 +57,8 @@ def without_compiler(folder):
 
 
 def run_without_compiler(code, package, folder):
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env=without_compiler(folder) | {"PYTHONPATH": f"{package}{os.pathsep}{HIDDEN}"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = without_compiler(folder) | {"PYTHONPATH": f"{package}{os.pathsep}{HIDDEN}"}
+    return finished(sys.executable, "-c", code, cwd=folder, env=env)
 
 
 def digests_from(package, tmp_path):
@@ -117,9 +110,9 @@ def test_wheel_has_types_sources_and_spirv(wheel):
 
 
 def test_wheel_works_without_a_compiler(unpacked, tmp_path):
-    result = digests_from(unpacked, tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout) == {
+    status, printed, errors = digests_from(unpacked, tmp_path)
+    assert status == 0, errors
+    assert json.loads(printed) == {
         name: hashlib.sha256(shaders.spirv(name)).hexdigest() for name in shaders.VARIANTS
     }
     assert not (tmp_path / "empty-cache").exists()
@@ -132,7 +125,7 @@ def test_the_state_of_the_compiler_says_what_needs_it(unpacked, tmp_path, monkey
         (ROOT, "needed"),
     ):
         done = run_without_compiler(code, package, tmp_path)
-        assert (done.stdout, done.stderr) == (f"none; {users}: {MISSING}\n", "")
+        assert done == (0, f"none; {users}: {MISSING}\n", "")
     program = tmp_path / "glslang"
     program.touch(0o755)
     monkeypatch.setenv("VKOPS_GLSLANG", str(program))
@@ -148,24 +141,21 @@ def test_outdated_or_damaged_spirv_in_the_wheel_is_not_used(unpacked, tmp_path, 
     else:
         for path in (unpacked / "vkops/shaders/spirv").iterdir():
             path.write_bytes(path.read_bytes()[:-2])
-    printed = digests_from(unpacked, tmp_path).stderr.splitlines()
-    assert printed[-1] == f"vkops.errors.ShaderCompileError: {MISSING}"
+    _, _, errors = digests_from(unpacked, tmp_path)
+    assert errors.splitlines()[-1] == f"vkops.errors.ShaderCompileError: {MISSING}"
 
 
 def test_wheel_cannot_be_built_without_a_compiler(tmp_path):
-    result = build(tmp_path, without_compiler(tmp_path))
-    assert result.returncode == 1
-    assert f"The kernels cannot be compiled: {MISSING}" in result.stderr.splitlines()
+    status, _, errors = build(tmp_path, without_compiler(tmp_path))
+    assert status == 1
+    assert f"The kernels cannot be compiled: {MISSING}" in errors.splitlines()
     assert not list(tmp_path.glob("*.whl"))
 
 
 def test_editable_install_compiles_nothing(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    spec = importlib.util.spec_from_file_location("hook", ROOT / "scripts/hatch_spirv.py")
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
     build_data = {"force_include": {}}
-    builder = hook.SpirvBuildHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
+    builder = hatch_spirv.SpirvBuildHook(str(ROOT), {}, None, None, str(tmp_path), "wheel")
     builder.initialize("editable", build_data)
     builder.finalize("editable", build_data, "")
     assert build_data == {"force_include": {}}
