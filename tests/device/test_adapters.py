@@ -3,11 +3,12 @@
 import dataclasses
 import json
 import re
+import warnings
 
 import processes
 import pytest
 from adapters import LAYERS, without_validation
-from processes import outcome
+from processes import ROOT, outcome
 
 import vkops
 from vkops.cli import main
@@ -48,6 +49,36 @@ def test_limits(adapter, device, capsys, monkeypatch):
     assert f"heap {adapter.limits.memory_types[0].heap}: " in rows["memory_types"]
     for name in ("max_compute_shared_memory_size", "subgroup_size"):
         assert any(name in line and rows[name] in line for line in shown.splitlines())
+
+
+def test_features_are_where_vulkan_has_them():
+    """The native module's table has the members of structures by their places."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import vulkan
+
+    by_type = {
+        getattr(vulkan, name): name.removeprefix("VK_STRUCTURE_TYPE").replace("_", "").lower()
+        for name in dir(vulkan)
+        if name.startswith("VK_STRUCTURE_TYPE_")
+    }
+    by_name = {name.removeprefix("Vk").lower(): name for name in vulkan.ffi.list_types()[0]}
+    text = (ROOT / "vkops/native/features.hpp").read_text()
+    compared = 0
+    for number, texts in re.findall(r'(1000\d{6}),(?:  //.*)?\s*((?:"[^"]*"\s*)+)', text):
+        name = by_name.get(by_type.get(int(number)))  # newer ones are not there
+        if name is None:
+            continue
+        members = [member for member, _ in vulkan.ffi.typeof(name).fields][2:]
+        if members == ["features"]:
+            members = [member for member, _ in vulkan.ffi.typeof("VkPhysicalDeviceFeatures").fields]
+        place = 0
+        for word in "".join(re.findall(r'"([^"]*)"', texts)).split():
+            if not word.isdecimal():
+                assert members[place] == word
+            place += int(word) if word.isdecimal() else 1
+        compared += 1
+    assert compared > 25
 
 
 def test_no_such_adapter_lists_those_there_are(adapter):
