@@ -8,7 +8,6 @@ parameters. A model in Python says which values the variables have in the end.
 from __future__ import annotations
 
 import re
-import subprocess
 from dataclasses import dataclass
 from random import Random
 
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from spirv import assembled, tool
 
+from vkops import shaders
 from vkops.shaders.limited_indices import with_limited_indices
 
 pytestmark = pytest.mark.usefixtures("clamped")
@@ -124,7 +124,7 @@ class Program:
         for path, _ in leaves(type_, values):
             value = self.random.randrange(1000)
             self.body.append(f"{name}{path} = {value};")
-            assign(type_, values, constant_path(path), value)
+            assign(values, constant_path(path), value)
 
     # -- accesses ----------------------------------------------------------------------------------
 
@@ -170,7 +170,7 @@ class Program:
         path, places, _ = self._path(type_)
         value = self.random.randrange(1000)
         self.body.append(f"{name}{path} = {value};")
-        assign(type_, values, places, value)
+        assign(values, places, value)
 
     def _call(self):
         """Pass an array of numbers to a function that reads it, or writes it."""
@@ -190,7 +190,7 @@ class Program:
                 f"void {function}(inout {array.glsl} a, uint i) {{ a[i] = {value}; }}"
             )
             self.body.append(f"{function}({name}{path}, {index});")
-            assign(type_, values, [*places, number], value)
+            assign(values, [*places, number], value)
         else:
             self.functions.append(
                 f"uint {function}({array.glsl} a, uint i) {{ return uint(a[i]); }}"
@@ -235,28 +235,16 @@ def element(values, places):
     return values
 
 
-def assign(type_, values, places, value):
+def assign(values, places, value):
     element(values, places[:-1])[places[-1]] = value
 
 
-def compiled(text, tmp_path, *options):
-    """The module of a text by glslang, as it is or optimized."""
-    (tmp_path / "a.comp").write_text(text)
-    command = ["glslangValidator", "--target-env", "vulkan1.2", *options, "-o", "a.spv", "a.comp"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + text
-    return (tmp_path / "a.spv").read_bytes()
-
-
-def check(device, tmp_path, seed):
+def check(device, seed):
     program = Program(seed)
-    plain = compiled(program.text, tmp_path)
+    plain = shaders.compile(program.text, target_env="vulkan1.2", cache=False)
     for optimize in (False, True):
         spirv = tool("spirv-opt", "-O", spirv=plain) if optimize else plain
-        limited = with_limited_indices(spirv)
-        command = ["spirv-val", "--target-env", "vulkan1.2", "-"]
-        done = subprocess.run(command, input=limited, capture_output=True, check=False)
-        assert done.returncode == 0, (seed, optimize, done.stderr, program.text)
+        shaders.validate(with_limited_indices(spirv), target_env="vulkan1.2")
         shader = device.compile_shader(spirv)
         results = device.tensor(np.full(len(program.results) + 4, 77, np.uint32))
         indices = np.array([0, *program.indices], np.int64).astype(np.int32)[1:]
@@ -265,18 +253,14 @@ def check(device, tmp_path, seed):
             bound["Indices"] = device.tensor(indices if indices.size else np.zeros(1, np.int32))
         pushed = program.pushed if shader.shader.module.push_nbytes else []
         shader.dispatch(bound, 1, np.uint32(pushed).tobytes())
-        assert results.numpy().tolist() == [*program.results, 77, 77, 77, 77], (
-            seed,
-            optimize,
-            program.text,
-            program.indices,
-        )
+        expected = [*program.results, 77, 77, 77, 77]
+        assert results.numpy().tolist() == expected, (seed, optimize, program.text, program.indices)
 
 
 @pytest.mark.parametrize("first", [0, pytest.param(1000, marks=pytest.mark.slow)])
-def test_random_shaders(device, tmp_path, first):
+def test_random_shaders(device, first):
     for seed in range(first, first + (20 if first == 0 else 1000)):
-        check(device, tmp_path, seed)
+        check(device, seed)
 
 
 def test_a_specialization_constant_that_is_too_large(device):
@@ -329,9 +313,7 @@ def test_indices_of_other_sizes(bits, size, signed):
         OpFunctionEnd
     """)
     limited = with_limited_indices(spirv)
-    tool_ = ["spirv-val", "--target-env", "vulkan1.2", "-"]
-    done = subprocess.run(tool_, input=limited, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr
+    shaders.validate(limited, target_env="vulkan1.2")
     listing = tool("spirv-dis", "--raw-id", spirv=limited).decode()
     (limit,) = re.findall(r"UMin %12 (%\d+)", listing)
     last = min(size, 1 << bits - 1) - 1

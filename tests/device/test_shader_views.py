@@ -330,13 +330,6 @@ def test_other_data_types_can_be_converted_or_viewed_if_they_are_as_wide(device,
     assert ("tensor.view()" in str(caught.value)) == (dtype == np.float32)
 
 
-def test_a_closed_device_refuses_calls_without_threads(adapter):
-    with vkops.Device(adapter.index) as device:
-        shader, x = compiled(device, TO, glsl="uint"), device.tensor(np.zeros(4, np.uint32))
-    with pytest.raises(vkops.DeviceError, match="is closed"):
-        shader(x, x, threads=0)
-
-
 def test_what_a_call_accepts(any_device):
     """An output that is given, groups in a tensor, and nothing to do for no threads."""
     x = any_device.tensor(np.arange(8, dtype=np.uint32))

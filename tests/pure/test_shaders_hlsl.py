@@ -224,10 +224,12 @@ void main() { s[0] = 1; }
 SOURCES = {
     "GLSL": {"source": PLAIN},
     "HLSL": {"source": ADD, "language": "hlsl", "entry": "Add"},
+    "Slang": {"source": "import n; [numthreads(N, 1, 1)] void Run() {}", "language": "slang", "entry": "Run",
+              "include": {"n.slang": "public static const int N = 4;"}},
     "included": {"source": GLSL, "include": TEXTS},
     "constants": {"source": PLAIN, "constants": {"N": 3}},
     "SPIR-V": {"source": "spirv"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", SOURCES)

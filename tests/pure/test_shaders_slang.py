@@ -10,7 +10,7 @@ import pytest
 from vkops import shaders
 from vkops.debug import check
 from vkops.errors import InvalidDescError, ShaderCompileError
-from vkops.shaders import slang, tools
+from vkops.shaders import slang
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -209,12 +209,3 @@ def test_slangc_on_the_path_comes_before_slangpy(tmp_path, monkeypatch):
     (tmp_path / "slangc").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert slang.find_compiler() == (str(tmp_path / "slangc"),)
-
-
-def test_what_was_compiled_before_needs_no_program(monkeypatch):
-    shaders.compiler._recent.clear()
-    spirv = load().spirv
-    monkeypatch.setattr(tools, "run", lambda *_, **__: pytest.fail("a program was run"))
-    assert load().spirv == spirv
-    shaders.compiler._recent.clear()
-    assert load().spirv == spirv
