@@ -8,21 +8,10 @@ from typing import NoReturn
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "contains": "in"}
 _UNARY = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "round": "round"}
 _BINARY = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "matmul": "@",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "divmod": "divmod",
-    "pow": "**",
-    "lshift": "<<",
-    "rshift": ">>",
-    "and": "&",
-    "or": "|",
+    "add": "+", "sub": "-", "mul": "*", "matmul": "@", "truediv": "/", "floordiv": "//", "mod": "%",
+    "divmod": "divmod", "pow": "**", "lshift": "<<", "rshift": ">>", "and": "&", "or": "|",
     "xor": "^",
-}
+}  # fmt: skip
 
 KERNELS = frozenset(
     (

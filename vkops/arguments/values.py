@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable, Mapping, Set
+from contextlib import suppress
 from enum import Enum, IntEnum, IntFlag
+from functools import reduce
 from typing import NamedTuple, NoReturn, TypeVar
 
 from vkops.errors import (
@@ -138,28 +140,14 @@ def floats32(value: object, place: Place) -> tuple[float, ...]:
 
 def member(cls: type[E], value: object, place: Place) -> E:
     """Return a member of an enumeration (for flags: a union of members), given it or its value."""
-    if type(value) is cls:
-        number = int(value)
-    elif isinstance(value, Enum):
-        raise place.wrong_kind(value, _members(cls))
-    else:
-        try:
+    if type(value) is cls or not isinstance(value, Enum):
+        with suppress(InvalidDescTypeError):
             number = integer(value, place)
-        except InvalidDescTypeError:
-            raise place.wrong_kind(value, _members(cls)) from None
-    if issubclass(cls, IntFlag):
-        known = 0
-        for flag in cls:
-            known |= int(flag)
-        valid = number & ~known == 0
-    else:
-        valid = number in cls._value2member_map_
-    if not valid:
-        raise place.wrong_kind(value, _members(cls))
-    return cls(number)
-
-
-def _members(cls: type[E]) -> str:
+            is_member = number in cls._value2member_map_
+            if issubclass(cls, IntFlag):
+                is_member = number & ~reduce(operator.or_, [int(each) for each in cls], 0) == 0
+            if is_member:
+                return cls(number)
     names = list(cls.__members__)
     joined = " or ".join(names) if len(names) <= 2 else "one of " + ", ".join(names)
-    return f"{joined} ({cls.__name__} or its value)"
+    raise place.wrong_kind(value, f"{joined} ({cls.__name__} or its value)")

@@ -45,6 +45,8 @@ class Storage:
     PHYSICAL = 5349
 
 
+_OF_MEMBERS = (Op.MemberName, Op.MemberDecorate, Op.GroupMemberDecorate)
+
 GL_COMPUTE = 5
 
 _LONG = 64
@@ -214,6 +216,7 @@ def declarations(spirv: bytes) -> Declarations:
         elif op == Op.Switch and found.defined[types[operands[0]]].words[1] == _LONG:
             operands = _with_whole_literals(operands)
         made = Instruction(op, operands)
+        width = 2 if op in _OF_MEMBERS else 1
         if op == Op.Function:
             body = found.functions[operands[1]] = []
         if body is not None:
@@ -233,14 +236,11 @@ def declarations(spirv: bytes) -> Declarations:
         elif op in (Op.ExecutionMode, Op.ExecutionModeId):
             found.modes.append(made)
         elif op in (Op.Name, Op.MemberName):
-            width = 1 if op == Op.Name else 2
             found.names[operands[:width]] = printable(string(operands[width:]))
         elif op in (Op.Decorate, Op.MemberDecorate):
-            width = 1 if op == Op.Decorate else 2
             target = found.decorations.setdefault(operands[:width], {})
             target[operands[width]] = operands[width + 1 :]
         elif op in (Op.GroupDecorate, Op.GroupMemberDecorate):
-            width = 1 if op == Op.GroupDecorate else 2
             for first in range(1, len(operands), width):
                 target = found.decorations.setdefault(operands[first : first + width], {})
                 target.update(found.decorated(operands[0]))
