@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,13 +19,13 @@ from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.notebook import repr_html
+from vkops.runtime import elements
 from vkops.runtime.bindings import Binding, are_integers, is_memory
 from vkops.runtime.call_capture import captures
-from vkops.runtime.elements import elements
 from vkops.runtime.image import Image, create
-from vkops.runtime.shader_argument import Argument
+from vkops.runtime.shader_argument import Argument, Resolved
+from vkops.runtime.shader_arguments import images, samplers, texels, uniform_values
 from vkops.runtime.shader_arguments.addresses import with_addresses
-from vkops.runtime.shader_arguments.kinds import RESOLVERS
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.runtime.shader_copies import ShaderCopy, make_copies
 from vkops.shaders.limited_indices import Lengths
@@ -34,6 +34,17 @@ from vkops.shaders.shader import Arguments, Shader, Slot
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
+    "storage": elements.resolved,
+    "uniform": uniform_values.resolved,
+    **dict.fromkeys(("storage image", "sampled image", "combined image sampler"), images.resolved),
+    "sampler": samplers.resolved,
+    **dict.fromkeys(("storage texel buffer", "uniform texel buffer"), texels.resolved),
+}
+"""The functions that make an argument for each kind of block.
+
+They take the device, the shader, the slot, and the value that the call has for it."""
 
 _GROUPS_NBYTES = 12
 
@@ -368,7 +379,7 @@ class CompiledShader:
         found: list[Argument] = []
         memory: list[Any] = []
         for slot, value in zip(slots, values, strict=True):
-            resolve = RESOLVERS[slot.block.kind]
+            resolve = _RESOLVERS[slot.block.kind]
             own, resource, kind = resolve(self._device, self.shader, slot, value)
             found.append(own)
             memory.append(resource)
@@ -482,7 +493,7 @@ class CompiledShader:
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:
-        found = elements(self._device, self.name, "groups", target, written=False)
+        found = elements.elements(self._device, self.name, "groups", target, written=False)
         buffer, view, itemsize, dtype = found
         start = view.offset * itemsize + offset
         wrong = dtype is not None and (dtype.kind not in "iu" or itemsize != 4)

@@ -23,7 +23,6 @@ from vkops.extent import Extent
 from vkops.notebook import repr_html
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
-from vkops.shaders.features import SUBGROUP
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
@@ -32,7 +31,7 @@ from vkops.shaders.validation import validated
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["MAX_BINDING", "SUBGROUP", "Arguments", "Number", "Shader", "Slot", "load", "read"]
+__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "Slot", "load", "read"]
 
 MAX_SETS = 32
 """Descriptor sets of a shader; drivers bind 4 to 32."""
