@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from kernel_checks import checked
 from kernel_numbers import ALL, FLOATS, INTEGERS, random, same
-from refusals import check_refusals
 
 import vkops
 from vkops import kernels
@@ -96,25 +95,6 @@ def test_nothing_is_found_by_checks(device):
     with checked([32]) as names:
         kernels.unique(x[:, :20], **options, dtype="int32")
     assert "unique" in names
-
-
-def test_refusals(device, message):
-    x = device.tensor(np.arange(-1, 3, dtype=np.int32))
-    f = device.tensor(np.zeros(3, np.float32))
-    cases = {
-        "a negative size": lambda: kernels.nonzero(x, size=-1, dtype="int32"),
-        "no size": lambda: kernels.unique(x, size="a"),
-        "a negative number": lambda: kernels.bincount(x, dtype="int32"),
-        "floats": lambda: kernels.bincount(f, dtype="int32"),
-        "two dimensions": lambda: kernels.searchsorted(x.reshape(2, 2), x, dtype="int32"),
-        "another side": lambda: kernels.searchsorted(x, x, "middle", dtype="int32"),
-        "another type": lambda: kernels.searchsorted(x, f, dtype="int32"),
-        "a fraction": lambda: kernels.searchsorted(x, 1.5, dtype="int32"),
-        "no bins": lambda: kernels.histogram(x, 0, dtype="int32"),
-        "edges that fall": lambda: kernels.histogram(x, [3, 1], dtype="int32"),
-        "a long condition": lambda: kernels.compress(np.ones(5, bool), x),
-    }  # fmt: skip
-    check_refusals(message, *cases.values())
 
 
 LEAST = """

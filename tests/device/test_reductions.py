@@ -217,21 +217,47 @@ def test_no_elements(device):
 
 
 def test_refusals(device, message):
-    x = device.tensor(random((3, 4), "float32"))
-    make = vkops.ReductionKernel
+    """By reductions, and by the kernels of the other modules."""
+    x, ints = device.tensor(random((3, 4), "float32")), device.tensor(np.arange(-1, 3, dtype="i4"))
+    make, scan = vkops.ReductionKernel, vkops.ScanKernel
     mean = make("T1 x", "T1 y", "x", "a + b", "y = a", None, "mean")
-    cases = {
-        "no identity": lambda: kernels.max(x[:0]),
-        "an axis that does not exist": lambda: kernels.sum(x, 2),
-        "an axis twice": lambda: kernels.sum(x, (0, -2)),
-        "the shape of an output": lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(3, "f4"))),
-        "the type of an output": lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(4, int))),
-        "a data type": lambda: kernels.sum(x, dtype="complex64"),
-        "no data type": lambda: kernels.sum(x, dtype="no type"),
-        "a mean of integers": lambda: kernels.mean(x, dtype="int32"),
-        "two axes of an index": lambda: kernels.argmax(x, (0, 1), dtype="int32"),
-        "a number alone": lambda: mean(3),
-        "a name of the expressions": lambda: make("T a", "T y", "a", "a + b", "y = a"),
-        "an unknown type": lambda: make("T x", "T y", "x", "a + b", "y = a", reduce_type="S"),
-    }
-    check_refusals(message, *cases.values())
+    place = scan("T x", "raw T y", "x", "a + b", "y[i] = item", name="place")
+    check_refusals(
+        message,
+        lambda: kernels.max(x[:0]),
+        lambda: kernels.sum(x, 2),
+        lambda: kernels.sum(x, (0, -2)),
+        lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(3, "f4"))),
+        lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(4, int))),
+        lambda: kernels.sum(x, dtype="complex64"),
+        lambda: kernels.sum(x, dtype="no type"),
+        lambda: kernels.mean(x, dtype="int32"),
+        lambda: kernels.argmax(x, (0, 1), dtype="int32"),
+        lambda: mean(3),
+        lambda: make("T a", "T y", "a", "a + b", "y = a"),
+        lambda: make("T x", "T y", "x", "a + b", "y = a", reduce_type="S"),
+        lambda: kernels.cumsum(x, 2),
+        lambda: kernels.cumsum(x, (0, 1)),
+        lambda: kernels.cumsum(x, 0, out=x[:2].copy()),
+        lambda: scan("T item", "T y", "a", "a + b", "y = a"),
+        lambda: scan("T x", "T y", "x", "a + b", "y = a", scan_type="S"),
+        lambda: place(x),
+        lambda: place(x, out=device.tensor(np.zeros(24, "f4"))[::2]),
+        lambda: kernels.sort(x, 2),
+        lambda: kernels.sort(device.tensor(np.float32(3))),
+        lambda: kernels.argsort(x, (0, 1), dtype="int32"),
+        lambda: kernels.sort(np.zeros(3, complex), device=device),
+        lambda: kernels.topk(x, 5, dtype="int32"),
+        lambda: kernels.partition(x, "a"),
+        lambda: kernels.nonzero(ints, size=-1, dtype="int32"),
+        lambda: kernels.unique(ints, size="a"),
+        lambda: kernels.bincount(ints, dtype="int32"),
+        lambda: kernels.bincount(x, dtype="int32"),
+        lambda: kernels.searchsorted(ints.reshape(2, 2), ints, dtype="int32"),
+        lambda: kernels.searchsorted(ints, ints, "middle", dtype="int32"),
+        lambda: kernels.searchsorted(ints, x, dtype="int32"),
+        lambda: kernels.searchsorted(ints, 1.5, dtype="int32"),
+        lambda: kernels.histogram(ints, 0, dtype="int32"),
+        lambda: kernels.histogram(ints, [3, 1], dtype="int32"),
+        lambda: kernels.compress(np.ones(5, bool), ints),
+    )

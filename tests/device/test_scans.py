@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from kernel_checks import checked
 from kernel_numbers import ALL, FLOATS, random, same
-from refusals import check_refusals
 
 import vkops
 from vkops import kernels
@@ -136,24 +135,6 @@ def test_any_and_most_of_booleans_and_floats(device):
     got = most(x, axis=0, device=device).numpy()
     np.testing.assert_array_equal(got, np.maximum.accumulate(x, 0))
     assert repr(most) == "<vkops.ScanKernel 'most'>"
-
-
-def test_refusals(device, message):
-    x = device.tensor(random((3, 4), "float32"))
-    make = vkops.ScanKernel
-    place = make("T x", "raw T y", "x", "a + b", "y[i] = item", name="place")
-    cases = {
-        "an axis that does not exist": lambda: kernels.cumsum(x, 2),
-        "two axes": lambda: kernels.cumsum(x, (0, 1)),
-        "the shape of an output": lambda: kernels.cumsum(x, 0, out=x[:2].copy()),
-        "the type of an output": lambda: kernels.cumsum(x, 0, out=device.tensor(np.zeros((3, 4), int))),
-        "a data type": lambda: kernels.cumsum(x, dtype="complex64"),
-        "a name of the expressions": lambda: make("T item", "T y", "a", "a + b", "y = a"),
-        "an unknown type": lambda: make("T x", "T y", "x", "a + b", "y = a", scan_type="S"),
-        "no raw output": lambda: place(x),
-        "a raw output that is a view": lambda: place(x, out=device.tensor(np.zeros(24, "f4"))[::2]),
-    }  # fmt: skip
-    check_refusals(message, *cases.values())
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from kernel_checks import checked
 from kernel_numbers import ALL
-from refusals import check_refusals
 
 import vkops
 from vkops import kernels
@@ -90,16 +89,3 @@ def test_nothing_is_found_by_checks(device, size):
         kernels.argsort(tensor, dtype="int32")
     passes = 4 + 1 if device.tuning.is_cpu else 8 + 1
     assert names.count("sort") >= 3 * passes
-
-
-def test_refusals(device, message):
-    x = device.tensor(np.zeros((3, 4), np.float32))
-    cases = {
-        "an axis that does not exist": lambda: kernels.sort(x, 2),
-        "no axis": lambda: kernels.sort(device.tensor(np.float32(3))),
-        "two axes": lambda: kernels.argsort(x, (0, 1), dtype="int32"),
-        "complex numbers": lambda: kernels.sort(np.zeros(3, complex), device=device),
-        "too many": lambda: kernels.topk(x, 5, dtype="int32"),
-        "no number": lambda: kernels.partition(x, "a"),
-    }  # fmt: skip
-    check_refusals(message, *cases.values())
