@@ -37,18 +37,12 @@ def test_every_operator_has_a_function_of_its_own_or_of_a_newer_version():
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_examples_of_functions(name):
+def test_functions_have_examples_and_explain_their_parameters(name):
     function = getattr(dml, name)
     test = doctest.DocTestParser().get_doctest(function.__doc__, {}, name, None, 0)
     assert len(test.examples) >= 3
     assert doctest.DocTestRunner(verbose=False).run(test).failed == 0
-    assert function.__module__ == "vkops.dml"
-    assert function.__name__ == name
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_parameter_is_explained(name):
-    function = getattr(dml, name)
+    assert (function.__module__, function.__name__) == ("vkops.dml", name)
     for parameter in signature(function).parameters:
         lacking = f"{parameter} has no line below Attributes: in the descriptor's docstring"
         assert re.search(rf"^ +{parameter}: \S", function.__doc__, re.M), lacking
