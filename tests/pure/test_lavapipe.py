@@ -110,14 +110,14 @@ def test_its_adapter_comes_after_those_of_the_system(folder, monkeypatch):
 
 @pytest.mark.posix("executable files")
 @pytest.mark.parametrize("name", ["vkops_lavapipe", "vkops_compilers"])
-def test_its_programs_are_used_where_path_has_none(folder, tmp_path, monkeypatch, name):
+def test_its_programs_come_before_those_on_path(folder, tmp_path, monkeypatch, name):
     if name != folder.name:
         monkeypatch.setitem(sys.modules, folder.name, None)
         folder = folder.rename(tmp_path / name)
     (tmp_path / "path").mkdir()
     (folder / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    for place in (folder / "bin", tmp_path / "path"):
+    for place in (tmp_path / "path", folder / "bin"):
         program = place / "spirv-val"
         program.write_text("#!/bin/sh\n")
         program.chmod(program.stat().st_mode | stat.S_IXUSR)

@@ -23,19 +23,19 @@ _OTHER_NAMES = {"glslangValidator": ("glslang",)}  # as newer versions of glslan
 
 
 def find(program: str, package: str, variable: str | None = None) -> str:
-    """Find ``program`` in PATH, or the file that the environment variable ``variable`` names.
+    """Find ``program``, or the file that the environment variable ``variable`` names.
 
-    ``package`` is Debian's that contains it, or an extra of vkops. What is not on PATH may be in
-    vkops_lavapipe, or on Windows in vkops_compilers.
+    The program of vkops_lavapipe, or on Windows of vkops_compilers, comes before those on PATH, as
+    the system's may be too old. ``package`` is Debian's that contains it, or an extra of vkops.
 
     Raises:
         ShaderCompileError: it is not there; the message says how to install it.
     """
     chosen = os.environ.get(variable, "") if variable else ""
     names = [chosen] if chosen else [program, *_OTHER_NAMES.get(program, ())]
+    if not chosen and (folder := lavapipe.programs()):
+        names.insert(0, os.path.join(folder, program))
     found = next(filter(None, map(shutil.which, names)), None)
-    if not found and not chosen and (folder := lavapipe.programs()):
-        found = shutil.which(os.path.join(folder, program))
     if found:
         return os.path.abspath(found)  # the program may run in another folder
     if chosen:
