@@ -27,14 +27,13 @@ class Device
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
     vk::BufferUsageFlags usage;          // of every buffer
-    Functions functions;                 // also those of extensions
+    Functions functions;                 // those that Vulkan's library does not export
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
     Device(std::shared_ptr<Adapter> adapter_, bool robust, std::uint32_t max_allocations,
            const std::string& cached)
-      : adapter(adapter_), functions(*adapter_->instance, vkGetInstanceProcAddr),
-        features(*adapter_, robust), max_allocations_(max_allocations)
+      : adapter(adapter_), features(*adapter_, robust), max_allocations_(max_allocations)
     {
         const auto& physical = *adapter->physical;
         std::vector<const char*> extensions = features.extensions();
@@ -59,7 +58,13 @@ class Device
         vk::DeviceCreateInfo info({}, queues, {}, extensions);
         info.pNext = features.chain();
         device = owned(physical.createDevice(info), adapter->instance);
-        functions.init(*device);
+        // To look for all functions would take a millisecond.
+#define LOAD(name) functions.name = reinterpret_cast<PFN_##name>(device->getProcAddr(#name));
+        LOAD(vkGetCalibratedTimestampsEXT) LOAD(vkGetMemoryHostPointerPropertiesEXT)
+        LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
+#undef LOAD
+        if (!functions.vkGetBufferDeviceAddress)
+            functions.vkGetBufferDeviceAddress = functions.vkGetBufferDeviceAddressKHR;
         handle = device->getQueue(family, 0);
         pipelines = pipeline_cache(cached);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
@@ -113,9 +118,13 @@ class Device
     bool is_calibrated_ = false;
 
     // Whether the adapter can read its own clock and CLOCK at the same time.
-    bool has_clock() const
+    bool has_clock()
     {
         if (!adapter->has(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) return false;
+        constexpr auto name = "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT";
+        functions.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT =
+          reinterpret_cast<PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT>(
+            adapter->instance->getProcAddr(name));
         const auto domains = adapter->physical->getCalibrateableTimeDomainsEXT(functions);
         const auto has = [&](vk::TimeDomainEXT each) {
             return std::find(domains.begin(), domains.end(), each) != domains.end();
