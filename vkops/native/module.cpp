@@ -507,7 +507,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 12;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 13;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
