@@ -99,10 +99,7 @@ iterations = number("-i", "--dispatch_iterations", default=1, help="How often to
 flat = flag("--flat", help="Print the values of a tensor in one line, as DxDispatch does.")
 as_json = flag("--json", "as_json", help="Print JSON for programs.")
 cache = number(
-    "--cache",
-    minimum=1,
-    default=1024,
-    help="Size of the GPU's cache in KiB, for --traffic.",
+    "--cache", minimum=1, default=1024, help="Size of the GPU's cache in KiB, for --traffic."
 )
 
 

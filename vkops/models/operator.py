@@ -32,13 +32,7 @@ from vkops.models.model import (
     Output,
     ReadContext,
 )
-from vkops.models.resources import (
-    Bindings,
-    BindingSource,
-    Resources,
-    errors_after,
-    read_bindings,
-)
+from vkops.models.resources import Bindings, BindingSource, Resources, errors_after, read_bindings
 from vkops.rules import GROUPS
 
 if TYPE_CHECKING:
