@@ -121,9 +121,9 @@ class RegionTable:
 LONG_ROW = 4096
 """Bytes of a row of a stream from which other streams read other parts of it independently."""
 
-ONE_ROW = layout.Rows(1, 0, 0, layout.ALL_WORDS)
+ONE_ROW: tuple[int, ...] = layout.Rows(1, 0, 0, layout.ALL_WORDS)
 NO_DIM = Dim(0, 0, 0)
-NO_PATTERN = layout.Pattern()
+NO_PATTERN: tuple[int, ...] = layout.Pattern()
 
 
 class _Record(NamedTuple):
