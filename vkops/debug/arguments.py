@@ -113,7 +113,7 @@ class Resource(Argument):
             value, sampler = value
         kinds = {each.image.kind for each in shader.blocks if each.image}
         kinds = {block.image.kind} if block.image else kinds
-        self.sampler = Sampling("linear" if kinds <= {"float"} else "nearest")
+        self.sampler: Sampling = Sampling("linear" if kinds <= {"float"} else "nearest")
         if isinstance(sampler, Mapping) and sampler.keys() <= {*Sampling._fields}:
             self.sampler = Sampling(**sampler)
         elif sampler is not None:
