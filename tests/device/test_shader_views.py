@@ -111,6 +111,7 @@ def test_one_run_at_any_offset(any_device, dtype):
     """Where the driver does not allow the offset, a copy is bound."""
     glsl, _ = TYPES[dtype]
     shader = compiled(any_device, TO, glsl=glsl)
+    alignment = any_device.info.limits.min_storage_buffer_offset_alignment
     x = np.arange(40).astype(dtype)
     a = any_device.tensor(x)
     for start in range(17):
@@ -120,6 +121,8 @@ def test_one_run_at_any_offset(any_device, dtype):
             expected = np.full(40, 9, dtype)
             expected[start:stop] = x[start:stop] + x.dtype.type(3)
             np.testing.assert_array_equal(b.numpy(), expected, strict=True)
+            copied = [0, 1] if start * x.itemsize % alignment else []
+            assert [*shader._calls.values()][-1].copied == copied
 
 
 @pytest.mark.features
