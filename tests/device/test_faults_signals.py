@@ -1,6 +1,8 @@
 """Interrupts and exceptions at any moment: no crash, no wrong result after."""
 
 import gc
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import numpy as np
 import pytest
 from compiled_operators import reverse
 from interrupts import interrupted_at
+from models import SPLIT
 from processes import python
 
 import vkops
@@ -217,3 +220,21 @@ def test_ctrl_c_in_a_program(adapter, threads):
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30) == ("[2, 3]\n", "")
     assert process.returncode == 0
+
+
+def test_ctrl_c_in_vkops_run(adapter, tmp_path):
+    (tmp_path / "m.json").write_text(json.dumps(SPLIT))
+    command = [sys.executable, "-m", "vkops", "run", str(tmp_path / "m.json"), "-i", "100000000"]
+    process = subprocess.Popen(
+        [*command, "--adapter", adapter.name],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    time.sleep(3)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "Interrupted"
+    assert "Traceback" not in said
