@@ -172,6 +172,8 @@ def build(work: Path, target: Path, machine: str) -> Path:
     for folder in ("lib", "bin"):
         (package / folder).mkdir(parents=True)
 
+    built = int((root / "usr" / libraries / DRIVER).stat().st_mtime)  # of Debian's changelog
+    os.environ["SOURCE_DATE_EPOCH"] = str(built)
     tools = unpack_compiler(work / "compiler", machine)
     found = {"CMAKE_C_COMPILER": tools / "gcc", "CMAKE_CXX_COMPILER": tools / "g++"}
     compilers = work / "compilers"
@@ -185,7 +187,6 @@ def build(work: Path, target: Path, machine: str) -> Path:
     abouts = {owners[str(file.relative_to(root))] for file in used if file.is_relative_to(root)}
     mesa = next(version for name, version, _ in abouts if name == "mesa-vulkan-drivers")
     version = mesa.partition("-")[0]
-    built = int((root / "usr" / libraries / DRIVER).stat().st_mtime)  # of Debian's changelog
     (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
     content = json.loads(manifest.read_text())
     content["ICD"]["library_path"] = f"./{PREFIX}{DRIVER}"  # relative to the manifest
@@ -218,7 +219,6 @@ def build(work: Path, target: Path, machine: str) -> Path:
     (info / "WHEEL").write_text(
         f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}{machine}\n"
     )
-    os.environ["SOURCE_DATE_EPOCH"] = str(built)
     run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
     return target / f"vkops_lavapipe-{version}-{TAG}{machine}.whl"
 
