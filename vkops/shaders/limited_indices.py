@@ -8,10 +8,12 @@ memory of this process. Nor does one for an array of blocks or images.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import count
+from typing import Any
 
-from vkops.shaders.binary import HEADER_WORDS, Op, Storage, declarations, positions
+from vkops.shaders.binary import HEADER_WORDS, Declarations, Op, Storage, declarations, positions
 from vkops.shaders.constants import numbers, values
 from vkops.shaders.grammar import WITH_RESULT
 
@@ -22,6 +24,34 @@ Lengths = tuple[tuple[tuple[int, int], int], ...]
 """Sets and bindings with the number of their blocks."""
 
 _GLSL = array("I", b"GLSL.std.450\0\0\0\0")
+
+
+def _unchecked(
+    module: Declarations,
+    known: Mapping[int, Any],
+    lengths: Mapping[tuple[int, int], int],
+    operands: Sequence[int],
+    of: Mapping[int, int],
+) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of an access chain's indices that may be too large, with the lengths."""
+    _, storage, pointee = module.defined[of[operands[2]]].words
+    place = module.place(operands[2])
+    for number in range(3, len(operands) if storage in (*_CLASSES, *_BLOCKS) else 3):
+        index, (kind, parts) = operands[number], module.defined[pointee]
+        if kind == Op.TypeStruct and storage in _BLOCKS:
+            break
+        if kind == Op.TypeStruct:
+            pointee = parts[1 + known[index]]
+            continue
+        pointee = parts[1]
+        if kind == Op.TypeRuntimeArray:
+            size = lengths.get(place)
+        else:
+            size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
+        value = known.get(index)  # that of a specialization constant can be too large
+        is_checked = isinstance(size, int) and isinstance(value, int) and 0 <= value < size
+        if index in of and isinstance(size, int) and not is_checked:
+            yield number, size
 
 
 @lru_cache(maxsize=64)
@@ -51,25 +81,8 @@ def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
         if op in WITH_RESULT:
             of[operands[1]] = operands[0]
         if op in (Op.AccessChain, Op.InBoundsAccessChain):
-            _, storage, pointee = module.defined[of[operands[2]]].words
-            place = module.place(operands[2])
-            for number in range(3, len(operands) if storage in (*_CLASSES, *_BLOCKS) else 3):
-                index, (kind, parts) = operands[number], module.defined[pointee]
-                if kind == Op.TypeStruct and storage in _BLOCKS:
-                    break
-                if kind == Op.TypeStruct:
-                    pointee = parts[1 + known[index]]
-                    continue
-                pointee = parts[1]
-                if kind == Op.TypeRuntimeArray:
-                    size = dict(lengths).get(place)
-                else:
-                    size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
-                if index not in of or not isinstance(size, int):
-                    continue
-                value = known.get(index)  # that of a specialization constant can be too large
-                if isinstance(value, int) and 0 <= value < size:
-                    continue
+            for number, size in _unchecked(module, known, dict(lengths), operands, of):
+                index = operands[number]
                 type_ = of[index]
                 if (type_, size) not in limits:
                     limits[type_, size] = next(free_ids)
