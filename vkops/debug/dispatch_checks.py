@@ -27,9 +27,6 @@ from vkops.interpreter.addresses import NO_TENSOR
 from vkops.interpreter.findings import Finding
 from vkops.interpreter.state import TooManyInstructionsError
 from vkops.interpreter.values import Place as Line
-from vkops.runtime.image import Image
-from vkops.runtime.image_copies import ImagePart
-from vkops.runtime.sampler import SETTINGS
 from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
@@ -201,6 +198,11 @@ class _Binding(NamedTuple):
 
 def _bindings(bound: BoundCall) -> Iterator[_Binding]:
     """Yield the bindings of a dispatch."""
+    # Not needed to import ``vkops.debug``, as commands do that need no device.
+    from vkops.runtime.image import Image
+    from vkops.runtime.image_copies import ImagePart
+    from vkops.runtime.sampler import SETTINGS
+
     for slot, place, own in zip(bound.call.slots, bound.call.places, bound.memory, strict=True):
         if place is None:
             value = np.frombuffer(own, np.uint8) if isinstance(own, bytes) else SETTINGS[own]
@@ -241,7 +243,7 @@ def _compare(device: VulkanDevice, bindings: Sequence[_Binding], report: Report)
         if block is not None:
             point = block.point + each.point[len(each.point.partition("[")[0]) :]
         one, other = report.buffers[point], each.read()
-        other = other.mip(0).numpy() if isinstance(other, Image) else other
+        other = other.mip(0).numpy() if hasattr(other, "mip") else other
         tolerance = TOLERANCE_OF_SAMPLES if is_filtered else TOLERANCE_OF_DEVICES
         if found := first_difference(block, one, other, tolerance):
             text = f"element {found.element} of {each.point} is {found.other} on "
