@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import OutOfDeviceMemoryError
+from vkops.errors import OutOfDeviceMemoryError, VkopsError
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
@@ -177,10 +177,8 @@ class Bound:
             for number in step.plan.index_inputs if self.program.indices else ():
                 extents = places[step.reads[number]]
                 if len(extents) > 1:  # which holds the next index depends on the plan
-                    raise OutOfDeviceMemoryError(
-                        f"indices of {step.plan.inputs[number]} bytes: a buffer of the device "
-                        f"holds {extents[0].nbytes}; use fewer at a time"
-                    )
+                    nbytes = step.plan.inputs[number]
+                    raise self._spread_indices(step.reads[number], extents, nbytes)
             work += plan.bind([*map(place, step.reads)], [*map(place, step.makes)])
         return work
 
@@ -202,6 +200,11 @@ class Bound:
             self._kept.append(buffer)
             found[number] = buffer.extents
         return found
+
+    def _spread_indices(self, number: int, extents: Extents, nbytes: int) -> VkopsError:
+        """Return the error for a tensor of indices that is in several ranges of memory."""
+        held = f"a buffer of the device holds {extents[0].nbytes}"
+        return OutOfDeviceMemoryError(f"indices of {nbytes} bytes: {held}; use fewer at a time")
 
     # -- running ----------------------------------------------------------------------------------
 
