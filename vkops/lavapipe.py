@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import lru_cache
 from types import ModuleType
 
-from vkops.errors import MissingPackageError, import_late
+from vkops.errors import DeviceError, MissingPackageError, import_late
 from vkops.system import vulkan
 
 PACKAGE = "vkops_lavapipe"
@@ -39,8 +39,10 @@ def package() -> ModuleType | None:
 
 def programs() -> str:
     """Return the folder of the shader compilers that pip has installed; "" if there is none."""
-    found = package() or _compilers()
-    return found.programs() if found else ""
+    with suppress(DeviceError):  # Python exits, and nothing has looked for them before
+        if found := package() or _compilers():
+            return str(found.programs())
+    return ""
 
 
 @lru_cache(maxsize=1)
