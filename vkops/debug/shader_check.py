@@ -122,6 +122,7 @@ def check(
         BindingError: a buffer does not fit its block (SH-04, SH-05).
         InvalidDescError: SH-07, SH-09.
 
+    >>> import numpy as np
     >>> text = '''#version 450
     ... layout(local_size_x = 64) in;
     ... layout(std430, binding = 0) buffer Data { uint data[]; };
