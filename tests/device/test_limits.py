@@ -437,7 +437,7 @@ def test_a_queue_without_timestamps(limited, tmp_path, capsys):
             equal(device.tensor(np.arange(10))[::-1].copy(), np.arange(10)[::-1])
         assert take() is None
         rows = profile.by_call()
-        assert len(rows) == 2
+        assert "wait" in {row.name for row in rows}
         assert all(row.device_ms is None and row.host_ms > 0 for row in rows)
         profile.save(tmp_path / "trace.json")
         assert "the device has no timestamps" in (tmp_path / "trace.json").read_text()
