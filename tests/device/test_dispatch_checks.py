@@ -341,6 +341,24 @@ def test_what_is_not_checked_runs_and_is_listed_and_is_an_error_if_checks_are_st
     assert str(caught.value) == f"{name}: not checked: {text}"
 
 
+@pytest.mark.features
+def test_memory_that_is_bound_and_has_an_address_is_not_checked(device):
+    """The interpreter has it twice, and its results would differ."""
+    text = """
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Numbers { float x[]; };
+layout(binding = 0) buffer A { float a[]; };
+layout(binding = 1) readonly buffer B { Numbers b; };
+MAIN a[n] += b.x[i]; }"""
+    shader = device.compile_shader(HEAD + text.replace("MAIN", MAIN), name="x")
+    both = device.tensor(NUMBERS)
+    table = device.tensor(np.array([both.device_address], np.uint64))
+    with checking() as checks:
+        shader(A=both, B=table, ahead=0, groups=1)
+    (reason,) = checks.not_checked
+    assert re.fullmatch("x: A and memory at 0x[0-9a-f]+ share some of their bytes", reason)
+    np.testing.assert_array_equal(both.numpy(), 2 * NUMBERS)
+
+
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "many"])
 def test_a_wrong_number_of_instructions(wrong):
     with pytest.raises(vkops.InvalidDescError, match="SH-07"), checking(max_instructions=wrong):

@@ -182,7 +182,8 @@ class _Binding(NamedTuple):
 
     def conflicts(self, other: _Binding) -> bool:
         """Whether both share bytes, which the interpreter does not let them share."""
-        if self.is_plain and other.is_plain and self.value == other.value:
+        are_blocks = self.block is not None and other.block is not None
+        if are_blocks and self.is_plain and other.is_plain and self.value == other.value:
             return False
         return any(one.overlaps(two) for one in self.parts for two in other.parts)
 
@@ -268,10 +269,11 @@ def checking(
     raises. Otherwise it is waited for, and what it writes is compared. The steps of a recorded
     program are checked when it runs. Shaders that are compiled in the block have source lines.
 
-    Dispatches of too many instructions, or bound to more than 64 MiB, are not checked. They are
-    listed on standard error at the end. The environment variable ``VKOPS_CHECK`` has the effect of
-    a block around the whole program: with ``1``, or with ``strict``. ``VKOPS_CHECK_INSTRUCTIONS``
-    sets the number of instructions, ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers.
+    Dispatches of too many instructions, or bound to more than 64 MiB or to parts of memory that
+    overlap, are not checked. They are listed on standard error at the end. The environment variable
+    ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
+    ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,
+    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers.
 
     Args:
         strict: raise for a dispatch that is not checked.
