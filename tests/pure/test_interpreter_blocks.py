@@ -93,6 +93,7 @@ def test_all_that_is_stored_is_compared_between_orders_of_workgroups(body, name)
         ("o[i] = numbers.at[i + 2];", "out of bounds", "index 32 of 'push_constants.numbers' is out of bounds: it has 32 bytes", 2),
         ("o[i] = (first + i).v;", "out of bounds", "index 48 of 'push_constants.first' is out of bounds: it has 48 bytes", 5),
         ("Node p = Node(0ul); o[i] = p.v;", "out of bounds", "index 0 of 'memory' is out of bounds: it has no tensor at this address", 8),
+        ("Node p = Node(~0ul - 7ul); o[i] = p.v;", "out of bounds", "index 18446744073709551608 of 'memory' is out of bounds: it has no tensor", 8),
         ("o[i] = Numbers(uint64_t(numbers) + i).at[0];", "out of bounds", "must be accessed at multiples of 4", 6),
         ("numbers.at[i / 4] = i; o[i] = 0;", "data race", "'push_constants.numbers[0]'", 6),
     ],

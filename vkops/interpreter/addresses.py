@@ -79,7 +79,7 @@ class Heap(Memory):
         """Return the addresses of bytes."""
         number = np.clip((self._starts - _GAP // 2).searchsorted(offsets, "right") - 1, 0, None)
         near = offsets - self._starts[number] + self._known[number]
-        return np.where(offsets >= _FAR, offsets - _FAR, near)
+        return np.where(_is_far(offsets), offsets - _FAR, near)
 
     def room(self, offset: int) -> int:
         """An array of unknown length has no end; ``outside`` checks each access."""
@@ -109,14 +109,19 @@ class Heap(Memory):
         if not wrong.any():
             return pointer.outside
         first = int(wrong.argmax())
-        if not self.tensors or at[first] >= _FAR:
-            name, index, text = "memory", self.addresses_of(at), NO_TENSOR
+        if not self.tensors or _is_far(at)[first]:
+            name, index, text = "memory", self.addresses_of(at).view(np.uint64), NO_TENSOR
         else:
             name, index = [*self.tensors][int(number[first])], at - start
             text = f"{self._sizes[number[first]]} bytes, and must be accessed at multiples of "
             text += str(scalar.nbytes if scalar else 1)
         mask = wrong if pointer.outside is None else wrong | pointer.outside.mask
         return Outside(name, mask, index, text)
+
+
+def _is_far(offsets: Array) -> Array:
+    """Whether no tensor is near; the sum of ``_FAR`` and a large address is negative."""
+    return np.asarray(np.abs(offsets) >= _FAR // 2)
 
 
 def _starts(tensors: Mapping[str, Array]) -> Array:
