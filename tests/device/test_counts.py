@@ -48,6 +48,12 @@ def test_a_given_size_does_not_wait(device):
     assert (counts.tolist(), parts.tolist()) == ([2, 0, 0, 1, 0, 2], [3, 2])
 
 
+@pytest.mark.parametrize("wrong", [[1, 2.5], (1 << 40,), [[1], [2, 3]], ["a"]])
+def test_lists_of_numbers_that_are_searched_for_have_the_data_type(device, wrong):
+    with pytest.raises(vkops.InvalidDescError, match=r"^searchsorted v: .* \[EW-05\]$"):
+        kernels.searchsorted(np.arange(4, dtype=np.int32), wrong, dtype="int32", device=device)
+
+
 @pytest.mark.parametrize("dtype", ALL)
 def test_searched_and_counted_numbers(device, dtype):
     a, v = np.sort(random((300,), dtype)), random((20, 30), dtype, 1)
@@ -57,6 +63,7 @@ def test_searched_and_counted_numbers(device, dtype):
         same(kernels.searchsorted(a, v, side, device=device), np.searchsorted(a, v, side))
     assert kernels.searchsorted(a, a[3].item(), device=device).shape == ()
     same(kernels.searchsorted(a[:0], v, device=device), np.searchsorted(a[:0], v))
+    same(kernels.searchsorted(a, v.tolist(), device=device), np.searchsorted(a, v))
     if dtype in INTEGERS:
         tensor = device.tensor(v)
         for options in ({}, {"minlength": 300}):

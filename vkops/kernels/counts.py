@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,7 @@ from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
 from vkops.kernels.functions import typed_input
 from vkops.tensors.creation import empty, zeros
+from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -39,7 +41,7 @@ def searchsorted(
 
     Args:
         a: a sorted tensor or array of one dimension.
-        v: a tensor, an array of the same data type, or a number.
+        v: a tensor or an array of the same data type, a list of numbers, or a number.
         side: ``"left"``, before equal elements, or ``"right"``.
         dtype: the data type of the indices, by default int64.
         device: where it runs; by default the device of ``a``.
@@ -57,6 +59,8 @@ def searchsorted(
         refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
     if not isinstance(side, str) or side not in ("left", "right"):
         refuse("searchsorted", "side", f"got {show(side)}, must be 'left' or 'right'", "EW-05")
+    if isinstance(v, (list, tuple)):
+        v = _listed(v, table.dtype)
     if isinstance(v, np.ndarray):
         v = as_tensor("searchsorted", v, table.device)
     shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
@@ -65,6 +69,15 @@ def searchsorted(
     out = empty(shape, dtype=wanted, device=table.device)
     _searching(table.dtype, side, wanted)(v, table, table.size, out=out)
     return out
+
+
+def _listed(v: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a list of numbers as an array of a data type, which must hold them."""
+    with numpy_refusals("searchsorted", "v", "EW-05"):
+        array, given = np.asarray(v, dtype), np.asarray(v)
+    if dtype.kind in "iu" and (array != given).any():
+        refuse("searchsorted", "v", f"got {show(v)}, must be {dtype}", "EW-05")
+    return array
 
 
 def bincount(
