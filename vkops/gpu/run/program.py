@@ -217,6 +217,10 @@ class Bound:
         Args:
             progress: called with the bytes of a step that are done and all bytes of it, where data
                 are streamed.
+
+        Raises:
+            DeviceError: the device is closed.
+            OutOfDeviceMemoryError: not even a part of the data fits on the device.
         """
         if self._work is not None:
             self._submit()
@@ -256,7 +260,11 @@ class Bound:
         return number
 
     def start(self) -> Pending:
-        """Begin to run the program; the handle's ``wait`` raises the errors of the device."""
+        """Begin to run the program; the handle's ``wait`` raises the errors of the device.
+
+        Raises:
+            DeviceError: the device is closed.
+        """
         if self._work is not None:
             return Submission(self.device, self._submit())
         task = BackgroundTask(self.run)
