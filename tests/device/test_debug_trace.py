@@ -172,3 +172,15 @@ def test_all_that_shaders_use_is_compared(device, monkeypatch, output, at, line)
     assert found.what.startswith(f"{output}: element {at} is ")
     assert (found.trace.lines[0].place.line, found.findings) == (line, ())
     assert "the driver of" in found.verdict
+
+
+@pytest.mark.features
+def test_weights_of_linear_samplers_may_have_few_bits(device):
+    text = """#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) uniform sampler2D A;
+layout(binding = 1) buffer B { float b[]; };
+void main() { uint i = gl_LocalInvocationIndex; b[i] = 100 * texture(A, vec2(i / 70.0, 0.4)).x; }"""
+    picture = np.random.default_rng(1).integers(0, 256, (4, 8, 4), np.uint8)
+    case = Case.of(text, {"A": picture, "B": np.zeros(64, np.float32)}, name="x")
+    assert compare(case, device) is None

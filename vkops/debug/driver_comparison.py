@@ -14,7 +14,7 @@ from vkops.debug import results
 from vkops.debug.arguments import Argument, Resource
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
-from vkops.debug.results import first_difference
+from vkops.debug.results import TOLERANCE, TOLERANCE_OF_SAMPLES, first_difference
 from vkops.debug.shader_check import Case, check_end, result_name
 from vkops.errors import ModelError
 from vkops.interpreter.addresses import BASE, PLACE
@@ -63,11 +63,24 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     for finding in report.findings if case.shader.module.uses_addresses else ():
         if finding.kind == "out of bounds":
             raise ModelError(str(finding))
+    given = [each for place in case.shader.places for each in case.arguments(place)]
+    tolerance = _tolerance(
+        each.sampler.filter for each in given if isinstance(each, Resource) and each.has_sampler
+    )
     pairs = (
-        (name, report.buffers[name], first_difference(block, report.buffers[name], found))
+        (
+            name,
+            report.buffers[name],
+            first_difference(block, report.buffers[name], found, tolerance),
+        )
         for name, block, found in _on_device(case, device)
     )
     return _difference(pairs, str, partial(trace_shader, case), report.findings, device)
+
+
+def _tolerance(filters: Iterable[str]) -> Mapping[str, tuple[float, float]]:
+    """Return what results may differ by if a shader has samplers with these filters."""
+    return TOLERANCE_OF_SAMPLES if "linear" in filters else TOLERANCE
 
 
 def _on_device(
@@ -133,7 +146,11 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
             return trace_dispatch(model, number, lambda _: element, device.tuning)
 
         pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
-        named = ((one.name, one.array, _first_difference(one, other)) for one, other in pairs)
+        samplers = getattr(bound.dispatchable, "samplers", {}).values()  # of a shader
+        tolerance = _tolerance(each["filter"] for each in samplers)
+        named = (
+            (one.name, one.array, _first_difference(one, other, tolerance)) for one, other in pairs
+        )
         found = _difference(named, label, trace, findings, device)
         if found is not None:
             return found
@@ -145,14 +162,16 @@ def _dispatched(bound: Bound, execution: Execution) -> list[Output]:
     return [*bound.dispatchable.outputs(bound, execution)]
 
 
-def _first_difference(one: Output, other: Output) -> results.Difference | None:
+def _first_difference(
+    one: Output, other: Output, tolerance: Mapping[str, tuple[float, float]]
+) -> results.Difference | None:
     """Return the first element of which a bit differs, or a character of a string.
 
     Numbers of a block differ as ``differences`` says.
     """
     a, b = one.array, other.array
     if one.block is not None:
-        return first_difference(one.block, a, b)
+        return first_difference(one.block, a, b, tolerance)
     differs = a != b
     if not a.dtype.hasobject:
         unlike = a.view(np.uint8) != b.view(np.uint8)
