@@ -103,6 +103,12 @@ RWStructuredBuffer<float> b : register(u0);
 [numthreads(1,1,1)] void Both() { b[0] = a[0]; }
 """
 
+MEMBERS = """struct Two { RWStructuredBuffer<float> a, b; };
+[[vk::binding(0)]] Two p;
+[[vk::binding(1)]] Two q;
+[numthreads(1,1,1)] void Run() { q.a[0] = p.b[0]; }
+"""
+
 
 def test_registers_that_overlap_those_of_parameters_without_use():
     assert [(b.point, b.place) for b in load(REGISTERS).blocks] == [("b", (0, 0)), ("c", (0, 1))]
@@ -119,6 +125,7 @@ def test_registers_that_overlap_those_of_parameters_without_use():
         pytest.param(SUM, {"include": {"parts/number-of.slang": MODULE + "\nfloat f() { return g(); }"}}, "parts/number-of.slang:3:", id="module"),
         pytest.param("import no;\n" + BODY, {}, "x:1:", id="import"),
         pytest.param(REGISTERS, {"entry": "Both"}, "x:4:", id="register"),
+        pytest.param(MEMBERS, {}, "x:3:", id="member"),
         pytest.param(BODY, {"target_env": "vulkan1.9"}, "target_env:", id="target"),
         pytest.param(BODY, {"entry": "Run<-h>"}, "entry", id="option"),
     ],

@@ -72,7 +72,8 @@ def flags(entry: str, target_env: str) -> tuple[str, ...]:
 def with_located_errors(log: str, overlapping: Sequence[str] = ()) -> str:
     """Return the compiler's messages with a line ``ERROR: FILE:LINE: TEXT`` before each error.
 
-    Warnings about a binding that several of the parameters ``overlapping`` have are errors.
+    Warnings about a binding that several of the parameters ``overlapping`` have are errors; all of
+    them are if these are members of structures, which the compiler does not name.
     """
 
     def located(match: re.Match[str]) -> str:
@@ -85,7 +86,9 @@ def with_located_errors(log: str, overlapping: Sequence[str] = ()) -> str:
 
     if overlapping:
         names = "|".join(map(re.escape, overlapping))
-        log = re.sub(rf"warning(?= {OVERLAP}:.*'(?:{names})'|\[E{OVERLAP}\])", "error", log)
+        pattern = rf"warning(?= {OVERLAP}:.*'(?:{names})'|\[E{OVERLAP}\])"
+        is_named = re.search(pattern, log) is not None
+        log = re.sub(pattern if is_named else f"warning(?= {OVERLAP}:)", "error", log)
     return _MESSAGE.sub(located, log)
 
 
