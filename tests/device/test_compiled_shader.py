@@ -52,7 +52,7 @@ def compiled(device, body, **options):
 def test_results_and_bytes_around_them(any_device):
     x, y = filled(any_device, range(16)), filled(any_device, [7] * 16)
     shader = compiled(any_device, ADD)
-    shader.dispatch({"From": (x, 16, 32), "To": (y, 8, 24)}, [2], [100])
+    shader.dispatch({"From": (x, 16, 32), "To": (y, np.uint8(8), np.int64(24))}, [2], [100])
     assert words(x) == list(range(16))
     assert words(y) == [7, 7, 104, 105, 106, 107, 108, 109, *[7] * 8]
 

@@ -101,8 +101,8 @@ def use(held):
 
 @program
 def in_any_order(index, rounds):
-    """Objects go one by one, in orders that differ, and their device is closed; the rest is used."""
-    for seed in range(2 * rounds):
+    """Objects go one by one, in orders that differ; the rest is used. Half of the devices are closed."""
+    for seed in range(4 * rounds):
         random = Random(seed)
         device = vkops.Device(index, staged=bool(seed % 2))
         held = objects(device) | {"device": device}
@@ -110,7 +110,8 @@ def in_any_order(index, rounds):
         del device
         for step in random.sample([*held, "close"], len(held) + 1):
             if step == "close":
-                close()
+                if seed % 4 < 2:
+                    close()
                 del close  # which held the device, too
             else:
                 del held[step]

@@ -67,10 +67,15 @@ def test_buffer_sizes_that_are_wrong(device, size, kind, allowed):
 
 
 @pytest.mark.parametrize(
-    "data", ["text", 5, None, np.zeros((4, 4), np.uint8)[:, ::2], np.array([object()])]
-)
-def test_only_contiguous_bytes_are_written(device, data):
-    with pytest.raises(vkops.BindingError, match=r"^data: got .*, must be contiguous bytes: "):
+    ("data", "reason"),
+    [
+        ("text", ""), (5, ""), (None, ""), (np.zeros((4, 4), np.uint8)[:, ::2], ""),
+        (np.array([object()]), "it holds Python objects"),
+    ],
+)  # fmt: skip
+def test_only_contiguous_bytes_are_written(device, data, reason):
+    text = rf"^data: got .*, must be contiguous bytes: {reason}"
+    with pytest.raises(vkops.BindingError, match=text):
         device.buffer(16).write(data)
 
 

@@ -408,6 +408,18 @@ def test_each_dispatch_reads_what_is_there(any_device, bind):
 
 
 @each_kind
+def test_two_that_alternate_without_waiting(any_device, bind):
+    one, other = tensors(any_device)
+    there, back = bind(any_device, one, other), bind(any_device, other, one)
+    expected = one.numpy()
+    for _ in range(50):
+        there.dispatch()
+        back.dispatch()
+        expected = EXPECTED[bind](EXPECTED[bind](expected))
+    np.testing.assert_array_equal(one.numpy(), expected)
+
+
+@each_kind
 def test_a_recorded_program_contains_what_was_dispatched_before(device, bind):
     source, target = tensors(device)
     bound = bind(device, source, target)
