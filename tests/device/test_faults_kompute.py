@@ -49,4 +49,5 @@ def test_an_error_and_not_a_crash(adapter):
     found = json.loads(python("-c", PROGRAM, adapter.index, json.dumps([*CASES])))
     for said, expected in zip(found, CASES.values(), strict=True):
         assert said.startswith(expected)
+        assert said != "no error"
         assert "\n" not in said

@@ -161,6 +161,9 @@ def test_minimum_feature_level_is_the_first_to_accept(operator):
                 str(level) for level in dml.FeatureLevel if accepts(desc, level, alternative)
             ]
             assert accepted == LEVELS[LEVELS.index(str(minimum)) :]
+    with pytest.raises(InvalidDescError) as caught:  # no level takes types of four bits
+        describe(operator, 4, "INT4").minimum_feature_level()
+    assert (type(caught.value), caught.value.rule) == (InvalidDescError, "T-19")
 
 
 @pytest.mark.parametrize(("mode", "introduced"), [
