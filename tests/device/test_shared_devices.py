@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from adapters import offer_also
+from compiled_operators import identity
 from processes import python
 
 import vkops
@@ -43,6 +44,13 @@ def test_functions_take_tensors_of_all(devices):
         wanted = np.concatenate([X, np.flip(X + 1), X + 2], axis=1)
         np.testing.assert_array_equal(concat(tensors), wanted)
         assert vkops.concat(tensors).device is chosen[0]
+
+
+def test_operators_take_buffers_of_all(devices):
+    for mine, source, target in permutations(devices):
+        out = target.buffer(X.nbytes)
+        identity(mine, *X.shape).dispatch([source.tensor(X)], [out], wait=False)
+        assert out.read() == X.tobytes()
 
 
 def test_sessions_shaders_and_unpickled_tensors_mix(devices, adapter, monkeypatch):
