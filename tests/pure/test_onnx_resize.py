@@ -139,6 +139,7 @@ ERRORS = [
     (18, [ROW, None, floats(0)], {}, "scales[0]"),
     (18, [ROW, None, floats(np.nan)], {}, "scales[0]"),
     (18, [ROW, None, None, ints(-2)], {}, "sizes[0]"),
+    (18, [ROW, None, None, ints(2, 2)], {}, "sizes"),
     (18, [ROW[:0], None, None, ints(2)], {}, "X"),
     (18, [IMAGE, None, floats(2)], {"axes": [4]}, "axes[0]"),
     (18, [ROW, None, floats(2)], CROP, "roi"),
