@@ -125,6 +125,7 @@ class Device
         functions.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT =
           reinterpret_cast<PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT>(
             adapter->instance->getProcAddr(name));
+        if (!functions.vkGetPhysicalDeviceCalibrateableTimeDomainsEXT) return false;  // an old loader
         const auto domains = adapter->physical->getCalibrateableTimeDomainsEXT(functions);
         const auto has = [&](vk::TimeDomainEXT each) {
             return std::find(domains.begin(), domains.end(), each) != domains.end();
