@@ -99,6 +99,7 @@ class Checks:
             if report is not None and any(NO_TENSOR in each.message for each in report.findings):
                 raise ShaderCompileError("an address belongs to no tensor, or to one that is gone")
         except (VkopsError, TooManyInstructionsError) as error:
+            report = None
             reason = str(error) or f"more than {self._most:,} instructions"
             self.not_checked[f"{name}: {reason.removeprefix(f'{name}: ')}"] += 1
             if self._strict:
