@@ -36,7 +36,8 @@ def test_a_system_without_a_mirror_of_debian(monkeypatch, message):
 )
 def test_the_compiler_uses_only_files_of_debian_12(monkeypatch, tmp_path, machine, package):
     monkeypatch.setattr(debian_packages.platform, "machine", lambda: "own")
-    programs = tmp_path / "root/usr/bin"
+    sysroot = tmp_path / "root"
+    programs = sysroot / "usr/bin"
 
     def unpack(work, host, suites, *packages):
         assert (work, host, suites, packages) == (
@@ -53,9 +54,9 @@ def test_the_compiler_uses_only_files_of_debian_12(monkeypatch, tmp_path, machin
 
     monkeypatch.setattr(debian_packages, "unpack", unpack)
     folder = debian_packages.unpack_compiler(tmp_path, machine)
-    for name, option in (("g++", f" --sysroot={tmp_path}/root"), ("ar", "")):
+    for name, option in (("g++", f" --sysroot={sysroot}"), ("ar", "")):
         printed = subprocess.check_output([folder / name, "-c", "a b"], text=True)
-        assert printed == f"{tmp_path}/root/usr/lib/own-linux-gnu {programs}{option} -c a b\n"
+        assert printed == f"{sysroot}/usr/lib/own-linux-gnu {programs}{option} -c a b\n"
 
 
 def test_only_the_c_library_and_those_of_the_compiler_are_left_to_the_system(monkeypatch, tmp_path):

@@ -1,4 +1,4 @@
-"""What blocks of shaders are bound to in the interpreter: arrays in place of buffers and images."""
+"""Arrays in place of the buffers and images that blocks of shaders are bound to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RGB = 3
 
 
 class Argument(ABC):
-    """What a block, an element of an array of blocks, or an address stands for.
+    """The value of a block, of an element of an array of blocks, or of an address.
 
     Arguments with the same ``key`` share memory.
     """

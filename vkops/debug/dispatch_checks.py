@@ -156,7 +156,7 @@ class Checks:
 
 
 class _Binding(NamedTuple):
-    """What a block is bound to, or a tensor that has an ``address``: ``block`` is None.
+    """The memory of a block, or a tensor that has an ``address``: its ``block`` is None.
 
     ``value`` are the bytes, of texels if there is a ``format``; or another argument of ``check``.
     ``parts`` are the bytes, or the layers of a level of an image.

@@ -148,7 +148,7 @@ class _Results(dict[str, Any]):
 
 
 class Stored(NamedTuple):
-    """What shaders store to: a block, an image or a tensor, its argument and its memory."""
+    """A block, an image or a tensor that shaders store to, with its argument and its memory."""
 
     block: Block | None
     argument: Argument

@@ -21,7 +21,7 @@ _GAP = 1 << 12
 """Bytes between tensors, and what their first bytes are aligned to."""
 
 _FAR = 1 << 60
-"""What is added to an address that no tensor is near."""
+"""The number that is added to an address that no tensor is near."""
 
 _SMALLEST = {"StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
 

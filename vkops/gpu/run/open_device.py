@@ -144,7 +144,7 @@ class OpenDevice(ABC):
 
     @property
     def limits(self) -> Limits:
-        """What a shader and a call can have, and alignments, under Vulkan's names."""
+        """The limits of shaders and calls, and alignments, under Vulkan's names."""
         return self.info.limits
 
     @property
