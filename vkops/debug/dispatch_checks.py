@@ -16,7 +16,7 @@ import numpy as np
 
 from vkops.arguments.values import Place, integer
 from vkops.console import complain
-from vkops.debug.results import TOLERANCE_OF_DEVICES, TOLERANCE_OF_SAMPLES, first_difference
+from vkops.debug.results import TOLERANCE_OF_DEVICES, first_difference, tolerance_of
 from vkops.debug.shader_check import MAX_INVOCATIONS, SUBGROUP_SIZES, Case, Report
 from vkops.errors import DeviceError, InvalidDescError, ShaderCompileError, VkopsError, show
 from vkops.extent import Extent
@@ -236,7 +236,7 @@ def _compare(device: VulkanDevice, bindings: Sequence[_Binding], report: Report)
     """Compare the results of a device with those of the interpreter."""
     values = [each.value for each in bindings if each.block and "sampler" in each.block.kind]
     samplers = [each[1] if isinstance(each, tuple) else each for each in values]
-    is_filtered = any(each["filter"] == "linear" for each in samplers)
+    tolerance = tolerance_of((each["filter"] for each in samplers), TOLERANCE_OF_DEVICES)
     findings = []
     for each in bindings:
         point, block = each.point, each.block
@@ -246,7 +246,6 @@ def _compare(device: VulkanDevice, bindings: Sequence[_Binding], report: Report)
             point = block.point + each.point[len(each.point.partition("[")[0]) :]
         one, other = report.buffers[point], each.read()
         other = other.mip(0).numpy() if hasattr(other, "mip") else other
-        tolerance = TOLERANCE_OF_SAMPLES if is_filtered else TOLERANCE_OF_DEVICES
         if found := first_difference(block, one, other, tolerance):
             text = f"element {found.element} of {each.point} is {found.other} on "
             text += f"'{device.info.name}', and {found.one} in the interpreter"

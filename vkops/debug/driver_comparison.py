@@ -14,7 +14,7 @@ from vkops.debug import results
 from vkops.debug.arguments import Argument, Resource
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
-from vkops.debug.results import TOLERANCE, TOLERANCE_OF_SAMPLES, first_difference
+from vkops.debug.results import TOLERANCE, first_difference, tolerance_of
 from vkops.debug.shader_check import Case, check_end, result_name
 from vkops.errors import ModelError
 from vkops.interpreter.addresses import BASE, PLACE
@@ -64,9 +64,8 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
         if finding.kind == "out of bounds":
             raise ModelError(str(finding))
     given = [each for place in case.shader.places for each in case.arguments(place)]
-    tolerance = _tolerance(
-        each.sampler.filter for each in given if isinstance(each, Resource) and each.has_sampler
-    )
+    samplers = (each.sampler for each in given if isinstance(each, Resource) and each.has_sampler)
+    tolerance = tolerance_of((each.filter for each in samplers), TOLERANCE)
     pairs = (
         (
             name,
@@ -76,11 +75,6 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
         for name, block, found in _on_device(case, device)
     )
     return _difference(pairs, str, partial(trace_shader, case), report.findings, device)
-
-
-def _tolerance(filters: Iterable[str]) -> Mapping[str, tuple[float, float]]:
-    """Return what results may differ by if a shader has samplers with these filters."""
-    return TOLERANCE_OF_SAMPLES if "linear" in filters else TOLERANCE
 
 
 def _on_device(
@@ -147,7 +141,7 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
 
         pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
         samplers = getattr(bound.dispatchable, "samplers", {}).values()  # of a shader
-        tolerance = _tolerance(each["filter"] for each in samplers)
+        tolerance = tolerance_of((each["filter"] for each in samplers), TOLERANCE)
         named = (
             (one.name, one.array, _first_difference(one, other, tolerance)) for one, other in pairs
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,13 @@ TOLERANCE_OF_SAMPLES: Mapping[str, tuple[float, float]] = {
     f"{kind}{nbytes}": (2**-4, 2**-4) for kind in "iufn" for nbytes in (1, 2, 4, 8)
 }
 """Those between devices with linear samplers, whose weights may have as few as 4 bits."""
+
+
+def tolerance_of(
+    filters: Iterable[str], others: Mapping[str, tuple[float, float]]
+) -> Mapping[str, tuple[float, float]]:
+    """Return what is tolerated with samplers of these filters; ``others`` if none is linear."""
+    return TOLERANCE_OF_SAMPLES if "linear" in filters else others
 
 
 @dataclass(frozen=True)
