@@ -68,7 +68,8 @@ def test_broken_models_run_nothing(name, broken, adapter, monkeypatch, cap, tmp_
     assert not (broken / "written").exists()
 
 
-def test_a_resource_too_large_for_the_device(adapter, capfd, tmp_path):
+def test_a_resource_too_large_for_the_device(adapter, capfd, monkeypatch, tmp_path):
+    monkeypatch.setenv("VKOPS_MEMORY_LIMIT", str(2**34))
     file = tmp_path / "big.json"
     file.write_text(json.dumps(model({"A": zeros(2**35, "UINT8")})))
     assert main(["run", str(file), "-a", adapter.name]) == 1

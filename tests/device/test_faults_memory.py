@@ -147,6 +147,8 @@ print(vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist())
 
 def test_a_limit_of_the_process_for_real(adapter, monkeypatch):
     """The driver would promise more than the system gives, and may crash on it."""
+    if adapter.type != "CPU":
+        pytest.skip("the memory of a GPU is not that of the process")
     monkeypatch.setenv("VKOPS_IMITATED", "")  # it is the memory of the driver itself
     said, after = python("-c", LIMITED, adapter.index).splitlines()
     assert said.endswith("bytes: the host has no more memory available")
@@ -155,8 +157,10 @@ def test_a_limit_of_the_process_for_real(adapter, monkeypatch):
 
 OPENED = """
 import resource, sys
-import numpy as np, vkops
-resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv[2]) << 20,) * 2)
+import numpy as np, psutil, vkops
+vkops.Device, vkops.roll  # Python itself needs memory for modules
+limit = psutil.Process().memory_info().vms + (int(sys.argv[2]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 try:
     device = vkops.Device(int(sys.argv[1]))
     print(vkops.roll(device.tensor(np.arange(3)), 1).numpy().tolist())
@@ -165,18 +169,18 @@ except vkops.DeviceError as error:
 """
 
 
-@pytest.mark.parametrize("limit", [*range(200, 1000, 100), 450, 1 << 20])
-def test_opening_a_device_under_a_limit_of_address_space(adapter, limit, monkeypatch):
+@pytest.mark.parametrize("more", [*range(50, 850, 100), 300, 1 << 20])
+def test_opening_a_device_under_a_limit_of_address_space(adapter, more, monkeypatch):
     """It works, or there is one clear error: drivers crash where their threads get no memory."""
     monkeypatch.setenv("VKOPS_IMITATED", "")  # it is the threads of the driver itself
-    (said,) = python("-W", "ignore", "-c", OPENED, adapter.index, limit).splitlines()
-    if adapter.type == "CPU" and 400 <= limit < 500:
+    (said,) = python("-W", "ignore", "-c", OPENED, adapter.index, more).splitlines()
+    if adapter.type == "CPU" and 250 <= more <= 300:
         assert re.fullmatch(
             r"\d+ bytes: opening '.*' needs that much address space for its \d+ threads, and "
             r"limits of this process \(ulimit -v\) leave less; LP_NUM_THREADS=1 needs less",
             said,
         )
-    assert (said == "[2, 0, 1]") if limit > 1000 else said
+    assert (said == "[2, 0, 1]") if more > 1000 else said
 
 
 def test_the_host_s_memory_is_the_limit_of_cpu_drivers(adapter, monkeypatch):

@@ -227,14 +227,17 @@ def test_the_declaration_decides_what_integers_are(device, kind):
 
 
 def test_srgb_is_decoded_where_it_is_sampled(device):
+    """To half a step of the eight bits, as Direct3D allows."""
     image = device.image(np.arange(256, dtype=np.uint8).reshape(1, 64, 4), format="rgba8_srgb")
     text = "layout(binding = 0) uniform sampler2D T;\nlayout(binding = 1, rgba32f) writeonly uniform image2D O;"
     text += "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy); imageStore(O, p, texelFetch(T, p, 0)); }"
     seen = run(device, text, image, out=(1, 64), threads=(64, 1)).numpy()
     given = np.arange(256).reshape(1, 64, 4) / 255
-    linear = np.where(given <= 0.04045, given / 12.92, ((given + 0.055) / 1.055) ** 2.4)
-    linear[..., 3] = given[..., 3]
-    np.testing.assert_allclose(seen, linear, atol=2e-3)
+    given = given + np.array([-1, 0, 1]).reshape(3, 1, 1, 1) * 0.5 / 255
+    low, linear, high = np.where(given <= 0.04045, given / 12.92, ((given + 0.055) / 1.055) ** 2.4)
+    linear[..., 3] = given[1, ..., 3]
+    np.testing.assert_allclose(seen[..., 3], linear[..., 3], atol=1e-6)
+    assert (np.abs(seen - linear) <= np.maximum(high - linear, linear - low)).all()
 
 
 # -- textures and samplers -------------------------------------------------------------------------

@@ -243,8 +243,9 @@ def test_newer_features_are_enabled_where_the_driver_has_them(program):
         [16, 16, 16, "bfloat16", "bfloat16", "float32", "uint32", False, "workgroup"],
     ]
     (none, matrices, fewer), _ = program("discrete", ADDED)
-    assert (none, matrices) == ([], [])
-    assert {*fewer} < {*features}
+    assert none == []
+    assert bool(matrices) == ("cooperativeMatrix" in fewer)
+    assert {*fewer} <= {*features}
 
 
 UNSEEN = "print(said(lambda: vk.vkMapMemory(device, allocate(0), 0, 1024, 0)))"

@@ -370,9 +370,9 @@ def test_short_ends_of_long_runs(device, element_size):
     regions = (
         copy(row, View((9, 101), (103, 1), 3)),
         copy(View((3,), (1,), 5), View((3,), (1,), 0)),
-        copy(View((7,), (9,), 2), View((7,), (2,), 9 * 103)),
+        copy(View((7,), (9,), 2), View((7,), (2,), 9 * 103 + 1)),
     )
-    nbytes = (9 * 103 + 16) * element_size
+    nbytes = (9 * 103 + 17) * element_size
     plan = CopyPlan(element_size, (1200 * element_size,), (Output(-(-nbytes // 4) * 4, regions),))
     check(device, plan, kernel="copy_run")
 

@@ -16,12 +16,17 @@ EDGES = [
 ]  # fmt: skip
 
 
+ALWAYS_OVERCOMMITS = pathlib.Path("/proc/sys/vm/overcommit_memory")
+"""Linux' file of 1 where any memory is promised: NumPy then ends the process for range(10**12)."""
+
+LONG = 3 if ALWAYS_OVERCOMMITS.exists() and ALWAYS_OVERCOMMITS.read_text() == "1\n" else 10**12
+
 SINGLE = [
     lambda: None, lambda: True, lambda: False, lambda: 0.0, lambda: 1.0, lambda: float("nan"),
     lambda: float("inf"), lambda: 1e300, lambda: 1j, lambda: "", lambda: "1", lambda: "5_0",
     lambda: "\ud800\n\0", lambda: "x" * 1000, lambda: b"", lambda: b"12", lambda: bytearray(3),
     lambda: int, lambda: object(), lambda: Ellipsis, lambda: NotImplemented, lambda: slice(1),
-    lambda: range(3), lambda: range(10**12), lambda: itertools.count(), lambda: iter([1, 2]),
+    lambda: range(3), lambda: range(LONG), lambda: itertools.count(), lambda: iter([1, 2]),
     lambda: {1, 2}, lambda: {0: 1}, lambda: {"a": 1}, lambda: frozenset([1]), lambda: memoryview(b"1"),
     lambda: decimal.Decimal(1), lambda: fractions.Fraction(3, 1), lambda: lambda: 1,
     lambda: np.array(3), lambda: np.array([1, 2]), lambda: np.ones((2, 2), int), lambda: np.array([]),

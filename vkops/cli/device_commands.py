@@ -73,7 +73,7 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
         cells = (
             (str(each.index), each.name, each.type, each.api_version,
              f"{each.driver} ({each.driver_version})",
-             memory_size(each.dedicated_memory + each.shared_memory))
+             memory_size(each.memory))
             for each in infos
         )  # fmt: skip
         headings = "#", "Name", "Type", "Vulkan", "Driver", "Memory"

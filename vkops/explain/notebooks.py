@@ -88,7 +88,7 @@ def _(shown: DeviceInfo) -> str:
         ("Type", shown.type),
         ("Driver", f"{shown.driver} ({shown.driver_version})"),
         ("Vulkan", shown.api_version),
-        ("Memory", f"{(shown.dedicated_memory + shown.shared_memory) / 2**30:.2f} GiB"),
+        ("Memory", f"{shown.memory / 2**30:.2f} GiB"),
     ]
     limits = table_html("", ("Limit", "Value"), shown.limits.rows())
     hidden = f"<details><summary>Limits and features</summary>{limits}</details>"

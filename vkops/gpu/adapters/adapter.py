@@ -80,6 +80,11 @@ class DeviceInfo:
     _repr_html_ = repr_html
 
     @property
+    def memory(self) -> int:
+        """The bytes of the device's own memory, or of the host's where it has none."""
+        return self.dedicated_memory or self.shared_memory
+
+    @property
     def max_buffer(self) -> int:
         """The largest buffer that one allocation can hold and that shaders address."""
         allocation = self.limits.max_allocation - ALLOCATION_SLACK
