@@ -172,9 +172,11 @@ except vkops.DeviceError as error:
 @pytest.mark.parametrize("more", [*range(50, 850, 100), 300, 1 << 20])
 def test_opening_a_device_under_a_limit_of_address_space(adapter, more, monkeypatch):
     """It works, or there is one clear error: drivers crash where their threads get no memory."""
+    if adapter.type != "CPU":
+        pytest.skip("it may be Python itself that gets no memory beside the driver of a GPU")
     monkeypatch.setenv("VKOPS_IMITATED", "")  # it is the threads of the driver itself
     (said,) = python("-W", "ignore", "-c", OPENED, adapter.index, more).splitlines()
-    if adapter.type == "CPU" and 250 <= more <= 300:
+    if 250 <= more <= 300:
         assert re.fullmatch(
             r"\d+ bytes: opening '.*' needs that much address space for its \d+ threads, and "
             r"limits of this process \(ulimit -v\) leave less; LP_NUM_THREADS=1 needs less",

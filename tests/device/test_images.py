@@ -600,7 +600,7 @@ def test_bindings_that_are_refused(device, message, wrong, named):
         value = made.get(value, value)
     error = fault(lambda: run(device, BINDINGS, **good | {name: value}, threads=1), BindingError)
     images = {"image": show(value)} if name == "O" else {}
-    message(error, *named.split(), device=device.info.label, **images)
+    message(error, *named.split(), **images, device=device.info.label)
 
 
 def test_images_that_the_interpreter_is_not_given(message):
