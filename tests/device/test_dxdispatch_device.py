@@ -70,6 +70,7 @@ def test_broken_models_run_nothing(name, broken, adapter, monkeypatch, cap, tmp_
 
 
 def test_a_resource_too_large_for_the_device(adapter, capfd, monkeypatch, tmp_path):
+    monkeypatch.setenv("VKOPS_MEMORY_LIMIT", str(2**34))
     monkeypatch.setattr(host_memory, "available", lambda: 2**34)
     file = tmp_path / "big.json"
     file.write_text(json.dumps(model({"A": zeros(2**35, "UINT8")})))
