@@ -482,7 +482,7 @@ def test_a_border_does_not_slow_down_what_it_surrounds(device):
     plan = CopyPlan(4, (60 * 74 * 74 * 4,), (Output(nbytes, tuple(padded)),))
     assert sorted(kernels_of(device, plan)) == ["copy_4", "copy_run"]
     check(device, plan)
-    assert kernels_of(device, plan, encoding.GPU) == ["copy_stream_shared"]
+    assert sorted(kernels_of(device, plan, encoding.GPU)) == ["copy_4", "copy_run"]
     check(device, plan, encoding.GPU)
 
 

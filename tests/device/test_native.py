@@ -17,7 +17,7 @@ from processes import python
 
 import vkops
 from vkops.gpu.adapters.kompute import load_kompute
-from vkops.gpu.copies.rule import COPY, REGIONS, SHADERS
+from vkops.gpu.copies.rule import COPY, REGIONS, SHADERS, CopyRule
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.vulkan_device import MIN_IMPORTED_BYTES
 from vkops.onnx import Session
@@ -424,11 +424,20 @@ def kinds(device, plan, x):
     return [each.command for each in work], [target.array() for target in targets]
 
 
+LARGE = CopyRule(64 << 10)
+
+
 @pytest.mark.parametrize(
-    ("count", "nbytes", "kind"),
-    [(4, 1 << 20, "vkCmdCopyBuffer"), (1 << 12, 16, "vkCmdDispatch")],
+    ("rule", "count", "nbytes", "kind"),
+    [
+        (None, 4, 1 << 20, "vkCmdDispatch"),
+        (LARGE, 4, 1 << 20, "vkCmdCopyBuffer"),
+        (LARGE, 1 << 12, 16, "vkCmdDispatch"),
+    ],
 )
-def test_large_regions_are_copied_and_small_ones_are_not(as_gpu, count, nbytes, kind):
+def test_regions_that_a_rule_copies(as_gpu, rule, count, nbytes, kind):
+    """Shaders are the rule of GPUs themselves."""
+    as_gpu.tuning = replace(as_gpu.tuning, copies=rule or as_gpu.tuning.copies)
     source, target = View((count, nbytes), (2 * nbytes, 1)), View.packed((count, nbytes))
     plan = CopyPlan(1, (2 * count * nbytes,), (Output(count * nbytes, (copy(source, target),)),))
     x = np.random.default_rng(1).integers(0, 256, plan.inputs[0], np.uint8)
@@ -438,6 +447,7 @@ def test_large_regions_are_copied_and_small_ones_are_not(as_gpu, count, nbytes, 
 
 
 def test_a_plan_is_divided_between_copies_and_shaders(as_gpu):
+    as_gpu.tuning = replace(as_gpu.tuning, copies=LARGE)
     n = 4 << 20
     run, fill = copy(View.packed((n,)), View.packed((n,))), Fill(b"a")
     reverse = copy(View((n,), (-1,), n - 1), View.packed((n,)))

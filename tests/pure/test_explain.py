@@ -131,7 +131,7 @@ def test_widened_and_repeated(load):
 
 
 def test_copies_and_kernels_of_each_kind_of_driver(load):
-    """Four rows of 64 KiB: both copy them. Many columns of 256 bytes: only the CPU driver does."""
+    """Four rows of 64 KiB, and many columns of 256 bytes: Vulkan's copies, and shaders on GPUs."""
 
     def part(rows, columns, taken):
         window = {"Offsets": [0, 0], "Sizes": [rows, taken], "Strides": [1, 1]}
@@ -140,10 +140,10 @@ def test_copies_and_kernels_of_each_kind_of_driver(load):
 
     found = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
     rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in found)
-    copies = "vkCmdCopyBuffer with 4 regions"
-    assert rows == [[("CPU driver", copies), ("GPU", copies)]]
-    image, kernel = "vkCmdCopyBufferToImage with 1 region", "1 dispatch, copy_16, 256 workgroups"
-    assert columns == [[("CPU driver", image), ("GPU", kernel)]]
+    copies, image = "vkCmdCopyBuffer with 4 regions", "vkCmdCopyBufferToImage with 1 region"
+    kernel = ("GPU", "1 dispatch, copy_16, 256 workgroups")
+    assert rows == [[("CPU driver", copies), kernel]]
+    assert columns == [[("CPU driver", image), kernel]]
 
 
 def test_channel_shuffle_as_a_file():
@@ -259,7 +259,7 @@ Plan: 1 region, 48 bytes read, 48 bytes written; elements of 8 bytes
 │ 0      │ 3 × 2    │ InputTensor at 0, strides 1, 3 │ OutputTensor at 0, strides 2, 1 │
 └────────┴──────────┴────────────────────────────────┴─────────────────────────────────┘
 CPU driver  1 dispatch, copy_elements_8, 1 workgroup
-GPU         1 dispatch, copy_8, 1 workgroup
+GPU         1 dispatch, copy_elements_8, 1 workgroup
 """
 
 

@@ -9,7 +9,7 @@ from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.copies import rule
 from vkops.gpu.copies.encoded import choose
 from vkops.gpu.copies.rectangles import ImageLimits
-from vkops.gpu.copies.rule import SHADERS, rule_for
+from vkops.gpu.copies.rule import SHADERS, CopyRule, rule_for
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
 from vkops.plan.algebra import optimize
 from vkops.plan.execute import execute
@@ -69,27 +69,24 @@ def test_rows_that_cpu_drivers_copy_by_images(nbytes, count, joined, mesa_22, me
 
 
 @pytest.mark.parametrize(
-    ("plan", "on_gpu", "on_cpu"),
+    ("plan", "is_on_cpu"),
     [
-        (rows(1, 64 << 20), True, True),
-        (rows(4, 64 << 10), True, True),
-        (rows(4, (64 << 10) - 1), False, True),
-        (rows(64, 4 << 10), False, True),
-        (rows(1 << 20, 16), False, False),
-        (columns(4096, 4, joined=False), False, True),
+        (rows(1, 64 << 20), True),
+        (rows(4, 64 << 10), True),
+        (rows(64, 4 << 10), True),
+        (rows(1 << 20, 16), False),
+        (columns(4096, 4, joined=False), True),
     ],
 )
-def test_runs(plan, on_gpu, on_cpu):
-    """A GPU copies long runs only, whatever images its driver has."""
-    assert is_copied(plan, rule.GPU) == on_gpu
-    assert is_copied(plan, MESA_25) == on_cpu
+def test_runs(plan, is_on_cpu):
+    assert is_copied(plan, MESA_25) == is_on_cpu
     assert not is_copied(plan, SHADERS)
 
 
-@pytest.mark.parametrize(("words", "expected"), [(1 << 14, True), ((1 << 14) - 1, False)])
+@pytest.mark.parametrize(("words", "expected"), [(1 << 10, True), ((1 << 10) - 1, False)])
 def test_constants(words, expected):
     fill = Region(View.packed((words,)), Fill(b"abcd"))
-    assert is_copied(CopyPlan(4, (), (Output(4 * words, (fill,)),)), rule.GPU) == expected
+    assert is_copied(CopyPlan(4, (), (Output(4 * words, (fill,)),)), MESA_25) == expected
 
 
 @pytest.mark.parametrize(("mebibytes", "divided"), [(2, True), (1, False)])
@@ -103,7 +100,7 @@ def test_a_plan_is_divided_if_copies_move_much(mebibytes, divided):
         1, (n,), (Output(n, (run,)), Output(n + 500, (run, strided)), Output(1000, (backwards,)))
     )
     plan = optimize(plan)
-    copies, rest = choose(plan, rule.GPU)
+    copies, rest = choose(plan, CopyRule(64 << 10))
     assert (copies is not None) == divided
     if copies is None:
         assert rest is plan
@@ -128,8 +125,8 @@ INFO = DeviceInfo(**dict.fromkeys(DeviceInfo.__dataclass_fields__, 0))
 @pytest.mark.parametrize(
     ("kind", "driver", "threads", "expected"),
     [
-        ("DISCRETE_GPU", "NVIDIA 550", "64", rule.GPU),
-        ("INTEGRATED_GPU", "Mesa 25.0.7", "2", rule.GPU),
+        ("DISCRETE_GPU", "NVIDIA 550", "64", SHADERS),
+        ("INTEGRATED_GPU", "Mesa 25.0.7", "2", SHADERS),
         ("CPU", "Mesa 22.3.6", "4", MESA_22),
         ("CPU", "Mesa 22.3.6", "5", SHADERS),
         ("CPU", "Mesa 25.0.7", "3", MESA_25),

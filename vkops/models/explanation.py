@@ -23,7 +23,7 @@ LAVAPIPE_IMAGES = ImageLimits(alignment=64, side=16384)
 
 TUNINGS = {
     "CPU driver": replace(CPU, copies=replace(rule.MESA_25, images=LAVAPIPE_IMAGES)),
-    "GPU": replace(GPU, copies=rule.GPU),
+    "GPU": GPU,
 }
 """The kinds of drivers. The CPU driver is lavapipe of Mesa 25, on two or three threads."""
 
