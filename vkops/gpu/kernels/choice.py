@@ -126,7 +126,7 @@ LONG_RUN_THRESHOLD = 0.9
 """Share of a plan's elements in long runs from which the whole plan is copied that way."""
 
 MIN_GPU_RUN = 128
-"""The same on GPUs, for runs of elements smaller than words. On an NVIDIA H200, runs of 170 bytes are
+"""The same on GPUs, for elements smaller than words. On an NVIDIA H200, runs of 170 bytes are
 1.6 times as fast as streams, and runs of 21 bytes half as fast."""
 
 MIN_REPEATED_RUN = 128
