@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from arrays import small_memory
 from kernel_checks import checked
 from kernel_numbers import ALL
 
 import vkops
 from vkops import kernels
+from vkops.errors import InvalidDescError
 
 pytestmark = pytest.mark.features
 
@@ -89,3 +91,11 @@ def test_nothing_is_found_by_checks(device, size):
         kernels.argsort(tensor, dtype="int32")
     passes = 4 + 1 if device.tuning.is_cpu else 8 + 1
     assert names.count("sort") >= 3 * passes
+
+
+def test_an_array_that_is_too_large_to_sort(adapter):
+    with vkops.Device(adapter.index) as device:
+        small_memory(device, 4096)
+        x = device.tensor(np.zeros(1024, np.float32))
+        with pytest.raises(InvalidDescError, match=r"argsort x: needs 8192 bytes .* \[EW-07\]"):
+            kernels.argsort(x)

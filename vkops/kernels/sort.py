@@ -131,7 +131,7 @@ def sorted_places(
         indices = empty(moved.shape, dtype=wanted, device=tensor.device)
     if tensor.size:
         rows = prod(moved.shape[:-1])
-        keys, places = _radix_sorted(moved, rows, descending, wanted is not None or rows > 1)
+        keys, places = _radix_sorted(name, moved, rows, descending, wanted is not None or rows > 1)
         keys = keys.view(tensor.dtype).reshape(moved.shape)
         if wanted is not None:
             _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
@@ -139,7 +139,7 @@ def sorted_places(
 
 
 def _radix_sorted(
-    x: Tensor, rows: int, descending: bool, has_places: bool
+    name: str, x: Tensor, rows: int, descending: bool, has_places: bool
 ) -> tuple[Tensor, Tensor]:
     """The bits of all elements, sorted by rows and in these, and the places that they had."""
     home, size, bits = x.device, x.size, 8 * x.itemsize
@@ -149,6 +149,9 @@ def _radix_sorted(
     runs = ceil_div(size, length)
     key = x.dtype.kind, bits, descending, digit_bits
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
+    nbytes, most = size * (1 + has_places) * types[has_places].itemsize, home.pool.max_range
+    if nbytes > most:
+        refuse(name, "x", f"needs {nbytes} bytes to sort it, must be {most} at most", "EW-07")
     values = [x.view(types[0])]
     for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
         for shift in range(0, all_bits, digit_bits):
