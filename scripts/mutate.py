@@ -34,7 +34,7 @@ GROUPS: dict[str, dict[str, str]] = {
     "tests/pure": {},
     "tests/device": {"VKOPS_TEST_ADAPTERS": "llvmpipe", "VKOPS_EXPECT": "llvmpipe"},
 }
-PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable", "-n", "2")
 ENOUGH_TESTS = 120
 """Of those that reach a line; others that run the same code rarely find more."""
 SECONDS = 300
