@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import os
 import shutil
 import signal
@@ -65,3 +66,9 @@ def pytest_collection_modifyitems(config, items):
             module = os if marker.kwargs.get("tests_only") else processes.os
             if not hasattr(module, "fork"):
                 item.add_marker(pytest.mark.skip(reason=f"needs POSIX: {marker.args[0]}"))
+
+
+def pytest_collection_finish():
+    """Keep what is there now out of collections of garbage, which many tests ask for."""
+    gc.collect()
+    gc.freeze()
