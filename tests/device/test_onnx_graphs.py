@@ -37,7 +37,7 @@ def test_a_graph_in_several_stages_makes_the_same(device, monkeypatch):
 
 
 def test_the_graphs_have_every_size_and_opset():
-    cases = [random_model(seed) for seed in range(GRAPHS)]
+    cases = [random_model(seed) for seed in range(0, GRAPHS, 4)]
     assert {len(case.model.graph.node) for case in cases} >= {2, 28}
     assert {case.model.opset_import[0].version for case in cases} == set(OPSETS)
 
