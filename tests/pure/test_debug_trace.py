@@ -171,7 +171,7 @@ def check(plan, tuning, inputs, seed):
 
 
 @pytest.mark.parametrize("tuning", TUNINGS.values(), ids=TUNINGS)
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(plan=st.one_of(plans(), stream_plans()), seed=st.integers(0, 99))
 def test_random_elements_of_random_plans(tuning, plan, seed):
     check(plan, tuning, input_bytes(plan, 0), seed)
@@ -179,7 +179,7 @@ def test_random_elements_of_random_plans(tuning, plan, seed):
 
 def test_random_elements_of_plans_with_indices():
     found = []
-    for seed in range(12):
+    for seed in range(6):
         case = indexed_case(seed)
         inputs = [np.frombuffer(array.tobytes(), np.uint8) for array in case.inputs]
         found.append(check(case.plan, TUNINGS["cpu"], inputs, seed))

@@ -117,7 +117,7 @@ def test_random_plans(tuning, plan):
 
 
 @GPU_TUNINGS
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_random_plans_with_indices(tuning, seed):
     case = indexed_case(seed)
