@@ -282,8 +282,11 @@ def choose_kernel(
         if found is not None:
             return Choice(kernel, found)
     long_runs = _share_of_long_runs(boxes, size)
-    gpu_runs = not is_cpu and _share_of_long_runs(boxes, size, MIN_GPU_RUN) == 1
-    if not gpu_runs if size < 4 else is_cpu and long_runs == 1:
+    if size < 4:
+        may_stream = is_cpu or _share_of_long_runs(boxes, size, MIN_GPU_RUN) < 1
+    else:
+        may_stream = is_cpu and long_runs == 1
+    if may_stream:
         streams = _each(partial(_stream, plan=plan, is_cpu=is_cpu), outputs)
         if streams is not None:
             kernel = STREAM_4 if max([len(s.segments) for s in streams]) <= 4 else STREAM
