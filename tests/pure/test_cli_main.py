@@ -241,6 +241,7 @@ def test_devices(capsys, monkeypatch):
     assert main(["devices", "-v"]) == 0
     seen = capsys.readouterr().out
     assert re.search(r"0\W+Good GPU \[1\]\W+INTEGRATED_GPU\W+1\.3\.0\W+good 1\.0 \(1\.0\.2\)", seen)
+    assert "2.00 GB" in seen
     assert re.search(r"good\W+yes\W+Good GPU \[1\]", seen)
     assert re.search(r"bad\W+no\W+it ended its process \(status -11\)", seen)
     assert re.search(r"Limits of 'Good GPU \[1\]' ", seen)

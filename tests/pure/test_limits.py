@@ -104,6 +104,8 @@ def test_minimum_limits(monkeypatch):
     own = offer(monkeypatch, **more)
     assert own.unified_memory
     assert (own.dedicated_memory, own.shared_memory) == (1 << 30, 1 << 20)
+    assert own.memory == 1 << 30
+    assert dataclasses.replace(own, dedicated_memory=0).memory == 1 << 20
     assert own.limits.features == ("robustBufferAccess", "shaderInt64")
     monkeypatch.setenv(LIMITS, "minimum")
     least = offer(monkeypatch, **more)
