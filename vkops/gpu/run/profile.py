@@ -199,9 +199,9 @@ def profile() -> Profile:
 
     >>> import numpy as np
     >>> import vkops
-    >>> device = vkops.Device()
+    >>> x = vkops.asarray(np.arange(6))
     >>> with vkops.profile() as profile:
-    ...     y = vkops.roll(device.tensor(np.arange(6)), 1).numpy()
+    ...     y = vkops.roll(x, 1)
     >>> [row.name for row in profile.by_call() if row.name != "wait"]
     ['roll']
     """
