@@ -139,7 +139,7 @@ def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
     limit = MAX_VALIDATED_COPIES if adapter.under_validation() else MAX_COPIES
     if images and images.side < MAX_ROWS:
         images = None
-    return rule if rule is SHADERS else replace(rule, images=images, max_copies=limit)
+    return replace(rule, images=images, max_copies=limit)
 
 
 def _rule(info: adapter.DeviceInfo, wanted: str) -> CopyRule:
