@@ -227,7 +227,7 @@ def test_the_declaration_decides_what_integers_are(device, kind):
 
 
 def test_srgb_is_decoded_where_it_is_sampled(device):
-    """To half a step of the eight bits, as Direct3D allows."""
+    """To half a step of the eight bits, and by CPU drivers to 0.002."""
     image = device.image(np.arange(256, dtype=np.uint8).reshape(1, 64, 4), format="rgba8_srgb")
     text = "layout(binding = 0) uniform sampler2D T;\nlayout(binding = 1, rgba32f) writeonly uniform image2D O;"
     text += "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy); imageStore(O, p, texelFetch(T, p, 0)); }"
@@ -237,7 +237,8 @@ def test_srgb_is_decoded_where_it_is_sampled(device):
     low, linear, high = np.where(given <= 0.04045, given / 12.92, ((given + 0.055) / 1.055) ** 2.4)
     linear[..., 3] = given[1, ..., 3]
     np.testing.assert_allclose(seen[..., 3], linear[..., 3], atol=1e-6)
-    assert (np.abs(seen - linear) <= np.maximum(high - linear, linear - low)).all()
+    most = 2e-3 if device.info.type == "CPU" else 1
+    assert (np.abs(seen - linear) <= np.maximum(high - linear, linear - low).clip(max=most)).all()
 
 
 # -- textures and samplers -------------------------------------------------------------------------

@@ -143,7 +143,10 @@ void main() { ivec2 p = ivec2(gl_LocalInvocationID.xy); uint i = gl_LocalInvocat
 
 @pytest.mark.features
 def test_formats(device):
-    """Drivers round to one of the two numbers of a format that are next to a float."""
+    """Drivers round to the nearest float of a format, or to the next one towards 0.
+
+    GPUs round to any of the two normalized numbers that are next to a float.
+    """
     tried = 0
     for form in FORMATS.values():
         is_stored = device.vulkan.native.format_features(form.vulkan)[0] & 2
@@ -177,7 +180,8 @@ def test_formats(device):
         ]
         close = {"f2": 2**-10, "u4": 2**-5 * (form.name == "r11f_g11f_b10f")}.get(form.dtype, 0)
         is_normalized = form.kind == "float" and form.dtype in ("i1", "u1", "i2", "u2")
-        step = is_normalized and 1.001 / np.iinfo(form.dtype).max
+        may_differ = is_normalized and device.info.type != "CPU"
+        step = may_differ and 1.001 / np.iinfo(form.dtype).max
         np.testing.assert_allclose(*stored, rtol=close, atol=step, err_msg=form.name)
         tried += 1
     assert tried > 20
