@@ -36,7 +36,7 @@ GROUPS: dict[str, dict[str, str]] = {
 }
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable", "-n", "2")
 INTERRUPTS = "tests/device/test_faults_signals.py"
-"""It interrupts programs at each of their steps, which takes hours under coverage."""
+"""It interrupts programs at each of their steps, and did not end under coverage."""
 ENOUGH_TESTS = 120
 """Of those that reach a line; others that run the same code rarely find more."""
 SECONDS = 300
