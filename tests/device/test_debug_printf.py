@@ -277,7 +277,8 @@ print("before")
 shader(x, threads=2)
 print("between")
 silent(other.tensor(np.uint32([10, 20])), threads=2)
-shader(x[1:].copy(), groups=1)
+for _ in range(40):  # the layer reads what shaders print in a thread of its own
+    shader(x[1:].copy(), groups=1)
 print("after", x.tolist())
 """
 
@@ -290,6 +291,7 @@ def test_a_program_that_goes_on_prints(adapter, how):
     first = ["before", "0", "is 10", "1", "is 20", "between", "0", "is 21"]
     lines = [line for line in done.stdout.splitlines() if not line.startswith(layer._NOISE)]
     assert lines[: len(first)] == first
+    assert lines.count("is 21") == 40
     assert lines[-1] == "after [11, 21]"
     assert "printf" not in done.stderr
 

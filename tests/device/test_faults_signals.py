@@ -98,9 +98,7 @@ def interrupted(index, work):
         for _ in range(INTERRUPTS):
             try:
                 signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, 4 * seconds))
-                until = time.monotonic() + 8 * seconds + 0.05
-                while time.monotonic() < until:  # Python discards one that comes in a finalizer
-                    work(device, one, other)
+                repeat(work, device, one, other, seconds=8 * seconds + 0.05)
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 time.sleep(0)  # where one that came at the very end is raised
             except KeyboardInterrupt as interrupt:
@@ -111,6 +109,17 @@ def interrupted(index, work):
             assert result.read() == DATA[::-1].tobytes()
         assert len(came) > INTERRUPTS // 2
     print("right")
+
+
+def repeat(work, *arguments, seconds):
+    """Work until an interrupt: Python discards one that comes in a finalizer.
+
+    In a function of its own, as no ``except`` beside a loop gets an exception that is raised
+    between its iterations in Python 3.13.
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        work(*arguments)
 
 
 def record_and_run(device, x):

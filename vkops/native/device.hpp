@@ -28,12 +28,15 @@ class Device
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
     vk::BufferUsageFlags usage;          // of every buffer
     Functions functions;                 // those that Vulkan's library does not export
+    const bool validated;                // under the validation layer
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
-    Device(std::shared_ptr<Adapter> adapter_, bool robust, std::uint32_t max_allocations,
+    // Under the layer, accesses out of bounds are reported instead of discarded.
+    Device(std::shared_ptr<Adapter> adapter_, bool validated_, std::uint32_t max_allocations,
            const std::string& cached)
-      : adapter(adapter_), features(*adapter_, robust), max_allocations_(max_allocations)
+      : adapter(adapter_), validated(validated_), features(*adapter_, !validated_),
+        max_allocations_(max_allocations)
     {
         const auto& physical = *adapter->physical;
         std::vector<const char*> extensions = features.extensions();

@@ -364,11 +364,11 @@ void define_operations(py::module_ module)
     py::array_t<std::uint8_t>(0);  // pybind11 imports NumPy's functions at first use: now, not at exit
     using Made = std::shared_ptr<Device>;
     py::class_<Device, Made>(module, "Device")
-      .def(py::init([](std::shared_ptr<Adapter> adapter, bool robust, std::size_t max_submissions,
+      .def(py::init([](std::shared_ptr<Adapter> adapter, bool validated, std::size_t max_submissions,
                        std::size_t max_open, std::uint32_t max_allocations,
                        const std::string& cached) {
                const auto made =
-                 std::make_shared<Device>(adapter, robust, max_allocations, cached);
+                 std::make_shared<Device>(adapter, validated, max_allocations, cached);
                made->queue = std::make_shared<Queue>(*made, max_submissions, max_open);
                return made;
            }))
@@ -507,7 +507,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 13;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 14;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

@@ -147,14 +147,12 @@ class VulkanDevice:
         self._adapter: Any = adapter.native_adapters()[info.index]
         forks.state.opened = True
         try:
-            # Under the layer, accesses out of bounds are reported instead of discarded.
-            robust = not self.validated
             self._stored = PipelineCache(self._adapter)
             cached = self._stored.load()
             count = info.limits.max_memory_allocation_count
             make = self.module.Device
             most = MAX_SUBMISSIONS, MAX_OPEN
-            self.native: Any = make(self._adapter, robust, *most, count, cached)
+            self.native: Any = make(self._adapter, self.validated, *most, count, cached)
             alignment = self.native.pitch_alignment
         except NATIVE_ERRORS as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}") from error
