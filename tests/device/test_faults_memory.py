@@ -246,7 +246,7 @@ print(len(held), device.memory_report().reserved)
     assert 20 <= count <= 25
     assert reserved <= 100 * MIB  # region tables come on top
     monkeypatch.setenv(adapters.MEMORY_LIMIT, "")
-    assert adapters.memory_limit(adapters.MemoryHeap(0, MIB)) == MIB
+    assert adapters.memory_limit(MIB) == MIB
     for wrong in ("1 GB", "-1", "9" * 20):
         monkeypatch.setenv(adapters.MEMORY_LIMIT, wrong)
         with pytest.raises(vkops.DeviceError) as caught:

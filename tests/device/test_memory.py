@@ -85,10 +85,15 @@ def test_numpy_integers_are_integers(device):
     assert buffer.read(np.int64(2), np.int16(2)) == b"\2\3"
 
 
+def heap_of(adapter, use):
+    """The adapter and the number of the heap that its memory for a use is from."""
+    native = adapters.native_adapters()[adapter.index]
+    return adapter.index, native.memory_types[native.memory_types_for(use)[0]][0]
+
+
 def test_devices_of_one_process_share_its_memory(adapter):
     """All count towards one limit, and stop to when they give memory back."""
-    heap = adapters.memory_heap(adapter.index, "mapped" if adapter.unified_memory else "device")
-    source = (adapter.index, heap.index)
+    source = heap_of(adapter, "mapped" if adapter.unified_memory else "device")
     gc.collect()
     release_empty_heaps()
     before = held_bytes(source)
@@ -103,7 +108,7 @@ def test_devices_of_one_process_share_its_memory(adapter):
 
 def test_close_gives_memory_back(adapter):
     """All but the region table, though the device object lives on."""
-    source = (adapter.index, adapters.memory_heap(adapter.index, "device").index)
+    source = heap_of(adapter, "device")
     gc.collect()
     before = held_bytes(source)
     device = vkops.Device(adapter.index, staged=True)

@@ -195,14 +195,6 @@ def _refuse(field: str, value: object, allowed: str) -> NoReturn:
     raise DeviceError(f"{field}: got {show(value)}, must be {allowed} [DEV-14]")
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryHeap:
-    """A memory heap of Vulkan, and its size in bytes."""
-
-    index: int
-    size: int
-
-
 def threads() -> int:
     """Return the number of threads that Mesa's CPU driver runs shaders on."""
     try:
@@ -222,26 +214,19 @@ def prefers_int64(info: DeviceInfo) -> bool:
     return info.type == "CPU" and mesa is not None and int(mesa[1]) >= 25
 
 
-def memory_heap(index: int, use: str) -> MemoryHeap:
-    """Return the heap of the type of memory that an adapter prefers for a use; see ``Memory``."""
-    found = native_adapters()[index]
-    heap = found.memory_types[found.memory_types_for(use)[0]][0]
-    return MemoryHeap(heap, found.memory_heaps[heap][0])
-
-
-def available_memory(index: int, heap: MemoryHeap, held: int) -> int:
-    """Return the bytes of the heap that this process can still get, as far as the driver reports.
+def available_memory(adapter: Any, heap: int, held: int) -> int:
+    """Return the bytes of a heap that this process can still get, as far as the driver reports.
 
     ``held`` is the number of bytes that it holds already by vkops' own count.
     """
-    budgets = native_adapters()[index].memory_budget
-    budget, used = budgets[heap.index] if budgets else (heap.size, 0)
-    return int(min(heap.size, budget) - max(held, used))
+    size, budgets = adapter.memory_heaps[heap][0], adapter.memory_budget
+    budget, used = budgets[heap] if budgets else (size, 0)
+    return int(min(size, budget) - max(held, used))
 
 
-def memory_limit(heap: MemoryHeap) -> int:
-    """Return the bytes of the heap that tensors may have: VKOPS_MEMORY_LIMIT, or all."""
-    text = os.environ.get(MEMORY_LIMIT) or str(heap.size)
+def memory_limit(size: int) -> int:
+    """Return the bytes of a heap that tensors may have: VKOPS_MEMORY_LIMIT, or all."""
+    text = os.environ.get(MEMORY_LIMIT) or str(size)
     if not (text.isdecimal() and text.isascii() and len(text) < 20):
         raise DeviceError(f"{MEMORY_LIMIT}: got {show(text)}, must be a number of bytes")
     return int(text)
@@ -285,7 +270,7 @@ def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
     manifests = loader_files.manifests()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
     try:
-        with loader_files.packaged_driver():
+        with loader_files.extended(loader_files.ADDED, loader_files.packaged()):
             instance = native.Instance()
     except NATIVE_ERRORS as error:
         if not manifests:

@@ -25,7 +25,7 @@ INTERFACE = 14
 @lru_cache(maxsize=1)
 def load_native() -> Any:
     """Return the module ``vkops_native``."""
-    if not _has_gil():
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # Python has it since 3.13
         raise DeviceError(NEEDS_GIL)
     try:
         vkops_native: Any = import_late("vkops_native")
@@ -78,9 +78,3 @@ def native_state() -> str:
     except DeviceError as error:
         return str(error)
     return "active"
-
-
-def _has_gil() -> bool:
-    """Whether this process runs with Python's global interpreter lock; always, before 3.13."""
-    enabled: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return enabled

@@ -12,7 +12,8 @@ from vkops.errors import DeviceError
 from vkops.system import vulkan
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-_ADDED = "VK_ADD_DRIVER_FILES"
+ADDED = "VK_ADD_DRIVER_FILES"
+"""Environment variable of the Vulkan loader, which ignores it if the user has named the drivers."""
 
 
 def chosen_by() -> str | None:
@@ -24,7 +25,7 @@ def manifests() -> list[Path]:
     """Return the drivers' manifests that are read: in the loader's order, then the package's."""
     if variable := chosen_by():
         return _expand(os.environ[variable])
-    return [*_expand(os.environ.get(_ADDED, "")), *installed(), *packaged()]
+    return [*_expand(os.environ.get(ADDED, "")), *installed(), *packaged()]
 
 
 def installed() -> list[Path]:
@@ -35,16 +36,6 @@ def installed() -> list[Path]:
 def packaged() -> list[Path]:
     """Return the manifest in the package vkops_lavapipe, if it is installed."""
     return [Path(lavapipe.manifest())] if lavapipe.package() else []
-
-
-@contextmanager
-def packaged_driver() -> Iterator[None]:
-    """Make instances that are created within find the driver of vkops_lavapipe too.
-
-    The loader ignores it if the user has named the drivers.
-    """
-    with extended(_ADDED, packaged()):
-        yield
 
 
 @contextmanager

@@ -73,19 +73,6 @@ class RecordedSteps:
     used: set[Allocation] = field(default_factory=set)
     written: set[Allocation] = field(default_factory=set)
 
-    def add(
-        self,
-        operations: Sequence[Any],
-        reads: Iterable[Allocation],
-        writes: Iterable[Allocation],
-        name: str,
-    ) -> None:
-        """Add what would be submitted."""
-        self.operations += operations
-        self.names.append(name)
-        self.written.update(writes)
-        self.used.update(reads, writes)
-
 
 class _Thread(local):
     """The state of a device that each thread has for itself.
@@ -214,13 +201,14 @@ class VulkanDevice:
 
     def available(self, use: str, *, limited: bool = True) -> int:
         """Return the bytes that this process can still get, within its own limit or without it."""
-        heap = adapter.memory_heap(self.info.index, use)
-        held = held_bytes((self.info.index, heap.index))
-        found = adapter.available_memory(self.info.index, heap, held)
+        native = self._adapter
+        heap = native.memory_types[native.memory_types_for(use)[0]][0]
+        held = held_bytes((self.info.index, heap))
+        found = adapter.available_memory(native, heap, held)
         if self.info.type == "CPU":
             found = min(found, host_memory.available())
         if limited and use in ("device", "mapped"):
-            found = min(found, adapter.memory_limit(heap) - held)
+            found = min(found, adapter.memory_limit(native.memory_heaps[heap][0]) - held)
         return found
 
     def release_empty_heaps(self) -> None:
@@ -326,7 +314,10 @@ class VulkanDevice:
             return 0
         recording = None if now else self.recording
         if recording is not None:
-            recording.add(work, reads, writes, name)
+            recording.operations += work
+            recording.names.append(name)
+            recording.written.update(writes)
+            recording.used.update(reads, writes)
             return 0
         if VulkanDevice.around_call is None:
             return self.start(self.native.submit, work, reads, writes, name)
