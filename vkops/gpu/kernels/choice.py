@@ -194,25 +194,28 @@ class Box(NamedTuple):
         return self._replace(dst=self.dst // side, src=self.src // side, dims=dims)
 
 
+ONE = Dim(1, 0, 0)
+"""A dimension of size 1."""
+
+
 class Side(NamedTuple):
-    """A side of a region's tiles: a dimension, and one that goes on where it ends.
+    """A side of a region's tiles: a dimension, and one that goes on where it ends, or ``ONE``.
 
     ``inner`` is contiguous in one tensor.
     """
 
     inner: Dim
-    outer: Dim | None
+    outer: Dim
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.inner.size * (self.outer.size if self.outer else 1)
+        return self.inner.size * self.outer.size
 
     def step(self, side: int) -> int:
         """The number of elements of a tile, at most ``side``."""
-        if self.outer is None:
-            return min(side, self.inner.size)
-        return min(side // self.inner.size, self.outer.size) * self.inner.size
+        size = self.inner.size
+        return min(side, size) * min(max(1, side // size), self.outer.size)
 
 
 class TiledBox(NamedTuple):
@@ -341,13 +344,13 @@ def _choose_indexed(boxes: Sequence[Box], size: int, by_word: bool) -> Kernel:
 
 
 def _share_of_long_runs(boxes: Sequence[Box], size: int, least: int = MIN_LONG_RUN) -> float:
-    long_runs = [prod(box.region.sizes) for box in boxes if _is_long_run(box, size, least)]
-    return sum(long_runs) / sum([prod(box.region.sizes) for box in boxes])
-
-
-def _is_long_run(box: Box, size: int, least: int) -> bool:
-    run = box.dims[0]
-    return run.dst == 1 and run.size * size >= least and _is_runs(box)
+    total = long_runs = 0
+    for box in boxes:
+        run, count = box.dims[0], prod(box.region.sizes)
+        total += count
+        if run.dst == 1 and run.src in (0, 1) and run.size * size >= least:
+            long_runs += count
+    return long_runs / total
 
 
 def _is_runs(box: Box) -> bool:
@@ -421,14 +424,14 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
     if box.region.input is None or across is None or along is None:
         return None
     rest = [d for d in rest if d not in (across, along)]
-    more_across = more_along = None
+    more_across = more_along = ONE
     if across.size < side:
-        more_across = next((d for d in rest if d.dst == across.size), None)
+        more_across = next((d for d in rest if d.dst == across.size), ONE)
         rest = [d for d in rest if d is not more_across]
     if along.size < side:
-        more_along = next((d for d in rest if d.src == along.size), None)
+        more_along = next((d for d in rest if d.src == along.size), ONE)
         rest = [d for d in rest if d is not more_along]
-    others = [*rest, *filter(None, (more_across, more_along))]
+    others = [*rest, more_across, more_along]
     strides = [across.src, along.dst, *[stride for d in others for stride in (d.dst, d.src)]]
     if gcd(box.dst, box.src, across.size, along.size, *strides) % per_vector:
         return None
@@ -437,7 +440,7 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
         return Dim(dim.size, dim.dst // per_vector, dim.src // per_vector)
 
     sides = [
-        Side(vectors(inner), outer and vectors(outer))
+        Side(vectors(inner), vectors(outer))
         for inner, outer in ((across, more_across), (along, more_along))
     ]
     if 4 * sides[0].step(side) * sides[1].step(side) < side * side:

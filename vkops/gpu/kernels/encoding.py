@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 from math import gcd, prod
 from operator import attrgetter
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from vkops.gpu.copies.rule import SHADERS, CopyRule
 from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import (
     MAX_WORKGROUP,
+    ONE,
     SHARED_TENSORS,
     STREAM,
     TILE_SIDE,
@@ -252,14 +252,14 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         number = _even(ceil_div(limit, lanes), min(tuning.steps, tuning.across))
         chunk = lanes * number
         if across.size:
-            near = [*outer[:2], *[Dim(1, 0, 0)] * (2 - len(outer))]
+            near = [*outer[:2], *[ONE] * (2 - len(outer))]
             digits = [inner, *near, step.times(chunk), *outer[2:]]
             position = layout.Position(1, 0, 0, chunk)
         elif lanes == 1:
             digits = [inner, step.times(chunk), *outer]
             position = layout.Position(1, 0, chunk, 0)
         else:  # digit 2 would count rows
-            digits = [inner, Dim(lanes, *step[1:]), Dim(1, 0, 0), step.times(chunk), *outer]
+            digits = [inner, Dim(lanes, *step[1:]), ONE, step.times(chunk), *outer]
             position, step = layout.Position(lanes, 0, 1, chunk), step.times(lanes)
     group = box.group and layout.Group(box.group.size, factor(box.group.size), box.group.src)
     vectors = (
@@ -375,20 +375,19 @@ def _tiled(tiles: TiledBox, size: int) -> _Record:
     digits = [
         Dim(TILES[size].workgroup, 0, 0),
         more_across.times(rows // across.size)
-        if more_across
+        if rows >= across.size
         else Dim(ceil_div(across.size, rows), rows * size // VECTOR, rows * across.src),
         more_along.times(columns // along.size)
-        if more_along
+        if columns >= along.size
         else Dim(ceil_div(along.size, columns), columns * along.dst, columns * size // VECTOR),
         *box.dims,
     ]
-    outer = [(dim.dst, dim.src) if dim else (0, 0) for dim in (more_across, more_along)]
     vectors = (
         layout.Across(across.size, factor(across.size), across.src, sides[0].size),
         layout.Position(0, 0, rows, 0),
         layout.Along(along.size, factor(along.size), along.dst, sides[1].size),
         layout.Rows(columns, 0, 0, layout.ALL_WORDS),
-        layout.Outer(*chain.from_iterable(outer)),
+        layout.Outer(more_across.dst, more_across.src, more_along.dst, more_along.src),
     )
     return _Record.of(box.output, box.region.input, (box.dst, box.src), digits, vectors)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -92,7 +92,7 @@ class EncodedPlan:
         self._copies, rest = choose(plan, tuning.copies)
         self._tables: list[_Table] = []
         if rest is not None:
-            self._tables = [_Table(rest, part, tuning) for part in _parts(rest, tuning, size)]
+            self._tables = [_Table(rest, *part, tuning) for part in _parts(rest, tuning, size)]
         self._cut: tuple[object, EncodedPlan] | None = None
 
     @property
@@ -205,51 +205,46 @@ class EncodedPlan:
 # -- the parts of a plan, each with a kernel of its own --------------------------------------------
 
 
-class _Part(NamedTuple):
-    """Regions of a plan that get a table of their own, by the numbers of their outputs.
-
-    ``word`` is the only word of each element that a scatter writes, or the only place in a word
-    where it writes elements; see ``layout.Within``.
-    """
-
-    regions: Mapping[int, Sequence[Region]]
-    word: int = layout.ALL_WORDS
-
-    def plan(self, whole: CopyPlan) -> CopyPlan:
-        """The optimized plan of these regions, with only the outputs that have some."""
-        counts = [len(output.regions) for output in whole.outputs]
-        if [*map(len, self.regions.values())] == counts:
-            return whole
-        outputs = (Output(whole.outputs[n].nbytes, tuple(own)) for n, own in self.regions.items())
-        return optimize(replace(whole, outputs=tuple(outputs)))
+_Regions = Mapping[int, Sequence[Region]]
+"""Regions of a plan that get a table of their own, by the numbers of their outputs."""
 
 
-def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[_Part]:
+def _plan_of(regions: _Regions, whole: CopyPlan) -> CopyPlan:
+    """The optimized plan of some regions, with only the outputs that have some."""
+    if [*map(len, regions.values())] == [len(output.regions) for output in whole.outputs]:
+        return whole
+    outputs = (Output(whole.outputs[n].nbytes, tuple(own)) for n, own in regions.items())
+    return optimize(replace(whole, outputs=tuple(outputs)))
+
+
+def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[tuple[_Regions, int]]:
     """Divide an optimized plan: one part, unless its regions need kernels of their own.
 
     Regions with indices do. ``size`` is that of the elements before the plan was optimized. If they
     have several words and are scattered, each word is written by a dispatch of its own, only where
     the words before it are those of the same element. Otherwise a target that is written several
     times could become a mixture of its values. Of many elements that are smaller than a word, each
-    dispatch writes those at one place in their words.
+    dispatch writes those at one place in their words. With each part comes the word or the place
+    that it writes; see ``layout.Within``.
     """
     kinds: dict[str, dict[int, list[Region]]] = {}
     for number, region in plan.regions:
         kinds.setdefault(region.kind, {}).setdefault(number, []).append(region)
     if "copy" in kinds:
-        yield from _copied_parts(_Part(kinds["copy"]), plan, tuning)
+        for regions in _copied_parts(kinds["copy"], plan, tuning):
+            yield regions, layout.ALL_WORDS
     if "gather" in kinds:
-        yield _Part(kinds["gather"])
+        yield kinds["gather"], layout.ALL_WORDS
     if "scatter" in kinds:
         words = size // 4
         if plan.element_size < 4:
-            regions = chain.from_iterable(kinds["scatter"].values())
+            scattered = chain.from_iterable(kinds["scatter"].values())
             words = 4 // plan.element_size
             # The most stores that can compete for a word.
-            stores = [words if _writes_once(region) else prod(region.sizes) for region in regions]
+            stores = [words if _writes_once(region) else prod(region.sizes) for region in scattered]
             words = words if sum(stores) > layout.MAX_EXCHANGES else 1
         for word in range(words) if words > 1 else [layout.ALL_WORDS]:
-            yield _Part(kinds["scatter"], word)
+            yield kinds["scatter"], word
 
 
 def _writes_once(region: Region) -> bool:
@@ -269,32 +264,29 @@ def _writes_once(region: Region) -> bool:
     return True
 
 
-def _copied_parts(part: _Part, plan: CopyPlan, tuning: Tuning) -> Iterator[_Part]:
+def _copied_parts(copied: _Regions, plan: CopyPlan, tuning: Tuning) -> Iterator[_Regions]:
     """Divide regions without indices, if parts of much data can be made faster.
 
     A part has the regions with one best kernel: that of their whole output if it is among the
     fastest, or else their own.
     """
     nbytes = sum([output.nbytes for output in plan.outputs])
-    count = sum(map(len, part.regions.values()))
+    count = sum(map(len, copied.values()))
     may_split = nbytes >= MIN_SPLIT_BYTES and 1 < count <= MAX_SPLIT_REGIONS
     groups: dict[Kernel, dict[int, list[Region]]] = {}
-    if may_split and not _is_fastest(_kernel(part, plan, tuning)):
-        for number, regions in part.regions.items():
-            best = _kernel(_Part({number: regions}), plan, tuning)
+    if may_split and not _is_fastest(_kernel(copied, plan, tuning)):
+        for number, regions in copied.items():
+            best = _kernel({number: regions}, plan, tuning)
             for some in [regions] if _is_fastest(best) else [[region] for region in regions]:
                 if len(some) < len(regions):
-                    best = _kernel(_Part({number: some}), plan, tuning)
+                    best = _kernel({number: some}, plan, tuning)
                 groups.setdefault(best, {}).setdefault(number, []).extend(some)
-    if len(groups) > 1:
-        yield from map(_Part, groups.values())
-    else:
-        yield part
+    yield from groups.values() if len(groups) > 1 else [copied]
 
 
-def _kernel(part: _Part, plan: CopyPlan, tuning: Tuning) -> Kernel:
+def _kernel(regions: _Regions, plan: CopyPlan, tuning: Tuning) -> Kernel:
     """The kernel of a part of a plan."""
-    return tuning.choose_kernel(part.plan(plan), tuning.sources).kernel
+    return tuning.choose_kernel(_plan_of(regions, plan), tuning.sources).kernel
 
 
 def _is_fastest(kernel: Kernel) -> bool:
@@ -308,17 +300,16 @@ def _is_fastest(kernel: Kernel) -> bool:
 class _Table:
     """The region table of a part of a plan."""
 
-    def __init__(self, plan: CopyPlan, part: _Part, tuning: Tuning) -> None:
-        self.plan, self._tuning, self._word = part.plan(plan), tuning, part.word
-        self._numbers = [*part.regions]
+    def __init__(self, whole: CopyPlan, regions: _Regions, word: int, tuning: Tuning) -> None:
+        self.plan, self._tuning, self._word = _plan_of(regions, whole), tuning, word
+        self._numbers = np.array([*regions], np.int64)
         self.encoded: RegionTable = self._encode(streams=True)
 
     def _encode(self, *, streams: bool) -> RegionTable:
         """Encode the part; the outputs have the numbers that they have in the whole plan."""
         table = encode(self.plan, self._tuning, streams=streams, word=self._word)
-        if self._numbers == list(range(len(self._numbers))):
-            return table
-        return replace(table, outputs=np.array(self._numbers, np.int64)[table.outputs])
+        table.outputs[:] = self._numbers[table.outputs]
+        return table
 
     @cached_property
     def without_streams(self) -> RegionTable:
