@@ -109,14 +109,7 @@ class ImageMemory:
         return (*self.grid[:layers], *[max(1, n >> level) for n in self.grid[layers:]])
 
     def copies(
-        self,
-        extents: Extents,
-        first: int,
-        level: int,
-        corner: Ints,
-        sizes: Ints,
-        *,
-        into: bool,
+        self, extents: Extents, first: int, level: int, corner: Ints, sizes: Ints, *, into: bool
     ) -> list[Any]:
         """Return operations that copy a box of a level from or to packed texels of a buffer.
 

@@ -178,11 +178,10 @@ class Profile:
         """
         calls = self.calls
         assert self._parts is not None
-        events: list[dict[str, Any]] = []
         threads = {name: n for n, name in enumerate(dict.fromkeys(c.thread for c in calls), 1)}
-        _name_rows(events, 1, "host", threads)
+        events = [*_names(1, "host", threads)]
         for number, part in enumerate(self._parts, 2):
-            _name_rows(events, number, part.label, {"operations": 1, "submissions": 2})
+            events += _names(number, part.label, {"operations": 1, "submissions": 2})
             events += _device_events(part, number, threads, self._start)
         clocks = {part.label: part.clocks for part in self._parts}
         content = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"clocks": clocks}}
@@ -250,15 +249,11 @@ def _console(title: str, heads: Sequence[str], rows: list[list[str]]) -> Any:
     return console.figures(heads[:texts], heads[texts:], rows, title=title, gap=2)
 
 
-def _name_rows(
-    events: list[dict[str, Any]], process: int, name: str, threads: dict[str, int]
-) -> None:
-    """Add the names of a process and its rows."""
+def _names(process: int, name: str, threads: dict[str, int]) -> Iterator[dict[str, Any]]:
+    """Yield the events that name a process and its rows."""
     named = [("process_name", 0, name), *(("thread_name", n, own) for own, n in threads.items())]
     for kind, thread, own in named:
-        events.append(
-            {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": own}}
-        )
+        yield {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": own}}
 
 
 def _device_events(

@@ -7,8 +7,9 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from threading import current_thread, local
+from threading import current_thread
 from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
@@ -79,24 +80,18 @@ recorders: list[Recorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
 
-class _Here(local):
-    """The place that calls of a thread have instead of their line."""
-
-    caller: Caller | None = None
-
-
-_here = _Here()
+_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+"""What calls have instead of their line."""
 
 
 @contextmanager
 def called_by(place: str, *tensors: str) -> Iterator[None]:
     """In this block, calls have no line, but this place and these tensors."""
-    before = _here.caller
-    _here.caller = Caller(place, "", tensors)
+    token = _caller.set(Caller(place, "", tensors))
     try:
         yield
     finally:
-        _here.caller = before
+        _caller.reset(token)
 
 
 class Recorder:
@@ -132,8 +127,8 @@ class Recorder:
 
     def _caller(self) -> Caller:
         """Return the line from which this thread entered vkops."""
-        if _here.caller is not None:
-            return _here.caller
+        if (given := _caller.get()) is not None:
+            return given
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("vkops."):
             frame = frame.f_back
