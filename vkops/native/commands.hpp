@@ -100,7 +100,7 @@ class Commands : DeviceObject
     void record(const Operations& operations, vk::CommandBufferUsageFlags flags)
     {
         begin(flags);
-        add(operations);
+        add(operations, 0);
         end();
     }
     // Begin to record; there are no operations.
@@ -116,7 +116,7 @@ class Commands : DeviceObject
     // Record more operations: all of them or, if that fails, none. Each sees what those before it
     // wrote, in earlier submissions, too; those that are not ordered see as much as the one before.
     // `call` is the number of the call that they are part of.
-    void add(const Operations& more, std::uint64_t call = 0)
+    void add(const Operations& more, std::uint64_t call)
     {
         sets.clear(), data.clear();
         if (timed_) reserve_stamps(more.size());

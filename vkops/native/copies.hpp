@@ -6,6 +6,20 @@
 using Rows = py::array_t<std::uint64_t, py::array::c_style | py::array::forcecast>;
 
 constexpr auto GENERAL = vk::ImageLayout::eGeneral;
+constexpr auto COLOR = vk::ImageAspectFlagBits::eColor;
+
+// Give an image the layout that copies need, once, before all else.
+inline void set_layout(const Commands& commands, vk::Image image, vk::ImageLayout before,
+                       const vk::ImageSubresourceRange& all)
+{
+    using Access = vk::AccessFlagBits;
+    const vk::ImageMemoryBarrier barrier(
+      Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
+      Access::eTransferRead | Access::eTransferWrite, before, GENERAL, VK_QUEUE_FAMILY_IGNORED,
+      VK_QUEUE_FAMILY_IGNORED, image, all);
+    commands.buffer.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
+}
+
 // A linear image over a part of an allocation: `height` rows, `pitch` bytes apart, of texels of
 // `unit` bytes. Vulkan guarantees that buffers and linear images in the layouts used here see the
 // same bytes of memory that they share ("Memory Aliasing").
@@ -21,22 +35,11 @@ class LinearImage : DeviceObject
     {
         image = keep(make(owner, pitch, height, unit));
         const auto needs = device_->getImageMemoryRequirements(image);
-        const auto layout = device_->getImageSubresourceLayout(image, { ASPECT, 0, 0 });
+        const auto layout = device_->getImageSubresourceLayout(image, { COLOR, 0, 0 });
         if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
             offset + needs.size > memory->size || !(needs.memoryTypeBits >> memory->type & 1))
             throw std::runtime_error("the driver places such an image differently");
         memory->bind(image, offset);
-    }
-
-    // Give it the layout that copies need, once, before all of them.
-    void record_layout(Commands& commands) const
-    {
-        using Access = vk::AccessFlagBits;
-        const vk::ImageMemoryBarrier barrier(
-          Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
-          Access::eTransferRead | Access::eTransferWrite, vk::ImageLayout::ePreinitialized,
-          GENERAL, VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, { ASPECT, 0, 1, 0, 1 });
-        commands.buffer.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
     }
 
     // The rows that an image can have, and the texels of each of MAX_ROWS rows, whichever is less;
@@ -63,15 +66,13 @@ class LinearImage : DeviceObject
         if (!max_side(*owner.adapter)) return 0;
         for (const auto& [unit, format] : FORMATS) {
             const auto image = owned(make(owner, unit, 1, unit), owner.device);
-            const auto pitch =
-              owner.device->getImageSubresourceLayout(*image, { ASPECT, 0, 0 }).rowPitch;
-            found = std::max<std::uint64_t>(found, pitch);
+            const auto layout = owner.device->getImageSubresourceLayout(*image, { COLOR, 0, 0 });
+            found = std::max<std::uint64_t>(found, layout.rowPitch);
         }
         return found;
     }
 
   private:
-    static constexpr auto ASPECT = vk::ImageAspectFlagBits::eColor;
     static constexpr auto USAGE =
       vk::ImageUsageFlagBits::eTransferSrc | vk::ImageUsageFlagBits::eTransferDst;
     static constexpr std::pair<std::uint64_t, vk::Format> FORMATS[] = {
@@ -122,7 +123,7 @@ inline std::shared_ptr<Operation> copy_rectangles(std::shared_ptr<LinearImage> i
           "rectangles: must be rows of (x, y, width, height, buffer offset, buffer pitch)");
     const auto at = rows.unchecked<2>();
     const auto unit = image->unit;
-    const vk::ImageSubresourceLayers layers(vk::ImageAspectFlagBits::eColor, 0, 0, 1);
+    const vk::ImageSubresourceLayers layers(COLOR, 0, 0, 1);
     std::vector<vk::BufferImageCopy> regions;
     regions.reserve(rows.shape(0));
     for (py::ssize_t i = 0; i < rows.shape(0); ++i)

@@ -100,11 +100,6 @@ struct Groups
     std::array<std::uint32_t, 3> counts{};
     std::shared_ptr<Memory> memory;
     std::uint64_t offset = 0;
-
-    bool are_many() const
-    {
-        return memory || std::uint64_t(counts[0]) * counts[1] * counts[2] > MANY;
-    }
 };
 
 inline Range memory_of(const BoundBytes& bound, bool many, Commands& commands)
@@ -131,7 +126,8 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         throw py::value_error("bound: must be one for each descriptor of the pipeline");
     if (!nbytes)
         for (const auto& each : all) nbytes += each.nbytes;
-    const bool many = groups.are_many();
+    const auto [x, y, z] = groups.counts;
+    const bool many = groups.memory || std::uint64_t(x) * y * z > Groups::MANY;
     const auto reserve = [=, infos = std::vector<vk::DescriptorBufferInfo>(),
                           images = std::vector<vk::DescriptorImageInfo>(),
                           texels = std::vector<vk::BufferView>(),

@@ -191,10 +191,7 @@ class Features
     const void* chain() const { return structures_.data(); }
     // What vk::ComputePipelineCreateInfo points to, for a pipeline whose accesses out of bounds the
     // device discards; null if all pipelines are such, or none.
-    const void* robust_pipeline() const
-    {
-        return robust_pipeline_ ? &*robust_pipeline_ : nullptr;
-    }
+    const void* robust_pipeline() const { return robust_pipeline_ ? &*robust_pipeline_ : nullptr; }
     bool has_addresses() const { return has_addresses_; }
 
   private:

@@ -11,40 +11,17 @@ class Image : public DeviceObject
     using View = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
                             std::uint32_t, bool>;
     // Format, dimensions, levels, layers, and whether views are sampled and stored to.
-    struct Form
-    {
-        vk::Format format;
-        std::uint32_t dims, levels, layers;
-        bool sampled, stored;
+    using Form = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool, bool>;
+    using Size = std::array<std::uint32_t, 3>;
 
-        vk::ImageType type() const { return vk::ImageType(dims - 1); }
-        vk::ImageUsageFlags usage() const
-        {
-            using Usage = vk::ImageUsageFlagBits;
-            auto all = Usage::eTransferSrc | Usage::eTransferDst;
-            if (sampled) all |= Usage::eSampled;
-            if (stored) all |= Usage::eStorage;
-            return all;
-        }
-        vk::ImageCreateFlags flags(bool cube) const
-        {
-            using Flag = vk::ImageCreateFlagBits;
-            const auto all = Flag::eMutableFormat | Flag::eExtendedUsage;
-            return cube ? all | Flag::eCubeCompatible : all;
-        }
-    };
-
-    const Form form;
+    const vk::ImageCreateInfo info;
     vk::Image image;
     vk::MemoryRequirements needs;
 
-    Image(const Device& owner, Form form_, const std::array<std::uint32_t, 3>& size)
-      : DeviceObject(owner.device), form(form_)
+    Image(const Device& owner, const Form& form, const Size& size)
+      : DeviceObject(owner.device), info(info_of(form, size))
     {
-        const bool cube = form.dims == 2 && form.layers >= 6 && size[0] == size[1];
-        image = keep(device_->createImage({ form.flags(cube), form.type(), form.format,
-          { size[0], size[1], size[2] }, form.levels, form.layers, vk::SampleCountFlagBits::e1,
-          vk::ImageTiling::eOptimal, form.usage() }));
+        image = keep(device_->createImage(info));
         needs = device_->getImageMemoryRequirements(image);
     }
     void bind(std::shared_ptr<Memory> memory, std::uint64_t start)
@@ -62,7 +39,7 @@ class Image : public DeviceObject
             const auto& [format, type, level, levels, layer, layers, stored] = key;
             const vk::ImageViewUsageCreateInfo usage(stored ? Usage::eStorage : Usage::eSampled);
             vk::ImageViewCreateInfo info({}, image, vk::ImageViewType(type), vk::Format(format), {},
-              { vk::ImageAspectFlagBits::eColor, level, levels, layer, layers });
+              { COLOR, level, levels, layer, layers });
             info.pNext = &usage;
             found = keep(device_->createImageView(info));
         }
@@ -71,25 +48,19 @@ class Image : public DeviceObject
     // Give it its layout and zeros, once, before all else.
     void record_zeros(Commands& commands) const
     {
-        using Access = vk::AccessFlagBits;
-        const vk::ImageSubresourceRange all(vk::ImageAspectFlagBits::eColor, 0, form.levels, 0,
-                                            form.layers);
-        const vk::ImageMemoryBarrier barrier(Access::eShaderWrite | Access::eTransferWrite,
-          Access::eTransferWrite, vk::ImageLayout::eUndefined, GENERAL, VK_QUEUE_FAMILY_IGNORED,
-          VK_QUEUE_FAMILY_IGNORED, image, all);
-        commands.buffer.pipelineBarrier(SHADER | TRANSFER, TRANSFER, {}, {}, {}, barrier);
+        const vk::ImageSubresourceRange all(COLOR, 0, info.mipLevels, 0, info.arrayLayers);
+        set_layout(commands, image, vk::ImageLayout::eUndefined, all);
         commands.buffer.clearColorImage(image, GENERAL, vk::ClearColorValue(), all);
     }
     // The most texels along each side, levels, layers and bytes of images of a form; none if there
     // are no such images.
-    static std::optional<std::tuple<std::array<std::uint32_t, 3>, std::uint32_t, std::uint32_t,
-                                    std::uint64_t>>
+    static std::optional<std::tuple<Size, std::uint32_t, std::uint32_t, std::uint64_t>>
     limits(const Device& owner, const Form& form)
     {
+        const auto info = info_of(form, { 1, 0, 0 });  // which no cube has
         vk::ImageFormatProperties found;
-        if (owner.adapter->physical->getImageFormatProperties(form.format, form.type(),
-              vk::ImageTiling::eOptimal, form.usage(), form.flags(false), &found) !=
-            vk::Result::eSuccess)
+        if (owner.adapter->physical->getImageFormatProperties(info.format, info.imageType,
+              info.tiling, info.usage, info.flags, &found) != vk::Result::eSuccess)
             return {};
         const auto& [width, height, depth] = found.maxExtent;
         return { { { width, height, depth }, found.maxMipLevels, found.maxArrayLayers,
@@ -99,6 +70,20 @@ class Image : public DeviceObject
   private:
     std::shared_ptr<Memory> memory_;  // keeps it alive
     std::map<View, vk::ImageView> views_;
+
+    static vk::ImageCreateInfo info_of(const Form& form, const Size& size)
+    {
+        using Flag = vk::ImageCreateFlagBits;
+        using Usage = vk::ImageUsageFlagBits;
+        const auto& [format, dims, levels, layers, sampled, stored] = form;
+        auto flags = Flag::eMutableFormat | Flag::eExtendedUsage;
+        if (dims == 2 && layers >= 6 && size[0] == size[1]) flags |= Flag::eCubeCompatible;
+        auto usage = Usage::eTransferSrc | Usage::eTransferDst;
+        if (sampled) usage |= Usage::eSampled;
+        if (stored) usage |= Usage::eStorage;
+        return { flags, vk::ImageType(dims - 1), vk::Format(format), { size[0], size[1], size[2] },
+                 levels, layers, vk::SampleCountFlagBits::e1, vk::ImageTiling::eOptimal, usage };
+    }
 };
 
 // How textures are read: `address` is a VkSamplerAddressMode.
@@ -134,7 +119,7 @@ inline std::shared_ptr<Operation> copy_image(std::shared_ptr<Image> image,
         const auto number = [&](int column) { return std::uint32_t(at(i, column)); };
         const auto place = [&](int column) { return std::int32_t(at(i, column)); };
         regions.emplace_back(buffer->offset + at(i, 0), 0, 0,
-          vk::ImageSubresourceLayers(vk::ImageAspectFlagBits::eColor, number(1), number(2), number(3)),
+          vk::ImageSubresourceLayers(COLOR, number(1), number(2), number(3)),
           vk::Offset3D(place(4), place(5), place(6)), vk::Extent3D(number(7), number(8), number(9)));
     }
     return copy_boxes({ "copy of an image" }, image, buffer, into_image, regions, ordered);

@@ -3,6 +3,7 @@
 
 #include "device.hpp"
 
+#include <numeric>
 #include <pybind11/numpy.h>
 
 using Address = std::uintptr_t;
@@ -42,12 +43,7 @@ class Memory : public DeviceObject
     {
         buffer = keep(device_->createBuffer({ {}, size, owner.usage }));
         const auto needs = device_->getBufferMemoryRequirements(buffer);
-        std::vector<std::uint32_t> types;
-        for (const auto each : owner.adapter->memory_types(use))
-            if (needs.memoryTypeBits >> each & 1) types.push_back(each);
-        if (types.empty()) throw std::runtime_error("the device has no memory for buffers");
-        memory_ = allocate(owner, needs.size, types, nullptr);
-        device_->bindBufferMemory(buffer, memory_, 0);
+        allocate(owner, needs.size, owner.adapter->memory_types(use), needs.memoryTypeBits, nullptr);
         if (owner.features.has_addresses())
             address = device_->getBufferAddress({ buffer }, owner.functions);
         const auto flags = owner.adapter->memory.memoryTypes[type].propertyFlags;
@@ -58,8 +54,27 @@ class Memory : public DeviceObject
     }
     // The whole pages of the host that hold an array.
     Memory(const Device& owner, const py::array& array)
-      : Memory(owner, array, owner.import_alignment)
+      : DeviceObject(owner.device), size(array.nbytes()), array_(array)
     {
+        const auto unit = owner.import_alignment;
+        if (!unit) throw std::runtime_error("host memory cannot be imported");
+        const auto address = reinterpret_cast<Address>(array.data());
+        const auto start = address / unit * unit;
+        const auto nbytes = (address + size - start + unit - 1) / unit * unit;
+        offset = address - start;
+
+        const auto pages = reinterpret_cast<void*>(start);
+        const auto fits =
+          device_->getMemoryHostPointerPropertiesEXT(HOST_ALLOCATION, pages, owner.functions);
+        const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
+        buffer = keep(device_->createBuffer(
+          { {}, nbytes, owner.usage, vk::SharingMode::eExclusive, 0, nullptr, &external }));
+        const auto bits =
+          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
+        std::vector<std::uint32_t> types(32);
+        std::iota(types.begin(), types.end(), 0);
+        const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
+        allocate(owner, nbytes, types, bits, &pointer);
     }
     // A second buffer over a part of an allocation. Vulkan guarantees that both see the same bytes
     // ("Memory Aliasing").
@@ -107,46 +122,25 @@ class Memory : public DeviceObject
     py::object array_;               // keeps imported memory alive
     std::shared_ptr<Memory> whole_;  // keeps its memory alive
 
-    Memory(const Device& owner, const py::array& array, std::uint64_t unit)
-      : DeviceObject(owner.device), size(array.nbytes()), array_(array)
+    // Allocate memory for the buffer, of the first type with a bit that the driver has some of.
+    void allocate(const Device& owner, vk::DeviceSize nbytes, std::vector<std::uint32_t> types,
+                  std::uint32_t bits, const void* next)
     {
-        if (!unit) throw std::runtime_error("host memory cannot be imported");
-        const auto address = reinterpret_cast<Address>(array.data());
-        const auto start = address / unit * unit;
-        const auto nbytes = (address + size - start + unit - 1) / unit * unit;
-        offset = address - start;
-
-        const auto pages = reinterpret_cast<void*>(start);
-        const auto fits =
-          device_->getMemoryHostPointerPropertiesEXT(HOST_ALLOCATION, pages, owner.functions);
-        const vk::ExternalMemoryBufferCreateInfo external(HOST_ALLOCATION);
-        buffer = keep(device_->createBuffer(
-          { {}, nbytes, owner.usage, vk::SharingMode::eExclusive, 0, nullptr, &external }));
-        const auto bits =
-          device_->getBufferMemoryRequirements(buffer).memoryTypeBits & fits.memoryTypeBits;
-        std::vector<std::uint32_t> types;
-        for (std::uint32_t each = 0; each < 32; ++each)
-            if (bits >> each & 1) types.push_back(each);
-        if (types.empty()) throw std::runtime_error("no memory type fits this host memory");
-        const vk::ImportMemoryHostPointerInfoEXT pointer(HOST_ALLOCATION, pages);
-        memory_ = allocate(owner, nbytes, types, &pointer);
-        device_->bindBufferMemory(buffer, memory_, 0);
-    }
-    vk::DeviceMemory allocate(const Device& owner, vk::DeviceSize nbytes,
-                              const std::vector<std::uint32_t>& types, const void* next)
-    {
-        using Usage = vk::BufferUsageFlagBits;
+        const auto is_refused = [bits](std::uint32_t each) { return !(bits >> each & 1); };
+        types.erase(std::remove_if(types.begin(), types.end(), is_refused), types.end());
+        if (types.empty()) throw std::runtime_error("the device has no memory for buffers");
         vk::MemoryAllocateFlagsInfo flags(vk::MemoryAllocateFlagBits::eDeviceAddress);
         flags.pNext = next;
-        if (owner.usage & Usage::eShaderDeviceAddress) next = &flags;
-        for (auto each = types.begin();; ++each) {
+        if (owner.features.has_addresses()) next = &flags;
+        for (auto each = types.begin(); !memory_; ++each) {
             type = *each;
             try {
-                return keep(owner.allocate({ nbytes, type, next }));
+                memory_ = keep(owner.allocate({ nbytes, type, next }));
             } catch (const vk::OutOfDeviceMemoryError&) {
                 if (each + 1 == types.end()) throw;
             }
         }
+        device_->bindBufferMemory(buffer, memory_, 0);
     }
     vk::MappedMemoryRange atoms(std::uint64_t start, std::uint64_t nbytes) const
     {

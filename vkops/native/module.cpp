@@ -336,15 +336,6 @@ struct Launch
     }
 };
 
-// Format, dimensions, levels, layers, and whether images are sampled and stored to.
-using ImageForm = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool, bool>;
-
-Image::Form form_of(const ImageForm& form)
-{
-    const auto& [format, dims, levels, layers, sampled, stored] = form;
-    return { vk::Format(format), dims, levels, layers, sampled, stored };
-}
-
 // The class of `Addressed`.
 template <class Made>
 void define_addressed(py::module_& module, const char* name)
@@ -392,13 +383,8 @@ void define_operations(py::module_ module)
       .def_property_readonly("pending", [](const Made& self) { return self->queue->pending(); })
       .def("submit", &submit_all<std::shared_ptr<Commands>>)
       .def("submit", &submit_all<Operations>)
-      .def("run", [](const Made& self, const std::vector<const Step*>& steps, const py::list& reads,
-                     const py::list& writes, const std::string& name) {
-          return run(*self, steps, reads, writes, name);
-      })
-      .def("image_limits", [](const Device& self, const ImageForm& form) {
-          return Image::limits(self, form_of(form));
-      })
+      .def("run", &run)
+      .def("image_limits", &Image::limits)
       .def("format_features", [](const Device& self, std::uint32_t format) {  // of images and buffers
           const auto found = self.adapter->physical->getFormatProperties(vk::Format(format));
           return std::pair(VkFlags(found.optimalTilingFeatures), VkFlags(found.bufferFeatures));
@@ -427,9 +413,7 @@ void define_operations(py::module_ module)
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
                     std::uint32_t, std::uint64_t>());
     py::class_<Image, std::shared_ptr<Image>>(module, "Image")
-      .def(py::init([](const Device& owner, const ImageForm& form, std::array<std::uint32_t, 3> size) {
-               return std::make_shared<Image>(owner, form_of(form), size);
-           }))
+      .def(py::init<const Device&, const Image::Form&, const Image::Size&>())
       .def_property_readonly("needs", [](const Image& self) {
           return py::make_tuple(self.needs.size, self.needs.alignment);
       })
@@ -445,7 +429,9 @@ void define_operations(py::module_ module)
       .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);
     module.def("OpLayout", [](std::shared_ptr<LinearImage> image) {
-        return std::make_shared<Operation>(Label{ "lay out an image" }, [=](Commands& commands) { image->record_layout(commands); });
+        return std::make_shared<Operation>(Label{ "lay out an image" }, [=](Commands& commands) {
+            set_layout(commands, image->image, vk::ImageLayout::ePreinitialized, { COLOR, 0, 1, 0, 1 });
+        });
     });
     module.def("OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
                                    const Rows& rows, bool ordered) {

@@ -102,17 +102,7 @@ class Queue
         retire();
         const std::lock_guard lock(mutex_);
         check();
-        if (open_) {
-            open_->add(operations, submitted_ + 1);
-        } else {
-            if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
-            // Commands that cannot be recorded or submitted are destroyed.
-            const auto commands = std::move(spare_.back());
-            spare_.pop_back();
-            commands->begin(ONCE, measures_ != NOTHING);
-            commands->add(operations, submitted_ + 1);
-            open_ = commands;
-        }
+        record(operations, submitted_ + 1);
         names_.push_back(name);
         ++submitted_;
         if (open_->operations().size() >= max_open_ || is_dry() || !watched())
@@ -245,6 +235,20 @@ class Queue
         check(found, "vkGetFenceStatus");
         return found == vk::Result::eSuccess;
     }
+    // Record operations of a call in the open commands; if there are none, in others, which are open
+    // then. Commands that cannot be recorded or submitted are destroyed.
+    void record(const Operations& operations, std::uint64_t call)
+    {
+        auto commands = open_;
+        if (!commands) {
+            if (spare_.empty()) spare_.push_back(std::make_shared<Commands>(owner_));
+            commands = std::move(spare_.back());
+            spare_.pop_back();
+            commands->begin(ONCE, measures_ != NOTHING);
+        }
+        commands->add(operations, call);
+        open_ = commands;
+    }
     // Submit what is open. If that fails, the operations stay open, but for the last call with so many.
     void flush(std::size_t last = 0)
     {
@@ -274,11 +278,8 @@ class Queue
         const Operations kept(all.begin(), all.end() - last);
         if (kept.empty()) return;
         try {
-            const auto made = std::make_shared<Commands>(owner_);
-            made->begin(ONCE, measures_ != NOTHING);
-            made->add(kept);
-            made->calls = { commands->calls.begin(), commands->calls.end() - last };
-            open_ = made;
+            record(kept, 0);
+            open_->calls = { commands->calls.begin(), commands->calls.end() - last };
         } catch (const std::exception& error) {
             lost_ = error.what();
         }
