@@ -106,7 +106,6 @@ def test_a_plan_is_divided_if_copies_move_much(mebibytes, divided):
         assert rest is plan
         return
     assert [len(output.regions) for output in rest.outputs] == [0, 1, 1]
-    assert not copies.can_import
     data = np.random.default_rng(1).integers(0, 256, n, np.uint8)
     expected, left = (execute(each, [data]) for each in (plan, rest))
     np.testing.assert_array_equal(left[1][n:], expected[1][n:])

@@ -73,7 +73,7 @@ def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPl
     is_all = not any(rest)
     if not chosen or count > rule.max_copies or not (is_all or moved >= COMMAND * rule.min_bytes):
         return None, plan
-    copies = EncodedCopies(size, chosen, imports=rule.imports and is_all)
+    copies = EncodedCopies(size, chosen)
     if is_all:
         return copies, None
     parts = zip(plan.outputs, rest, strict=True)
@@ -87,9 +87,7 @@ class EncodedCopies:
     ``can_import`` says whether the inputs may be imported arrays.
     """
 
-    def __init__(
-        self, size: int, regions: Sequence[tuple[int, Region, Rectangles | None]], *, imports: bool
-    ) -> None:
+    def __init__(self, size: int, regions: Sequence[tuple[int, Region, Rectangles | None]]) -> None:
         """Encode regions of elements of ``size`` bytes, each with the number of its output."""
         self._words: dict[int, int] = {}
         runs: list[tuple[int, int, Numbers]] = []
@@ -117,15 +115,15 @@ class EncodedCopies:
             for image in _images(grid, under, parts)
         ]
         # No image can be laid over an imported array.
-        self.can_import: bool = imports and all(grid.over_target for grid, _ in groups)
-
-    @property
-    def are_runs(self) -> bool:
-        """Whether there are only copies of runs: neither fills nor images."""
-        return not self._words and not self._images
+        self.can_import: bool = all(grid.over_target for grid, _ in groups)
 
     def runs(self, module: Any) -> Any:
-        """Return the runs of the native module, by the numbers of tensors as region tables have."""
+        """Return the runs of the native module, by the numbers of tensors as region tables have.
+
+        None if there are fills or images, too.
+        """
+        if self._words or self._images:
+            return None
         places = np.arange(len(self._rows)) * 3
         bases = np.concatenate([-2 - self._sources, self._targets])
         return module.Runs(self._rows, np.concatenate([places, places + 1]), bases, 1)

@@ -59,8 +59,7 @@ class CopyRule:
     Each copy moves ``min_bytes`` or more, be it a run of contiguous bytes or a rectangle of an
     image. ``single`` holds for images in which each row has a row of the image, and ``several`` for
     those whose rows hold several. ``images`` are the limits of linear images, if they are used, and
-    ``max_copies`` is the number of copies that a plan may have. ``imports`` says whether copies
-    read arrays of the host where they are; no GPU has shown what that costs.
+    ``max_copies`` is the number of copies that a plan may have.
     """
 
     min_bytes: int
@@ -68,7 +67,6 @@ class CopyRule:
     several: Shortest = _NEVER
     images: ImageLimits | None = None
     max_copies: int = MAX_COPIES
-    imports: bool = False
 
     def find_way(self, region: Region, plan: CopyPlan, target: int) -> Way | None:
         """Return how to copy an output's region; None if that is left to shaders."""
@@ -113,11 +111,11 @@ SHADERS = CopyRule(min_bytes=NEVER)
 """Shaders copy everything, as on GPUs. On an NVIDIA H200 they move 3.9 TB/s; vkCmdCopyBuffer moves
 0.85 TB/s in one piece, and 0.08 TB/s in pieces of 64 KiB."""
 
-REGIONS = CopyRule(0, _ALWAYS, _ALWAYS, imports=True)
+REGIONS = CopyRule(0, _ALWAYS, _ALWAYS)
 """All contiguous runs are copied by Vulkan's copies, whatever it costs."""
 
-MESA_22 = CopyRule(1 << 10, Shortest(16, 8, 16), Shortest(32, 16, 40), imports=True)
-MESA_25 = CopyRule(4 << 10, Shortest(72, 10, 25), Shortest(NEVER, 17, NEVER), imports=True)
+MESA_22 = CopyRule(1 << 10, Shortest(16, 8, 16), Shortest(32, 16, 40))
+MESA_25 = CopyRule(4 << 10, Shortest(72, 10, 25), Shortest(NEVER, 17, NEVER))
 """CPU drivers on two cores, from 336 splits and joins of rows. In nanoseconds, shaders take 0.6 per
 byte and thread with Mesa 22.3; with Mesa 25.0, 0.24 for vectors and 0.42 otherwise. Copies take
 0.07 per byte (0.21 where rows of an image hold several), 3.5 per row, and 350 per copy."""
@@ -135,17 +133,14 @@ def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
     wanted = os.environ.get(COPY) or "auto"
     if wanted not in ("auto", "shader", "regions"):
         raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
-    rule = _rule(info, wanted)
+    mesa = MESA_25 if adapter.prefers_int64(info) else MESA_22
+    if wanted == "regions":
+        rule = REGIONS
+    elif wanted == "auto" and info.type == "CPU" and adapter.threads() <= MAX_THREADS[mesa]:
+        rule = mesa
+    else:
+        rule = SHADERS
     limit = MAX_VALIDATED_COPIES if adapter.under_validation() else MAX_COPIES
     if images and images.side < MAX_ROWS:
         images = None
     return replace(rule, images=images, max_copies=limit)
-
-
-def _rule(info: adapter.DeviceInfo, wanted: str) -> CopyRule:
-    if wanted == "regions":
-        return replace(REGIONS, imports=info.type == "CPU")
-    if wanted == "shader" or info.type != "CPU":
-        return SHADERS
-    rule = MESA_25 if adapter.prefers_int64(info) else MESA_22
-    return rule if adapter.threads() <= MAX_THREADS[rule] else SHADERS

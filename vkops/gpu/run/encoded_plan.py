@@ -147,9 +147,10 @@ class EncodedPlan:
         """
         made, copied = [], self._copies
         if copied is not None:
-            if not copied.are_runs:
+            runs = copied.runs(device.module)
+            if runs is None:
                 return []
-            made.append(device.module.Step(copied.runs(device.module)))
+            made.append(device.module.Step(runs))
         for own in chain.from_iterable(table.in_one_heap for table in self._tables):
             ordered = len(made) == (copied is not None) or own.kernel.scatters
             made.append(own.step(device, ordered=ordered))

@@ -157,7 +157,8 @@ class Bound:
             made = [Buffer(device, nbytes) for nbytes in sizes]
             places.update((number, made[at].extents) for number, at in buffers.items())
             self._kept += made
-        may_import = arrays and all(plan.can_import for plan in plans)
+        # Copies read arrays where they are on CPU drivers only: no GPU has shown what that costs.
+        may_import = arrays and device.tuning.is_cpu and all(plan.can_import for plan in plans)
         if may_import and device.vulkan.recording is None:
             found = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
             sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
