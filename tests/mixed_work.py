@@ -5,7 +5,6 @@ Threads may share a ``Place``: each piece of work is right whatever others do me
 
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from math import prod
 from random import Random
 
@@ -18,7 +17,7 @@ from operator_cases import DTYPES
 
 import vkops
 from vkops import dml
-from vkops.gpu.run import program, streaming
+from vkops.gpu.run import streaming
 from vkops.onnx import Model, Session
 
 LARGEST = (900, 60, 20, 8, 5)
@@ -43,7 +42,7 @@ g (int32[N, M] x) => (int32[P, Q] y) {
 
 def stream_in_small_chunks():
     """From now on, in this process."""
-    program.stream = partial(streaming.stream, chunk_bytes=CHUNK)
+    streaming.CHUNK = CHUNK
 
 
 class Place:

@@ -8,7 +8,6 @@ from onnx_models import node_model
 
 import vkops
 from vkops import dml
-from vkops.gpu.run import streaming
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.onnx import Session
 from vkops.runtime.device import StreamedOperator
@@ -20,8 +19,7 @@ CHUNK = 1 << 16
 def tight(adapter, monkeypatch):
     """A device with room for 1 MiB, which streams 64 KiB at a time."""
     monkeypatch.setattr("vkops.gpu.run.open_device.MAX_UNCHECKED_BYTES", 0)
-    run = streaming.stream
-    monkeypatch.setattr("vkops.gpu.run.program.stream", lambda *args: run(*args, chunk_bytes=CHUNK))
+    monkeypatch.setattr("vkops.gpu.run.streaming.CHUNK", CHUNK)
     monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", 1 << 18)
     with vkops.Device(adapter.index) as device:
         memory = small_memory(device)

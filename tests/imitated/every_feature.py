@@ -8,7 +8,6 @@ import faulthandler
 import json
 import sys
 import traceback
-from functools import partial
 
 import numpy as np
 from compiled_operators import reverse
@@ -17,7 +16,7 @@ from onnx import parser
 import vkops
 from imitated import LOST, counts, layer
 from vkops.gpu.adapters import adapter
-from vkops.gpu.run import program, streaming
+from vkops.gpu.run import streaming
 from vkops.onnx import Model, Session
 
 SECONDS = 30
@@ -73,15 +72,14 @@ def operators(device):
 
 
 def streams(device):
-    with_small_chunks = partial(streaming.stream, chunk_bytes=1 << 10)
-    whole, program.stream = program.stream, with_small_chunks
+    before, streaming.CHUNK = streaming.CHUNK, 1 << 10
     try:
         source, target = device.host_buffer(X.nbytes), device.host_buffer(X.nbytes)
         source.write(X)
         reverse(device, X.nbytes).dispatch([source], [target])
         assert target.read() == X.tobytes()[::-1]
     finally:
-        program.stream = whole
+        streaming.CHUNK = before
 
 
 def models(device):

@@ -118,14 +118,12 @@ def stream(
     inputs: Sequence[Bytes],
     outputs: Sequence[Bytes],
     progress: Progress = None,
-    *,
-    chunk_bytes: int = CHUNK,
 ) -> None:
     """Run a plan on arrays of bytes in host memory; bytes that it does not write stay as they are.
 
     If ``progress`` raises, or after an interrupt, the content of the outputs is undefined.
     """
-    todo = chunks(optimize(plan), chunk_bytes)
+    todo = chunks(optimize(plan), CHUNK)
     total = sum(output.nbytes for output in plan.outputs)
     moved = sum(prod(region.sizes) for _, region in plan.regions) * plan.element_size
     room = max(staged_bytes(pieces) for chunk in todo for pieces in (chunk.sources, chunk.targets))
