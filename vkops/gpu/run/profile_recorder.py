@@ -147,16 +147,12 @@ class Recorder:
         calls = {call.number: call for call in self.calls if call.number}
         for call in calls.values():
             call.operations.clear()
-        if not self._mask or not any(operations for _, _, operations in self._measured):
-            for since, last, _ in self._measured:
-                self.submissions.append(Submission(last, since + self._offset, 0))
-            return
-        times = self._times()
+        has_times = self._mask and any(operations for _, _, operations in self._measured)
+        times = self._times() if has_times else iter(())
         for since, last, operations in self._measured:
             end = 0.0
-            for number, name, nbytes, *ticks in operations:
+            for number, name, nbytes, *_ in operations if has_times else ():
                 start, end = next(times), next(times)
-                del ticks
                 if (own := calls.get(number)) is not None:
                     made = ProfiledOperation(name or own.name, nbytes, start, end)
                     own.operations.append(made)
