@@ -431,22 +431,16 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
     if along.size < side:
         more_along = next((d for d in rest if d.src == along.size), ONE)
         rest = [d for d in rest if d is not more_along]
-    others = [*rest, more_across, more_along]
-    strides = [across.src, along.dst, *[stride for d in others for stride in (d.dst, d.src)]]
-    if gcd(box.dst, box.src, across.size, along.size, *strides) % per_vector:
+    # Along the contiguous dimensions, tiles have whole vectors.
+    dims = [across._replace(dst=0), more_across, along._replace(src=0), more_along, *rest]
+    vectors = box._replace(dims=dims).divided(per_vector)
+    if vectors is None or gcd(across.size, along.size) % per_vector:
         return None
-
-    def vectors(dim: Dim) -> Dim:
-        return Dim(dim.size, dim.dst // per_vector, dim.src // per_vector)
-
-    sides = [
-        Side(vectors(inner), vectors(outer))
-        for inner, outer in ((across, more_across), (along, more_along))
-    ]
+    across, more_across, along, more_along, *rest = vectors.dims
+    sides = Side(across, more_across), Side(along, more_along)
     if 4 * sides[0].step(side) * sides[1].step(side) < side * side:
         return None
-    dst, src = box.dst // per_vector, box.src // per_vector
-    return TiledBox(box._replace(dst=dst, src=src, dims=[*map(vectors, rest)]), *sides)
+    return TiledBox(vectors._replace(dims=rest), *sides)
 
 
 def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream | None:

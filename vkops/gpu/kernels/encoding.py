@@ -402,16 +402,14 @@ def _segments(
     nbytes = stream.rows * row
     items = ceil_div(nbytes, steps * VECTOR)
     digits = [Dim(items if tuning.is_cpu else round_up(items, layout.TURN), 0, 0)]
-    first, last = (
-        layout.Stream(steps, nbytes, len(stream.segments)),
-        (layout.Row(row, factor(row)), ONE_ROW),
-    )
+    first = layout.Stream(steps, nbytes, len(stream.segments))
+    last = layout.Row(row, factor(row)), ONE_ROW, NO_PATTERN
     start = 0
     records = []
     for input, src, length, row_src in stream.segments:
         source = inputs.index(input) % SHARED_TENSORS
-        vectors = (first, layout.Segment(start, length, row_src, source), *last, NO_PATTERN)
-        records.append(_Record.of(output, input, (0, src), digits, vectors))
+        segment = layout.Segment(start, length, row_src, source)
+        records.append(_Record.of(output, input, (0, src), digits, (first, segment, *last)))
         start += length
         digits = []
     return records
