@@ -51,14 +51,12 @@ def filled_word(fill: Fill) -> int | None:
 
 def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
     """The byte offsets, in the source and the target, of all indices of some axes."""
-    views = region.source_view, region.target
-    starts = [np.array([view.offset]) for view in views]
-    for axis in axes:
-        steps = np.arange(region.sizes[axis])
-        starts = [
-            (start[:, None] + steps * view.strides[axis]).ravel()
-            for start, view in zip(starts, views, strict=True)
-        ]
+    starts = []
+    for view in (region.source_view, region.target):
+        start = np.array([view.offset])
+        for axis in axes:
+            start = np.add.outer(start, np.arange(view.sizes[axis]) * view.strides[axis]).ravel()
+        starts.append(start)
     return np.stack(starts, 1) * size
 
 
