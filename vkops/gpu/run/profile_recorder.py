@@ -80,18 +80,18 @@ recorders: list[Recorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
 
-_caller: ContextVar[Caller | None] = ContextVar("caller", default=None)
+_given: ContextVar[Caller | None] = ContextVar("caller", default=None)
 """What calls have instead of their line."""
 
 
 @contextmanager
 def called_by(place: str, *tensors: str) -> Iterator[None]:
     """In this block, calls have no line, but this place and these tensors."""
-    token = _caller.set(Caller(place, "", tensors))
+    token = _given.set(Caller(place, "", tensors))
     try:
         yield
     finally:
-        _caller.reset(token)
+        _given.reset(token)
 
 
 class Recorder:
@@ -127,7 +127,7 @@ class Recorder:
 
     def _caller(self) -> Caller:
         """Return the line from which this thread entered vkops."""
-        if (given := _caller.get()) is not None:
+        if (given := _given.get()) is not None:
             return given
         frame: FrameType | None = sys._getframe(2)
         while frame is not None and frame.f_globals.get("__name__", "").startswith("vkops."):
