@@ -420,6 +420,20 @@ def test_texel_buffers(device):
     np.testing.assert_array_equal(target.numpy(), pairs.numpy()[:, 0])
 
 
+def test_a_view_as_elements_and_as_texels(device):
+    """They share a copy, as bindings of the same elements do."""
+    text = """
+    layout(std430, binding = 0) readonly buffer Source { float source[]; };
+    layout(binding = 1, r32f) uniform imageBuffer Target;
+    void main() {
+        const int i = int(gl_GlobalInvocationID.x);
+        if (i < source.length()) imageStore(Target, i, vec4(source[i] * 10));
+    }"""
+    x = device.tensor(np.arange(8, dtype=np.float32))
+    run(device, text, x[::2], x[::2], threads=4)
+    assert x.tolist() == [0, 1, 20, 3, 40, 5, 60, 7]
+
+
 def test_hlsl(device):
     text = """
     Texture2D<float4> Picture; SamplerState Smooth; Texture2DArray<uint> Layers;
