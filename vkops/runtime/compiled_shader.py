@@ -23,11 +23,10 @@ from vkops.runtime import elements
 from vkops.runtime.bindings import Binding, are_integers, is_memory
 from vkops.runtime.call_capture import captures
 from vkops.runtime.image import Image, create
-from vkops.runtime.shader_argument import Argument, Resolved
+from vkops.runtime.shader_argument import Argument, Resolved, ShaderCopy, make_copies
 from vkops.runtime.shader_arguments import images, samplers, texels, uniform_values
-from vkops.runtime.shader_arguments.addresses import with_addresses
+from vkops.runtime.shader_arguments.uniform_values import with_addresses
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
-from vkops.runtime.shader_copies import ShaderCopy, make_copies
 from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader, Slot

@@ -15,8 +15,7 @@ from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import View
 from vkops.runtime.bindings import Binding, resolve
-from vkops.runtime.shader_argument import Resolved
-from vkops.runtime.shader_copies import ShaderCopy
+from vkops.runtime.shader_argument import Resolved, ShaderCopy
 from vkops.shaders.shader import Shader, Slot
 
 _SOME_ADDRESS = 1 << 40
@@ -72,7 +71,7 @@ class Elements(NamedTuple):
         if isinstance(source, HostBuffer):
             device.vulkan.refuse_recording("host memory cannot be bound to a shader")
         packed, resource = View.packed(view.sizes), Buffer(device, self.nbytes)
-        made = ShaderCopy(source, resource, view.offset * itemsize, is_written=is_written)
+        made = ShaderCopy(source, resource, is_written, view.offset * itemsize)
         if isinstance(source, Buffer):
             there, here = [source.extents], [resource.extents]
             plan = movement(device.tuning, itemsize, view, packed)

@@ -72,9 +72,7 @@ class Image:
         self.part: ImagePart = part
         self.mips: int = mips
         self._dropped = dropped
-        self.kind: tuple[Any, ...] = (
-            form, part.memory.grid, part.level, part.corner, part.sizes, dropped, mips
-        )  # fmt: skip
+        self.kind: tuple[Any, ...] = (form, part.memory.grid, part[1:], dropped, mips)
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.shape))
@@ -202,8 +200,7 @@ class Image:
 
     def viewed(self, form: ImageForm) -> Image:
         """Return the same texels as an image of a form with as many bytes."""
-        own = self.part
-        part = ImagePart(own.memory.viewed(form), own.level, own.corner, own.sizes)
+        part = self.part._replace(memory=self.part.memory.viewed(form))
         return Image(self.device, part, self.channels, self._dropped, self.mips)
 
     # -- levels -----------------------------------------------------------------------------------
@@ -322,14 +319,10 @@ def _form(
     stored = {None: 1, 3: 4}.get(count, count or 1)
     fitting = formats_of(dtype, stored)
     if not fitting or (fixed and fixed not in fitting):
-        message = f"got {dtype} and {stored} channels, must be what "
-        message += (
-            f"{fixed.name} has: {np.dtype(fixed.dtype)} and {fixed.channels}"
-            if fixed
-            else (
-                "a format has: integers of 8 to 32 bits, float16 or float32; astype() converts it"
-            )
-        )
+        what = "a format has: integers of 8 to 32 bits, float16 or float32; astype() converts it"
+        if fixed:
+            what = f"{fixed.name} has: {np.dtype(fixed.dtype)} and {fixed.channels}"
+        message = f"got {dtype} and {stored} channels, must be what {what}"
         refuse("", "dtype", message, "IMG-03")
     return ImageForm(dtype, dims, has_layers, stored, fixed), count
 

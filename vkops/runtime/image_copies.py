@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from vkops.errors import BindingError
 from vkops.gpu.memory.pools import Allocation
@@ -21,14 +21,13 @@ Operations = tuple[list[Any], list[Allocation]]
 """Operations, and the memory that they use in between, which they write."""
 
 
-class ImagePart:
+class ImagePart(NamedTuple):
     """A box of one level of an image, without the channels: its corner and its sizes."""
 
-    def __init__(self, memory: ImageMemory, level: int, corner: Ints, sizes: Ints) -> None:
-        self.memory: ImageMemory = memory
-        self.level: int = level
-        self.corner: Ints = corner
-        self.sizes: Ints = sizes
+    memory: ImageMemory
+    level: int
+    corner: Ints
+    sizes: Ints
 
     @property
     def is_level(self) -> bool:
@@ -44,7 +43,7 @@ class ImagePart:
         buffer: Any
         buffer, view, itemsize, _ = own
         form = self.memory.form
-        place = self.level, self.corner, self.sizes
+        place = self[1:]
         count, start = prod(view.sizes) // prod(self.sizes), view.offset * itemsize
         if view.is_contiguous and start % form.nbytes == 0 and count == form.channels:
             return self.memory.copies(buffer.extents, start, *place, into=into), []
@@ -68,8 +67,7 @@ class ImagePart:
         packed = Buffer(device, prod(self.sizes) * self.memory.form.nbytes)
         work = []
         for part, into in ((self, False), (other, True)):
-            place = part.level, part.corner, part.sizes
-            work += part.memory.copies(packed.extents, 0, *place, into=into)
+            work += part.memory.copies(packed.extents, 0, *part[1:], into=into)
         return work, [packed.allocation]
 
 

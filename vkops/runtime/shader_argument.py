@@ -1,12 +1,16 @@
-"""The interface of the arguments that blocks of a shader are bound to."""
+"""The arguments of shaders, and copies of those that a dispatch cannot be bound to."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Protocol
 
+from vkops.errors import BindingError
+from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Place
+from vkops.gpu.run.shader_dispatch import Place, PreparedCall
 from vkops.shaders.shader import Shader, Slot
 
 
@@ -23,3 +27,68 @@ class Argument(Protocol):
 
 Resolved = tuple[Argument, Any, Hashable]
 """An argument, its memory, and all that a prepared call depends on but for the address."""
+
+
+@dataclass(eq=False)
+class ShaderCopy:
+    """A copy of elements or of an image, which a shader is bound to instead.
+
+    Elements of the host, which are contiguous, are copied by ``send`` and ``fetch``; all others by
+    ``before`` and ``after``. They are copied back if they are written.
+
+    Attributes:
+        source: the memory that is copied.
+        resource: the memory of the copy.
+        is_written: whether the shader writes it.
+        start: the first byte of elements of the host.
+        before: the operations that make the copy.
+        after: those that copy it back.
+        used: memory that the operations use besides.
+    """
+
+    source: Any
+    resource: Any
+    is_written: bool
+    start: int = 0
+    before: Sequence[Any] = ()
+    after: Sequence[Any] = ()
+    used: list[Any] = field(default_factory=list)
+
+    def send(self) -> None:
+        """Copy elements of the host to the device."""
+        if isinstance(self.source, HostBuffer):
+            self.resource.write(self.source.peek(self.start, self.resource.nbytes))
+
+    def fetch(self) -> None:
+        """Copy elements of the host back, if the shader writes them, when they are complete."""
+        if self.is_written and isinstance(self.source, HostBuffer):
+            self.source.write(self.resource.peek(), self.start)
+
+
+def make_copies(
+    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Any]
+) -> dict[int, Any]:
+    """Make copies, by the numbers of the bindings that are bound to them.
+
+    Bindings of the same elements share one.
+
+    Raises:
+        BindingError: it shares bytes with another binding, and one of them is written (SH-06).
+    """
+    used = [(n, own) for n, own in enumerate(found) if call.places[n]]
+    for (one, first), (other, second) in combinations(used, 2):
+        copied = one in call.copied or other in call.copied
+        written = slots[one].is_written or slots[other].is_written
+        if copied and written and first != second and first.overlaps(second):
+            what = "host memory" if isinstance(first.buffer, HostBuffer) else "a view"
+            message = (
+                f"shares bytes with {slots[one].point}, must not: one of them is {what} that is "
+                "copied while the shader runs, and one is written"
+            )
+            raise BindingError(call.shader.name, slots[other].point, message, "SH-06")
+    changed = {own for n, own in used if slots[n].is_written}
+    made = {
+        own: own.copy(device, is_written=own in changed)
+        for own in dict.fromkeys([own for n, own in used if n in call.copied])
+    }
+    return {n: made[own] for n, own in used if own in made}

@@ -14,9 +14,8 @@ from vkops.runtime.elements import Elements
 from vkops.runtime.image import Image, allocated
 from vkops.runtime.image_copies import elements_on_device
 from vkops.runtime.sampler import Sampler
-from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_argument import Resolved, ShaderCopy
 from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
-from vkops.runtime.shader_copies import ShaderCopy
 from vkops.shaders.image_formats import view_format
 from vkops.shaders.shader import Shader, Slot
 
@@ -34,22 +33,23 @@ class ImageArgument(NamedTuple):
 
     def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
         """Check dimensions and format; return the view of the image, and whether it is a level."""
-        image, block, own = self.image, slot.block, self.image.part
-        assert block.image is not None
+        image, own, declared = self.image, self.image.part, slot.block.image
+        assert declared is not None
         form = own.memory.form
-        ranks = image.dims + image.has_layers, len(image.shape) - bool(image.channels)
+        is_whole = image.dims + image.has_layers == len(image.shape) - bool(image.channels)
+        if (image.dims * is_whole, image.has_layers) != (declared.dims, declared.has_layers):
+            what = f"an image of {declared.dims} dimensions{' with layers' * declared.has_layers}"
+            _refuse(shader, slot, f"got {image!r}, must be {what} for {declared}", "SH-13")
         layers = (own.corner[0], own.sizes[0]) if form.has_layers else (0, 1)
-        levels = image.mips if block.kind != "storage image" else 1
-        is_image = ranks[0] == ranks[1]
-        _check_dimensions(shader, slot, image, image.dims * is_image, image.has_layers, own.sizes)
-        place = _place(device, shader, slot, form, (own.level, levels, *layers), self.sampler)
-        return place, own.is_level
+        levels = image.mips if slot.block.kind != "storage image" else 1
+        part = own.level, levels, *layers
+        return _place(device, shader, slot, self, form, own.sizes, part), own.is_level
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy of a part of an image."""
         own = self.image.part
         part = allocated(device, own.memory.form, own.sizes)
-        made = ShaderCopy(own.memory, part.memory, is_written=is_written)
+        made = ShaderCopy(own.memory, part.memory, is_written)
         made.before, made.used = own.copied_to(device, part)
         if is_written:
             made.after, used = part.copied_to(device, own)
@@ -80,15 +80,13 @@ class TensorImage(NamedTuple):
 
     def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
         """Check the format; return the view of an image that it has to be copied to."""
-        layers = self.grid[0] if self.form.has_layers else 1
-        _check_dimensions(shader, slot, self.form, self.form.dims, self.form.has_layers, self.grid)
-        view = (0, 1, 0, layers)
-        return _place(device, shader, slot, self.form, view, self.sampler), False
+        part = 0, 1, 0, self.grid[0] if self.form.has_layers else 1
+        return _place(device, shader, slot, self, self.form, self.grid, part), False
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy as an image."""
         part = allocated(device, self.form, self.grid)
-        made = ShaderCopy(self.buffer, part.memory, is_written=is_written)
+        made = ShaderCopy(self.buffer, part.memory, is_written)
         made.before, made.used = part.copied(device, self.elements, into=True)
         if is_written:
             made.after, used = part.copied(device, self.elements, into=False)
@@ -114,12 +112,12 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
             value.device.check()
             if value.device.vulkan is not device.vulkan:
                 message = f"is {value!r}, must be on {device.info.label}"
-                raise BindingError(shader.name, slot.point, message, "B-02")
+                _refuse(shader, slot, message, "B-02")
         own = tuple.__new__(ImageArgument, (value, sampler))
         return own, value.part.memory, (value.kind, sampler)
     if not is_memory(value) or not hasattr(value, "placed"):
         message = f"got {show(value)}, must be an image, a tensor or an array"
-        raise BindingError(shader.name, slot.point, message, "SH-13")
+        _refuse(shader, slot, message, "SH-13")
     found = elements_on_device(device, shader.name, slot.point, value, written=slot.is_written)
     declared = slot.block.image
     assert declared is not None
@@ -127,46 +125,35 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
     channels = declared.channels(shape)
     if channels is None:
         message = f"got the shape {shape}, must have {declared.shapes} for {declared}"
-        raise BindingError(shader.name, slot.point, message, "SH-13")
+        _refuse(shader, slot, message, "SH-13")
     assert found.dtype is not None
     form = ImageForm(found.dtype, declared.dims, declared.has_layers, channels, None)
     image = TensorImage(found, form, shape[: form.rank], sampler)
     return image, found.buffer, (found[1:], shape, found.buffer.layout, sampler)
 
 
-def _check_dimensions(
-    shader: Shader, slot: Slot, given: Any, dims: int, has_layers: bool, sizes: Ints
-) -> None:
-    """Refuse an image of other dimensions than a block declares (SH-13)."""
-    declared = slot.block.image
-    assert declared is not None
-    message = ""
-    if (dims, has_layers) != (declared.dims, declared.has_layers):
-        what = f"an image of {declared.dims} dimensions{' with layers' * declared.has_layers}"
-        message = f"got {given!r}, must be {what} for {declared}"
-    elif declared.dimension == "Cube":
-        layers, height, width = sizes
-        if height != width or layers % 6 or (layers > 6 and not declared.is_arrayed):
-            message = f"got {given!r}, must be square with 6 layers for {declared}"
-    if message:
-        raise BindingError(shader.name, slot.point, message, "SH-13")
-
-
 def _place(
     device: OpenDevice,
     shader: Shader,
     slot: Slot,
+    argument: ImageArgument | TensorImage,
     form: ImageForm,
+    sizes: Ints,
     part: tuple[int, int, int, int],
-    sampler: Sampler | None,
 ) -> Place:
-    """Choose the format of a view (SH-14), and its sampler (SH-15).
+    """Check a cube (SH-13); choose the format of a view (SH-14), and its sampler (SH-15).
 
     ``part`` are the first level, the number of levels, the first layer and the number of layers.
     """
-    block = slot.block
+    block, sampler = slot.block, argument.sampler
     declared = block.image
     assert declared is not None
+    if declared.dimension == "Cube":
+        layers, height, width = sizes
+        if height != width or layers % 6 or (layers > 6 and not declared.is_arrayed):
+            given = argument.image if isinstance(argument, ImageArgument) else form
+            message = f"got {given!r}, must be square with 6 layers for {declared}"
+            _refuse(shader, slot, message, "SH-13")
     is_stored = block.kind == "storage image"
     texels = form.format.name if form.format else f"{form.dtype} and {form.channels} channels"
     format_ = view_format(form.dtype, form.channels, form.format, declared)
