@@ -56,10 +56,8 @@ PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
 Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
 
-Launch = tuple[
-    Sequence[Any], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy], Sequence[Any]
-]
-"""Operations, the memory that they read and write, the copies in them, and what must exist then."""
+Launch = tuple[Sequence[Any], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy]]
+"""Operations, the memory that they read, the memory that they write, and the copies in them."""
 
 
 class BoundShader:
@@ -72,11 +70,10 @@ class BoundShader:
     def __init__(
         self, device: OpenDevice, name: str, launch: Launch, *, uses_addresses: bool = False
     ) -> None:
-        self._uses_addresses = uses_addresses
-        work, reads, writes, self._copies, _ = launch
         self._device = device
         self._name = name
-        self._work = (work, reads, writes, name) if work else None
+        self._launch = launch
+        self._uses_addresses = uses_addresses
 
     def dispatch(self) -> None:
         """Run the shader; wait for it only if it writes memory of the host.
@@ -84,16 +81,16 @@ class BoundShader:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        if self._work is None:  # it was bound for no threads
+        work, reads, writes, copies = self._launch
+        if not work:  # it was bound for no threads
             self._device.check()
             return
-        for copy in self._copies:
+        for copy in copies:
             copy.send()
-        work, reads, writes, name = self._work
         if self._uses_addresses:  # also those that were given out since
             writes = [*writes, *self._device.vulkan.addressed_memory()]
-        self._device.submit(work, reads, writes, name)
-        for copy in self._copies:
+        self._device.submit(work, reads, writes, self._name)
+        for copy in copies:
             copy.fetch()
 
     def __repr__(self) -> str:
@@ -290,7 +287,7 @@ class CompiledShader:
         Arguments and errors are those of ``dispatch``.
         """
         slots, values, counts = self._mapped(buffers, groups, threads)
-        launch: Launch = (), (), (), (), ()
+        launch: Launch = (), (), (), ()
         if counts is not None:
             call, found, memory = self._located(slots, values)
             push = self._packed(push_constants)
@@ -354,7 +351,7 @@ class CompiledShader:
         push: bytes,
     ) -> Launch:
         """Bind a call, with copies of what cannot be bound where it is."""
-        copies = make_copies(self._device, call, slots, found) if call.copied else {}
+        copies = make_copies(self._device, call, slots, found)
         if copies:
             memory = [copies[n].resource if n in copies else own for n, own in enumerate(memory)]
             places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
@@ -368,7 +365,7 @@ class CompiledShader:
             writes += copy.used
             if not isinstance(copy.source, HostBuffer):
                 (writes if copy.is_written else reads).append(copy.source.allocation)
-        return work, reads, writes, made, (found, memory)
+        return work, reads, writes, made
 
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
@@ -483,12 +480,11 @@ class CompiledShader:
         is_one = groups is None or threads is None
         if is_one and (type(given) is int or are_integers(given)):
             return self._group_counts(groups, threads, self._most_groups)
-        if threads is None and groups is not None:
-            if type(groups) is tuple and len(groups) == 2 and is_memory(groups[0]):
-                place = Place(self.name, "groups", "SH-07")
-                return self._indirect(groups[0], integer(groups[1], place))
-            if not isinstance(groups, (list, tuple)) and is_memory(groups):
-                return self._indirect(groups, 0)
+        is_pair = type(groups) is tuple and len(groups) == 2
+        indirect: Any = groups if is_pair else (groups, 0)
+        if threads is None and (is_pair or type(groups) is not tuple) and is_memory(indirect[0]):
+            offset = integer(indirect[1], Place(self.name, "groups", "SH-07"))
+            return self._indirect(indirect[0], offset)
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:

@@ -21,12 +21,11 @@ from vkops.dml.features import (
 )
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
-from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.adapter import check_arguments, choose, validation
 from vkops.gpu.adapters.shader_output import shader_output
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
-from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.runtime.compiled_shader import CompiledShader
@@ -69,7 +68,14 @@ class OperatorDevice(OpenDevice):
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
-        vulkan = _open(adapter, expect, debug=debug, staged=staged, printf=printf)
+        flags = {"debug": debug, "staged": staged, "printf": printf or False}
+        check_arguments(adapter, expect, **flags)
+        output = shader_output(printf)
+        with output.enabled() if output else validation() if debug else nullcontext():
+            vulkan = open_vulkan_device(choose(adapter, expect))
+        if output is not None:
+            output.check()
+            vulkan.output = output
         super().__init__(vulkan, staged=staged)
 
     @property
@@ -338,26 +344,6 @@ class OperatorDevice(OpenDevice):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
-
-
-def _open(
-    which: str | int | None,
-    expect: str | None,
-    *,
-    debug: bool,
-    staged: bool,
-    printf: bool | None,
-) -> VulkanDevice:
-    adapter.check_arguments(which, expect, debug=debug, staged=staged, printf=printf or False)
-    output = shader_output(printf)
-    if output is not None:
-        with output.enabled():
-            vulkan = open_vulkan_device(adapter.choose(which, expect))
-        output.check()
-        vulkan.output = output
-        return vulkan
-    with adapter.validation() if debug else nullcontext():
-        return open_vulkan_device(adapter.choose(which, expect))
 
 
 @dataclass(frozen=True, slots=True)
