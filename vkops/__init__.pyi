@@ -130,22 +130,6 @@ from vkops.tensors.matrices import (
     tril as tril,
     triu as triu,
 )
-from vkops.tensors.method_functions import (
-    astype as astype,
-    broadcast_to as broadcast_to,
-    copy as copy,
-    diagonal as diagonal,
-    expand_dims as expand_dims,
-    flip as flip,
-    moveaxis as moveaxis,
-    permute_dims as permute_dims,
-    ravel as ravel,
-    reshape as reshape,
-    rot90 as rot90,
-    squeeze as squeeze,
-    swapaxes as swapaxes,
-    transpose as transpose,
-)
 from vkops.tensors.namespace_info import (
     __array_namespace_info__ as __array_namespace_info__,
     bool as bool,
@@ -168,6 +152,20 @@ from vkops.tensors.tensor import (
     Tensor as Tensor,
 )
 from vkops.tensors.view_functions import (
+    astype as astype,
+    broadcast_to as broadcast_to,
+    copy as copy,
+    diagonal as diagonal,
+    expand_dims as expand_dims,
+    flip as flip,
+    moveaxis as moveaxis,
+    permute_dims as permute_dims,
+    ravel as ravel,
+    reshape as reshape,
+    rot90 as rot90,
+    squeeze as squeeze,
+    swapaxes as swapaxes,
+    transpose as transpose,
     atleast_1d as atleast_1d,
     atleast_2d as atleast_2d,
     atleast_3d as atleast_3d,

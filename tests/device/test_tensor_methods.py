@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
+from vkops.tensors.view_functions import METHOD_FUNCTIONS
 
 axes = st.integers(-4, 3)
 
-FORWARDING = [name for name, module in vkops._MODULES.items() if "method_functions" in module]
+FORWARDING = [function.__name__ for function in METHOD_FUNCTIONS]
 
 
 @pytest.mark.parametrize("name", FORWARDING)

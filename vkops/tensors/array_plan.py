@@ -123,7 +123,8 @@ def gathering(
 
     The axes of the tuples begin at ``place`` in the result, of shape ``shape``.
     """
-    target = _in_front(View.packed(shape), place, len(indices.view.sizes) - 1)
+    axes = range(place, place + len(indices.view.sizes) - 1)
+    target = in_front(View.packed(shape), axes)
     region = indexing.gather_nd(Read(0, source), indices, target, 0)
     return _plan(region, source, indices, shape, itemsize)
 
@@ -136,8 +137,8 @@ def scattering(
 
     The axes of the tuples begin at ``place`` in the source.
     """
-    updates = Read(0, _in_front(source, place, len(indices.view.sizes) - 1))
-    region = indexing.scatter_nd(updates, indices, target)
+    axes = range(place, place + len(indices.view.sizes) - 1)
+    region = indexing.scatter_nd(Read(0, in_front(source, axes)), indices, target)
     return _plan(region, source, indices, (nbytes // itemsize,), itemsize)
 
 
@@ -167,11 +168,9 @@ def stacking(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
     return array_plan(itemsize, views, [shape], [regions])
 
 
-def _in_front(view: View, place: int, count: int) -> View:
-    """The view with ``count`` axes, from ``place`` on, before the others."""
-    chosen = range(place, place + count)
-    others = (axis for axis in range(len(view.sizes)) if axis not in chosen)
-    return view.permute((*chosen, *others))
+def in_front(view: View, axes: Sequence[int]) -> View:
+    """The view with some axes before the others."""
+    return view.permute((*axes, *[n for n in range(len(view.sizes)) if n not in axes]))
 
 
 def _plan(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
-from itertools import repeat, zip_longest
+from itertools import zip_longest
 from math import prod
-from operator import attrgetter, is_not
+from operator import attrgetter
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import ref
@@ -257,8 +256,7 @@ class DeviceArray:
     def copy(self) -> Self:
         """The elements in memory of their own, packed."""
         base, view = self.placed()
-        plan = packing[view, self.dtype.itemsize]
-        return self.make(plan, self.device, [base], [self.dtype])[0]
+        return self._run(packing[view, self.dtype.itemsize], [base], self.dtype)
 
     def release(self) -> None:
         """Give the memory back now; this tensor and its views cannot be used any more.
@@ -382,7 +380,7 @@ def run_program(
         writes = _allocations(results, written=True)
         if writes == [] or (writes and device.run_steps(steps, reads, writes, program.name)):
             return results
-    read = [*filter(_is_some, map(_memory, inputs, repeat(device.vulkan)))]
+    read = [own for each in inputs if (own := _memory(each, device.vulkan)) is not None]
     on_host = not small and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.fits(nbytes)
@@ -391,7 +389,7 @@ def run_program(
         kind(device, shape, dtype, on_host=on_host) if target is None else target
         for shape, dtype, target in made
     ]
-    written: list[Any] = [*filter(_is_some, map(_memory, results, repeat(None)))]
+    written: list[Any] = [own for each in results if (own := _memory(each)) is not None]
     if written:
         Bound(program, device, read, written).run(progress)
     return results
@@ -413,11 +411,8 @@ def _allocations(
     return found
 
 
-_is_some = partial(is_not, None)
-
-
 def _memory(
-    source: DeviceArray | npt.NDArray[Any], reader: VulkanDevice | None
+    source: DeviceArray | npt.NDArray[Any], reader: VulkanDevice | None = None
 ) -> TensorMemory | None:
     """The memory of a source's elements, if it has some, to be written or to be read once.
 

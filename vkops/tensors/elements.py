@@ -17,7 +17,7 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import assignment, gathering, memoized
+from vkops.tensors.array_plan import assignment, gathering, in_front, memoized
 from vkops.tensors.device_array import A, DeviceArray, strided
 from vkops.tensors.index_arrays import Indices, Numbers, as_indices, check_range, tuples
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
@@ -70,7 +70,7 @@ def select(tensor: DeviceArray, index: Any) -> View | Selection:
         return view
     if len(arrays) > MAX_TERMS:
         refuse_index(INDEX, f"has {len(arrays)} arrays, must be {MAX_TERMS} at most")
-    axes = tuple([_axis(basic, i, len(view.sizes)) for i in arrays])
+    axes = [_axis(basic, i, len(view.sizes)) for i in arrays]
     for axis, (indices, booleans) in zip(axes, arrays.values(), strict=True):
         size = view.sizes[axis]
         if booleans not in (None, size):
@@ -82,8 +82,7 @@ def select(tensor: DeviceArray, index: Any) -> View | Selection:
     # Beside arrays, integers are arrays to NumPy, too.
     advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
     adjacent = advanced[-1] - advanced[0] < len(advanced)
-    others = [axis for axis in range(len(view.sizes)) if axis not in axes]
-    return Selection(view.permute((*axes, *others)), numbers, axes[0] if adjacent else 0)
+    return Selection(in_front(view, axes), numbers, axes[0] if adjacent else 0)
 
 
 def gather(tensor: A, selected: Selection, name: str = "") -> A:
@@ -240,7 +239,5 @@ def _ends(tensor: DeviceArray, long: list[int], edge: int) -> npt.NDArray[Any]:
         return tensor.numpy()
     places = [np.r_[: edge + 1, tensor.shape[axis] - edge : tensor.shape[axis]] for axis in long]
     numbers = tuples(np.ix_(*places), [tensor.shape[axis] for axis in long], INDEX)
-    others = (axis for axis in range(len(tensor.shape)) if axis not in long)
-    view = tensor.placed()[1].permute((*long, *others))
-    gathered = gather(tensor, Selection(view, numbers, 0))
+    gathered = gather(tensor, Selection(in_front(tensor.placed()[1], long), numbers, 0))
     return np.moveaxis(gathered.numpy(), range(len(long)), long)

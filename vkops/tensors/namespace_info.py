@@ -23,8 +23,8 @@ _KINDS = {
     "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 }
-_INTEGRAL = ("signed integer", "unsigned integer")
-_UNIONS = {"integral": _INTEGRAL, "numeric": (*_INTEGRAL, "real floating", "complex floating")}
+_KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
+_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
 
 
 class NamespaceInfo:
@@ -74,14 +74,13 @@ class NamespaceInfo:
             InvalidDescError: an unknown kind (ARRAY-19).
         """
         if kind is None:
-            kind = tuple(_KINDS)
+            kind = ("bool", "numeric")
         found: dict[str, np.dtype[Any]] = {}
         for name in (kind,) if isinstance(kind, str) else kind:
-            if name not in (*_KINDS, *_UNIONS):
-                kinds = ", ".join(map(repr, (*_KINDS, *_UNIONS)))
+            if name not in tuple(_KINDS):
+                kinds = ", ".join(map(repr, _KINDS))
                 refuse("DTYPES", "kind", f"got {show(name)}, must be one of {kinds}", "ARRAY-19")
-            for part in _UNIONS.get(name, (name,)):
-                found.update((dtype, np.dtype(dtype)) for dtype in _KINDS[part])
+            found |= {dtype: np.dtype(dtype) for dtype in _KINDS[name]}
         return found
 
 

@@ -59,13 +59,16 @@ def _roll(itemsize: int, shifts: Ints, axes: Ints | None, source: View) -> Array
         boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
         return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
     axes = tuple([shapes.one_axis("ROLL", axis, len(shape)) for axis in axes])
-    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+    if len(shifts) == 1:
+        shifts *= len(axes)
+    elif len(axes) == 1:
+        axes *= len(shifts)
+    if len(shifts) != len(axes):
         message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
         refuse("ROLL", "shift", message, "ARRAY-06")
-    count = 0 if 0 in (len(shifts), len(axes)) else max(len(shifts), len(axes))
     by_axis = [0] * len(shape)
-    for i in range(count):
-        by_axis[axes[i % len(axes)]] += shifts[i % len(shifts)]
+    for axis, shift in zip(axes, shifts, strict=True):
+        by_axis[axis] += shift
     regions = list(index_runs.roll(Read(0, source), View.packed(shape), tuple(by_axis)))
     return array_plan(itemsize, [source], [shape], [regions])
 

@@ -16,7 +16,7 @@ import numpy as np
 from vkops.arguments.values import Place
 from vkops.plan.view import View
 from vkops.tensors import index_arrays
-from vkops.tensors.array_plan import gathering_along, scattering_along
+from vkops.tensors.array_plan import gathering_along, in_front, scattering_along
 from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.index_arrays import Indices, Numbers
@@ -49,8 +49,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
     place = Place("TAKE", "indices", "ARRAY-14")
     found = _indices(tensor, indices, axis, place)
     numbers = index_arrays.tuples([found], [tensor.shape[axis]], place)
-    others = (other for other in range(tensor.ndim) if other != axis)
-    view = tensor.placed()[1].permute((axis, *others))
+    view = in_front(tensor.placed()[1], [axis])
     return gather(tensor, Selection(view, numbers, axis), "TAKE")
 
 
