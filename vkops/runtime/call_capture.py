@@ -20,8 +20,6 @@ from vkops.runtime.bindings import is_memory
 from vkops.shaders.shader import Shader, Slot
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from vkops.gpu.run.open_device import OpenDevice
 
 captures: list[CallCapture] = []
@@ -81,7 +79,7 @@ class CallCapture:
             raise DeviceError(f"capture_call: got {show(path)}, must be the path of a file")
         self._path = os.fspath(path)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> CallCapture:
         captures.append(self)
         return self
 

@@ -6,7 +6,7 @@ import struct
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,26 +19,23 @@ from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.notebook import repr_html
-from vkops.runtime import elements
+from vkops.runtime import elements, sampler
 from vkops.runtime.bindings import Binding, are_integers, is_memory
 from vkops.runtime.call_capture import captures
 from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import Argument, Resolved, ShaderCopy, make_copies
-from vkops.runtime.shader_arguments import images, samplers, texels, uniform_values
+from vkops.runtime.shader_arguments import images, texels, uniform_values
 from vkops.runtime.shader_arguments.uniform_values import with_addresses
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader, Slot
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 _RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
     "storage": elements.resolved,
     "uniform": uniform_values.resolved,
     **dict.fromkeys(("storage image", "sampled image", "combined image sampler"), images.resolved),
-    "sampler": samplers.resolved,
+    "sampler": sampler.resolved,
     **dict.fromkeys(("storage texel buffer", "uniform texel buffer"), texels.resolved),
 }
 """The functions that make an argument for each kind of block.
@@ -96,7 +93,7 @@ class BoundShader:
     def __repr__(self) -> str:
         return f"<vkops.BoundShader {self._name!r}>"
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> BoundShader:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -495,9 +492,7 @@ class CompiledShader:
         wrong |= isinstance(buffer, HostBuffer)
         fits = 0 <= offset <= found.nbytes - _GROUPS_NBYTES and start % 4 == 0
         if wrong or not fits or not view.is_contiguous:
-            message = (
-                f"got {show(target)} and offset {offset}, must be contiguous integers of 32 bits "
-                "and a multiple of 4 with 12 bytes behind it"
-            )
+            message = f"got {show(target)} and offset {offset}, must be contiguous integers of 32 "
+            message += "bits and a multiple of 4 with 12 bytes behind it"
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         return Extent(buffer, start, _GROUPS_NBYTES)

@@ -135,9 +135,8 @@ class ElementMethods(ViewMethods):
         """
         self._check_writable("FILL")
         if isinstance(value, (np.ndarray, DeviceArray)) and value.shape:
-            message = (
-                f"has shape {value.shape}, must be a scalar; assign arrays with t[...] = array"
-            )
+            message = f"has shape {value.shape}, must be a scalar"
+            message += "; assign arrays with t[...] = array"
             refuse("FILL", "value", message, "ARRAY-10")
         if isinstance(value, DeviceArray):
             check_device("FILL", "value", value, self.device)

@@ -180,9 +180,8 @@ class Tensor(ElementMethods):
         """
         kind = as_dtype("VIEW", dtype)
         if kind.itemsize != self.itemsize:
-            message = (
-                f"got {kind} of {kind.itemsize} bytes, must have {self.itemsize} as {self.dtype}"
-            )
+            message = f"got {kind} of {kind.itemsize} bytes, must have "
+            message += f"{self.itemsize} as {self.dtype}"
             refuse("VIEW", "dtype", message, "ARRAY-17")
         base, view = self.placed()
         memory = Tensor.over(self.device, base.buffer, base.shape, kind)
@@ -345,9 +344,8 @@ class Tensor(ElementMethods):
         """
         is_known = isinstance(api_version, str) and api_version in array_protocols.API_VERSIONS
         if not (api_version is None or is_known):
-            message = (
-                f"got {show(api_version)}, must be one of {', '.join(array_protocols.API_VERSIONS)}"
-            )
+            versions = ", ".join(array_protocols.API_VERSIONS)
+            message = f"got {show(api_version)}, must be one of {versions}"
             raise InvalidDescError("__array_namespace__", "api_version", message, "ARRAY-19")
         return import_late("vkops")
 

@@ -13,9 +13,8 @@ from vkops.runtime.bindings import is_memory
 from vkops.runtime.elements import Elements
 from vkops.runtime.image import Image, allocated
 from vkops.runtime.image_copies import elements_on_device
-from vkops.runtime.sampler import Sampler
+from vkops.runtime.sampler import Sampler, check_sampler, default_sampler
 from vkops.runtime.shader_argument import Resolved, ShaderCopy
-from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
 from vkops.shaders.image_formats import view_format
 from vkops.shaders.shader import Shader, Slot
 
