@@ -99,11 +99,7 @@ def boolean(value: object, place: Place) -> bool:
 
 
 def model_option(name: str, value: object) -> bool:
-    """Return an option for reading a model that is True or False.
-
-    Raises:
-        ModelError: it is anything else, such as "false", which would count as true.
-    """
+    """Return an option for reading a model, True or False: "false" would count as true."""
     if isinstance(value, bool):
         return value
     raise ModelError(f"{name}: got {show(value)}, must be True or False")

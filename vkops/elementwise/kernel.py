@@ -24,9 +24,8 @@ from vkops.gpu.memory.pools import ALIGNMENT
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
-from vkops.runtime.bindings import are_integers
+from vkops.runtime.bindings import Elements, are_integers, elements
 from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS, CompiledShader
-from vkops.runtime.elements import Elements, elements
 from vkops.shaders import Shader, load
 from vkops.shaders.features import exact_floats, with_modes
 from vkops.tensors.device_array import check_device

@@ -11,7 +11,7 @@ import numpy as np
 
 from vkops.arguments.refused_operators import REFUSED
 from vkops.errors import InvalidDescError, show
-from vkops.runtime.elements import Elements
+from vkops.runtime.bindings import Elements
 from vkops.tensors.tensor import Tensor, default_device
 
 GLSL_TYPES = {

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from math import prod
 from operator import index
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from vkops.errors import BindingError, show
-from vkops.extent import Extent
-from vkops.gpu.run.buffer import Buffer, Resource
-from vkops.gpu.run.open_device import OpenDevice
+from vkops.extent import Extent, slice_extents
+from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
+from vkops.gpu.run.open_device import OpenDevice, movement
+from vkops.gpu.run.shader_dispatch import Place
+from vkops.plan.view import View
+from vkops.runtime.shader_argument import Resolved, ShaderCopy
+from vkops.shaders.shader import Shader, Slot
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
 
+_SOME_ADDRESS = 1 << 40
+_MAX_WORK = 1 << 20
 
-def resolve(
+
+def extent_of(
     device: OpenDevice, operator: str, path: str, binding: Binding, *, written: bool
 ) -> Extent:
-    """Return the bytes of a buffer that a binding names.
-
-    Raises:
-        BindingError: it is not a buffer on that adapter (B-02), the offset and the number of bytes
-            are not integers from 0 (B-04), or it is to be written and is a view (B-21).
-        DeviceError: its device is closed.
-    """
+    """Return the bytes of a buffer on the device that a binding names (B-02, B-04, B-21)."""
     target, offset, nbytes = binding, 0, None
     if isinstance(binding, tuple) and len(binding) == 3:
         target, offset, nbytes = binding
@@ -67,3 +72,135 @@ def is_memory(binding: Any) -> bool:
     """Whether a binding is memory of a device, or a part of it."""
     target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
     return hasattr(target, "placed") or isinstance(target, Resource)
+
+
+# -- arguments of shaders --------------------------------------------------------------------------
+
+
+class Elements(NamedTuple):
+    """Elements of a buffer, as a view; ``dtype`` is None if they are bytes."""
+
+    buffer: Buffer | HostBuffer
+    view: View
+    itemsize: int
+    dtype: np.dtype[Any] | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.view.sizes) * self.itemsize
+
+    def overlaps(self, other: Any) -> bool:
+        """Whether both share bytes, or it would take too long to know."""
+        other = getattr(other, "elements", other)
+        if self.buffer is not other.buffer:
+            return False
+        shares_memory: Any = np.shares_memory  # NumPy's types of it differ between versions
+        try:
+            return bool(shares_memory(self._addresses(), other._addresses(), max_work=_MAX_WORK))
+        except np.exceptions.TooHardError:
+            return True
+
+    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+        """Check type and size; return the place, and whether a dispatch can be bound to it."""
+        point, block, is_written = slot
+        start, nbytes = self.view.offset * self.itemsize, self.nbytes
+        shader.check_type(point, block, self.dtype)
+        alignment = check_size(device, shader, slot, nbytes)
+        if self.dtype is None:
+            shader.check_bytes(point, block, start, nbytes, self.buffer.nbytes)
+        else:
+            shader.check_bytes(point, block, 0, nbytes, nbytes)
+        return (start, nbytes, is_written, 0), self.is_one_run(alignment)
+
+    def is_one_run(self, alignment: int) -> bool:
+        """Whether they are contiguous and aligned memory of the device, in one piece."""
+        start = self.view.offset * self.itemsize
+        extents = getattr(self.buffer, "extents", ())  # memory of the host has none
+        in_one_piece = len(slice_extents(extents, start, self.nbytes)) == 1
+        return in_one_piece and self.view.is_contiguous and start % alignment == 0
+
+    def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
+        """Return a packed copy, which a dispatch is bound to instead."""
+        source, view, itemsize, _ = self
+        if isinstance(source, HostBuffer):
+            device.vulkan.refuse_recording("host memory cannot be bound to a shader")
+        packed, resource = View.packed(view.sizes), Buffer(device, self.nbytes)
+        made = ShaderCopy(source, resource, is_written, view.offset * itemsize)
+        if isinstance(source, Buffer):
+            there, here = [source.extents], [resource.extents]
+            plan = movement(device.tuning, itemsize, view, packed)
+            made.before = plan.operations(device.vulkan, there, here)
+            if is_written:
+                plan = movement(device.tuning, itemsize, packed, view)
+                made.after = plan.operations(device.vulkan, here, there)
+        return made
+
+    def _addresses(self) -> Any:
+        """An array at addresses as far from one another, which are not read."""
+        (sizes, strides, offset), size = self.view, self.itemsize
+        interface = {
+            "data": (_SOME_ADDRESS + offset * size, True), "shape": sizes, "typestr": f"|V{size}",
+            "strides": tuple([stride * size for stride in strides]), "version": 3,
+        }  # fmt: skip
+        return SimpleNamespace(__array_interface__=interface)
+
+
+def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
+    """Return the elements that a value of a call names; see ``elements``."""
+    own = elements(device, shader.name, slot.point, value, written=slot.is_written)
+    return own, own.buffer, (own[1:], own.buffer.layout)
+
+
+def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> int:
+    """Refuse more bytes than a block can have (SH-12); return the alignment of the first one."""
+    limits = device.info.limits
+    most, alignment = device.pool.max_range, limits.min_storage_buffer_offset_alignment
+    if slot.block.kind == "uniform":
+        most = limits.max_uniform_buffer_range
+        alignment = limits.min_uniform_buffer_offset_alignment
+    if nbytes > most:
+        message = f"got {nbytes} bytes, must be {most} at most: {slot.block.kind} blocks have"
+        raise BindingError(shader.name, slot.point, f"{message} no more on this device", "SH-12")
+    return alignment
+
+
+def elements(
+    device: OpenDevice, shader: str, path: str, binding: Binding, *, written: bool
+) -> Elements:
+    """Return the elements that a binding of a shader names (B-02, B-04, B-21, SH-05, SH-12)."""
+    part = binding[1:] if type(binding) is tuple and len(binding) == 3 else None
+    tensor = binding if part is None else binding[0]
+    if not hasattr(tensor, "placed"):
+        buffer, start, nbytes = extent_of(device, shader, path, binding, written=False)
+        found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
+    else:
+        base, view = tensor.placed()
+        buffer, dtype = base.buffer, tensor.dtype
+        if written and tensor.is_read_only:
+            raise BindingError(shader, path, "is read-only, must be writable", "B-21")
+        # As ``Elements(...)``, without a call of Python.
+        found = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
+        is_whole = type(buffer) is Buffer and part is None
+        if is_whole and (buffer._device is device or buffer.is_on(device)):
+            return found  # the usual case
+        if buffer is not None:
+            extent_of(device, shader, path, buffer, written=False)
+        if part is not None and buffer is not None:
+            if not view.is_contiguous:
+                message = "is a view that is not contiguous, must be: slice the tensor instead"
+                raise BindingError(shader, path, message, "B-21")
+            _, start, nbytes = extent_of(device, shader, path, (buffer, *part), written=False)
+            if part[1] is None:
+                nbytes = max(0, tensor.nbytes - start)
+            if start + nbytes > tensor.nbytes:
+                message = f"got offset {start} and {nbytes} bytes, must end at {tensor.nbytes}"
+                raise BindingError(shader, path, f"{message} or before", "SH-05")
+            start += view.offset * dtype.itemsize
+            found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
+    if buffer is None or not found.nbytes:
+        raise BindingError(shader, path, "has no elements, must have some", "SH-12")
+    if type(buffer) is HostBuffer and not found.view.is_contiguous:
+        message = "is a view of host memory that is not contiguous, must be"
+        raise BindingError(shader, path, message, "SH-12")
+    return found

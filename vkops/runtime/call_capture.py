@@ -9,18 +9,16 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, show
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.bindings import is_memory
 from vkops.shaders.shader import Shader, Slot
-
-if TYPE_CHECKING:
-    from vkops.gpu.run.open_device import OpenDevice
 
 captures: list[CallCapture] = []
 """The captures that wait for a call; the last one takes it."""
@@ -99,11 +97,7 @@ class CallCapture:
         groups: Any,
         push: bytes,
     ) -> Iterator[None]:
-        """Write a call that runs in this block; its outputs are added when they are there.
-
-        Raises:
-            DeviceError: it has addresses, counts on the device, images or samplers, or is recorded.
-        """
+        """Write a call that runs in this block; its outputs are added when they are there."""
         device.vulkan.refuse_recording("a call that is captured runs at once")
         if shader.module.uses_addresses or not isinstance(groups[0], int):
             raise _refused("addresses or numbers of workgroups on the device")

@@ -19,7 +19,7 @@ from vkops.gpu.run.program import Bound, Program
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan, Progression
-from vkops.runtime.bindings import Binding, resolve
+from vkops.runtime.bindings import Binding, extent_of
 
 
 class BoundOperator(Bound):
@@ -258,7 +258,7 @@ class CompiledOperator:
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
     ) -> Extent:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
-        buffer, offset, nbytes = resolve(self._device, self.name, path, binding, written=written)
+        buffer, offset, nbytes = extent_of(self._device, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 
 

@@ -19,8 +19,8 @@ from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.notebook import repr_html
-from vkops.runtime import elements, sampler
-from vkops.runtime.bindings import Binding, are_integers, is_memory
+from vkops.runtime import bindings, sampler
+from vkops.runtime.bindings import Binding, are_integers, elements, is_memory
 from vkops.runtime.call_capture import captures
 from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import Argument, Resolved, ShaderCopy, make_copies
@@ -32,7 +32,7 @@ from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader, Slot
 
 _RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
-    "storage": elements.resolved,
+    "storage": bindings.resolved,
     "uniform": uniform_values.resolved,
     **dict.fromkeys(("storage image", "sampled image", "combined image sampler"), images.resolved),
     "sampler": sampler.resolved,
@@ -485,7 +485,7 @@ class CompiledShader:
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:
-        found = elements.elements(self._device, self.name, "groups", target, written=False)
+        found = elements(self._device, self.name, "groups", target, written=False)
         buffer, view, itemsize, dtype = found
         start = view.offset * itemsize + offset
         wrong = dtype is not None and (dtype.kind not in "iu" or itemsize != 4)

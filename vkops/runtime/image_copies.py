@@ -12,7 +12,7 @@ from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.image_memory import ImageMemory
 from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.plan.view import Ints, View
-from vkops.runtime.elements import Elements, elements
+from vkops.runtime.bindings import Elements, elements
 
 _ONES = {"f2": 0x3C003C00, "f4": 0x3F800000, "i1": 0x7F7F7F7F, "i2": 0x7FFF7FFF, "i4": 0x7FFFFFFF}
 """Words of a fourth channel that is opaque: 1, or the largest integer."""

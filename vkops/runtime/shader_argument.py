@@ -68,12 +68,9 @@ class ShaderCopy:
 def make_copies(
     device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Any]
 ) -> dict[int, Any]:
-    """Make copies, by the numbers of the bindings that are bound to them.
+    """Make copies, by the numbers of the bindings that are bound to them (SH-06).
 
     Bindings of the same elements share one.
-
-    Raises:
-        BindingError: it shares bytes with another binding, and one of them is written (SH-06).
     """
     used = [(n, own) for n, own in enumerate(found) if call.places[n]]
     for (one, first), (other, second) in combinations(used, 2):

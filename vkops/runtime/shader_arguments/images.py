@@ -9,8 +9,7 @@ from vkops.gpu.run.image_memory import LINEAR, SAMPLED, STORED, ImageForm, Image
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import Ints
-from vkops.runtime.bindings import is_memory
-from vkops.runtime.elements import Elements
+from vkops.runtime.bindings import Elements, is_memory
 from vkops.runtime.image import Image, allocated
 from vkops.runtime.image_copies import elements_on_device
 from vkops.runtime.sampler import Sampler, check_sampler, default_sampler
@@ -98,11 +97,7 @@ class TensorImage(NamedTuple):
 
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
-    """Return an image, or elements that become one; a texture can be (image, sampler).
-
-    Raises:
-        BindingError: it is neither, or not on this adapter (SH-13, B-02).
-    """
+    """Return an image, or elements that become one; a texture can be (image, sampler)."""
     sampler = None
     if type(value) is tuple and len(value) == 2 and slot.block.kind == "combined image sampler":
         value, sampler = value[0], check_sampler(device, shader, slot, value[1])

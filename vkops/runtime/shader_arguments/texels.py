@@ -8,7 +8,7 @@ from vkops.errors import BindingError
 from vkops.gpu.run.image_memory import SAMPLED_TEXELS, STORED_TEXELS
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
-from vkops.runtime.elements import Elements, elements
+from vkops.runtime.bindings import Elements, elements
 from vkops.runtime.shader_argument import Resolved
 from vkops.shaders.image_formats import view_format
 from vkops.shaders.shader import Shader, Slot

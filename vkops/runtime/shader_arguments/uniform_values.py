@@ -8,8 +8,8 @@ from typing import Any
 from vkops.errors import BindingError
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
-from vkops.runtime import elements
-from vkops.runtime.bindings import is_memory, resolve
+from vkops.runtime import bindings
+from vkops.runtime.bindings import check_size, extent_of, is_memory
 from vkops.runtime.shader_argument import Resolved
 from vkops.shaders.shader import Shader, Slot
 
@@ -19,7 +19,7 @@ class UniformValues(bytes):
 
     def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
         """Check the size; a dispatch has the bytes itself."""
-        elements.check_size(device, shader, slot, len(self))
+        check_size(device, shader, slot, len(self))
         shader.check_bytes(slot.point, slot.block, 0, len(self), len(self))
         return None, True
 
@@ -27,26 +27,20 @@ class UniformValues(bytes):
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
     """Return values as bytes, or the elements that are bound to the block."""
     if is_memory(value):
-        return elements.resolved(device, shader, slot, value)
+        return bindings.resolved(device, shader, slot, value)
     value = with_addresses(device, shader, slot.point, value)
     own = UniformValues(shader.pack_uniform(slot.block, value))
     return own, own, len(own)
 
 
 def with_addresses(device: OpenDevice, shader: Shader, path: str, value: Any) -> Any:
-    """Return values with the address of each tensor in them, if the shader uses addresses.
-
-    Raises:
-        BindingError: a tensor is not on that adapter (B-02), is read-only (B-21), has no elements
-            or is not contiguous (SH-12).
-        DeviceError: it has no address.
-    """
+    """Return values with the address of each tensor in them, if the shader uses addresses."""
     if not shader.module.uses_addresses:
         return value
     if hasattr(value, "placed"):
         base, _ = value.placed()
         if base.buffer is not None:
-            resolve(device, shader.name, path, base.buffer, written=False)
+            extent_of(device, shader.name, path, base.buffer, written=False)
         try:
             return value.device_address
         except BindingError as error:
