@@ -242,11 +242,7 @@ class DeviceArray:
         return self
 
     def placed(self) -> tuple[Self, View]:
-        """The tensor that owns the memory, and the view of it that holds the elements.
-
-        Raises:
-            DeviceError: one of the two was released.
-        """
+        """The tensor that owns the memory, and the view of it, unless one was released."""
         lazy = self._lazy
         base, view = (self, packed(self.shape)) if lazy is None else lazy
         if base._buffer is None and base.size:

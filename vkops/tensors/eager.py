@@ -22,6 +22,7 @@ from vkops.plan import movements
 from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
+from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan, window
 from vkops.tensors.operations import Source, native, planned, source_of
 from vkops.tensors.shape_arguments import MAX_PIECES, OneOrMore, counts, in_rank, packed
@@ -218,9 +219,7 @@ def _sizes(sizes_or_count: Ints | int, whole: int) -> Ints:
     sizes = sizes_or_count
     if not sizes:
         refuse("SPLIT", field, "got no sizes, must be at least 1", "SPLIT-01")
-    for i, size in enumerate(sizes):
-        if size < 0:
-            refuse("SPLIT", f"{field}[{i}]", f"got {show(size)}, must be at least 0", "SPLIT-06")
+    shapes.check_not_negative(sizes, Place("SPLIT", field, "SPLIT-06"))
     if sum(sizes) != whole:
         refuse("SPLIT", field, f"got a sum of {show(sum(sizes))}, must be {whole}", "SPLIT-06")
     return sizes
