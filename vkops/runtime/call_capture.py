@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from vkops.errors import DeviceError, show
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.runtime.bindings import is_memory
+from vkops.runtime.bindings import elements, is_memory
 from vkops.shaders.shader import Shader, Slot
 
 captures: list[CallCapture] = []
@@ -107,9 +107,9 @@ class CallCapture:
             if kind not in ("storage", "uniform"):
                 raise _refused(f"a {kind}, {name}")
             if is_memory(value):
-                inputs[name] = _array(value, slot.block.dtype).copy()
+                inputs[name] = _array(device, shader, slot, value)
                 if slot.is_written:
-                    outputs[name] = value, slot.block.dtype
+                    outputs[name] = slot, value
             else:
                 inputs[name] = np.frombuffer(shader.pack_uniform(slot.block, value), np.uint8)
         versions = {name: metadata.version(name) for name in ("vkops", "kp", "numpy")}
@@ -129,7 +129,8 @@ class CallCapture:
             _write(file, "inputs", inputs)
         yield
         with ZipFile(self._path, "a", ZIP_DEFLATED) as file:
-            _write(file, "outputs", {name: _array(*own) for name, own in outputs.items()})
+            results = {name: _array(device, shader, *own) for name, own in outputs.items()}
+            _write(file, "outputs", results)
 
 
 def _write(file: ZipFile, folder: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -155,17 +156,12 @@ def capture_call(path: str | os.PathLike[str]) -> CallCapture:
     return CallCapture(path)
 
 
-def _array(value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
-    """Return a copy of what a block is bound to; bytes become numbers of this type, if it fits."""
-    resource, *part = value if isinstance(value, tuple) else (value,)
-    if hasattr(resource, "numpy") and not part:
-        return np.array(resource.numpy(), order="C")
-    if hasattr(resource, "numpy"):
-        array = np.ascontiguousarray(resource.numpy()).reshape(-1).view(np.uint8)
-    else:
-        array = np.frombuffer(resource.read(), np.uint8)
-    start, nbytes = part or (0, None)
-    array = array[start:] if nbytes is None else array[start : start + nbytes]
+def _array(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> npt.NDArray[Any]:
+    """Return a copy of what a block is bound to; bytes become numbers of its type, if it fits."""
+    if hasattr(value, "numpy"):
+        return np.array(value.numpy(), order="C")
+    buffer, view, *_ = elements(device, shader.name, slot.point, value, written=False)
+    array, dtype = buffer.array(view.offset, *view.sizes), slot.block.dtype
     return array.view(dtype) if dtype and array.nbytes % dtype.itemsize == 0 else array
 
 

@@ -180,10 +180,9 @@ class Image:
         """The index of each axis, the channels not included, as integers and slices."""
         keys = list(key) if isinstance(key, tuple) else [key]
         everything = slice(None)
-        if Ellipsis in [each for each in keys if not hasattr(each, "shape")]:
-            at = next(n for n, each in enumerate(keys) if each is Ellipsis)
-            missing = self.ndim + 1 - len(keys)
-            keys[at : at + 1] = [everything] * missing
+        at = next((n for n, each in enumerate(keys) if each is Ellipsis), None)
+        if at is not None:
+            keys[at : at + 1] = [everything] * (self.ndim + 1 - len(keys))
         if len(keys) > self.ndim or any(each != everything for each in keys[count:]):
             self._refuse_index(key)
         try:
