@@ -41,6 +41,7 @@ class ImagePart(NamedTuple):
         The elements are those of each texel, in order; if they are three, the fourth one is opaque.
         """
         buffer: Any
+        view: Any
         buffer, view, itemsize, _ = own
         form = self.memory.form
         place = self[1:]
@@ -50,7 +51,7 @@ class ImagePart(NamedTuple):
         packed = Buffer(device, prod(self.sizes) * form.nbytes)
         there, here = [buffer.extents], [packed.extents]
         texels = View.packed((*self.sizes, form.channels)).narrow(len(self.sizes), 0, count)
-        view = _expanded(view, texels.sizes)
+        view = view.reshape(texels.sizes)  # with more axes of size 1
         copy = self.memory.copies(packed.extents, 0, *place, into=into)
         if into:
             is_filled = count == form.channels
@@ -80,17 +81,6 @@ def elements_on_device(
         message = "is in memory of the host, must be on the device to be copied to an image"
         raise BindingError(shader, path, message, "SH-12")
     return found
-
-
-def _expanded(view: View, sizes: Ints) -> View:
-    """Return a view with more axes of size 1.
-
-    >>> _expanded(View((4, 3), (1, 4)), (4, 1, 3))
-    View(sizes=(4, 1, 3), strides=(1, 0, 4), offset=0)
-    """
-    axes = [*zip(view.sizes, view.strides, strict=True)]
-    strides = [axes.pop(0)[1] if axes and axes[0][0] == size else 0 for size in sizes]
-    return View(sizes, tuple(strides), view.offset)
 
 
 def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Any]:

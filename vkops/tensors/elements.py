@@ -185,8 +185,7 @@ def _readable(
     if not isinstance(source, np.ndarray):
         is_target = source.placed()[0]._buffer is target
         origin, read = (source.copy() if is_target else source).placed()
-    extra = max(0, len(read.sizes) - len(shape))
-    return origin, View(read.sizes[extra:], read.strides[extra:], read.offset).broadcast(shape)
+    return origin, read.with_rank(len(shape)).broadcast(shape)
 
 
 # -- printing --------------------------------------------------------------------------------------

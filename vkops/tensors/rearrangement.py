@@ -95,7 +95,7 @@ def tile(
 def _tile(itemsize: int, times: Ints, source: View) -> ArrayPlan:
     rank = max(len(source.sizes), len(times))
     times = (1,) * (rank - len(times)) + times
-    source = source.broadcast((1,) * (rank - len(source.sizes)) + source.sizes)
+    source = source.with_rank(rank)
     shape = movements.tile_sizes(source.sizes, times)
     shapes.check_shape("TILE", shape, itemsize)
     region = movements.tile(Read(0, source), View.packed(shape), times)
