@@ -478,10 +478,10 @@ class CompiledShader:
         if is_one and (type(given) is int or are_integers(given)):
             return self._group_counts(groups, threads, self._most_groups)
         is_pair = type(groups) is tuple and len(groups) == 2
-        indirect: Any = groups if is_pair else (groups, 0)
-        if threads is None and (is_pair or type(groups) is not tuple) and is_memory(indirect[0]):
-            offset = integer(indirect[1], Place(self.name, "groups", "SH-07"))
-            return self._indirect(indirect[0], offset)
+        pair: Any = groups if is_pair else (groups, 0)
+        if threads is None and (is_pair or not isinstance(groups, tuple)) and is_memory(pair[0]):
+            offset = integer(pair[1], Place(self.name, "groups", "SH-07"))
+            return self._indirect(pair[0], offset)
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:
