@@ -268,12 +268,12 @@ def create(
         fixed = FORMATS.get(format_name) if isinstance(format_name, str) else None
         if fixed is None:
             refuse("", "format", f"got {show(format_name)}, must be a format of GLSL", "IMG-03")
-        dtype = fixed.dtype if dtype is None and _is_shape(array) else dtype
-    if _is_shape(array):
-        values, shape = None, _shape(array)
-        kind: Any = _converted("dtype", np.dtype, np.float32 if dtype is None else dtype)
-    else:
-        kind = None if dtype is None else _converted("dtype", np.dtype, dtype)
+    shape, values, kind = _shape(array), None, dtype
+    if shape is not None and dtype is None:
+        kind = fixed.dtype if fixed else np.float32
+    if kind is not None:
+        kind = _converted("dtype", np.dtype, kind)
+    if shape is None:
         is_tensor = hasattr(array, "placed")
         values = array if is_tensor else _converted("array", np.asarray, array, kind)
         shape, kind = tuple(values.shape), np.dtype(values.dtype)
@@ -286,15 +286,13 @@ def create(
     return made
 
 
-def _is_shape(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) or (
-        isinstance(value, (tuple, list)) and all(isinstance(n, (int, np.integer)) for n in value)
-    )
-
-
-def _shape(value: Any) -> Ints:
-    place = Place("", "shape", "IMG-01")
-    return integers(value, place) if isinstance(value, (tuple, list)) else (integer(value, place),)
+def _shape(value: Any) -> Ints | None:
+    """The sizes that a value is; None if it is an array."""
+    place, integral = Place("", "shape", "IMG-01"), (int, np.integer)
+    if isinstance(value, integral):
+        return (integer(value, place),)
+    is_shape = isinstance(value, (tuple, list)) and all(isinstance(n, integral) for n in value)
+    return integers(value, place) if is_shape else None
 
 
 def _form(
