@@ -53,7 +53,7 @@ def nonzero(
     >>> [each.tolist() for each in vkops.kernels.nonzero(np.array([[0, 7], [3, 0]], np.int32))]
     [[0, 1], [1, 0]]
     """
-    tensor, wanted = typed_input("nonzero", x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input("nonzero", x, dtype, device)
     places, inner, found = _places("nonzero", tensor, size), tensor.size, []
     for n in tensor.shape:
         inner //= max(n, 1)
@@ -108,7 +108,7 @@ def unique(
     wanted: Any = np.dtype(np.int32)
     tensor = numbers_of("unique", x, device)
     if return_index or return_inverse or return_counts:
-        tensor, wanted = typed_input("unique", tensor, dtype, lambda _: np.dtype(np.int64), None)
+        tensor, wanted = typed_input("unique", tensor, dtype, None)
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
     first = empty(flat.shape, dtype="int32", device=home)

@@ -54,7 +54,7 @@ def searchsorted(
     >>> vkops.kernels.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 9]), "right").numpy()
     array([3, 4])
     """
-    table, wanted = typed_input("searchsorted", a, dtype, lambda _: np.dtype(np.int64), device)
+    table, wanted = typed_input("searchsorted", a, dtype, device)
     if table.ndim != 1:
         refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
     if not isinstance(side, str) or side not in ("left", "right"):
@@ -92,7 +92,7 @@ def bincount(
     >>> vkops.kernels.bincount(np.array([3, 1, 3], np.int32)).numpy()
     array([0, 1, 0, 2])
     """
-    tensor, wanted = typed_input("bincount", x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input("bincount", x, dtype, device)
     least = integer(minlength, Place("bincount", "minlength", "EW-05"))
     if tensor.dtype.kind not in "iu":
         refuse("bincount", "x", f"has data type {tensor.dtype}, must be integers", "EW-04")
@@ -119,7 +119,7 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
-    tensor, wanted = typed_input("histogram", x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input("histogram", x, dtype, device)
     if tensor.dtype.kind == "b":
         tensor = tensor.view("uint8")
     some = np.empty(0, tensor.dtype)

@@ -238,7 +238,7 @@ def cumprod(
 def _accumulated(
     name: str, x: Any, axis: Any, dtype: Any, out: Any, device: DeviceLike, scanned: str
 ) -> Tensor:
-    tensor, wanted = typed_input(name, x, dtype, summed, device)
+    tensor, wanted = typed_input(name, x, dtype, device, summed)
     kernel = _accumulating(name, tensor.dtype, wanted, scanned)
     result: Tensor = kernel(tensor, axis=axis, out=out)
     return result

@@ -70,7 +70,7 @@ def argsort(
     >>> vkops.kernels.argsort(np.array([3, 1, 2, 1], np.int32)).numpy()
     array([1, 3, 2, 0])
     """
-    tensor, wanted = typed_input("argsort", x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input("argsort", x, dtype, device)
     return sorted_places("argsort", tensor, axis, descending, wanted)[1]
 
 
@@ -106,7 +106,7 @@ def topk(
     >>> values.tolist(), indices.tolist()
     ([5, 5, 3], [2, 3, 0])
     """
-    tensor, wanted = typed_input("topk", x, dtype, lambda _: np.dtype(np.int64), device)
+    tensor, wanted = typed_input("topk", x, dtype, device)
     values, indices = sorted_places("topk", tensor, axis, largest, wanted)
     own = one_axis("topk", axis, tensor.ndim)
     size, count = tensor.shape[own], integer(k, Place("topk", "k", "EW-05"))
