@@ -22,12 +22,12 @@ float16_t to_half(float x) {  // rounded to nearest, ties to even
 
 _DIVIDED = """
 FLOAT divided(FLOAT x, uint n) {  // rounded to nearest, ties to even
-    BITS bits = FLOAT_TO_BITS, one = BITS(1), fraction = bits & ((one << MANTISSA) - one);
+    BITS bits = FLOAT_TO_BITS(x), one = BITS(1), fraction = bits & ((one << MANTISSA) - one);
     BITS sign = bits & (one << SIGN);
     int exponent = int(bits >> MANTISSA) & EXPONENTS;
     if (exponent == EXPONENTS || (exponent == 0 && fraction == BITS(0))) {
         bool is_nan = fraction != BITS(0) || (n == 0u && exponent == 0);
-        return is_nan ? BITS_TO_FLOAT(NAN) : x;
+        return is_nan ? BITS_TO_FLOAT(BITS(2 * EXPONENTS + 1) << (MANTISSA - 1)) : x;
     }
     if (n == 0u) return BITS_TO_FLOAT(sign | BITS(EXPONENTS) << MANTISSA);
     if (exponent == 0) exponent = 1;
@@ -49,45 +49,32 @@ FLOAT divided(FLOAT x, uint n) {  // rounded to nearest, ties to even
 }
 """
 
-_FORMS = {
-    "float32": {
-        "FLOAT_TO_BITS": "floatBitsToUint(x)",
-        "BITS_TO_FLOAT": "uintBitsToFloat",
-        "NAN": "BITS(0x7fc00000u)",
-        "EXPONENTS": "255",
-        "MANTISSA": "23",
-        "SIGN": "31",
-        "BITS": "uint",
-        "FLOAT": "float",
-    },
-    "float64": {
-        "FLOAT_TO_BITS": "doubleBitsToUint64(x)",
-        "BITS_TO_FLOAT": "uint64BitsToDouble",
-        "NAN": "(BITS(0x7ff8) << 48)",
-        "EXPONENTS": "2047",
-        "MANTISSA": "52",
-        "SIGN": "63",
-        "BITS": "uint64_t",
-        "FLOAT": "double",
-    },
+_IS_NAN = """
+bool is_nan(FLOAT x) {
+    BITS magnitude = BITS(FLOAT_TO_BITS(x)) & ((BITS(1) << SIGN) - BITS(1));
+    return magnitude > BITS(EXPONENTS) << MANTISSA;
 }
+"""
+
+_WORDS = ("FLOAT_TO_BITS", "BITS_TO_FLOAT", "BITS", "FLOAT", "SIGN", "MANTISSA", "EXPONENTS")
+_FORMS = {
+    "float16": "float16BitsToUint16 uint16BitsToFloat16 uint float16_t 15 10 31",
+    "float32": "floatBitsToUint uintBitsToFloat uint float 31 23 255",
+    "float64": "doubleBitsToUint64 uint64BitsToDouble uint64_t double 63 52 2047",
+}
+
+
+def _with_words(text: str, dtype: np.dtype[Any]) -> str:
+    for word, replacement in zip(_WORDS, _FORMS[dtype.name].split(), strict=True):
+        text = text.replace(word, replacement)
+    return text
 
 
 def divided(dtype: np.dtype[Any]) -> str:
     """A function that divides a float32 or a float64 by an integer of 32 bits."""
-    text = _DIVIDED
-    for name, form in _FORMS[dtype.name].items():
-        text = text.replace(name, form)
-    return text
+    return _with_words(_DIVIDED, dtype)
 
 
 def is_nan(dtype: np.dtype[Any]) -> str:
     """A function that tests floats for NaN, which that of GLSL does not do on some devices."""
-    if dtype.kind != "f":
-        return ""
-    kind, magnitude = {
-        "float16": ("float16_t", "uint(float16BitsToUint16(x)) & 0x7fffu) > 0x7c00u"),
-        "float32": ("float", "floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u"),
-        "float64": ("double", "doubleBitsToUint64(x) << 1) > (uint64_t(0xffe0) << 48)"),
-    }[dtype.name]
-    return f"bool is_nan({kind} x) {{ return ({magnitude}; }}\n"
+    return _with_words(_IS_NAN, dtype) if dtype.kind == "f" else ""
