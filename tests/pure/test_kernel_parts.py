@@ -7,13 +7,13 @@ import pytest
 
 from vkops.debug import check
 from vkops.elementwise.indexing import _divisor
-from vkops.elementwise.parameters import Operand, Parameter
+from vkops.elementwise.parameters import Operand
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
 from vkops.kernels.random import _kernel
-from vkops.kernels.reduction import CHUNKS, partial_results
+from vkops.kernels.reduction import CHUNKS, ReductionKernel
 from vkops.shaders import load
 from vkops.shaders.binary import positions
 from vkops.shaders.features import exact_floats, with_modes
@@ -41,8 +41,8 @@ class Loads(Observer):
 )
 def test_reductions_read_each_segment_once(lanes, results, count, strides):
     """Along the first axis, neighbouring invocations reduce neighbouring columns."""
-    x = (Parameter("float32", "x"),)
-    kernel = partial_results(x, "x", "a + b", np.dtype("f4"), lanes, "sum", "")
+    reduction = ReductionKernel("float32 x", "float32 y", "x", "a + b", "y = a", name="sum")
+    kernel = reduction._pass(np.dtype("f4"), (("float32", "float32"),), lanes, True)
     arrays = zip(kernel._params, ("f4", "i4", "f4"), (0, None, 1), strict=True)
     operands = [Operand(each, np.dtype(dtype), array) for each, dtype, array in arrays]
     text = kernel._generated(operands, 2, ("strided",), local_size=128, pushed=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,7 @@ class AxisKernel:
     _type_field = "reduce_type"
     _reserved: tuple[str, ...]
     _raw_outputs = False
+    _new_pass: Callable[..., Kernel]
 
     def _declare(
         self,
@@ -62,10 +64,12 @@ class AxisKernel:
         in_params: str,
         out_params: str,
         element_type: str | None,
-        **texts: str,
+        preamble: str,
+        **expressions: str,
     ) -> None:
-        """Set what is declared (EW-01), with the expressions by their names."""
-        check_texts(name=name, in_params=in_params, out_params=out_params, **texts)
+        """Set what is declared (EW-01)."""
+        texts = {"in_params": in_params, "out_params": out_params, **expressions}
+        check_texts(name=name, **texts, preamble=preamble)
         params = parse(name, in_params, out_params, raw_outputs=self._raw_outputs)
         variables = {each.type for each in params if each.is_variable}
         if element_type not in (None, *GLSL_TYPES, *variables):
@@ -81,26 +85,30 @@ class AxisKernel:
         self._inputs = tuple(each for each in params if not each.is_output)
         self._outputs = params[len(self._inputs) :]
         self._element_type = element_type or self._outputs[0].type
-        self._preamble = texts["preamble"]
+        self._preamble = preamble
+        self._texts = (*expressions.values(),)
+        self._pass = lru_cache(64)(self._new_pass)
 
     def __repr__(self) -> str:
         return f"<vkops.{type(self).__name__} {self.name!r}>"
 
     def _arguments(
         self, args: Sequence[Any], out: Any, device: DeviceLike
-    ) -> tuple[Device, list[Operand], Ints]:
-        """The device, the operands and the shape of the inputs, broadcast together."""
+    ) -> tuple[Device, list[Operand], list[Operand], Ints, Form]:
+        """The device, the inputs, the outputs, the shape of the inputs, and the data types."""
         targets = [] if out is None else [*out] if isinstance(out, (tuple, list)) else [out]
         operands = operands_of(self.name, self._params, [*args, *targets], len(args))
         choose_dtypes(self.name, operands)
-        inputs = operands[: len(self._inputs)]
+        inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
         if not any(each.is_array and not each.parameter.raw for each in inputs):
             refuse(self.name, "arguments", "must have an array that is not raw", "EW-06")
-        tensors = [each.value for each in operands if isinstance(each.value, Tensor)]
-        home: Device = chosen_device(self.name, device) or (
-            tensors[0].device if tensors else default_device()
-        )
-        return home, operands, shape_of(self.name, inputs, None)
+        devices = [each.value.device for each in operands if isinstance(each.value, Tensor)]
+        home = chosen_device(self.name, device) or (devices[0] if devices else default_device())
+        types = {each.parameter.type: each.dtype for each in operands}
+        if self._element_type not in types:
+            types[self._element_type] = np.dtype(self._element_type)
+        form = types[self._element_type], tuple((name, types[name].name) for name in types)
+        return home, inputs, outputs, shape_of(self.name, inputs, None), form
 
     def _results(self, home: Device, outputs: Sequence[Operand], made: Ints) -> list[Tensor]:
         """The outputs, which are made unless they were given with this shape (EW-06)."""
@@ -114,13 +122,6 @@ class AxisKernel:
             empty(made, dtype=each.dtype, device=home) if each.value is None else each.value
             for each in outputs
         ]
-
-    def _form(self, operands: Sequence[Operand]) -> Form:
-        """The data types of a call."""
-        types = {each.parameter.type: each.dtype for each in operands}
-        if self._element_type not in types:
-            types[self._element_type] = np.dtype(self._element_type)
-        return types[self._element_type], tuple((name, types[name].name) for name in types)
 
     def _concrete(self, params: Sequence[Parameter], types: Sequence[Any]) -> tuple[Parameter, ...]:
         """Parameters with data types in place of type variables."""

@@ -11,7 +11,7 @@ from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import is_nan
-from vkops.kernels.functions import count_nonzero, numbers_of, typed_input
+from vkops.kernels.functions import converted, count_nonzero, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.kernels.sort import sorted_places
 from vkops.tensors.creation import empty, zeros
@@ -57,8 +57,8 @@ def nonzero(
     places, inner, found = _places("nonzero", tensor, size), tensor.size, []
     for n in tensor.shape:
         inner //= max(n, 1)
-        found.append(empty(places.shape, dtype=wanted, device=tensor.device))
-        _COORDINATES(places, max(inner, 1), max(n, 1), out=found[-1])
+        out = empty(places.shape, dtype=wanted, device=tensor.device)
+        found.append(_COORDINATES(places, max(inner, 1), max(n, 1), out=out))
     return tuple(found)
 
 
@@ -111,23 +111,19 @@ def unique(
         tensor, wanted = typed_input("unique", tensor, dtype, None)
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
-    first = empty(flat.shape, dtype="int32", device=home)
-    if flat.size:
-        _changing(flat.dtype)(values, values, out=first)
+    first = _changing(flat.dtype)(values, values)
     more = None if size is None else integer(size, Place("unique", "size", "EW-05")) + 1
     firsts = _places("unique", first, more)
     chosen = firsts if size is None else firsts[:size]
     results = [take(values, chosen)]
-    made = [empty(n, dtype=wanted, device=home) for n in (chosen.size, flat.size, chosen.size)]
     if return_index:
-        _COORDINATES(take(order, chosen), 1, max(flat.size, 1), out=made[0])
-    if return_inverse and flat.size:
-        _INVERSE(first, order, out=made[1])
-    if return_counts and chosen.size:
-        _COUNTS(firsts, firsts.size, flat.size, out=made[2])
-    made[1] = made[1].reshape(tensor.shape)
-    asked = (return_index, return_inverse, return_counts)
-    results += [each for each, is_asked in zip(made, asked, strict=True) if is_asked]
+        results.append(converted(take(order, chosen), wanted))
+    if return_inverse:
+        inverse = _INVERSE(first, order, out=empty(flat.size, dtype=wanted, device=home))
+        results.append(inverse.reshape(tensor.shape))
+    if return_counts:
+        counts = empty(chosen.size, dtype=wanted, device=home)
+        results.append(_COUNTS(firsts, firsts.size, flat.size, out=counts))
     return tuple(results) if len(results) > 1 else results[0]
 
 

@@ -10,24 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer, refuse
-from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import Parameter
+from vkops.elementwise.parameters import parse
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.functions import converted, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
-from vkops.kernels.functions import typed_input
 from vkops.tensors.creation import empty, zeros
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import DeviceLike, Tensor
 
-_TABLE = Parameter("int32", "table", is_output=True, raw=True)
-_SIZE = Parameter("int32", "size")
-_CONVERTED = ElementwiseKernel("int32 x", "T y", "y = T(x)")
 _COUNTING = Kernel(
-    (Parameter("T", "x"), _SIZE, _TABLE),
+    parse("bincount", "T x, int32 size", "raw int32 table", raw_outputs=True),
     "if (int(x) >= 0 && int(x) < size && T(int(x)) == x) atomicAdd(table[int(x)], 1)",
     "bincount",
     "",
@@ -104,7 +100,7 @@ def bincount(
     table = zeros(integer(size, Place("bincount", "size", "EW-05")), "int32", device=tensor.device)
     if table.size:
         _COUNTING(tensor, table.size, out=table)
-    return _converted(table, wanted)
+    return converted(table, wanted)
 
 
 def histogram(
@@ -142,7 +138,7 @@ def histogram(
     if tensor.size and bounds.size and table.size:
         kernel = _searching(tensor.dtype, "right", None)
         kernel(tensor, bounds, bounds.size, table.size, out=table)
-    return _converted(table, wanted), edges
+    return converted(table, wanted), edges
 
 
 def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -156,12 +152,6 @@ def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if near[-1] <= edges[-1]:
         up[-1] = np.nextafter(near[-1], np.inf, dtype=dtype)
     return up
-
-
-def _converted(table: Tensor, dtype: np.dtype[Any]) -> Tensor:
-    found = empty(table.shape, dtype=dtype, device=table.device)
-    _CONVERTED(table, out=found)
-    return found
 
 
 @lru_cache(64)
@@ -181,7 +171,7 @@ while (low < high) {{
     else high = middle;
 }}
 {found}"""
-    outputs = (Parameter("T", "y", is_output=True),) if wanted else (_SIZE, _TABLE)
-    inputs = Parameter(dtype.name, "v"), Parameter(dtype.name, "a", raw=True)
-    params = (*inputs, Parameter("int32", "count"), *outputs)
-    return Kernel(params, operation, "searchsorted" if wanted else "histogram", is_nan(dtype))
+    name, outputs = ("searchsorted", "T y") if wanted else ("histogram", "raw int32 table")
+    inputs = f"{dtype} v, raw {dtype} a, int32 count{'' if wanted else ', int32 size'}"
+    params = parse(name, inputs, outputs, raw_outputs=True)
+    return Kernel(params, operation, name, is_nan(dtype))

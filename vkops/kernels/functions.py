@@ -10,13 +10,16 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias
 import numpy as np
 
 from vkops.arguments.values import Place, integer, refuse
+from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Symbol
 from vkops.kernels.arithmetic import divided, is_nan, to_half
 from vkops.kernels.reduction import ReductionKernel
+from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
+_CONVERTED = ElementwiseKernel("S x", "T y", "y = T(x)", "converted")
 _NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
 
 Arguments = ParamSpec("Arguments")
@@ -69,6 +72,12 @@ def typed_input(
     allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
     require_dtype(name, wanted, allowed, tensor.device)
     return tensor, wanted
+
+
+def converted(x: Tensor, dtype: DType) -> Tensor:
+    """Numbers as numbers of another data type."""
+    found: Tensor = _CONVERTED(x, out=empty(x.shape, dtype=dtype, device=x.device))
+    return found
 
 
 def require_dtype(name: str, wanted: DType, allowed: Sequence[str], device: Device) -> None:

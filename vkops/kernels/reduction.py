@@ -37,69 +37,6 @@ ENDS = 8
 _PARTIALS = "partials"
 
 
-def partial_results(
-    params: tuple[Parameter, ...],
-    mapped: str,
-    reduced: str,
-    dtype: np.dtype[Any],
-    lanes: int,
-    name: str,
-    preamble: str,
-) -> Kernel:
-    """The kernel that makes partial results, each of the elements of a chunk.
-
-    Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and the
-    partial results, for each result those of its chunks. The invocation ``l`` of a chunk reduces
-    the elements l, l + lanes, l + 2 lanes and so on. Then, each of the first ``ENDS`` invocations
-    reduces the results of l, l + ENDS, l + 2 ENDS and so on, and the first one reduces theirs.
-    """
-    element, chunk = GLSL_TYPES[dtype.name], CHUNKS[lanes]
-    shared = f"shared {element} _shared[{LANES}];\n" if lanes > 1 else ""
-    # Neighbours that reduce alone read neighbouring columns.
-    result, number = ("_place / _chunks", "_place % _chunks")
-    if lanes == 1:
-        result, number = ("_place % _results", "_place / _results")
-    head = f"""{element} _mapped;
-{function_of(name, "reduce_expr", f"_reduced({element} a, {element} b)", reduced, element)}
-{shared}void main() {{
-    {GROUP}
-    const uint _own = gl_LocalInvocationID.x % {lanes};
-    const uint _place = _group * {LANES // lanes} + gl_LocalInvocationID.x / {lanes};
-    const uint _count = uint(_value_n), _chunks = (_count + {chunk - 1}) / {chunk};
-    const uint _results = _n / _count, _result = {result}, _number = {number};
-    const uint _first = _number * {chunk};
-    const uint _some = _place < _results * _chunks ? min({chunk}, _count - _first) : 0;
-    {element} _partial = {element}(0);
-    for (uint _t = _own; _t < _some; _t += {lanes}) {{
-        const uint _k = _first + _t, _i = _result * _count + _k;"""
-    together = f"""
-    const uint _used = min(_some, {lanes});
-    _shared[_own] = _partial;
-    barrier();
-    if (_own < {ENDS}) {{
-        for (uint _t = _own + {ENDS}; _t < _used; _t += {ENDS})
-            _partial = _reduced(_partial, _shared[_t]);
-        _shared[_own] = _partial;
-    }}
-    barrier();
-    for (uint _t = 1; _own == 0 && _t < min(_used, {ENDS}); ++_t)
-        _partial = _reduced(_partial, _shared[_t]);"""
-    stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
-    tail = f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
-    }}{together if lanes > 1 else ""}
-    if (_own == 0 && _some > 0) {_PARTIALS}[_result * _chunks + _number] = {stored};
-}}"""
-    return Kernel(
-        (*params, COUNT, Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)),
-        f"_mapped = {element}({mapped})",
-        name,
-        preamble,
-        main=(head, tail),
-        index="_k",
-        invocations=lambda _, values: lanes * int(values[_PARTIALS].size),
-    )
-
-
 class ReductionKernel(AxisKernel):
     """A kernel that reduces the elements of arrays along axes, as that of CuPy does.
 
@@ -151,10 +88,8 @@ class ReductionKernel(AxisKernel):
         preamble: str = "",
     ) -> None:
         texts = {"map_expr": map_expr, "reduce_expr": reduce_expr, "post_map_expr": post_map_expr}
-        self._declare(name, in_params, out_params, reduce_type, **texts, preamble=preamble)
-        self._texts = map_expr, reduce_expr, post_map_expr
+        self._declare(name, in_params, out_params, reduce_type, preamble, **texts)
         self._identity = identity
-        self._pass = lru_cache(64)(self._new_pass)
         self._end = lru_cache(64)(self._new_end)
 
     def __call__(
@@ -187,8 +122,7 @@ class ReductionKernel(AxisKernel):
         for each in args:
             if isinstance(each, Symbol):
                 return each.trace.call(self, args, out=out, axis=axis, keepdims=keepdims)
-        home, operands, shape = self._arguments(args, out, device)
-        inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
+        home, inputs, outputs, shape, form = self._arguments(args, out, device)
         axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
         kept = tuple(n for i, n in enumerate(shape) if i not in axes)
         made = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
@@ -197,7 +131,6 @@ class ReductionKernel(AxisKernel):
             refuse(self.name, "arguments", "have no elements, and there is no identity", "EW-06")
         results = self._results(home, outputs, made)
         if prod(made):
-            form = self._form(operands)
             reduced = []
             if count:
                 reduced = [self._reduced(home, inputs, shape, axes, form).reshape(kept)]
@@ -225,12 +158,66 @@ class ReductionKernel(AxisKernel):
     def _new_pass(
         self, dtype: np.dtype[Any], types: Sequence[Any], lanes: int, is_first: bool
     ) -> Kernel:
+        """The kernel that makes partial results, each of the elements of a chunk.
+
+        Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and
+        the partial results, for each result those of its chunks. The invocation ``l`` of a chunk
+        reduces the elements l, l + lanes, l + 2 lanes and so on. Then, each of the first ``ENDS``
+        invocations reduces the results of l, l + ENDS, l + 2 ENDS and so on, and the first one
+        reduces theirs.
+        """
         mapped, reduced, _ = self._texts
         params = self._concrete(self._inputs, types)
         if not is_first:
             params, mapped = (Parameter(dtype.name, "a"),), "a"
-        preamble = self._declared(types)
-        return partial_results(params, mapped, reduced, dtype, lanes, self.name, preamble)
+        element, chunk = GLSL_TYPES[dtype.name], CHUNKS[lanes]
+        arguments = f"_reduced({element} a, {element} b)"
+        declared = function_of(self.name, "reduce_expr", arguments, reduced, element)
+        # Neighbours that reduce alone read neighbouring columns.
+        result, number = ("_place % _results", "_place / _results")
+        together = ""
+        if lanes > 1:
+            result, number = ("_place / _chunks", "_place % _chunks")
+            declared += f"\nshared {element} _shared[{LANES}];"
+            together = f"""
+    const uint _used = min(_some, {lanes});
+    _shared[_own] = _partial;
+    barrier();
+    if (_own < {ENDS}) {{
+        for (uint _t = _own + {ENDS}; _t < _used; _t += {ENDS})
+            _partial = _reduced(_partial, _shared[_t]);
+        _shared[_own] = _partial;
+    }}
+    barrier();
+    for (uint _t = 1; _own == 0 && _t < min(_used, {ENDS}); ++_t)
+        _partial = _reduced(_partial, _shared[_t]);"""
+        head = f"""{element} _mapped;
+{declared}
+void main() {{
+    {GROUP}
+    const uint _own = gl_LocalInvocationID.x % {lanes};
+    const uint _place = _group * {LANES // lanes} + gl_LocalInvocationID.x / {lanes};
+    const uint _count = uint(_value_n), _chunks = (_count + {chunk - 1}) / {chunk};
+    const uint _results = _n / _count, _result = {result}, _number = {number};
+    const uint _first = _number * {chunk};
+    const uint _some = _place < _results * _chunks ? min({chunk}, _count - _first) : 0;
+    {element} _partial = {element}(0);
+    for (uint _t = _own; _t < _some; _t += {lanes}) {{
+        const uint _k = _first + _t, _i = _result * _count + _k;"""
+        stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
+        tail = f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
+    }}{together}
+    if (_own == 0 && _some > 0) {_PARTIALS}[_result * _chunks + _number] = {stored};
+}}"""
+        return Kernel(
+            (*params, COUNT, Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)),
+            f"_mapped = {element}({mapped})",
+            self.name,
+            self._declared(types),
+            main=(head, tail),
+            index="_k",
+            invocations=lambda _, values: lanes * int(values[_PARTIALS].size),
+        )
 
     def _new_end(
         self, dtype: np.dtype[Any], types: Sequence[Any], has_elements: bool

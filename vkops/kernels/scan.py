@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -12,12 +12,12 @@ import numpy as np
 from vkops.elementwise.parameters import GLSL_TYPES, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import to_half
-from vkops.kernels.axis_kernel import COUNT, AxisKernel, Form, Kernel, function_of, permuted
+from vkops.kernels.axis_kernel import COUNT, AxisKernel, Kernel, function_of, permuted
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
 from vkops.tensors.shape_arguments import one_axis
-from vkops.tensors.tensor import Device, DeviceLike, Tensor
+from vkops.tensors.tensor import DeviceLike, Tensor
 
 RUN = 32
 """The elements that one invocation scans, one after the other."""
@@ -92,14 +92,11 @@ class ScanKernel(AxisKernel):
         is_segment_start_expr: str | None = None,
         preamble: str = "",
     ) -> None:
-        texts = {"input_expr": input_expr, "scan_expr": scan_expr, "preamble": preamble}
-        texts |= {"output_statement": output_statement}
-        texts["is_segment_start_expr"] = start = is_segment_start_expr or ""
-        self._declare(name, in_params, out_params, scan_type, **texts)
-        self._texts = input_expr, start, output_statement
-        self._scanned = scan_expr
+        texts = {"input_expr": input_expr, "scan_expr": scan_expr}
+        texts["output_statement"] = output_statement
+        texts["is_segment_start_expr"] = is_segment_start_expr or ""
+        self._declare(name, in_params, out_params, scan_type, preamble, **texts)
         self._neutral = neutral
-        self._pass = lru_cache(64)(self._new_pass)
         self._scan_of_sums = lru_cache(64)(self._new_scan_of_sums)
 
     def __call__(
@@ -110,8 +107,7 @@ class ScanKernel(AxisKernel):
         Arguments, results and errors are those of ``ReductionKernel``, but for ``axis``, which is
         one; by default all elements are scanned in C order, and outputs have one dimension.
         """
-        home, operands, shape = self._arguments(args, out, device)
-        inputs, outputs = operands[: len(self._inputs)], operands[len(self._inputs) :]
+        home, inputs, outputs, shape, form = self._arguments(args, out, device)
         made, order = shape, [*range(len(shape))]
         if axis is None:
             made, count = (prod(shape),), prod(shape)
@@ -122,27 +118,20 @@ class ScanKernel(AxisKernel):
         if prod(shape):
             values = [permuted(home, each, shape, order) for each in inputs]
             targets = [
-                each
-                if parameter.raw
-                else (each.reshape(shape) if axis is None else each.transpose(*order))
+                each if parameter.raw else each.reshape(shape).transpose(*order)
                 for each, parameter in zip(results, self._outputs, strict=True)
             ]
-            self._scan(home, values, targets, prod(shape) // count, count, self._form(operands))
+            runs, before = ceil_div(count, RUN), []
+            if runs > 1:
+                rows, types = prod(shape) // count, [form[0], np.dtype(np.int32)]
+                types = types[: 1 + bool(self._texts[3])]
+                sums = [empty((rows, runs), dtype=each, device=home) for each in types]
+                self._pass(*form, "run_sums")(*values, count, out=sums, device=home)
+                before = sums[:1]
+                self._scan_of_sums(*form)(*sums, axis=1, out=before)
+            kernel = self._pass(*form, "run_before" * len(before))
+            kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _scan(
-        self, home: Device, values: Sequence[Any], targets: Any, rows: int, count: int, form: Form
-    ) -> None:
-        """Scan the last dimension of inputs, which has ``count`` elements."""
-        runs, before = ceil_div(count, RUN), []
-        if runs > 1:
-            types = [form[0], np.dtype(np.int32)][: 1 + bool(self._texts[1])]
-            sums = [empty((rows, runs), dtype=each, device=home) for each in types]
-            self._pass(*form, "run_sums")(*values, count, out=sums, device=home)
-            before = sums[:1]
-            self._scan_of_sums(*form)(*sums, axis=1, out=before)
-        kernel = self._pass(*form, "run_before" * len(before))
-        kernel(*values, count, *before, out=targets, device=home)
 
     def _new_pass(self, dtype: np.dtype[Any], types: Any, part: str) -> Kernel:
         """The kernel whose invocations each scan a run of elements, one after the other.
@@ -152,7 +141,7 @@ class ScanKernel(AxisKernel):
         elements; or ``run_sums`` and ``run_starts``, the result of each run, and whether a segment
         starts in it.
         """
-        mapped, start, statement = self._texts
+        mapped, scanned, statement, start = self._texts
         element, name, is_bool = GLSL_TYPES[dtype.name], self.name, dtype.kind == "b"
         array = Parameter(dtype.name, part, part == "run_sums", raw=True)
         params = [*self._concrete(self._inputs, types), COUNT, *[array] * bool(part)]
@@ -185,13 +174,13 @@ _some = true;
 _start = _start || _starts;
 {item}"""
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
-        scanned = function_of(name, "scan_expr", f"_scanned({arguments})", self._scanned, element)
+        function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
         declared = f"{self._declared(types)}\n{element} _last;\nbool _some = false, _start = false;"
         return Kernel(
             tuple(params),
             operation,
             name,
-            f"{declared}\n{scanned}",
+            f"{declared}\n{function}",
             main=(_HEAD % begin, f"    }}\n    {end}\n}}"),
             index="_k",
             invocations=lambda count, values: count // values["n"] * ceil_div(values["n"], RUN),
@@ -199,10 +188,10 @@ _start = _start || _starts;
 
     def _new_scan_of_sums(self, dtype: np.dtype[Any], types: Any) -> ScanKernel:
         """The kernel that scans the sums of runs."""
-        is_segmented = bool(self._texts[1])
-        inputs = f"{dtype} x{', int32 s' * is_segmented}"
-        texts = inputs, f"{dtype} y", "x", self._scanned, "y = item", None, self.name, None
-        return ScanKernel(*texts, "s != 0" * is_segmented, self._declared(types))
+        _, scanned, _, start = self._texts
+        inputs = f"{dtype} x{', int32 s' * bool(start)}"
+        texts = inputs, f"{dtype} y", "x", scanned, "y = item", None, self.name, None
+        return ScanKernel(*texts, "s != 0" * bool(start), self._declared(types))
 
 
 def cumsum(
@@ -218,7 +207,8 @@ def cumsum(
     array([[ 0,  1,  3],
            [ 3,  7, 12]])
     """
-    return _accumulated("cumsum", x, axis, dtype, out, device, "a + b")
+    tensor, wanted = typed_input("cumsum", x, dtype, device, summed)
+    return _accumulating("cumsum", tensor.dtype, wanted, "a + b")(tensor, axis=axis, out=out)
 
 
 def cumprod(
@@ -232,22 +222,14 @@ def cumprod(
     >>> vkops.kernels.cumprod(np.arange(1, 6)).numpy()
     array([  1,   2,   6,  24, 120])
     """
-    return _accumulated("cumprod", x, axis, dtype, out, device, "a * b")
-
-
-def _accumulated(
-    name: str, x: Any, axis: Any, dtype: Any, out: Any, device: DeviceLike, scanned: str
-) -> Tensor:
-    tensor, wanted = typed_input(name, x, dtype, device, summed)
-    kernel = _accumulating(name, tensor.dtype, wanted, scanned)
-    result: Tensor = kernel(tensor, axis=axis, out=out)
-    return result
+    tensor, wanted = typed_input("cumprod", x, dtype, device, summed)
+    return _accumulating("cumprod", tensor.dtype, wanted, "a * b")(tensor, axis=axis, out=out)
 
 
 @lru_cache(64)
 def _accumulating(
     name: str, dtype: np.dtype[Any], wanted: np.dtype[Any], scanned: str
-) -> ScanKernel:
+) -> Callable[..., Tensor]:
     is_half = wanted == np.float16
     texts = f"{dtype} x", f"{wanted} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
     return ScanKernel(*texts, None, name, widened(wanted).name, None, to_half * is_half)

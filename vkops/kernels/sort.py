@@ -10,10 +10,10 @@ import numpy as np
 
 from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Parameter
+from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import Kernel
-from vkops.kernels.functions import numbers_of, typed_input
+from vkops.kernels.functions import converted, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
@@ -25,7 +25,6 @@ _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 
 _OFFSETS = ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort")
 _INDICES = ElementwiseKernel("S x, int32 count", "T y", "y = T(uint(x) % uint(count))", "argsort")
-_NARROW = ElementwiseKernel("S x", "T y", "y = T(x)", "sort")
 
 
 def sort(
@@ -164,9 +163,7 @@ def _radix_sorted(
             _pass(*key, *form, True)(*values, *numbers, out=[table, moved])
             values = [moved[:size], moved[size:]][: 1 + has_places]
     keys = values[0]
-    if keys.dtype != types[0]:
-        _NARROW(values[0], out=(keys := empty(size, dtype=types[0], device=home)))
-    return keys, values[-1]
+    return keys if keys.dtype == types[0] else converted(keys, types[0]), values[-1]
 
 
 @lru_cache(64)
@@ -211,13 +208,9 @@ else
 const int entry = int(key >> shift & {digits - 1}) * runs + _run;
 {move if moves else "++table[entry]"}"""
     clear = f"for (int digit = 0; digit < {digits}; ++digit) table[digit * _value_runs + _run] = 0;"
-    inputs = [Parameter(wide if places == 2 else f"uint{bits}", "x")]
-    inputs += [Parameter(wide, "place")] * (places == 2)
-    numbers = [Parameter("int32", each) for each in ("shift", "runs", "length", "count")]
-    outputs = [Parameter("int32", "table", is_output=True, raw=True)]
-    if moves:
-        outputs.append(Parameter(wide, "moved", is_output=True, raw=True))
-    parameters = (*inputs, *numbers, *outputs)
+    inputs = f"{wide} x, {wide} place" if places == 2 else f"uint{bits} x"
+    inputs += ", int32 shift, int32 runs, int32 length, int32 count"
+    outputs = f"raw int32 table{f', raw {wide} moved' * moves}"
     head = f"""void main() {{
     {GROUP}
     _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
@@ -226,7 +219,7 @@ const int entry = int(key >> shift & {digits - 1}) * runs + _run;
     const uint _length = uint(_value_length), _first = uint(_run) * _length;
     for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
     return Kernel(
-        parameters,
+        parse("sort", inputs, outputs, raw_outputs=True),
         operation,
         "sort",
         "int _run;",
