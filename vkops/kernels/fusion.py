@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ import numpy as np
 from vkops.arguments.values import Place, refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import FORMATS, GLSL_TYPES, NAME, Operand, Parameter, Symbol
+from vkops.elementwise.parameters import GLSL_TYPES, NAME, Operand, Parameter, Symbol
 from vkops.kernels.axis_kernel import Kernel
 from vkops.kernels.reduction import ReductionKernel
 from vkops.plan.view import Ints
@@ -69,17 +68,15 @@ class _Trace:
         self.dtypes: dict[str, Any] = {}
         self.numbers: dict[str, Any] = {}
         self.sources: dict[str, set[str]] = {}
-        self.arguments = [self._argument(f"fused{k}", value) for k, value in enumerate(args)]
-
-    def _argument(self, name: str, value: Any) -> Symbol:
-        if not isinstance(value, (Tensor, np.ndarray, np.generic, bool, int, float)):
-            expected = "a tensor, an array or a number"
-            raise Place(self.name, f"argument {name[5:]}", "EW-03").wrong_kind(value, expected)
-        self.dtypes[name] = getattr(value, "dtype", None)
-        if not isinstance(value, (Tensor, np.ndarray)):
-            self.numbers[name] = value
-        self.sources[name] = {name}
-        return Symbol(self, name)
+        self.arguments = [Symbol(self, f"fused{k}") for k in range(len(args))]
+        for k, value in enumerate(args):
+            if not isinstance(value, (*_TYPED, bool, int, float)):
+                expected = "a tensor, an array or a number"
+                raise Place(name, f"argument {k}", "EW-03").wrong_kind(value, expected)
+            self.dtypes[f"fused{k}"] = getattr(value, "dtype", None)
+            self.sources[f"fused{k}"] = {f"fused{k}"}
+            if not isinstance(value, (Tensor, np.ndarray)):
+                self.numbers[f"fused{k}"] = value
 
     def refuse(self, field: str, message: str) -> Any:
         """Refuse what cannot be fused."""
@@ -123,9 +120,8 @@ class _Trace:
         dtype = operand.dtype
         if not isinstance(value, Symbol):
             operand.value = value
-            data = struct.pack(f"<{FORMATS[dtype.name]}", number_of(kernel.name, operand))
-            words = np.frombuffer(data.ljust(4, b"\0"), np.uint32).tolist()
-            return _literal(operand.type, dtype, words)
+            data = np.array(number_of(kernel.name, operand), dtype).tobytes().ljust(4, b"\0")
+            return _literal(operand.type, dtype, np.frombuffer(data, np.uint32).tolist())
         before = self.dtypes[value.name]
         if before is not None and value.name in self.numbers and before != dtype:
             self.refuse(f"{kernel.name} {operand.parameter.name}", f"is {dtype}, and was {before}")
@@ -170,11 +166,10 @@ class _Trace:
         functions, statements, known = [], ["const uint zero = uint(n) >> 31;"], set()
         for k, step in enumerate(steps):
             kernel, line = step.kernel, f'#line 1 "{step.kernel.name}'
-            if (kernel.preamble, *step.defines) not in known:
-                known.add((kernel.preamble, *step.defines))
+            own, form = [], (kernel.preamble, *step.defines)
+            if form not in known:
+                known.add(form)
                 own = [f'{line} preamble"', kernel.preamble]
-            else:
-                own = []
             declared = ["const int i", "const int n"]
             for each in step.operands:
                 access = "inout" if each.parameter.is_output else "const"

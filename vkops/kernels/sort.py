@@ -122,9 +122,7 @@ def sorted_places(
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)
-    order = [*[i for i in range(tensor.ndim) if i != last], last]
-    back = [order.index(i) for i in range(tensor.ndim)]
-    moved = tensor.transpose(*order)
+    moved = tensor.swapaxes(last, -1)
     keys, indices = moved.copy(), moved
     if wanted is not None:
         indices = empty(moved.shape, dtype=wanted, device=tensor.device)
@@ -134,7 +132,7 @@ def sorted_places(
         keys = keys.view(tensor.dtype).reshape(moved.shape)
         if wanted is not None:
             _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
-    return keys.transpose(*back), indices.transpose(*back)
+    return keys.swapaxes(last, -1), indices.swapaxes(last, -1)
 
 
 def _radix_sorted(
