@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+DType: TypeAlias = "np.dtype[Any]"
 
 to_half = """
 float16_t to_half(float x) {  // rounded to nearest, ties to even
@@ -64,17 +66,17 @@ _FORMS = {
 }
 
 
-def _with_words(text: str, dtype: np.dtype[Any]) -> str:
+def _with_words(text: str, dtype: DType) -> str:
     for word, replacement in zip(_WORDS, _FORMS[dtype.name].split(), strict=True):
         text = text.replace(word, replacement)
     return text
 
 
-def divided(dtype: np.dtype[Any]) -> str:
+def divided(dtype: DType) -> str:
     """A function that divides a float32 or a float64 by an integer of 32 bits."""
     return _with_words(_DIVIDED, dtype)
 
 
-def is_nan(dtype: np.dtype[Any]) -> str:
+def is_nan(dtype: DType) -> str:
     """A function that tests floats for NaN, which that of GLSL does not do on some devices."""
     return _with_words(_IS_NAN, dtype) if dtype.kind == "f" else ""

@@ -12,7 +12,7 @@ import numpy as np
 from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Symbol
-from vkops.kernels.arithmetic import divided, is_nan, to_half
+from vkops.kernels.arithmetic import DType, divided, is_nan, to_half
 from vkops.kernels.reduction import ReductionKernel
 from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
@@ -23,7 +23,6 @@ _CONVERTED = ElementwiseKernel("S x", "T y", "y = T(x)", "converted")
 _NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
 
 Arguments = ParamSpec("Arguments")
-DType: TypeAlias = "np.dtype[Any]"
 Default: TypeAlias = Callable[[DType], DType]
 Maker: TypeAlias = Callable[[DType, DType], Callable[..., Any]]
 

@@ -7,12 +7,11 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from vkops.arguments.values import refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, Symbol
 from vkops.elementwise.source import GROUP
+from vkops.kernels.arithmetic import DType
 from vkops.kernels.axis_kernel import (
     COUNT,
     LANES,
@@ -155,9 +154,7 @@ class ReductionKernel(AxisKernel):
             values, count, by_rows, is_first = [partials], chunks, True, False
         return partials
 
-    def _new_pass(
-        self, dtype: np.dtype[Any], types: Sequence[Any], lanes: int, is_first: bool
-    ) -> Kernel:
+    def _new_pass(self, dtype: DType, types: Sequence[Any], lanes: int, is_first: bool) -> Kernel:
         """The kernel that makes partial results, each of the elements of a chunk.
 
         Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and
@@ -219,9 +216,7 @@ void main() {{
             invocations=lambda _, values: lanes * int(values[_PARTIALS].size),
         )
 
-    def _new_end(
-        self, dtype: np.dtype[Any], types: Sequence[Any], has_elements: bool
-    ) -> ElementwiseKernel:
+    def _new_end(self, dtype: DType, types: Sequence[Any], has_elements: bool) -> ElementwiseKernel:
         result: tuple[Parameter, ...] = (Parameter(dtype.name, "a"),)
         operation = self._texts[2]
         if not has_elements:

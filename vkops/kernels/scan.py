@@ -11,7 +11,7 @@ import numpy as np
 
 from vkops.elementwise.parameters import GLSL_TYPES, Parameter
 from vkops.elementwise.source import GROUP
-from vkops.kernels.arithmetic import to_half
+from vkops.kernels.arithmetic import DType, to_half
 from vkops.kernels.axis_kernel import COUNT, AxisKernel, Kernel, function_of, permuted
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
@@ -133,7 +133,7 @@ class ScanKernel(AxisKernel):
             kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _new_pass(self, dtype: np.dtype[Any], types: Any, part: str) -> Kernel:
+    def _new_pass(self, dtype: DType, types: Any, part: str) -> Kernel:
         """The kernel whose invocations each scan a run of elements, one after the other.
 
         Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
@@ -186,7 +186,7 @@ _start = _start || _starts;
             invocations=lambda count, values: count // values["n"] * ceil_div(values["n"], RUN),
         )
 
-    def _new_scan_of_sums(self, dtype: np.dtype[Any], types: Any) -> ScanKernel:
+    def _new_scan_of_sums(self, dtype: DType, types: Any) -> ScanKernel:
         """The kernel that scans the sums of runs."""
         _, scanned, _, start = self._texts
         inputs = f"{dtype} x{', int32 s' * bool(start)}"
@@ -227,9 +227,7 @@ def cumprod(
 
 
 @lru_cache(64)
-def _accumulating(
-    name: str, dtype: np.dtype[Any], wanted: np.dtype[Any], scanned: str
-) -> Callable[..., Tensor]:
+def _accumulating(name: str, dtype: DType, wanted: DType, scanned: str) -> Callable[..., Tensor]:
     is_half = wanted == np.float16
     texts = f"{dtype} x", f"{wanted} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
     return ScanKernel(*texts, None, name, widened(wanted).name, None, to_half * is_half)
