@@ -39,15 +39,10 @@ class SliceOperatorDesc(UnaryOperatorDesc):
     strides: Sequence[int] = fields.attribute(fields.UINTS, "SLICE-04")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        dimensions = zip(
-            self.offsets,
-            self.sizes,
-            self.strides,
-            self.input_tensor.sizes,
-            self.output_tensor.sizes,
-            strict=True,
-        )
-        for i, (offset, size, stride, available, expected) in enumerate(dimensions):
+        windows = zip(self.offsets, self.sizes, self.strides, strict=True)
+        tensors = zip(self.input_tensor.sizes, self.output_tensor.sizes, strict=True)
+        dimensions = enumerate(zip(windows, tensors, strict=True))
+        for i, ((offset, size, stride), (available, expected)) in dimensions:
             if size != expected:
                 message = f"got {show(size)}, must equal output_tensor.sizes[{i}] = {expected}"
                 self._refuse(f"sizes[{i}]", message, "SLICE-03")
@@ -73,33 +68,27 @@ class _WindowDesc(OperatorDesc):
     input_window_strides: Sequence[int]
 
     @property
+    def _windows(self) -> Sequence[tuple[int, int, int]]:
+        """The offset, the size and the stride along each dimension."""
+        sizes, strides = self.input_window_sizes, self.input_window_strides
+        return list(zip(self.input_window_offsets, sizes, strides, strict=True))
+
+    @property
     def _window(self) -> tuple[Ints, Ints]:
         """The element that is taken first along each dimension, and the signed step from it.
 
         A window whose stride is negative is read from its last element on.
         """
-        windows = zip(
-            self.input_window_offsets,
-            self.input_window_sizes,
-            self.input_window_strides,
-            strict=True,
-        )
-        starts = (first if step > 0 else first + size - 1 for first, size, step in windows)
+        starts = (first if step > 0 else first + size - 1 for first, size, step in self._windows)
         return tuple(starts), tuple(self.input_window_strides)
 
     def _check_windows(
         self, whole: str, part: str, rule: str, strides_rule: str, sizes_rule: str
     ) -> None:
         """Check the windows of a tensor, and the sizes of the tensor of the elements in them."""
-        sizes = self._sizes_of(whole, rule), self._sizes_of(part, sizes_rule)
-        dimensions = zip(
-            self.input_window_offsets,
-            self.input_window_sizes,
-            self.input_window_strides,
-            *sizes,
-            strict=True,
-        )
-        for i, (offset, length, stride, available, size) in enumerate(dimensions):
+        sizes = zip(self._sizes_of(whole, rule), self._sizes_of(part, sizes_rule), strict=True)
+        dimensions = zip(self._windows, sizes, strict=True)
+        for i, ((offset, length, stride), (available, size)) in enumerate(dimensions):
             field = f"input_window_sizes[{i}]"
             if length < 1:
                 self._refuse(field, f"got {length}, must be 1 or more", rule)

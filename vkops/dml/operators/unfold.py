@@ -60,32 +60,19 @@ class UnfoldOperatorDesc(UnaryOperatorDesc):
             check_unfold(self._axes)
         except LimitError as error:
             self._refuse("start_padding", str(error), "UNF-07")
-        batch, channels = self.input_tensor.sizes[:2]
-        windows = "input_tensor.sizes[1] times the product of window_sizes"
-        return [
-            [
-                Size(batch, "input_tensor.sizes[0]", "UNF-03"),
-                Size(channels * prod(self.window_sizes), windows, "UNF-03"),
-                Size(
-                    prod(axis.positions for axis in self._axes),
-                    "the product of the window's positions",
-                    "UNF-03",
-                ),
-            ]
-        ]
+        (batch, channels), window = self.input_tensor.sizes[:2], prod(self.window_sizes)
+        sizes = {
+            "input_tensor.sizes[0]": batch,
+            "input_tensor.sizes[1] times the product of window_sizes": channels * window,
+            "the product of the window's positions": prod(a.positions for a in self._axes),
+        }
+        return [[Size(size, origin, "UNF-03") for origin, size in sizes.items()]]
 
     def _copies(self, source: Read, target: View) -> Iterable[Region]:
         return unfold(source, target, self._axes, Fill(bytes(self.data_type.element_size)))
 
     @property
     def _axes(self) -> list[Sliding]:
-        attributes = zip(
-            self.input_tensor.sizes[2:],
-            self.window_sizes,
-            self.strides,
-            self.dilations,
-            self.start_padding,
-            self.end_padding,
-            strict=True,
-        )
-        return [Sliding(*values) for values in attributes]
+        windows = self.window_sizes, self.strides, self.dilations
+        values = self.input_tensor.sizes[2:], *windows, self.start_padding, self.end_padding
+        return [Sliding(*each) for each in zip(*values, strict=True)]
