@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from pathlib import Path
 
@@ -16,20 +16,33 @@ def stub(functions: Mapping[str, Function]) -> str:
     texts = [_stub_of(name, function) for name, function in sorted(functions.items())]
     types = {word for text in texts for word in re.findall(r"[:|>\[] ?([A-Z]\w+)", text)}
     imports = [
-        f"from {module} import (\n    {lines},\n)"
+        _listed(f"from {module} import ", sorted(types & set(names.split())))
         for module, names in _TYPES.items()
-        if (lines := ",\n    ".join(sorted(types & set(names.split()))))
     ]
     return "\n".join(["from collections.abc import Sequence", "", *imports, "", *texts])
 
 
 def _stub_of(function_name: str, function: Function) -> str:
-    lines = [f"def {function_name}("]
-    for name, parameter in function.signature.parameters.items():
-        end = "" if parameter.default is Parameter.empty else " = ..."
-        lines.append(f"    {name}: {parameter.annotation}{end},")
-    lines.append(f") -> {function.signature.return_annotation}:")
-    return "\n".join([*lines, f'    """{function.summary}"""', ""])
+    signature = function.signature
+    parameters = [
+        f"{name}: {each.annotation}{'' if each.default is Parameter.empty else ' = ...'}"
+        for name, each in signature.parameters.items()
+    ]
+    end = f" -> {signature.return_annotation}:"
+    head = _listed(f"def {function_name}", parameters, "(", f"){end}")
+    return "\n".join([head, f'    """{function.summary}"""', ""])
+
+
+def _listed(start: str, items: Sequence[str], opening: str = "", closing: str = "") -> str:
+    """A statement on one line, or on several as the formatter has it."""
+    listed = ", ".join(items)
+    line = f"{start}{opening}{listed}{closing}"
+    if len(line) <= 100:
+        return line
+    lines = "".join(f"    {item},\n" for item in items)
+    if opening and len(listed) <= 96:
+        lines = f"    {listed}\n"
+    return f"{start}(\n{lines}{closing or ')'}"
 
 
 _TYPES = {

@@ -43,9 +43,7 @@ from vkops.dml.features import (
     FeatureQueryTensorDataTypeSupport as FeatureQueryTensorDataTypeSupport,
     check_feature_support as check_feature_support,
 )
-from vkops.dml.fields import (
-    Field as Field,
-)
+from vkops.dml.fields import Field as Field
 from vkops.dml.graph_builder import (
     Expression as Expression,
     Graph as Graph,
@@ -58,12 +56,8 @@ from vkops.dml.graph_desc import (
     IntermediateGraphEdgeDesc as IntermediateGraphEdgeDesc,
     OutputGraphEdgeDesc as OutputGraphEdgeDesc,
 )
-from vkops.dml.operator_desc import (
-    OperatorDesc as OperatorDesc,
-)
-from vkops.dml.operators import (
-    OPERATORS as OPERATORS,
-)
+from vkops.dml.operator_desc import OperatorDesc as OperatorDesc
+from vkops.dml.operators import OPERATORS as OPERATORS
 from vkops.dml.operators.depth_and_space import (
     DepthToSpace1OperatorDesc as DepthToSpace1OperatorDesc,
     DepthToSpaceOperatorDesc as DepthToSpaceOperatorDesc,
@@ -111,19 +105,8 @@ from vkops.dml.operators.split_and_join import (
     JoinOperatorDesc as JoinOperatorDesc,
     SplitOperatorDesc as SplitOperatorDesc,
 )
-from vkops.dml.operators.tile import (
-    TileOperatorDesc as TileOperatorDesc,
-)
-from vkops.dml.operators.unfold import (
-    UnfoldOperatorDesc as UnfoldOperatorDesc,
-)
-from vkops.dml.structs import (
-    ScaleBias as ScaleBias,
-    Size2D as Size2D,
-)
-from vkops.dml.tensor_desc import (
-    BufferTensorDesc as BufferTensorDesc,
-)
-from vkops.dml.tensor_policy import (
-    TensorPolicy as TensorPolicy,
-)
+from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
+from vkops.dml.operators.unfold import UnfoldOperatorDesc as UnfoldOperatorDesc
+from vkops.dml.structs import ScaleBias as ScaleBias, Size2D as Size2D
+from vkops.dml.tensor_desc import BufferTensorDesc as BufferTensorDesc
+from vkops.dml.tensor_policy import TensorPolicy as TensorPolicy

@@ -7,20 +7,10 @@ from vkops.dml.enums import (
     PaddingMode,
     TensorDataType,
 )
-from vkops.dml.graph_builder import (
-    Expression,
-    Graph,
-)
-from vkops.dml.structs import (
-    ScaleBias,
-    Size2D,
-)
+from vkops.dml.graph_builder import Expression, Graph
+from vkops.dml.structs import ScaleBias, Size2D
 
-def depth_to_space(
-    input: Expression,
-    block_size: int,
-    order: DepthSpaceOrder = ...,
-) -> Expression:
+def depth_to_space(input: Expression, block_size: int, order: DepthSpaceOrder = ...) -> Expression:
     """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order."""
 
 def diagonal_matrix(
@@ -35,10 +25,7 @@ def diagonal_matrix(
     """Writes a value to some diagonals of matrices, and a tensor or 0 elsewhere."""
 
 def fill_value_constant(
-    graph: Graph,
-    output_sizes: Sequence[int],
-    value_data_type: TensorDataType,
-    value: float,
+    graph: Graph, output_sizes: Sequence[int], value_data_type: TensorDataType, value: float
 ) -> Expression:
     """Writes one value to every element of a tensor; there is no input."""
 
@@ -51,19 +38,10 @@ def fill_value_sequence(
 ) -> Expression:
     """Writes ``value_start``, ``value_start + value_delta`` ... to elements in row-major order."""
 
-def gather(
-    input: Expression,
-    indices: Expression,
-    axis: int,
-    index_dimensions: int,
-) -> Expression:
+def gather(input: Expression, indices: Expression, axis: int, index_dimensions: int) -> Expression:
     """Takes elements along a dimension, at indices that are read when the operator runs."""
 
-def gather_elements(
-    input: Expression,
-    indices: Expression,
-    axis: int,
-) -> Expression:
+def gather_elements(input: Expression, indices: Expression, axis: int) -> Expression:
     """Takes an element for each index, which says its place along a dimension."""
 
 def gather_nd(
@@ -75,24 +53,13 @@ def gather_nd(
 ) -> Expression:
     """GATHER_ND with batches, each of which has indices of its own."""
 
-def identity(
-    input: Expression,
-    scale_bias: ScaleBias | None = ...,
-) -> Expression:
+def identity(input: Expression, scale_bias: ScaleBias | None = ...) -> Expression:
     """Copies a tensor; with other strides this transposes, broadcasts or changes the layout."""
 
-def join(
-    inputs: Sequence[Expression],
-    axis: int,
-) -> Expression:
+def join(inputs: Sequence[Expression], axis: int) -> Expression:
     """Puts tensors together along an axis, in order: the inverse of SPLIT."""
 
-def one_hot(
-    indices: Expression,
-    values: Expression,
-    output_length: int,
-    axis: int,
-) -> Expression:
+def one_hot(indices: Expression, values: Expression, output_length: int, axis: int) -> Expression:
     """Writes one value at the places along a dimension that indices select, another elsewhere."""
 
 def padding(
@@ -126,18 +93,11 @@ def resample(
 ) -> Expression:
     """Scales a tensor along each dimension, as RESAMPLE2 does."""
 
-def reverse_subsequences(
-    input: Expression,
-    sequence_lengths: Expression,
-    axis: int,
-) -> Expression:
+def reverse_subsequences(input: Expression, sequence_lengths: Expression, axis: int) -> Expression:
     """Reverses the order of the first elements along a dimension, and copies the others."""
 
 def scatter_elements(
-    input: Expression,
-    indices: Expression,
-    updates: Expression,
-    axis: int,
+    input: Expression, indices: Expression, updates: Expression, axis: int
 ) -> Expression:
     """Copies a tensor, and replaces an element for each index by an update."""
 
@@ -167,24 +127,13 @@ def slice_grad(
 ) -> Expression:
     """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere."""
 
-def space_to_depth(
-    input: Expression,
-    block_size: int,
-    order: DepthSpaceOrder = ...,
-) -> Expression:
+def space_to_depth(input: Expression, block_size: int, order: DepthSpaceOrder = ...) -> Expression:
     """Moves blocks into channels as SPACE_TO_DEPTH does, with a choice of the channels' order."""
 
-def split(
-    input: Expression,
-    axis: int,
-    output_axis_sizes: Sequence[int],
-) -> list[Expression]:
+def split(input: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
     """Cuts a tensor along an axis; output k begins where output k - 1 ends."""
 
-def tile(
-    input: Expression,
-    repeats: Sequence[int],
-) -> Expression:
+def tile(input: Expression, repeats: Sequence[int]) -> Expression:
     """Repeats a tensor along each dimension, as a whole."""
 
 def unfold(
@@ -198,8 +147,6 @@ def unfold(
     """Copies what a window over the spatial dimensions holds at each of its positions."""
 
 def upsample_2d(
-    input: Expression,
-    scale_size: Size2D,
-    interpolation_mode: InterpolationMode,
+    input: Expression, scale_size: Size2D, interpolation_mode: InterpolationMode
 ) -> Expression:
     """Repeats each element along the last two dimensions, as ``scale_size`` says."""
