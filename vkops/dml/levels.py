@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
@@ -30,22 +31,18 @@ class Support:
     def __init__(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
         self._changes = sorted((FeatureLevel.of(level), entry) for level, entry in entries.items())
         self.introduced: FeatureLevel = self._changes[0][0]
-        self._known: dict[tuple[FeatureLevel, str], TensorSupport] = {}
+        self.at: Callable[[FeatureLevel, str], TensorSupport] = cache(self._at)
 
     def __contains__(self, level: FeatureLevel) -> bool:
         return level >= self.introduced
 
-    def at(self, level: FeatureLevel, tensor: str) -> TensorSupport:
+    def _at(self, level: FeatureLevel, tensor: str) -> TensorSupport:
         """The support of a tensor, named as DirectML names its field, at a level."""
-        known = self._known.get((level, tensor))
-        if known is None:
-            entries = [entry for first, entry in self._changes if first <= level]
-            own = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
-            merged: dict[str, Any] = dict(ChainMap(*reversed([*entries, *own])))
-            low, high = merged["ranks"]
-            known = TensorSupport(range(low, high + 1), data_types(merged["types"]))
-            self._known[level, tensor] = known
-        return known
+        entries = [entry for first, entry in self._changes if first <= level]
+        own = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
+        merged: Mapping[str, Any] = ChainMap(*reversed([*entries, *own]))
+        low, high = merged["ranks"]
+        return TensorSupport(range(low, high + 1), data_types(merged["types"]))
 
     def check(
         self, level: FeatureLevel, name: str, operator: str, path: str, tensor: BufferTensorDesc
@@ -56,7 +53,7 @@ class Support:
             FeatureLevelError: only at a higher level (DEV-13).
             InvalidDescError: at no level (DEV-13).
         """
-        allowed = self._known.get((level, name)) or self.at(level, name)
+        allowed = self.at(level, name)
         rank, data_type = len(tensor.sizes), tensor.data_type
         is_rank_allowed = rank in allowed.ranks
         if is_rank_allowed and data_type in allowed.data_types:

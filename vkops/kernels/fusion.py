@@ -177,7 +177,7 @@ class _Trace:
             head = f"void _step{k}({', '.join(declared)}) {{"
             functions += [*step.defines, *own, head, f'{line}"', kernel.operation, "\n;}"]
             functions += [f"#undef {each.split()[1]}" for each in step.defines]
-            statements += [f"{self._type(name)} {name};" for name in step.outputs]
+            statements += [f"{GLSL_TYPES[self.dtypes[name].name]} {name};" for name in step.outputs]
             statements.append(f"_step{k}({', '.join(['i', 'n', *step.inputs, *step.outputs])});")
             for name in step.outputs:
                 if self.dtypes[name].kind == "f":
@@ -209,9 +209,6 @@ class _Trace:
             reduced, ends, kernel._identity, kernel.name, dtype,
             "\n".join(texts),
         )  # fmt: skip
-
-    def _type(self, name: str) -> str:
-        return GLSL_TYPES[self.dtypes[name].name]
 
 
 def _literal(type_: str, dtype: np.dtype[Any], words: Sequence[int]) -> str:

@@ -12,15 +12,7 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, Symbol
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import DType
-from vkops.kernels.axis_kernel import (
-    COUNT,
-    LANES,
-    AxisKernel,
-    Form,
-    Kernel,
-    function_of,
-    permuted,
-)
+from vkops.kernels.axis_kernel import COUNT, LANES, AxisKernel, Form, Kernel, function_of, permuted
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty

@@ -166,13 +166,7 @@ def _radix_sorted(
 
 @lru_cache(64)
 def _pass(
-    kind: str,
-    bits: int,
-    descending: bool,
-    digit_bits: int,
-    by_row: bool,
-    places: int,
-    moves: bool,
+    kind: str, bits: int, descending: bool, digit_bits: int, by_row: bool, places: int, moves: bool
 ) -> Kernel:
     """The kernel whose invocations each count the digits of a run in a table, or move it by that.
 
