@@ -270,7 +270,6 @@ class OperatorDesc(ABC):
                     self._refuse(path, message + wanted.name, self.same_data_type)
 
     def _check_ranks(self) -> None:
-        """Check that all tensors have one rank."""
         path, first = self._first_tensor
         rank = len(first.sizes)
         for other_path, other in (*self.inputs, *self.outputs):
@@ -311,7 +310,6 @@ class OperatorDesc(ABC):
         raise InvalidDescError(self.operator, field, message, rule)
 
     def _check_sizes(self, path: str, tensor: BufferTensorDesc, sizes: Sequence[Size]) -> None:
-        """Check that a tensor has these sizes."""
         if tensor.sizes == tuple([value for value, _, _ in sizes]):
             return
         if tensor.dimension_count != len(sizes):

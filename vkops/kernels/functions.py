@@ -42,7 +42,6 @@ def indices(_: DType) -> DType:
 
 
 def _averaged(dtype: DType) -> DType:
-    """The data type of a mean."""
     return dtype if dtype.kind == "f" else np.dtype(np.float64)
 
 

@@ -79,7 +79,6 @@ class _Trace:
                 self.numbers[f"fused{k}"] = value
 
     def refuse(self, field: str, message: str) -> Any:
-        """Refuse what cannot be fused."""
         refuse(self.name, field, f"{message}: it cannot be fused", _RULE)
 
     def call(self, kernel: Any, values: Sequence[Any], **options: Any) -> Any:

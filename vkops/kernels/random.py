@@ -298,7 +298,6 @@ class Philox:
     def _target(
         self, name: str, size: Any, dtype: Any, out: Any, device: Any, allowed: list[str]
     ) -> Tensor:
-        """The tensor that gets the numbers."""
         if out is not None and not isinstance(out, Tensor):
             raise Place(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
         home = out.device if out is not None else chosen_device(name, device) or default_device()

@@ -187,7 +187,6 @@ _start = _start || _starts;
         )
 
     def _new_scan_of_sums(self, dtype: DType, types: Any) -> ScanKernel:
-        """The kernel that scans the sums of runs."""
         _, scanned, _, start = self._texts
         inputs = f"{dtype} x{', int32 s' * bool(start)}"
         texts = inputs, f"{dtype} y", "x", scanned, "y = item", None, self.name, None

@@ -116,7 +116,6 @@ def _parts(output: Output, size: int, count: int) -> list[int]:
 
 
 def _chunk(whole: CopyPlan, parts: Sequence[Sequence[int]], number: int) -> Chunk:
-    """The chunk that makes one part of each output."""
     size = whole.element_size
     outputs = [whole.outputs[index * len(sizes) + number] for index, sizes in enumerate(parts)]
     targets: list[Piece] = []

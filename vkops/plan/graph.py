@@ -327,7 +327,6 @@ class _Fusion:
 
 
 def _read(regions: Iterable[Region]) -> set[int]:
-    """The tensors that regions read."""
     return {number for region in regions for number in region.inputs}
 
 

@@ -158,9 +158,7 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         self._element("value", self.value)
-        if self.input_tensor is not None:
-            return [self._sizes_of_input("DIAG-04")]
-        return [self._sizes_of("output_tensor", "DIAG-04")]
+        return [self._sizes_of(self._first_tensor[0], "DIAG-04")]
 
     def _regions(self) -> Sequence[Iterable[Region]]:
         value = self._element("value", self.value)

@@ -59,7 +59,7 @@ class _Padding(UnaryOperatorDesc):
         starts, ends = tuple(self.start_padding), tuple(self.end_padding)
         sizes = self.input_tensor.sizes
         if self.padding_mode is PaddingMode.CONSTANT:
-            self._pattern()
+            self._element("padding_value", self.padding_value)
         else:
             count = pad_count(sizes, starts, ends, _MODES[self.padding_mode])
             if count > MAX_PIECES:
@@ -71,13 +71,9 @@ class _Padding(UnaryOperatorDesc):
     def _copies(self, source: Read, target: View) -> Iterable[Region]:
         starts, ends = tuple(self.start_padding), tuple(self.end_padding)
         if self.padding_mode is PaddingMode.CONSTANT:
-            value = Fill(self._pattern())
+            value = Fill(self._element("padding_value", self.padding_value))
             return pad(source, target, starts, ends, [(value, value)] * len(starts))
         return pad_with_copies(source, target, starts, ends, _MODES[self.padding_mode])
-
-    def _pattern(self) -> bytes:
-        """The bytes of the value."""
-        return self._element("padding_value", self.padding_value)
 
 
 @fields.descriptor
