@@ -195,10 +195,7 @@ class Graph:
         An intermediate gets a stage of its own where composing its readers costs more. So does a
         tensor that is scattered to, and one that indices of another read or are read from.
         """
-        fusion = _Fusion(
-            self._tensors, self._sizes, self.reachable(wanted), wanted, gaps=self._gaps
-        )
-        fused = fusion.fused
+        fused = _Fusion(self, wanted).fused
         results = {number for number in wanted if number in fused}
         # Stored tensors that no result needs after all are left out.
         read: set[int] = set()
@@ -232,23 +229,16 @@ class _Fusion:
     ``fused`` holds the regions of each tensor, ``stored`` the tensors that the others read.
     """
 
-    def __init__(
-        self,
-        tensors: Sequence[Regions | None],
-        sizes: Sequence[tuple[int, int]],
-        order: Sequence[int],
-        wanted: Iterable[int],
-        *,
-        gaps: bool,
-    ) -> None:
+    def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
         self.fused: dict[int, Regions] = {}
         self.stored: set[int] = set()
-        self._sizes = sizes
-        self._gaps = gaps
+        self._sizes = graph._sizes
+        self._gaps = graph._gaps
         self._writers: dict[int, Writers] = {}
         self._store_cost: dict[int, int] = {}  # the cost of storing each tensor
         self._recompute_cost: dict[int, int] = {}  # and of composing its readers so far
-        made = {number: own for number in order if (own := tensors[number]) is not None}
+        order = [(number, graph._tensors[number]) for number in graph.reachable(wanted)]
+        made = {number: own for number, own in order if own is not None}
         size = sum(1 + len(own) for own in made.values())
         self._steps = MAX_STEPS + STEPS_PER_REGION * size
         waiting = Counter(number for own in made.values() for number in _read(own))
