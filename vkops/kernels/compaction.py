@@ -11,7 +11,7 @@ from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import is_nan
-from vkops.kernels.functions import converted, count_nonzero, numbers_of, typed_input
+from vkops.kernels.functions import converted, count_nonzero, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.kernels.sort import sorted_places
 from vkops.tensors.creation import empty, zeros
@@ -132,8 +132,8 @@ def _places(name: str, tensor: Tensor, size: Any) -> Tensor:
     if size is None:
         tensor.device.vulkan.refuse_recording("the number of elements is unknown: give size=")
         count = int(count_nonzero(tensor, dtype="int32").item())
-    elif (count := integer(size, Place(name, "size", "EW-05"))) < 0:
-        refuse(name, "size", f"got {count}, must be at least 0", "EW-05")
+    else:
+        count = integer_from(0, None, size, name, "size")
     found = zeros(count, "int32", device=tensor.device)
     if count and tensor.size:
         _compacting(name, tensor.dtype)(tensor, count, out=found)

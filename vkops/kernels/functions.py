@@ -12,6 +12,7 @@ import numpy as np
 from vkops.arguments.values import Place, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Symbol
+from vkops.errors import show
 from vkops.kernels.arithmetic import DType, divided, is_nan, to_half
 from vkops.kernels.reduction import ReductionKernel
 from vkops.tensors.creation import empty
@@ -70,6 +71,15 @@ def typed_input(
     allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
     require_dtype(name, wanted, allowed, tensor.device)
     return tensor, wanted
+
+
+def integer_from(low: int, high: int | None, value: object, name: str, field: str) -> int:
+    """An integer that is at least ``low`` and, unless that is None, at most ``high`` (EW-05)."""
+    found = integer(value, Place(name, field, "EW-05"))
+    if found < low or (high is not None and found > high):
+        allowed = f"at least {low}" if high is None else f"{low} to {high}"
+        refuse(name, field, f"got {show(found)}, must be {allowed}", "EW-05")
+    return found
 
 
 def converted(x: Tensor, dtype: DType) -> Tensor:

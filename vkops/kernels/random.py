@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, boolean, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.errors import show
-from vkops.kernels.functions import require_dtype
+from vkops.kernels.functions import integer_from, require_dtype
 from vkops.kernels.sort import argsort
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
@@ -23,6 +23,8 @@ from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor, default_device
 
 __all__ = ["Philox"]
+
+_MAX = (1 << 64) - 1
 
 philox = """
 uvec4 philox(uvec4 counter, uvec2 key) {  // Philox4x32-10
@@ -179,8 +181,8 @@ class Philox:
     """
 
     def __init__(self, seed: int, position: int = 0) -> None:
-        self.seed: int = _below(1 << 64, seed, "Philox", "seed")
-        self.position: int = _below(1 << 64, position, "Philox", "position")
+        self.seed: int = integer_from(0, _MAX, seed, "Philox", "seed")
+        self.position: int = integer_from(0, _MAX, position, "Philox", "position")
 
     def __repr__(self) -> str:
         return f"<vkops.kernels.random.Philox {self.seed} at {self.position}>"
@@ -280,7 +282,7 @@ class Philox:
         array([3, 1, 2, 0, 4], dtype=int32)
         """
         if isinstance(x, (int, np.integer)):
-            tensor, count = None, _below(1 << 31, x, "permutation", "x")
+            tensor, count = None, integer_from(0, (1 << 31) - 1, x, "permutation", "x")
             home: Any = chosen_device("permutation", device) or default_device()
         else:
             tensor = as_tensor("permutation", x, device)
@@ -310,15 +312,8 @@ class Philox:
     def _fill(self, name: str, target: Tensor, *numbers: Any) -> Tensor:
         words = []
         for field, value in (("seed", self.seed), ("position", self.position)):
-            known = _below(1 << 64, value, "Philox", field)
+            known = integer_from(0, _MAX, value, "Philox", field)
             words += [known & 0xFFFFFFFF, known >> 32]
         _kernel(name, target.dtype)(*words, *numbers, out=target)
         self.position = (self.position + target.size) % (1 << 64)
         return target
-
-
-def _below(end: int, value: object, name: str, field: str) -> int:
-    found = integer(value, Place(name, field, "EW-05"))
-    if not 0 <= found < end:
-        refuse(name, field, f"got {show(found)}, must be 0 to {end - 1}", "EW-05")
-    return found

@@ -13,7 +13,7 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import Kernel
-from vkops.kernels.functions import converted, numbers_of, typed_input
+from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
@@ -108,9 +108,7 @@ def topk(
     tensor, wanted = typed_input("topk", x, dtype, device)
     values, indices = sorted_places("topk", tensor, axis, largest, wanted)
     own = one_axis("topk", axis, tensor.ndim)
-    size, count = tensor.shape[own], integer(k, Place("topk", "k", "EW-05"))
-    if not 0 <= count <= size:
-        refuse("topk", "k", f"got {count}, must be 0 to {size}", "EW-05")
+    count = integer_from(0, tensor.shape[own], k, "topk", "k")
     chosen = (slice(None),) * own + (slice(count),)
     return values[chosen].copy(), indices[chosen].copy()
 
