@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import is_nan
@@ -112,7 +112,7 @@ def unique(
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
     first = _changing(flat.dtype)(values, values)
-    more = None if size is None else integer(size, Place("unique", "size", "EW-05")) + 1
+    more = None if size is None else integer_from(0, None, size, "unique", "size") + 1
     firsts = _places("unique", first, more)
     chosen = firsts if size is None else firsts[:size]
     results = [take(values, chosen)]

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import refuse
 from vkops.elementwise.parameters import parse
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import Kernel
-from vkops.kernels.functions import converted, typed_input
+from vkops.kernels.functions import converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
 from vkops.tensors.creation import empty, zeros
@@ -89,7 +89,7 @@ def bincount(
     array([0, 1, 0, 2])
     """
     tensor, wanted = typed_input("bincount", x, dtype, device)
-    least = integer(minlength, Place("bincount", "minlength", "EW-05"))
+    least = integer_from(0, None, minlength, "bincount", "minlength")
     if tensor.dtype.kind not in "iu":
         refuse("bincount", "x", f"has data type {tensor.dtype}, must be integers", "EW-04")
     if size is None:
@@ -97,7 +97,8 @@ def bincount(
         if tensor.size and (smallest := min_of(tensor).item()) < 0:
             refuse("bincount", "x", f"has {smallest}, must be at least 0", "EW-05")
         size = max(least, max_of(tensor).item() + 1 if tensor.size else 0)
-    table = zeros(integer(size, Place("bincount", "size", "EW-05")), "int32", device=tensor.device)
+    count = integer_from(0, None, size, "bincount", "size")
+    table = zeros(count, "int32", device=tensor.device)
     if table.size:
         _COUNTING(tensor, table.size, out=table)
     return converted(table, wanted)

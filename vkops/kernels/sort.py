@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
@@ -82,8 +82,12 @@ def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None)
     >>> vkops.kernels.partition(np.array([3, 1, 2], np.int32), 1).numpy()
     array([1, 2, 3], dtype=int32)
     """
-    integer(kth, Place("partition", "kth", "EW-05"))
-    return sorted_places("partition", numbers_of("partition", x, device), axis, False, None)[0]
+    tensor = numbers_of("partition", x, device)
+    if axis is None:
+        tensor, axis = tensor.reshape(-1), 0
+    size = max(tensor.shape[one_axis("partition", axis, tensor.ndim)], 1)
+    integer_from(-size, size - 1, kth, "partition", "kth")
+    return sorted_places("partition", tensor, axis, False, None)[0]
 
 
 def topk(
