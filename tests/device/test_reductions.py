@@ -225,6 +225,7 @@ def test_refusals(device, message):
     check_refusals(
         message,
         lambda: kernels.max(x[:0]),
+        lambda: kernels.argmax(x[:0], dtype="int32"),
         lambda: kernels.sum(x, 2),
         lambda: kernels.sum(x, (0, -2)),
         lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(3, "f4"))),

@@ -272,7 +272,7 @@ def argmin(dtype: DType, wanted: DType) -> Callable[..., Any]:
     >>> vkops.kernels.argmin(np.array([3, 1, 5, 1])).item()
     1
     """
-    return _index_of("argmin", dtype, wanted, min)
+    return _index_of("argmin", dtype, wanted, "<")
 
 
 @_function(_typed_reduction, indices)
@@ -285,7 +285,7 @@ def argmax(dtype: DType, wanted: DType) -> Callable[..., Any]:
     >>> vkops.kernels.argmax(np.array([3, 1, 5, 1])).item()
     2
     """
-    return _index_of("argmax", dtype, wanted, max)
+    return _index_of("argmax", dtype, wanted, ">")
 
 
 @_function(_reduction, lambda _: np.dtype(bool))
@@ -361,17 +361,16 @@ def _averaging(name: str, dtype: DType, wanted: DType, correction: int | None) -
     return ReductionKernel(*texts, name, wide.name, divided(wide) + to_half * is_half)
 
 
-def _index_of(
-    name: str, dtype: DType, wanted: DType, extreme: Callable[..., Tensor]
-) -> Callable[..., Any]:
+def _index_of(name: str, dtype: DType, wanted: DType, comparison: str) -> Callable[..., Any]:
     same = "x == extreme || (is_nan(x) && is_nan(extreme))" if dtype.kind == "f" else "x == extreme"
     texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[wanted.name]}(a)", None, name, "int32"
     inputs = f"{dtype} x, {dtype} extreme"
+    extreme = _extreme(name, dtype, comparison)
     kernel = ReductionKernel(inputs, f"{wanted} y", *texts, is_nan(dtype))
 
     def run(tensor: Tensor, axis: Any, **options: Any) -> Any:
         if axis is not None:
             axis = integer(axis, Place(name, "axis", "ARRAY-01"))
-        return kernel(tensor, extreme(tensor, axis, keepdims=True), axis=axis, **options)
+        return kernel(tensor, extreme(tensor, axis=axis, keepdims=True), axis=axis, **options)
 
     return run
