@@ -221,10 +221,8 @@ class Philox:
         kind = target.dtype
         limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
         if not limits[0] <= first < end <= limits[1] + 1:
-            message = (
-                f"got {show(first)} to below {show(end)}, must be a range of {kind}, not empty"
-            )
-            refuse("integers", "low", message, "EW-05")
+            given = f"got {show(first)} to below {show(end)}"
+            refuse("integers", "low", f"{given}, must be a range of {kind}, not empty", "EW-05")
         mask = (1 << (64 if kind.itemsize == 8 else 32)) - 1
         return self._fill("integers", target, first & mask, end - 1 - first)
 

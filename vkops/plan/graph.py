@@ -125,9 +125,8 @@ class Graph:
     def _add(self, regions: Regions | None, nbytes: int, element_size: int) -> int:
         self._count += 1 + len(regions or ())
         if self._count > MAX_GRAPH_REGIONS:
-            raise LimitError(
-                f"there are more than {MAX_GRAPH_REGIONS} tensors and regions in the graph"
-            )
+            limit = f"{MAX_GRAPH_REGIONS} tensors and regions"
+            raise LimitError(f"there are more than {limit} in the graph")
         self._tensors.append(regions)
         self._sizes.append((nbytes, element_size))
         return len(self._tensors) - 1

@@ -41,9 +41,8 @@ def validate(plan: CopyPlan) -> None:
     _kind(plan, CopyPlan, "plan")
     _integer(plan.element_size, "element_size")
     if plan.element_size not in ELEMENT_SIZES:
-        refuse(
-            "element_size", f"got {show(plan.element_size)}, must be 1, 2, 4, 8 or 16", "PLAN-02"
-        )
+        message = f"got {show(plan.element_size)}, must be 1, 2, 4, 8 or 16"
+        refuse("element_size", message, "PLAN-02")
     _integers(plan.inputs, "inputs", minimum=0)
     _kind(plan.constants, tuple, "constants")
     for i, constant in enumerate(plan.constants):
@@ -77,9 +76,8 @@ def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
         for i, (size, stride) in enumerate(zip(target.sizes, target.strides, strict=True)):
             if size > 1 and not stride:
                 refuse(f"{field}.target.strides[{i}]", "got 0, must not be 0", "PLAN-05")
-    if region.indices is not None:
-        for name, view in zip(("view", "position"), region.index_views, strict=True):
-            _same_sizes(view, target, f"{field}.indices.{name}")
+    for name, view in zip(("view", "position"), region.index_views, strict=False):
+        _same_sizes(view, target, f"{field}.indices.{name}")
     is_limited = region.indices is not None and region.indices.within is not None
     written = 0 if is_limited or region.kind == "scatter" else prod(target.sizes)
     if isinstance(source, Fill):
