@@ -84,6 +84,13 @@ def test_keys_with_values_in_a_recorded_program(device):
     np.testing.assert_array_equal(moved.numpy(), np.argsort(again, kind="stable"))
 
 
+def test_elements_are_not_copied_before_they_are_sorted(device):
+    tensor = device.tensor(any_bits((2, 70), "float32"))
+    with vkops.profile() as profile:
+        kernels.sort(tensor)
+    assert {row.name for row in profile.by_kernel()} == {"sort"}
+
+
 @pytest.mark.parametrize("size", [8, 32, 64])
 def test_nothing_is_found_by_checks(device, size):
     tensor = device.tensor(any_bits((2, 70), "float32"))

@@ -125,7 +125,7 @@ def sorted_places(
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)
     moved = tensor.swapaxes(last, -1)
-    keys, indices = moved.copy(), moved
+    keys = indices = moved
     if wanted is not None:
         indices = empty(moved.shape, dtype=wanted, device=tensor.device)
     if tensor.size:
@@ -134,6 +134,8 @@ def sorted_places(
         keys = keys.view(tensor.dtype).reshape(moved.shape)
         if wanted is not None:
             _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
+    else:
+        keys = moved.copy()
     return keys.swapaxes(last, -1), indices.swapaxes(last, -1)
 
 
