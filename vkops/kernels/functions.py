@@ -161,7 +161,7 @@ def _function(
 
 
 @_function(_typed_reduction, summed)
-def sum(dtype: DType, wanted: DType) -> Callable[..., Any]:  # noqa: D417
+def sum(dtype: DType, wanted: DType) -> Callable[..., Any]:  # noqa: D417  # of the function of arrays
     """Return the sums of elements along axes, as ``numpy.sum``.
 
     Args:

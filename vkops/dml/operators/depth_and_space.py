@@ -76,8 +76,6 @@ class SpaceToDepth1OperatorDesc(SpaceToDepthOperatorDesc):
     """Moves blocks into channels as SPACE_TO_DEPTH does, with a choice of the channels' order.
 
     Attributes:
-        output_tensor: the result, of the sizes that SPACE_TO_DEPTH has.
-        block_size: height and width of a block in elements, at least 1.
         order: what the channels of the output are made of. DEPTH_COLUMN_ROW: channel
             ``(row * block_size + column) * C + c``, as in SPACE_TO_DEPTH; COLUMN_ROW_DEPTH: channel
             ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the input,
@@ -131,8 +129,6 @@ class DepthToSpace1OperatorDesc(DepthToSpaceOperatorDesc):
     """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order.
 
     Attributes:
-        output_tensor: the result, of the sizes that DEPTH_TO_SPACE has.
-        block_size: height and width of a block in elements, at least 1.
         order: what the channels of the input are made of. DEPTH_COLUMN_ROW: channel
             ``(row * block_size + column) * C + c``, as in DEPTH_TO_SPACE; COLUMN_ROW_DEPTH: channel
             ``(c * block_size + row) * block_size + column``. ``c`` is a channel of the output,
