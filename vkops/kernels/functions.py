@@ -25,7 +25,8 @@ _NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFl
 
 Arguments = ParamSpec("Arguments")
 Default: TypeAlias = Callable[[DType], DType]
-Maker: TypeAlias = Callable[[DType, DType], Callable[..., Any]]
+Reduction: TypeAlias = Callable[..., Tensor]
+Maker: TypeAlias = Callable[[DType, DType], Reduction]
 
 
 # -- data types ------------------------------------------------------------------------------------
@@ -114,8 +115,7 @@ def _typed_reduction(
     device: DeviceLike = None,
 ) -> Tensor:
     tensor, wanted = typed_input(make.__name__, x, dtype, device, default)
-    found: Tensor = make(tensor.dtype, wanted)(tensor, axis=axis, keepdims=keepdims, out=out)
-    return found
+    return make(tensor.dtype, wanted)(tensor, axis=axis, keepdims=keepdims, out=out)
 
 
 def _reduction(
@@ -131,8 +131,7 @@ def _reduction(
 ) -> Tensor:
     tensor = numbers_of(make.__name__, x, device)
     kernel = make(tensor.dtype, default(tensor.dtype))
-    found: Tensor = kernel(tensor, axis=axis, keepdims=keepdims, out=out)
-    return found
+    return kernel(tensor, axis=axis, keepdims=keepdims, out=out)
 
 
 def _function(
@@ -161,7 +160,7 @@ def _function(
 
 
 @_function(_typed_reduction, summed)
-def sum(dtype: DType, wanted: DType) -> Callable[..., Any]:  # noqa: D417  # of the function of arrays
+def sum(dtype: DType, wanted: DType) -> Reduction:  # noqa: D417  # of the function of arrays
     """Return the sums of elements along axes, as ``numpy.sum``.
 
     Args:
@@ -183,7 +182,7 @@ def sum(dtype: DType, wanted: DType) -> Callable[..., Any]:  # noqa: D417  # of 
 
 
 @_function(_typed_reduction, summed)
-def prod(dtype: DType, wanted: DType) -> Callable[..., Any]:
+def prod(dtype: DType, wanted: DType) -> Reduction:
     """Return the products of elements along axes, as ``numpy.prod``.
 
     Arguments and errors are those of ``sum``.
@@ -196,7 +195,7 @@ def prod(dtype: DType, wanted: DType) -> Callable[..., Any]:
 
 
 @_function(_typed_reduction, _averaged)
-def mean(dtype: DType, wanted: DType) -> Callable[..., Any]:
+def mean(dtype: DType, wanted: DType) -> Reduction:
     """Return the means of elements along axes, as ``numpy.mean``: rounded quotients of the sums.
 
     Arguments and errors are those of ``sum``; the data type is float64 for integers.
@@ -232,12 +231,11 @@ def var(
     tensor, wanted = typed_input("var", x, dtype, device, _averaged)
     middle = mean(tensor, axis, dtype=widened(wanted), keepdims=True)
     kernel = _averaging("var", tensor.dtype, wanted, less)
-    found: Tensor = kernel(tensor, middle, axis=axis, keepdims=keepdims, out=out)
-    return found
+    return kernel(tensor, middle, axis=axis, keepdims=keepdims, out=out)
 
 
 @_function(_reduction, lambda dtype: dtype)
-def min(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
+def min(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
     """Return the smallest elements along axes, as ``numpy.min``; NaN if there is one.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -250,7 +248,7 @@ def min(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
 
 
 @_function(_reduction, lambda dtype: dtype)
-def max(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
+def max(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
     """Return the largest elements along axes, as ``numpy.max``; NaN if there is one.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -263,7 +261,7 @@ def max(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
 
 
 @_function(_typed_reduction, indices)
-def argmin(dtype: DType, wanted: DType) -> Callable[..., Any]:
+def argmin(dtype: DType, wanted: DType) -> Reduction:
     """Return the indices of the first smallest elements along an axis, as ``numpy.argmin``.
 
     Arguments and errors are those of ``sum``, of int64. The axis is one, or None.
@@ -276,7 +274,7 @@ def argmin(dtype: DType, wanted: DType) -> Callable[..., Any]:
 
 
 @_function(_typed_reduction, indices)
-def argmax(dtype: DType, wanted: DType) -> Callable[..., Any]:
+def argmax(dtype: DType, wanted: DType) -> Reduction:
     """Return the indices of the first largest elements along an axis, as ``numpy.argmax``.
 
     Arguments and errors are those of ``sum``, of int64. The axis is one, or None.
@@ -289,7 +287,7 @@ def argmax(dtype: DType, wanted: DType) -> Callable[..., Any]:
 
 
 @_function(_reduction, lambda _: np.dtype(bool))
-def any(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
+def any(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
     """Return whether any element is not zero along axes, as ``numpy.any``.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -302,7 +300,7 @@ def any(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
 
 
 @_function(_reduction, lambda _: np.dtype(bool))
-def all(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
+def all(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
     """Return whether all elements are not zero along axes, as ``numpy.all``.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -315,7 +313,7 @@ def all(dtype: DType, wanted: DType) -> Callable[..., Any]:  # NumPy's name
 
 
 @_function(_typed_reduction, indices)
-def count_nonzero(dtype: DType, wanted: DType) -> Callable[..., Any]:
+def count_nonzero(dtype: DType, wanted: DType) -> Reduction:
     """Return the numbers of elements along axes that are not zero, as ``numpy.count_nonzero``.
 
     Arguments and errors are those of ``sum``; the data type is int64.
@@ -330,18 +328,18 @@ def count_nonzero(dtype: DType, wanted: DType) -> Callable[..., Any]:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def _folded(name: str, dtype: DType, wanted: DType, reduced: str, identity: str) -> ReductionKernel:
+def _folded(name: str, dtype: DType, wanted: DType, reduced: str, identity: str) -> Reduction:
     is_half = wanted == np.float16
     texts = f"{dtype} x", f"{wanted} y", "x", reduced, f"y = {'to_half' * is_half}(a)", identity
     return ReductionKernel(*texts, name, widened(wanted).name, to_half * is_half)
 
 
-def _tested(name: str, dtype: DType, wanted: DType, reduced: str, identity: str) -> ReductionKernel:
+def _tested(name: str, dtype: DType, wanted: DType, reduced: str, identity: str) -> Reduction:
     mapped = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
     return ReductionKernel(f"{dtype} x", f"{wanted} y", mapped, reduced, "y = a", identity, name)
 
 
-def _extreme(name: str, dtype: DType, comparison: str) -> ReductionKernel:
+def _extreme(name: str, dtype: DType, comparison: str) -> Reduction:
     values = ("int(a)", "int(b)") if dtype.kind == "b" else ("a", "b")
     reduced = f"{values[0]} {comparison} {values[1]} {'|| is_nan(a) ' * (dtype.kind == 'f')}? a : b"
     texts = f"{dtype} x", f"{dtype} y", "x", reduced, "y = a", None, name, None
@@ -349,7 +347,7 @@ def _extreme(name: str, dtype: DType, comparison: str) -> ReductionKernel:
 
 
 @lru_cache(64)
-def _averaging(name: str, dtype: DType, wanted: DType, correction: int | None) -> ReductionKernel:
+def _averaging(name: str, dtype: DType, wanted: DType, correction: int | None) -> Reduction:
     """A kernel of means or, with a correction, of variances, whose second input are the means."""
     wide, is_half = widened(wanted), wanted == np.float16
     inputs, mapped = f"{dtype} x", "x"
@@ -361,14 +359,14 @@ def _averaging(name: str, dtype: DType, wanted: DType, correction: int | None) -
     return ReductionKernel(*texts, name, wide.name, divided(wide) + to_half * is_half)
 
 
-def _index_of(name: str, dtype: DType, wanted: DType, comparison: str) -> Callable[..., Any]:
+def _index_of(name: str, dtype: DType, wanted: DType, comparison: str) -> Reduction:
     same = "x == extreme || (is_nan(x) && is_nan(extreme))" if dtype.kind == "f" else "x == extreme"
     texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[wanted.name]}(a)", None, name, "int32"
     inputs = f"{dtype} x, {dtype} extreme"
     extreme = _extreme(name, dtype, comparison)
-    kernel = ReductionKernel(inputs, f"{wanted} y", *texts, is_nan(dtype))
+    kernel: Reduction = ReductionKernel(inputs, f"{wanted} y", *texts, is_nan(dtype))
 
-    def run(tensor: Tensor, axis: Any, **options: Any) -> Any:
+    def run(tensor: Tensor, axis: Any, **options: Any) -> Tensor:
         if axis is not None:
             axis = integer(axis, Place(name, "axis", "ARRAY-01"))
         return kernel(tensor, extreme(tensor, axis=axis, keepdims=True), axis=axis, **options)
