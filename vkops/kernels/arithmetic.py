@@ -59,6 +59,8 @@ bool is_nan(FLOAT x) {
 """
 
 _WORDS = ("FLOAT_TO_BITS", "BITS_TO_FLOAT", "BITS", "FLOAT", "SIGN", "MANTISSA", "EXPONENTS")
+"""Words of these functions that differ with the type; those that contain others come first."""
+
 _FORMS = {
     "float16": "float16BitsToUint16 uint16BitsToFloat16 uint float16_t 15 10 31",
     "float32": "floatBitsToUint uintBitsToFloat uint float 31 23 255",
