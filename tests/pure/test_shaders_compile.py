@@ -13,7 +13,7 @@ from refusals import fault
 from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError, printable
 from vkops.shaders import tools
-from vkops.shaders.cache import is_spirv
+from vkops.shaders.binary import is_spirv
 from vkops.system import processes
 
 ROOT = Path(__file__).parents[2]

@@ -302,7 +302,7 @@ def _spirv(
 ) -> tuple[str, bytes]:
     """Return the name and SPIR-V of a shader in a file, or of a kernel."""
     from vkops import shaders
-    from vkops.shaders.cache import is_spirv
+    from vkops.shaders.binary import is_spirv
 
     defines = {name: value for name, _, value in (text.partition("=") for text in define)}
     path = Path(shader)

@@ -15,6 +15,8 @@ from vkops.shaders.grammar import INSTRUCTIONS, ONLY_IDS, OPCODES, WITH_RESULT, 
 
 HEADER_WORDS = 5
 
+_MAGIC = array("I", [0x07230203]).tobytes()
+
 
 class _Opcodes:
     """Opcodes by name, such as ``Op.TypeVoid``; those of atomic and of subgroup operations."""
@@ -77,6 +79,11 @@ class Instruction(NamedTuple):
         if self.op in ONLY_IDS:
             return self.words
         return tuple(self.words[place] for place in id_places(self.op, self.words))
+
+
+def is_spirv(data: bytes) -> bool:
+    """Whether ``data`` starts as a SPIR-V module and consists of whole words."""
+    return len(data) >= 4 * HEADER_WORDS and len(data) % 4 == 0 and data.startswith(_MAGIC)
 
 
 def positions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:

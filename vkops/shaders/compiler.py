@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vkops.errors import InvalidDescError, ShaderCompileError
-from vkops.shaders import cache as disk
 from vkops.shaders import diagnostics, slang, sources, tools
-from vkops.shaders.binary import corrected
+from vkops.shaders.binary import corrected, is_spirv
 from vkops.shaders.module import Module
+from vkops.system.disk_cache import DiskCache
 
 EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>" if os.name != "nt" else "(source)"  # Windows has no < in names
@@ -26,6 +26,7 @@ TEXT = "<source>" if os.name != "nt" else "(source)"  # Windows has no < in name
 _REVISION = 3
 """Changes with the modules that vkops makes of what the compiler writes."""
 
+_CACHE = DiskCache("spirv", "shader cache", sources.MAX_SPIRV_BYTES)
 _MAX_RECENT = 128
 _MAX_RECENT_BYTES = 1 << 20
 _recent: OrderedDict[str, bytes] = OrderedDict()
@@ -137,12 +138,12 @@ class _Compilation:
 
     def cached(self, key: str) -> bytes:
         """Return the SPIR-V from the disk cache, or compile and store it."""
-        found = disk.load(key)
-        if found is not None:
+        found = _CACHE.load(key)
+        if found is not None and is_spirv(found):
             return found
         spirv = self.run()
         if self.is_known and self.key() == key:  # no file was edited while the compiler read it
-            disk.store(key, spirv)
+            _CACHE.store(key, spirv)
         return spirv
 
     def run(self) -> bytes:
@@ -198,7 +199,7 @@ class _Compilation:
                 message = f"{name}: glslang ignores [[vk::push_constant]] before a struct's name: "
                 message += "write [[vk::push_constant]] ConstantBuffer<NAME> instead of NAME"
                 raise ShaderCompileError(message, file=name, log=log)
-        if not disk.is_spirv(spirv):
+        if not is_spirv(spirv):
             what = f"{len(spirv)} bytes that are not SPIR-V" if spirv else "no SPIR-V"
             message = f"{name}: {self.command[-1]} reported success and wrote {what}"
             raise ShaderCompileError(message, file=name, log=log)
@@ -249,8 +250,4 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1", options: Sequence[s
     Raises:
         ShaderCompileError: it is not valid for ``target_env``, or spirv-val is missing.
     """
-    validator = tools.find("spirv-val", "spirv-tools")
-    argv = [validator, *options, "--target-env", target_env, "-"]
-    returncode, log = tools.run(argv, stdin=spirv)
-    if returncode != 0:
-        raise tools.failed("invalid SPIR-V", returncode, log)
+    tools.run_on(spirv, "invalid SPIR-V", "spirv-val", *options, "--target-env", target_env)

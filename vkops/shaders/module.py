@@ -21,9 +21,9 @@ from vkops.shaders.binary import (
     Op,
     Storage,
     declarations,
+    is_spirv,
     string,
 )
-from vkops.shaders.cache import is_spirv
 from vkops.shaders.image_formats import ImageType
 from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
 

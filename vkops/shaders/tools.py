@@ -77,17 +77,26 @@ def run(
 # -- SPIR-V ---------------------------------------------------------------------------------------
 
 
+def run_on(spirv: bytes, what: str, program: str, *options: str) -> str:
+    """Run a program of spirv-tools on a module, and return its output.
+
+    Raises:
+        ShaderCompileError: it fails, which is an error that begins with ``what``, or is missing.
+    """
+    returncode, log = run([find(program, "spirv-tools"), *options, "-"], stdin=spirv)
+    if returncode != 0:
+        reason = printable(" ".join(log.split())).removeprefix("error: ") or describe(returncode)
+        raise ShaderCompileError(f"{what}: {reason}", log=log)
+    return log
+
+
 def disassemble(spirv: bytes) -> str:
     """Return a module as text, one instruction a line; ids are names, where they have any.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
-    program = find("spirv-dis", "spirv-tools")
-    returncode, text = run([program, "--no-header", "--no-indent", "-"], stdin=spirv)
-    if returncode != 0:
-        raise failed("SPIR-V cannot be read", returncode, text)
-    return text
+    return run_on(spirv, "SPIR-V cannot be read", "spirv-dis", "--no-header", "--no-indent")
 
 
 def with_robust_access(spirv: bytes) -> bytes:
@@ -98,20 +107,11 @@ def with_robust_access(spirv: bytes) -> bytes:
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
     """
-    program = find("spirv-opt", "spirv-tools")
     try:
         with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
             output = Path(folder, "out.spv")
-            options = ["--graphics-robust-access", "-o", str(output)]
-            returncode, log = run([program, *options, "-"], stdin=spirv)
-            if returncode != 0 or not output.exists():
-                raise failed("indices cannot be limited", returncode, log)
-            return output.read_bytes()
+            options = ("--graphics-robust-access", "-o", str(output))
+            run_on(spirv, "indices cannot be limited", "spirv-opt", *options)
+            return output.read_bytes() if output.exists() else b""
     except OSError as error:
         raise ShaderCompileError(f"no temporary folder for spirv-opt: {error.strerror}") from error
-
-
-def failed(what: str, returncode: int, log: str) -> ShaderCompileError:
-    """Return the error of a program that failed."""
-    reason = printable(" ".join(log.split())).removeprefix("error: ") or describe(returncode)
-    return ShaderCompileError(f"{what}: {reason}", log=log)

@@ -6,7 +6,7 @@ import hashlib
 
 from vkops.errors import ShaderCompileError, printable
 from vkops.shaders import compiler
-from vkops.shaders.cache import is_spirv
+from vkops.shaders.binary import is_spirv
 from vkops.system.disk_cache import DiskCache
 
 _TARGETS = {4: "vulkan1.1spv1.4", 5: "vulkan1.2", 6: "vulkan1.3"}

@@ -10,7 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from vkops.errors import ShaderCompileError, show
-from vkops.shaders import cache, compiler, constants, sources
+from vkops.shaders import compiler, constants, sources
+from vkops.shaders.binary import is_spirv
 
 _PACKAGE = Path(__file__).parent
 _TARGET_ENV = "vulkan1.1"
@@ -128,7 +129,7 @@ def spirv(name: str) -> bytes:
             return variant.compile(defines={key: value or 1 for key, _, value in pairs}, debug=True)
         shipped = _PACKAGE / "spirv" / variant.file_name
         code = shipped.read_bytes() if shipped.is_file() else b""
-        return code if cache.is_spirv(code) else variant.compile()
+        return code if is_spirv(code) else variant.compile()
     except ImportError as error:  # of a module of Python's
         raise ShaderCompileError(compiler.EXITING) from error
 
