@@ -35,12 +35,6 @@ class Rows(NamedTuple):
     more: str
 
 
-def section_rows(section: Section) -> list[tuple[str, str]]:
-    """The details of a section, and the rules that it was checked against."""
-    rules = [("Rules checked", ", ".join(section.rules))] if section.rules else []
-    return [*section.details, *rules]
-
-
 def node_rows(section: Section) -> Rows:
     """The nodes of an ONNX model, and how each is executed."""
     rows = [(node.label, "; ".join(node.makes), node.result) for node in section.nodes[:MAX_ROWS]]
@@ -151,7 +145,8 @@ def render(
         if i:
             yield Text()
         yield Text.assemble((one_line(section.name), "bold"), f": {section.kind}")
-        yield _pairs(section_rows(section))
+        rules = [("Rules checked", ", ".join(section.rules))] if section.rules else []
+        yield _pairs([*section.details, *rules])
         if section.nodes:
             yield from _table(node_rows(section))
         if section.tensors:

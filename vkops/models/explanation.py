@@ -155,17 +155,15 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[
 
 
 class _NoMemory:
-    """Stands for memory, and for its device: nothing is read or written."""
+    """Stands for memory, for its device, and for images over it: nothing is read or written."""
 
     native = None
 
     @property
     def device(self) -> _NoMemory:
-        """The device."""
         return self
 
     def image(self, *_: object) -> str:
-        """Stand for an image over it, too."""
         return "an image"
 
 

@@ -106,7 +106,13 @@ def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, Initi
             + (" and ".join(map(repr, forms)) or "none")
         )
     if forms == ["sourcePath"]:
-        return _read_file(node.required("sourcePath"), data_type, folders, resource)
+        source = node.required("sourcePath")
+        path, suffix = folders.find(source), Path(source.string()).suffix.lower()
+        if suffix in pictures.SUFFIXES:
+            return _picture_values(source, path, data_type, resource.optional("resampleSize"))
+        if suffix == ".npy":
+            return _npy_values(source, path, data_type)
+        return _known(data_type, source), raw_values(source, path)
     dtype = dtype_of(_known(data_type, node))
     count = node.required("valueCount").integer(1, 2**64 - 1)
     first = read_scalar(node.required(forms[0]), dtype)
@@ -206,18 +212,6 @@ def _opened(node: Node, path: Path) -> Iterator[BinaryIO]:
             yield stream
     except OSError as error:
         raise node.error(f"cannot be read: {error.strerror}") from error
-
-
-def _read_file(
-    node: Node, data_type: TensorDataType, folders: Folders, resource: Node
-) -> tuple[TensorDataType, InitialValues]:
-    suffix = Path(node.string()).suffix.lower()
-    path = folders.find(node)
-    if suffix in pictures.SUFFIXES:
-        return _picture_values(node, path, data_type, resource.optional("resampleSize"))
-    if suffix == ".npy":
-        return _npy_values(node, path, data_type)
-    return _known(data_type, node), raw_values(node, path)
 
 
 def _picture_values(

@@ -181,7 +181,10 @@ class ShaderDispatchable(Dispatchable):
             return execution.shader(self.shader, self.load)
 
     def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
-        buffers = {block.name: self._argument(block, execution) for block in bound.inputs}
+        buffers: dict[str, Any] = {
+            block.name: execution.texels(block) if block.desc.image else execution.binding(block)
+            for block in bound.inputs
+        }
         for point, settings in self.samplers.items():
             sampler, block = execution.device.sampler(**settings), self.shader.block(point)
             assert block is not None
@@ -192,10 +195,6 @@ class ShaderDispatchable(Dispatchable):
             groups = execution.buffers[groups.resource.name], groups.offset
         run = execution.compiled[self.name].bound(buffers, groups, self.push_constants)
         return lambda _: run.dispatch()
-
-    @staticmethod
-    def _argument(block: BoundTensor, execution: Execution) -> Any:
-        return execution.texels(block) if block.desc.image else execution.binding(block)
 
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
         for block in bound.outputs:

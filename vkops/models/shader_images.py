@@ -19,6 +19,9 @@ from vkops.shaders.module import Block
 
 _DXGI = {"": "UNORM", "_snorm": "SNORM", "ui": "UINT", "i": "SINT", "f": "FLOAT"}
 
+_SAMPLERS = {"filter": ("linear", "nearest"), "address": ("clamp", "repeat", "mirror", "border")}
+"""The settings of samplers, each with its values, the default first."""
+
 
 def _dxgi_name(name: str) -> str:
     """Return DXGI's name of a format, which models have.
@@ -90,13 +93,9 @@ def read_samplers(node: Node | None) -> dict[str, dict[str, Any]]:
     """Read ``samplers``: the arguments of ``Device.sampler`` by the names of blocks."""
     found: dict[str, dict[str, Any]] = {}
     for point, settings in node.members() if node else ():
-        filter_, address = settings.optional("filter"), settings.optional("address")
         normalized = settings.optional("normalized")
-        found[point] = {
-            "filter": filter_.choice("linear", "nearest") if filter_ else "linear",
-            "address": (
-                address.choice("clamp", "repeat", "mirror", "border") if address else "clamp"
-            ),
-            "normalized": normalized is None or normalized.boolean(),
-        }
+        found[point] = {"normalized": normalized is None or normalized.boolean()}
+        for name, allowed in _SAMPLERS.items():
+            given = settings.optional(name)
+            found[point][name] = given.choice(*allowed) if given else allowed[0]
     return found

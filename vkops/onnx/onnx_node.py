@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
 
@@ -139,6 +139,8 @@ class Call:
 
     def __init__(self, node: Node, lowering: Lowering, values: Sequence[LoweredValue]) -> None:
         self.node = node
+        self.refuse: Callable[[str, str], NoReturn] = node.refuse
+        self.require: Callable[[bool, str, object, object], None] = node.require
         self.lowering = lowering
         self.version: int = node.version
         self.output_count: int = len(node.outputs)
@@ -148,14 +150,6 @@ class Call:
             if value is None and parameter.option == _REQUIRED:
                 self.refuse(parameter.name, "is missing")
         node.check_types([None if value is None else value.type for value in values])
-
-    def refuse(self, what: str, message: str) -> NoReturn:
-        """Raise the error of an argument or attribute."""
-        self.node.refuse(what, message)
-
-    def require(self, holds: bool, what: str, got: object, allowed: object) -> None:
-        """Refuse an argument or attribute unless something holds."""
-        self.node.require(holds, what, got, allowed)
 
     def require_at_least(self, minimum: int, name: str, values: Iterable[int]) -> None:
         """Refuse a list with a number below a minimum."""

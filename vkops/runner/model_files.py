@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,12 +107,14 @@ def run_model(
     if not file.is_onnx and (files.input or files.output or files.random):
         raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
     prepared = file.read(files)
-    open_device = partial(_open_device, adapter, expect, file.feature_level, debug)
-    if file.is_onnx:
-        _run_onnx(prepared, open_device, options, files)
-        return
-    with open_device() as device, errors_after("Failed to execute the model"):
-        run(prepared, device, options)
+    outputs = [tensor.name for tensor in prepared.dispatches[0].outputs] if file.is_onnx else []
+    targets = array_files.targets(outputs, files.output, "the model")
+    with _open_device(adapter, expect, file.feature_level, debug) as device:
+        if file.is_onnx:
+            _run_onnx(prepared, device, options, targets)
+            return
+        with errors_after("Failed to execute the model"):
+            run(prepared, device, options)
 
 
 def check_model(file: ModelFile) -> None:
@@ -161,26 +162,20 @@ def _open_device(
 
 
 def _run_onnx(
-    prepared: Prepared,
-    open_device: Callable[[], vkops.Device],
-    options: RunOptions,
-    files: FileOptions,
+    prepared: Prepared, device: vkops.Device, options: RunOptions, targets: Mapping[Path, str]
 ) -> None:
     """Run an ONNX model in a loop, and print or write its outputs."""
     (bound,) = prepared.dispatches
-    names = [tensor.name for tensor in bound.outputs]
-    targets = array_files.targets(names, files.output, "the model")
-    with open_device() as device:
-        run = DeviceRun(prepared, device, options)
-        run.run_dispatch(bound)
-        outputs = run.results.get(bound.dispatchable.name, ())
-        arrays: dict[str, Array] = {}
-        for name, value in zip(names, outputs, strict=False):  # none without an iteration
-            for key, array in _output_arrays(name, value).items():
-                if key in arrays:
-                    raise ModelError(f"output {name!r}: another output has the name {key!r}")
-                arrays[key] = array
-        array_files.write_or_print(targets, arrays, flat=options.flat)
+    run = DeviceRun(prepared, device, options)
+    run.run_dispatch(bound)
+    outputs = run.results.get(bound.dispatchable.name, ())
+    arrays: dict[str, Array] = {}
+    for tensor, value in zip(bound.outputs, outputs, strict=False):  # none without an iteration
+        for key, array in _output_arrays(tensor.name, value).items():
+            if key in arrays:
+                raise ModelError(f"output {tensor.name!r}: another output has the name {key!r}")
+            arrays[key] = array
+    array_files.write_or_print(targets, arrays, flat=options.flat)
 
 
 def _check_onnx(file: ModelFile) -> None:
