@@ -16,8 +16,8 @@ from vkops.errors import InvalidDescError
 from vkops.runtime.shader_checks import check_features
 from vkops.shaders import features, grammar
 from vkops.shaders.binary import Declarations, Instruction, Op, Storage
+from vkops.shaders.compiler import _LAYOUTS
 from vkops.shaders.layout import Number
-from vkops.shaders.validation import _LAYOUTS
 
 MAIN = 100
 """The id of the entry point."""

@@ -10,12 +10,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vkops.bench.buffer_copy import BufferCopy
 from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadReflect, Tile
 from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu.adapters.adapter import DeviceInfo
-from vkops.runtime.device import Buffer
+from vkops.gpu.run import streaming
+from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.open_device import OpenDevice
 from vkops.tensors import eager
 from vkops.tensors.rearrangement import pad, tile
 from vkops.tensors.selection import take, take_along_axis
@@ -71,6 +72,30 @@ class Result:
     def gigabytes(self, contender: str) -> float:
         """Return the gigabytes that a contender reads and writes per second."""
         return 2 * self.nbytes / self.seconds[contender] / 1e9
+
+
+class BufferCopy:
+    """Two buffers of ``nbytes`` and the copy from one to the other by vkCmdCopyBuffer.
+
+    Raises:
+        OutOfDeviceMemoryError: a buffer would be larger than the device's largest.
+    """
+
+    def __init__(self, device: OpenDevice, nbytes: int) -> None:
+        if nbytes > device.pool.max_range:
+            raise OutOfDeviceMemoryError(
+                f"a buffer of {nbytes} bytes: the device's largest buffer is "
+                f"{device.pool.max_range} bytes"
+            )
+        self._device = device
+        self._buffers = [Buffer(device, nbytes) for _ in range(2)]
+        source, target = (buffer.extents[0].part(0, nbytes) for buffer in self._buffers)
+        self._copy = streaming.regions(device, (source,), (target,))
+
+    def run(self) -> None:
+        """Copy once and wait."""
+        memory = [buffer.allocation for buffer in self._buffers]
+        self._device.wait(self._device.submit(self._copy, memory, memory))
 
 
 def measure(
@@ -133,8 +158,10 @@ def _contenders(
             if not np.array_equal(result.reshape(-1).view(np.uint8)[: wanted.size], wanted):
                 raise DeviceError(f"{name}: output {number} of {contender} differs from NumPy's")
 
-    inputs = [_buffer(device, tensor) for _, tensor in case.desc.inputs]
-    outputs = [_buffer(device, tensor) for _, tensor in case.desc.outputs]
+    inputs, outputs = (
+        [device.buffer(tensor.total_tensor_size_in_bytes) for _, tensor in tensors]
+        for tensors in (case.desc.inputs, case.desc.outputs)
+    )
     compiled = device.compile_operator(device.create_operator(case.desc))
     operator = compiled.bind(inputs, outputs)
 
@@ -196,7 +223,3 @@ def _eager(case: Case, arrays: Sequence[Array], device: Device) -> list[Tensor] 
         case Tile(repeats):
             return [tile(arrays[0], repeats, device=device)]
     return None
-
-
-def _buffer(device: Device, tensor: Any) -> Buffer:
-    return device.buffer(tensor.total_tensor_size_in_bytes)

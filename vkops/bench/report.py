@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
@@ -22,7 +22,10 @@ from vkops.gpu.adapters.adapter import DeviceInfo
 LABELS = {"vkops": "vkops", "numpy": "NumPy", "memcpy": "memcpy", "buffer_copy": "Kompute copy"}
 """Labels of the contenders that are always measured; the last two are plain copies."""
 
-_AGAINST = ("numpy", "numpy_into", "memcpy", "buffer_copy")
+_PAIRS = (
+    *(("vkops", name) for name in ("numpy", "numpy_into", "memcpy", "buffer_copy")),
+    ("end_to_end", "numpy"),
+)
 _RATIOS = "Ratios: time of the other divided by time of vkops; above 1, vkops is faster"
 
 
@@ -98,24 +101,18 @@ def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
 
 def tables(report: Report) -> list[Table]:
     """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
-
-    def own(some: Sequence[Result]) -> list[str]:
-        return [*(_ratio(some, against=name) for name in _AGAINST), _ratio(some, "end_to_end")]
-
-    def of_peers(some: Sequence[Result]) -> list[str]:
-        return [_ratio(some, against=name) for name in report.peers]
-
     explained = (
         "NumPy: makes new arrays; into: NumPy, into arrays that exist; "
         "e2e: from NumPy to NumPy, compared with NumPy"
     )
     widths = {"NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6}
     title, results = f"{report.device} ({report.driver})", report.results
-    made = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, own)]
+    made = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, _PAIRS)]
     if report.peers:
         empty = "Empty: the library cannot execute the workload"
         columns = {"ms": 7, **dict.fromkeys(report.peers.values(), 7)}
-        made.append(_table("vkops against other libraries", empty, columns, results, of_peers))
+        pairs = [("vkops", name) for name in report.peers]
+        made.append(_table("vkops against other libraries", empty, columns, results, pairs))
     return made
 
 
@@ -124,7 +121,7 @@ def _table(
     caption: str,
     columns: Mapping[str, int],
     results: Sequence[Result],
-    ratios: Callable[[Sequence[Result]], list[str]],
+    pairs: Sequence[tuple[str, str]],
 ) -> Table:
     """Make a table of results and of their means; ``columns`` are headings with least widths."""
     made = Table(
@@ -141,15 +138,16 @@ def _table(
         made.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
     for r in results:
         size = [f"{r.nbytes / 2**20:.1f}"] * ("MiB" in columns)
-        made.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *ratios([r]))
+        made.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *_ratios([r], pairs))
     if len(results) > 1:
         made.add_section()
         empty = [""] * (1 + ("MiB" in columns))
-        made.add_row("", "geometric mean", *empty, *ratios(results))
+        made.add_row("", "geometric mean", *empty, *_ratios(results, pairs))
     return made
 
 
-def _ratio(results: Sequence[Result], contender: str = "vkops", against: str = "numpy") -> str:
-    """Format the ratio, or the geometric mean for the workloads that both can execute."""
-    ratios = [r.ratio(contender, against) for r in results if against in r.seconds]
-    return f"{geometric_mean(ratios):.2f}x" if ratios else ""
+def _ratios(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """Format the ratios of pairs, or geometric means for the workloads that both can execute."""
+    for contender, against in pairs:
+        ratios = [r.ratio(contender, against) for r in results if against in r.seconds]
+        yield f"{geometric_mean(ratios):.2f}x" if ratios else ""

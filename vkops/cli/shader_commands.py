@@ -89,9 +89,9 @@ def build(source: str, output: Path | None, **settings: Any) -> None:
 
     The description has its declarations, and what it needs of a device.
     """
+    from vkops.shaders.compiler import validated
     from vkops.shaders.listing import describe
     from vkops.shaders.module import Module
-    from vkops.shaders.validation import validated
     from vkops.system.output_files import write_output
 
     name, spirv = _spirv(source, **settings)

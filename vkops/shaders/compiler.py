@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from vkops.errors import InvalidDescError, ShaderCompileError
+from vkops.errors import InvalidDescError, ShaderCompileError, printable
 from vkops.shaders import diagnostics, slang, sources, tools
 from vkops.shaders.binary import corrected, is_spirv
 from vkops.shaders.module import Module
@@ -27,10 +27,21 @@ _REVISION = 3
 """Changes with the modules that vkops makes of what the compiler writes."""
 
 _CACHE = DiskCache("spirv", "shader cache", sources.MAX_SPIRV_BYTES)
+_VALID = DiskCache("valid", "cache of valid shaders", 100)
 _MAX_RECENT = 128
 _MAX_RECENT_BYTES = 1 << 20
 _recent: OrderedDict[str, bytes] = OrderedDict()
 """The modules that this process compiled or loaded last, by their keys."""
+
+_TARGETS = {4: "vulkan1.1spv1.4", 5: "vulkan1.2", 6: "vulkan1.3"}
+"""The environments of SPIR-V 1.4 and later."""
+
+_LAYOUTS = {
+    "": (),
+    "uniformBufferStandardLayout": ("--uniform-buffer-standard-layout",),
+    "scalarBlockLayout": ("--scalar-block-layout",),
+}
+"""Features of Vulkan that allow other layouts of blocks, each more, and options of spirv-val."""
 
 _NO_ENTRY = "Entry point not found"  # with no line; slang.py makes the same of Slang's message
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
@@ -251,3 +262,34 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1", options: Sequence[s
         ShaderCompileError: it is not valid for ``target_env``, or spirv-val is missing.
     """
     tools.run_on(spirv, "invalid SPIR-V", "spirv-val", *options, "--target-env", target_env)
+
+
+def validated(spirv: bytes, name: str) -> str:
+    """Check a module of SPIR-V 1.0 to 1.6, and return the feature that its layouts need, or "".
+
+    Raises:
+        ShaderCompileError: it is not valid, or spirv-val is missing; the message names ``name``.
+    """
+    if not is_spirv(spirv):
+        raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
+    minor = spirv[5]
+    if spirv[6] != 1 or minor > max(_TARGETS):
+        message = f"{name}: got SPIR-V {spirv[6]}.{minor}, must be 1.0 to 1.{max(_TARGETS)}"
+        raise ShaderCompileError(message, file=name)
+    key = hashlib.sha256(spirv).hexdigest()
+    known = _VALID.load(key)
+    if known is not None and known.decode(errors="replace") in _LAYOUTS:
+        return known.decode()
+    refusal = None
+    for layout, options in _LAYOUTS.items():
+        try:
+            target = _TARGETS.get(minor, "vulkan1.1")
+            validate(spirv, target_env=target, options=options)
+        except ShaderCompileError as error:
+            refusal = refusal or error
+        else:
+            _VALID.store(key, layout.encode())
+            return layout
+    assert refusal is not None
+    message = f"{name}: {printable(refusal.message)}"
+    raise ShaderCompileError(message, file=name, log=refusal.log) from refusal

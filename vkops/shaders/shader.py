@@ -23,10 +23,10 @@ from vkops.extent import Extent
 from vkops.notebook import repr_html
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
+from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
-from vkops.shaders.validation import validated
 
 if TYPE_CHECKING:
     import numpy

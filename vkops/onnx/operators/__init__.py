@@ -13,7 +13,6 @@ from vkops.onnx.lowering import LoweredValue
 from vkops.onnx.onnx_node import Call, Node
 from vkops.onnx.operators import (
     arithmetic,
-    constant,
     indexing,
     resize,
     selection,
@@ -63,8 +62,8 @@ OPERATORS: Mapping[str, Operator] = {
     "CenterCropPad": Operator(selection.center_crop_pad),
     "Concat": Operator(split_concat.concat),
     "ConcatFromSequence": Operator(split_concat.concat_from_sequence),
-    "Constant": Operator(constant.constant),
-    "ConstantOfShape": Operator(constant.constant_of_shape, first="needed", stub=lambda _: (1,)),
+    "Constant": Operator(arithmetic.constant),
+    "ConstantOfShape": Operator(arithmetic.constant_of_shape, first="needed", stub=lambda _: (1,)),
     "DepthToSpace": Operator(shapes_and_axes.depth_to_space, stub=shapes_and_axes.image_stub),
     "Div": Operator(elementwise(arithmetic.quotient, divides=True), computes="A B"),
     "Equal": Operator(elementwise(np.equal, dtype=bool), computes="A B", makes=bool),
@@ -98,8 +97,8 @@ OPERATORS: Mapping[str, Operator] = {
         indexing.scatter_nd, moves="indices updates", check=indexing.check_reduction
     ),
     "SequenceAt": Operator(split_concat.sequence_at),
-    "Shape": Operator(constant.shape, first="unread", makes=np.int64),
-    "Size": Operator(constant.size, first="unread", makes=np.int64),
+    "Shape": Operator(arithmetic.shape, first="unread", makes=np.int64),
+    "Size": Operator(arithmetic.size, first="unread", makes=np.int64),
     "Slice": Operator(selection.slice),
     "SpaceToDepth": Operator(shapes_and_axes.space_to_depth, stub=shapes_and_axes.image_stub),
     "Split": Operator(split_concat.split, stub=split_concat.split_stub),

@@ -1,4 +1,4 @@
-"""Operators that compute, on the host, with elements that are known before the model runs."""
+"""Operators whose results are known before the model runs, some of them computed on the host."""
 
 from __future__ import annotations
 
@@ -29,6 +29,53 @@ _SATURATING = (
 
 MAX_ELEMENTS = 1024
 """Elements of the largest graph input that shapes may be computed from."""
+
+
+_VALUES: dict[str, Callable[[Any], Array]] = {
+    "value": np.asarray,
+    "sparse_value": np.asarray,
+    "value_float": np.float32,
+    "value_floats": lambda value: np.array(value, np.float32),
+    "value_int": np.int64,
+    "value_ints": lambda value: np.array(value, np.int64),
+    "value_string": lambda value: np.array(value.decode(), STRING),
+    "value_strings": lambda value: np.array([text.decode() for text in value], STRING),
+}
+"""The attributes of Constant, and how their values become arrays."""
+
+
+def constant(call: Call) -> list[LoweredTensor]:
+    """Constant 1 to 25."""
+    given = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
+    allowed = f"one of {', '.join(_VALUES)}"
+    call.require(len(given) == 1, "attributes", ", ".join(given) or "none", allowed)
+    ((name, value),) = given.items()
+    try:
+        return [call.lowering.constant(_VALUES[name](value))]
+    except UnicodeDecodeError as error:
+        call.refuse(name, f"is not UTF-8: {error.reason}")
+
+
+def constant_of_shape(call: Call) -> list[LoweredTensor]:
+    """ConstantOfShape 9 to 25."""
+    shape = call.ints("input") or ()
+    call.require_at_least(0, "input", shape)
+    given = call.attribute("value")
+    value = np.zeros(1, np.float32) if given is None else given
+    call.require_single("value", value)
+    return [call.lowering.full(value, shape)]
+
+
+def shape(call: Call) -> list[LoweredTensor]:
+    """Shape 1 to 25."""
+    data = call.tensor("data")
+    sizes = data.shape[slice(call.attribute("start"), call.attribute("end"))]
+    return [call.lowering.constant(np.array(sizes, np.int64))]
+
+
+def size(call: Call) -> list[LoweredTensor]:
+    """Size 1 to 25."""
+    return [call.lowering.constant(np.array(call.tensor("data").size, np.int64))]
 
 
 def elementwise(
