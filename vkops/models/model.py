@@ -23,7 +23,6 @@ from vkops.models.json_reader import Node, quote
 from vkops.models.resources import (
     Bindings,
     BindingSource,
-    BufferResource,
     Resource,
     Resources,
     Shape,
@@ -256,7 +255,7 @@ class Execution:
         for dispatchable in prepared.model.dispatchables.values():
             self.compiled[dispatchable.name] = dispatchable.compile(self)
 
-    def _allocate(self, resources: Sequence[BufferResource]) -> Mapping[str, Any]:
+    def _allocate(self, resources: Sequence[Resource]) -> Mapping[str, Any]:
         """Allocate whole words for all resources: on the device, or else all on the host."""
         message = ""
         for on_device in (True, False):
@@ -310,7 +309,7 @@ class Execution:
         return source and (self.buffers[source.resource.name], source.offset, source.nbytes)
 
 
-def _upload(resource: BufferResource, buffer: Any) -> None:
+def _upload(resource: Resource, buffer: Any) -> None:
     """Fill a buffer with the initial values, then zeros."""
     offset = 0
     for chunk in resource.values.chunks():

@@ -32,7 +32,7 @@ from vkops.models.model import (
 )
 from vkops.models.onnx import OnnxDispatchable
 from vkops.models.operator import DmlDispatchable
-from vkops.models.resources import BufferResource, Resource, Resources, errors_after, lookup
+from vkops.models.resources import Resource, Resources, errors_after, lookup
 from vkops.models.shader import ShaderDispatchable
 from vkops.system.pictures import SUFFIXES
 
@@ -140,7 +140,7 @@ def _write_file(node: Node, resource: Resource, folders: Folders) -> WriteFileCo
     path = folders.inside(target, target.string(), folders.outputs)
     suffix = path.suffix.lower()
     is_typed = suffix == ".npy" or suffix in SUFFIXES
-    known = resource if isinstance(resource, BufferResource) and is_typed else None
+    known = resource if is_typed and not resource.is_deferred else None
     if known is not None and known.data_type is TensorDataType.UNKNOWN:
         raise target.error(f"{quote(resource.name)} has no data type, which a {suffix} file needs")
     if known is not None and suffix in SUFFIXES and known.data_type not in PIXELS:
@@ -196,8 +196,8 @@ def _prepare_command(command: Command) -> Command:
         with errors_after("ERROR while binding resources"):
             return command.dispatchable.bind(command)
     if isinstance(command, PrintCommand):
-        resource, unknown = command.resource, TensorDataType.UNKNOWN
-        if isinstance(resource, BufferResource) and resource.data_type is unknown:
+        resource = command.resource
+        if not resource.is_deferred and resource.data_type is TensorDataType.UNKNOWN:
             wrong = command.node.error(f"{quote(resource.name)} has no data type")
             raise ModelError(f"Failed to print resource: {wrong}")
     return command

@@ -120,7 +120,7 @@ class OnnxDispatchable(Dispatchable):
         outputs = tuple(self._tensor(entry, bindings) for entry in model.outputs)
         for tensor in inputs:
             _check_size(tensor, tensor.shape, tensor.desc.dtype)
-        if not any(tensor.source and tensor.source.is_deferred for tensor in inputs):
+        if not any(tensor.source and tensor.source.resource.is_deferred for tensor in inputs):
             with suppress(NeedsValueError):  # they are then checked when the elements are known
                 lowered = model.lower(forms_of(inputs), {}).outputs
                 for tensor, made in zip(outputs, lowered, strict=True):
@@ -165,7 +165,7 @@ class OnnxDispatchable(Dispatchable):
             if source is None:
                 value = self.values.get(entry.name)
                 inputs[entry.name] = default_input(entry, tensor.shape) if value is None else value
-            elif not source.is_deferred:
+            elif not source.resource.is_deferred:
                 buffer = execution.buffers[source.resource.name]
                 inputs[entry.name] = execution.tensor(buffer, tensor.shape, entry.dtype)
             elif source.resource.name in deferred:
@@ -177,7 +177,7 @@ class OnnxDispatchable(Dispatchable):
         targets: dict[int, Any] = {}
         for index, (tensor, result) in enumerate(outputs):
             source = tensor.source
-            if source is not None and not source.is_deferred:
+            if source is not None and not source.resource.is_deferred:
                 _check_result(tensor, result.shape, result.dtype)
                 buffer = execution.buffers[source.resource.name]
                 targets[index] = execution.tensor(buffer, result.shape, result.dtype)
@@ -189,7 +189,7 @@ class OnnxDispatchable(Dispatchable):
         def dispatch(progress: Progress) -> None:
             results = execution.results[self.name] = session.run(inputs, progress, targets=targets)
             for tensor, result in zip(bound.outputs, results, strict=True):
-                if tensor.source is not None and tensor.source.is_deferred:
+                if tensor.source is not None and tensor.source.resource.is_deferred:
                     deferred[tensor.source.resource.name] = result
 
         return dispatch
@@ -212,7 +212,7 @@ class OnnxDispatchable(Dispatchable):
                 deferred = [
                     f"{name!r} is {source.resource.name!r}"
                     for name, source in sources
-                    if source is not None and source.is_deferred
+                    if source is not None and source.resource.is_deferred
                 ]
                 yield section(self.name, self.model, forms, deferred)
 
@@ -243,15 +243,15 @@ def _check_result(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any]) -> No
 def _check_size(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any] | None) -> None:
     """Check that a tensor has a data type of DirectML, and fits into its resource."""
     source = tensor.source
-    if source is None or source.is_deferred:
+    if source is None or source.resource.is_deferred:
         return
     if dtype is None or data_type_of(dtype) is None:
         raise source.node.error(f"'{tensor.name}' holds {dtype}, which is not a tensor data type")
     needed = prod(shape) * dtype.itemsize
-    if needed > source.buffer.size:
+    if needed > source.resource.size:
         raise source.node.error(
             f"'{tensor.name}' of shape {shape} needs {needed} bytes, "
-            f"{quote(source.resource.name)} has {source.buffer.size}"
+            f"{quote(source.resource.name)} has {source.resource.size}"
         )
 
 
@@ -301,8 +301,8 @@ def _print_binding(role: str, tensor: BoundTensor, value: Any) -> None:
 
     if not hasattr(value, "shape"):
         return
-    source = tensor.source
-    kind = "implicit" if source is None else "deferred" if source.is_deferred else "explicit"
+    resource = None if tensor.source is None else tensor.source.resource
+    kind = "implicit" if resource is None else "deferred" if resource.is_deferred else "explicit"
     console.info(f"{role} Tensor '{console.bounded(tensor.name)}':")
     console.info(f"  Resource  = {kind} (Vulkan)")
     console.info(f"  Data Type = {TensorProto.DataType.Name(elem_type_of(value.dtype))}")

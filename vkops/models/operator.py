@@ -254,7 +254,7 @@ def _placed(tensors: _Tensors) -> list[Placed]:
         source = tensor.source
         if source is None:
             continue
-        name, size = source.resource.name, source.buffer.size
+        name, size = source.resource.name, source.resource.size
         try:
             rest = max(0, size - source.offset)
             extent = bind("", tensor.name, tensor.desc, name, size, source.offset, rest)

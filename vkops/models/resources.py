@@ -46,18 +46,18 @@ def lookup(node: Node, table: Mapping[str, _T], kind: str) -> _T:
 
 
 @dataclass(frozen=True)
-class BufferResource:
-    """A buffer of ``size`` bytes that starts with ``values`` and ends with zeros."""
+class Resource:
+    """A buffer of ``size`` bytes that starts with ``values`` and ends with zeros.
+
+    One that ``is_deferred`` has no buffer: it is an output of an ONNX model, whose type and shape
+    are known when it has run.
+    """
 
     name: str
     size: int
     data_type: TensorDataType
     values: InitialValues
-
-    @property
-    def shape(self) -> Shape | None:
-        """The shape of the array in the file of initial values, if there is one."""
-        return self.values.shape
+    is_deferred: bool = False
 
     def element_size(self, node: Node, needed_by: str) -> int:
         """Return the size of the elements that a binding counts, which ``needed_by`` needs."""
@@ -71,16 +71,6 @@ class BufferResource:
                 f"'{needed_by}' needs 'elementSizeInBytes': {quote(self.name)} has no data type"
             )
         return 0
-
-
-@dataclass(frozen=True)
-class DeferredResource:
-    """An output of an ONNX model, whose type and shape are known when it has run."""
-
-    name: str
-
-
-Resource = BufferResource | DeferredResource
 
 
 @dataclass(frozen=True)
@@ -99,20 +89,9 @@ class BindingSource:
     dtype: np.dtype[Any] | None = None
 
     @property
-    def buffer(self) -> BufferResource:
-        """The resource, which is not a deferred one."""
-        assert isinstance(self.resource, BufferResource)
-        return self.resource
-
-    @property
-    def is_deferred(self) -> bool:
-        """Whether the resource is a deferred one."""
-        return isinstance(self.resource, DeferredResource)
-
-    @property
     def nbytes(self) -> int:
         """Bytes of the buffer that are bound."""
-        return max(0, self.buffer.size - self.offset) if self.count is None else self.count
+        return max(0, self.resource.size - self.offset) if self.count is None else self.count
 
 
 Bindings = Mapping[str, tuple[BindingSource, ...]]
@@ -132,9 +111,9 @@ class Resources(dict[str, Resource]):
         return found
 
     @property
-    def buffers(self) -> list[BufferResource]:
+    def buffers(self) -> list[Resource]:
         """Those that are not deferred."""
-        return [resource for resource in self.values() if isinstance(resource, BufferResource)]
+        return [resource for resource in self.values() if not resource.is_deferred]
 
     def named(self, node: Node) -> Resource:
         """Return the resource that a node names."""
@@ -144,7 +123,7 @@ class Resources(dict[str, Resource]):
         """Read what a tensor of an operator or a block is bound to: a name, or an object."""
         name = node.required("name") if isinstance(node.value, dict) else node
         resource = self.named(name)
-        if isinstance(resource, DeferredResource):
+        if resource.is_deferred:
             raise name.error(
                 f"{quote(resource.name)} is deferred, only ONNX models can be bound to it"
             )
@@ -167,7 +146,8 @@ def _read(name: str, node: Node, folders: Folders) -> Resource:
     node.known("initialValuesDataType", "sizeInBytes", "initialValuesOffsetInBytes")
     values_node = node.optional("initialValues")
     if values_node is not None and values_node.value == "deferred":
-        return DeferredResource(name)
+        nothing = InitialValues(0, lambda: iter(()))
+        return Resource(name, 0, TensorDataType.UNKNOWN, nothing, is_deferred=True)
     data_type, values = read_values(node, folders)
     size_node = node.optional("sizeInBytes")
     size = size_node.uint(64) if size_node else round_up(values.nbytes, 4)
@@ -179,7 +159,7 @@ def _read(name: str, node: Node, folders: Folders) -> Resource:
         )
     if size > MAX_RESOURCE_BYTES:
         raise (size_node or node).error(f"got {size} bytes, must be 0 to {MAX_RESOURCE_BYTES}")
-    return BufferResource(name, size, data_type, values)
+    return Resource(name, size, data_type, values)
 
 
 DataTypes = Mapping[str, tuple[TensorDataType | None, ...]]
@@ -200,7 +180,6 @@ def read_bindings(
             if (
                 data_type is not None
                 and data_type.size_bits >= 8  # smaller types cannot be initial values
-                and isinstance(resource, BufferResource)
                 and resource.data_type not in (TensorDataType.UNKNOWN, data_type)
             ):
                 source.node.warn(

@@ -141,7 +141,7 @@ class ShaderDispatchable(Dispatchable):
             count = node.optional("elementCount")
             if count is None:
                 return found
-            size = found.buffer.element_size(node, "elementCount")
+            size = found.resource.element_size(node, "elementCount")
             return replace(found, count=count.uint(64) * size)
 
         return {
@@ -159,8 +159,8 @@ class ShaderDispatchable(Dispatchable):
                 )
         sources = {point: found[0] for point, found in command.bindings.items()}
         extents = {
-            point: (Extent(source.buffer.name, source.offset, source.nbytes), source.buffer.size)
-            for point, source in sources.items()
+            point: (Extent(each.resource.name, each.offset, each.nbytes), each.resource.size)
+            for point, each in sources.items()
         }
         try:
             self.shader.check(extents)

@@ -53,7 +53,7 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
         ModelError: there is no shape or no type, they do not fit the block, or the resource has
             fewer bytes.
     """
-    declared, resource = block.image, source.buffer
+    declared, resource = block.image, source.resource
     if declared is None:
         raise node.error("is a sampler: 'samplers' of the dispatchable chooses it")
     members = node if isinstance(node.value, dict) else None
@@ -68,7 +68,7 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
         raise node.error(f"needs 'format': {quote(resource.name)} has no data type")
     else:
         dtype = dtype_of(resource.data_type)
-    shape = sizes.uints() if sizes else resource.shape
+    shape = sizes.uints() if sizes else resource.values.shape
     if shape is None and declared.dimension != "Buffer":
         raise node.error(f"needs 'shape', rows first, for {declared}")
     if shape is None:

@@ -27,7 +27,7 @@ from vkops.models.model import (
     RunOptions,
     WriteFileCommand,
 )
-from vkops.models.resources import BufferResource, errors_after
+from vkops.models.resources import errors_after
 from vkops.runner import printed_values
 from vkops.runner.array_files import without_objects
 from vkops.runner.dispatch_timing import run_timed
@@ -144,7 +144,7 @@ class DeviceRun(Execution):
 
     def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
         resource = command.resource
-        if isinstance(resource, BufferResource):
+        if not resource.is_deferred:
             read = self.buffers[resource.name].read
             if resource.data_type is TensorDataType.UNKNOWN:
                 return _Content(None, 0, (), resource.size, read)

@@ -221,7 +221,9 @@ def declarations(spirv: bytes) -> Declarations:
         if op in WITH_RESULT:
             types[operands[1]] = operands[0]
         elif op == Op.Switch and found.defined[types[operands[0]]].words[1] == _LONG:
-            operands = _with_whole_literals(operands)
+            cases = zip(operands[2::3], operands[3::3], operands[4::3], strict=True)
+            whole = (each for low, high, label in cases for each in (low | high << 32, label))
+            operands = (*operands[:2], *whole)
         made = Instruction(op, operands)
         width = 2 if op in _OF_MEMBERS else 1
         if op == Op.Function:
@@ -256,10 +258,3 @@ def declarations(spirv: bytes) -> Declarations:
         elif Op.ConstantTrue <= op <= Op.SpecConstantOp or op in (Op.Variable, Op.Undef):
             found.defined[operands[1]] = made
     return found
-
-
-def _with_whole_literals(words: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the operands of an OpSwitch of 64 bits with one number for each literal."""
-    cases = zip(words[2::3], words[3::3], words[4::3], strict=True)
-    whole = (each for low, high, label in cases for each in (low | high << 32, label))
-    return (*words[:2], *whole)
