@@ -40,11 +40,7 @@ FIGURE_SCRIPT = _file("addresses.js") + _file("page.js")
 
 
 def write_page(explanation: Explanation, path: Path) -> None:
-    """Write a page of HTML, whole or not at all.
-
-    Raises:
-        ModelError: the file cannot be written.
-    """
+    """Write a page of HTML, whole or not at all; ModelError if it cannot be written."""
     try:
         write_output(path, [page(explanation).encode("utf-8", "backslashreplace")])
     except OSError as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +30,6 @@ from vkops.onnx.value_info import (
 from vkops.plan.size_limits import LimitError
 
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True)
-class Unsupported:
-    """A node that vkops cannot run, and why."""
-
-    label: str
-    reason: str
 
 
 class Model:
@@ -93,7 +84,7 @@ class Model:
         if found:
             more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
             operators = ", ".join(OPERATORS)
-            raise ModelError(f"{found[0].label}: {found[0].reason}{more}; it has {operators}")
+            raise ModelError(f"{': '.join(found[0])}{more}; it has {operators}")
         graph, reader = content.proto.graph, TensorReader(content.detached)
         used = {name for node in graph.node for name in node.input}
         used.update(entry.name for entry in (*graph.input, *graph.output))
@@ -183,8 +174,8 @@ class Model:
         return lowering
 
 
-def unsupported_nodes(content: Content) -> list[Unsupported]:
-    """Return all nodes of a model that vkops cannot run."""
+def unsupported_nodes(content: Content) -> list[tuple[str, str]]:
+    """Return the labels of all nodes of a model that vkops cannot run, and why."""
     opset = opset_of(content.proto)
     found = []
     for index, node in enumerate(content.proto.graph.node):
@@ -199,9 +190,7 @@ def unsupported_nodes(content: Content) -> list[Unsupported]:
             continue
         domain = "" if is_own else f"{node.domain}."
         name = f"{domain}{node.op_type}"  # text, even where a name is bytes that are not UTF-8
-        found.append(
-            Unsupported(label(node, index, name if name.isprintable() else repr(name)), reason)
-        )
+        found.append((label(node, index, name if name.isprintable() else repr(name)), reason))
     return found
 
 

@@ -39,11 +39,7 @@ def label(proto: NodeProto, index: int, operator: str) -> str:
 
 
 class Node:
-    """A node whose operator, number of arguments and attributes are as its schema says.
-
-    Raises:
-        ModelError: they are not.
-    """
+    """A node whose arguments and attributes are as its schema says; ModelError if they are not."""
 
     def __init__(
         self, proto: NodeProto, index: int, schema: _Schema, reader: TensorReader | None = None
@@ -131,11 +127,7 @@ class Node:
 
 
 class Call:
-    """A node, and its inputs as tensors of a lowering.
-
-    Raises:
-        ModelError: their types are not those that this version of the operator lists.
-    """
+    """A node, and its inputs as tensors of a lowering; ModelError if it cannot have their types."""
 
     def __init__(self, node: Node, lowering: Lowering, values: Sequence[LoweredValue]) -> None:
         self.node = node
@@ -191,11 +183,7 @@ class Call:
         return self.node.attributes.get(name)
 
     def array(self, name: str) -> npt.NDArray[Any] | None:
-        """Return the elements of an input or an attribute, whichever this version has.
-
-        Raises:
-            NeedsValueError: they depend on a graph input.
-        """
+        """Return the elements of an input or attribute; NeedsValueError if they are not known."""
         given = self.attribute(name)
         value = self.optional(name)
         if value is None:

@@ -89,11 +89,7 @@ class SessionOptions:
         return self._entries[key]
 
     def check(self) -> None:
-        """Refuse the options that ask for what vkops does not do.
-
-        Raises:
-            ModelError: there is one of them.
-        """
+        """Refuse, by a ModelError, the options that ask for what vkops does not do."""
         if self.enable_profiling:
             message = "must be False: `vkops run` and vkops.Device.measure_dispatches measure times"
             raise ModelError(f"enable_profiling: got {show(self.enable_profiling)}, {message}")

@@ -199,8 +199,7 @@ def _print_unsupported(file: ModelFile) -> None:
     except (ImportError, ModelError):
         return  # reading it again reports why
     if found:
-        rows = [(node.label, node.reason) for node in found]
-        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), rows))
+        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), found))
 
 
 def _plan_summary(read: OnnxDispatchable) -> str:

@@ -87,11 +87,7 @@ def is_spirv(data: bytes) -> bool:
 
 
 def positions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Yield the position, the opcode and the number of words of each instruction.
-
-    Raises:
-        ShaderCompileError: a number of words is wrong.
-    """
+    """Yield position, opcode and length of each instruction; ShaderCompileError if one is wrong."""
     at = HEADER_WORDS
     while at < len(words):
         count, op = divmod(words[at], 1 << 16)

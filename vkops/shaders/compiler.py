@@ -247,11 +247,7 @@ def _overlapping(spirv: bytes) -> list[str]:
 
 
 def find_compiler() -> str:
-    """Return the path of the GLSL compiler.
-
-    Raises:
-        ShaderCompileError: it is not installed.
-    """
+    """Return the path of the GLSL compiler; ShaderCompileError if it is not installed."""
     return tools.find("glslangValidator", "glslang-tools", "VKOPS_GLSLANG")
 
 

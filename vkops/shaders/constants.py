@@ -42,11 +42,7 @@ _OPERATIONS: dict[int, Callable[[Sequence[int], Sequence[int]], int]] = {
 
 
 def numbers(module: Declarations) -> dict[int, Number]:
-    """Return the scalar types of a module by id.
-
-    Raises:
-        LookupError: a type has an unusual size.
-    """
+    """Return the scalar types of a module by id; LookupError if one has an unusual size."""
     found = {}
     for id_, (op, words) in module.defined.items():
         if op == Op.TypeBool:

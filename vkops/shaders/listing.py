@@ -112,11 +112,7 @@ class _Instruction(NamedTuple):
 
 
 def _instructions(text: str) -> list[_Instruction]:
-    """Parse the output of spirv-dis.
-
-    Raises:
-        ShaderCompileError: there is something else in it.
-    """
+    """Parse the output of spirv-dis; ShaderCompileError if there is something else in it."""
     found = []
     for line in _LINE.findall(text):
         words = _TOKEN.findall(line)

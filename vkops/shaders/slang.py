@@ -58,11 +58,7 @@ def find_compiler() -> tuple[str, ...]:
 
 
 def flags(entry: str, target_env: str) -> tuple[str, ...]:
-    """Return the compiler's options.
-
-    Raises:
-        ShaderCompileError: Slang has no such target.
-    """
+    """Return the compiler's options; ShaderCompileError if Slang has no such target."""
     if target_env not in _SPIRV:
         message = f"target_env: got {target_env!r}, must be {' or '.join(_SPIRV)} for Slang"
         raise ShaderCompileError(message)

@@ -154,11 +154,7 @@ def include_folders(include: Include) -> Iterator[tuple[list[Path], Path | None]
 
 
 def read(source: str | Path, limit: int = MAX_SOURCE_BYTES) -> bytes:
-    """Return the bytes of text, or of the file a path names.
-
-    Raises:
-        ShaderCompileError: the file cannot be read, or there are more than ``limit`` bytes.
-    """
+    """Return the bytes of a text or a file; ShaderCompileError if they are more than ``limit``."""
     if isinstance(source, str):
         text = source.encode(errors="replace")
         if len(text) > limit:

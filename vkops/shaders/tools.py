@@ -91,11 +91,7 @@ def run_on(spirv: bytes, what: str, program: str, *options: str) -> str:
 
 
 def disassemble(spirv: bytes) -> str:
-    """Return a module as text, one instruction a line; ids are names, where they have any.
-
-    Raises:
-        ShaderCompileError: it is damaged, or spirv-dis is missing.
-    """
+    """Return a module as text, with names of ids; ShaderCompileError if it is damaged."""
     return run_on(spirv, "SPIR-V cannot be read", "spirv-dis", "--no-header", "--no-indent")
 
 

@@ -190,21 +190,13 @@ class PrivateFolder:
         self._descriptor = descriptor
 
     def read(self, name: str, max_bytes: int) -> bytes:
-        """Read a regular file of this user, of at most ``max_bytes`` bytes.
-
-        Raises:
-            OSError: it cannot be read, is something else, or is longer.
-        """
+        """Read a regular file of this user; OSError if it is longer, or cannot be read."""
         return read_regular(
             self._at(name), max_bytes, follow=False, own=True, dir_fd=self._descriptor
         )
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file of mode 0600, completely or not at all.
-
-        Raises:
-            OSError: it cannot be written; an existing file is then as before.
-        """
+        """Write a file of mode 0600, whole or not at all; OSError if it cannot be written."""
         folder = self._descriptor
         part = self._at(f".{os.urandom(16).hex()}.part")
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BYTES | _NO_LINKS
@@ -219,11 +211,7 @@ class PrivateFolder:
             raise
 
     def remove_oldest(self, count: int) -> None:
-        """Remove all files but the ``count`` that were written last.
-
-        Raises:
-            OSError: one cannot be removed.
-        """
+        """Remove all files but the ``count`` that were written last; OSError if one remains."""
         folder = self._descriptor
 
         def written(name: str) -> int:

@@ -24,11 +24,7 @@ class Header(NamedTuple):
 
 
 def read_header(stream: IO[bytes]) -> Header:
-    """Read the header of a .npy file.
-
-    Raises:
-        ValueError: it is not of format 1.0 or 2.0, or too long.
-    """
+    """Read the header of a .npy file; ValueError if it is not of format 1.0 or 2.0, or too long."""
     header = io.BytesIO(stream.read(MAX_HEADER_BYTES))
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     try:
