@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -12,7 +12,6 @@ import click
 
 if TYPE_CHECKING:
     from vkops.dml import FeatureLevel
-    from vkops.onnx.free_dimensions import Overrides
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -133,7 +132,16 @@ def overrides(command: F) -> F:
 
     @wraps(command)
     def called(*args: Any, names: Texts, denotations: Texts, shapes: Texts, **given: Any) -> Any:
-        return command(*args, overrides=_overrides(names, denotations, shapes), **given)
+        overrides = None
+        if names or denotations or shapes:
+            from vkops.onnx.free_dimensions import Overrides
+
+            overrides = Overrides(
+                _named_sizes("-f", names, "NAME:SIZE", "N:5"),
+                _named_sizes("-F", denotations, "DENOTATION:SIZE", "N:5"),
+                _named_sizes("-b", shapes, "TENSOR:SHAPE", "x:5,2"),
+            )
+        return command(*args, overrides=overrides, **given)
 
     return all_of(*_OVERRIDES)(called)  # type: ignore[return-value]
 
@@ -145,30 +153,17 @@ def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     )
 
 
-def _overrides(names: Texts, denotations: Texts, shapes: Texts) -> Overrides | None:
-    """Return the sizes and shapes that are given, if there are any."""
-    if not (names or denotations or shapes):
-        return None
-    from vkops.onnx.free_dimensions import Overrides
-
-    return Overrides(
-        {name: size for name, (size,) in _named_sizes("-f", names, "NAME:SIZE", "N:5")},
-        {name: size for name, (size,) in _named_sizes("-F", denotations, "DENOTATION:SIZE", "N:5")},
-        dict(_named_sizes("-b", shapes, "TENSOR:SHAPE", "x:5,2")),
-    )
-
-
-def _named_sizes(
-    option: str, texts: Texts, form: str, example: str
-) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield names with their sizes: one, unless ``form`` ends in SHAPE."""
+def _named_sizes(option: str, texts: Texts, form: str, example: str) -> dict[str, Any]:
+    """Return the size of each name, or its shape if ``form`` ends in SHAPE."""
+    found: dict[str, Any] = {}
     for text in texts:
         name, _, sizes = text.rpartition(":")
         numbers = sizes.split(",") if sizes else []
-        is_size = len(numbers) == 1 or form.endswith("SHAPE")
-        if not (name and is_size and all(map(_SIZE.fullmatch, numbers))):
+        is_shape = form.endswith("SHAPE")
+        if not (name and (is_shape or len(numbers) == 1) and all(map(_SIZE.fullmatch, numbers))):
             refuse(option, f"got '{text}', must be {form}, such as {example}")
-        yield name, tuple(map(int, numbers))
+        found[name] = tuple(map(int, numbers)) if is_shape else int(sizes)
+    return found
 
 
 def help_without_command(context: click.Context) -> None:

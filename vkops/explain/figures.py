@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple
 
 from vkops.explain.tables import size_text
@@ -33,9 +34,6 @@ FEW_REGIONS = 6
 
 MAX_PARTS = 6
 """Parts that an axis of a region is divided into."""
-
-MIN_BLOCKS = 4
-"""Blocks that a region is divided into, if it has so many elements."""
 
 
 class Colour(NamedTuple):
@@ -240,14 +238,10 @@ def blocks_of(region: Region) -> tuple[Parts, ...]:
     while len(axes) > 2 and strides[axes[0]][1] == max(strides[axis][1] for axis in axes):
         del axes[0]
     found: list[Parts] = []
-    blocks = 1
-    for axis in axes:
-        if len(found) == 2 and blocks >= MIN_BLOCKS:
-            break
+    for axis in axes[:2]:  # at least 4 blocks
         n = region.sizes[axis]
         length = ceil_div(n, _parts_of(n, best=4 if found else MAX_PARTS))
         found.append(Parts(axis, length, ceil_div(n, length)))
-        blocks *= found[-1].number
     return tuple(found)
 
 
@@ -278,9 +272,7 @@ def colours_of(number: int, of: int, parts: Sequence[Parts] = ()) -> list[Colour
     """
     step = 360 / of if of <= FEW_REGIONS else 137.5  # neighbours differ as much as possible
     hues = parts[0].number if parts else 1
-    others = 1
-    for part in parts[1:]:
-        others *= part.number
+    others = prod(part.number for part in parts[1:])
     return [
         Colour(
             round(250 + (number + i / hues) * step) % 360,

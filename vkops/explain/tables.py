@@ -16,11 +16,10 @@ from vkops.models.explanation import (
     Explanation,
     Movement,
     Section,
-    Tensor,
     count,
     number_list,
 )
-from vkops.plan.region import Read, Region
+from vkops.plan.region import Read
 from vkops.plan.view import View
 
 MAX_ROWS = 20
@@ -57,28 +56,22 @@ def region_rows(movement: Movement) -> Rows:
     regions = movement.regions
     rows = []
     for i, (output, region) in enumerate(regions[:MAX_ROWS]):
-        moved = _moved_text(region, movement.inputs)
         source, target = region.source, _address_text(movement.outputs[output].name, region.target)
         if isinstance(source, Read):
             origin = _address_text(movement.inputs[source.input].name, source.view)
         else:
             origin = f"constant 0x{source.pattern[::-1].hex()}"
-        origin, target = origin + moved.get("gather", ""), target + moved.get("scatter", "")
+        if indices := region.indices:
+            how = "reversed up to" if indices.rule == "reverse" else "moved by"
+            moved = f", {how} {_address_text(movement.inputs[indices.input].name, indices.view)}"
+            origin += moved * (region.kind == "gather")
+            target += moved * (region.kind == "scatter")
         rows.append((str(i), " × ".join(map(str, region.sizes)), origin, target))
     return Rows(("Region", "Elements", "From element", "To element"), rows, _more(regions))
 
 
 def _more(items: Sequence[object]) -> str:
     return f"and {len(items) - MAX_ROWS:,} more" if len(items) > MAX_ROWS else ""
-
-
-def _moved_text(region: Region, inputs: tuple[Tensor, ...]) -> dict[str, str]:
-    """Name the tensor of the indices that move the elements of a region, by its kind."""
-    if region.indices is None:
-        return {}
-    how = "reversed up to" if region.indices.rule == "reverse" else "moved by"
-    place = _address_text(inputs[region.indices.input].name, region.indices.view)
-    return {region.kind: f", {how} {place}"}
 
 
 def _address_text(name: str, view: View) -> str:

@@ -16,10 +16,6 @@ MAX_SHOWN = 8
 """Shapes of a node's outputs, or elements of a constant, that are shown."""
 
 
-def _kind(model: Model) -> str:
-    return f"ONNX model, opset {model.opset}"
-
-
 def section(
     name: str, model: Model, forms: Mapping[str, InputType], deferred: Sequence[str]
 ) -> Section:
@@ -28,9 +24,10 @@ def section(
     Raises:
         ModelError: a node's arguments break a rule of its operator.
     """
+    kind = f"ONNX model, opset {model.opset}"
     if deferred:
         why = f"Input {', '.join(deferred)}, whose shape is known only when it has been computed"
-        return Section(name, _kind(model), (("No plan yet", why),), ())
+        return Section(name, kind, (("No plan yet", why),), ())
     shapes = [
         f"{key} [{number_list(form.shape)}]"
         for key, form in forms.items()
@@ -46,7 +43,7 @@ def section(
     except NeedsValueError as needed:
         why = f"Shapes depend on what input {needed.name!r} holds"
         nodes = tuple(Node(node.label, node.outputs, "") for node in model.nodes)
-        return Section(name, _kind(model), (*details, ("No plan yet", why)), (), nodes)
+        return Section(name, kind, (*details, ("No plan yet", why)), (), nodes)
     outputs = lowering.outputs[: len(model.outputs)]
     values: dict[str, LoweredValue] = dict(
         zip(made, lowering.outputs[len(model.outputs) :], strict=True)
@@ -64,7 +61,7 @@ def section(
                 details.append((f"Output {entry.name}", f"is {origin}, nothing is copied"))
     return Section(
         name=name,
-        kind=_kind(model),
+        kind=kind,
         details=tuple(details),
         tensors=tuple(named[number] for number in sorted(named)),
         nodes=tuple(_nodes(model, lowering, values)),

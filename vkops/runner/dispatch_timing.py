@@ -7,6 +7,7 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from statistics import median_high  # as DxDispatch does
 from typing import TYPE_CHECKING
 
 from vkops import console
@@ -103,9 +104,9 @@ def report(
     hot_gpu = [ms for i, ms in gpu.items() if i >= cold]
     start = f"Dispatch '{console.bounded(name)}': {len(cpu)} iterations"
     if verbosity == 0:
-        by_device = f", {_median(hot_gpu):.6f} ms median (GPU)" if hot_gpu else ""
+        by_device = f", {median_high(hot_gpu):.6f} ms median (GPU)" if hot_gpu else ""
         note = "; the first run, later ones are faster" if is_cold else ""
-        yield f"{start}, {_median(cpu[cold:]):.4f} ms median (CPU){by_device}{note}"
+        yield f"{start}, {median_high(cpu[cold:]):.4f} ms median (CPU){by_device}{note}"
         return
     yield start
     for label, part in (
@@ -118,7 +119,7 @@ def report(
             yield (
                 f"{label} : {len(part)} samples, "
                 f"{sum(part) / len(part):.4f} ms average, {min(part):.4f} ms min, "
-                f"{_median(part):.4f} ms median, {max(part):.4f} ms max"
+                f"{median_high(part):.4f} ms median, {max(part):.4f} ms max"
             )
     if lost:
         yield f"GPU samples buffer has {lost} samples overwritten."
@@ -127,8 +128,3 @@ def report(
         for i, sample in enumerate(cpu):
             by_device = f", {gpu[i]:.4f} ms (GPU)" if i in gpu else ""
             yield f"iteration {i}: {sample:.4f} ms (CPU){by_device}"
-
-
-def _median(samples: Sequence[float]) -> float:
-    """Return DxDispatch's median, which is the upper one of an even number."""
-    return sorted(samples)[len(samples) // 2]
