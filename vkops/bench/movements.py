@@ -129,8 +129,7 @@ class DepthToSpace(Movement):
 
     def desc(self, source: BufferTensorDesc) -> OperatorDesc:
         order = dml.DepthSpaceOrder.DEPTH_COLUMN_ROW
-        kind = dml.DepthToSpace1OperatorDesc
-        return operator(kind, source, block_size=self.block, order=order)
+        return operator(dml.DepthToSpace1OperatorDesc, source, block_size=self.block, order=order)
 
     def numpy(self, source: Array) -> Array:
         (n, c, h, w), b = source.shape, self.block

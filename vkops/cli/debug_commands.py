@@ -213,8 +213,7 @@ def step(
     """
     from vkops.debug.stepper import step as run
 
-    chosen = _invocation(invocation) or (0, 0, 0)
-    run(_case(source, given), chosen, commands, to_fault=to_fault)
+    run(_case(source, given), _invocation(invocation) or (0, 0, 0), commands, to_fault=to_fault)
 
 
 @shader_commands.named_options()

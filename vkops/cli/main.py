@@ -81,8 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as exit_:
         return exit_.exit_code
     except click.ClickException as error:
-        reason = error.format_message()
-        return _fail(f"Failed to parse command-line arguments: {reason}", 2)
+        return _fail(f"Failed to parse command-line arguments: {error.format_message()}", 2)
     except BrokenPipeError:
         return _fail("Standard output was closed", 1)
     except (VkopsError, OSError) as error:

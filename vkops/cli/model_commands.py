@@ -194,8 +194,7 @@ def explain(model: str, html: Path | None, traffic: bool, cache: int, **given: A
 
     explanation = explanations.explain(model, **given)
     if traffic:
-        more = partial(memory_traffic.render, cache=cache << 10)
-        show(*explanations.render(explanation, more))
+        show(*explanations.render(explanation, partial(memory_traffic.render, cache=cache << 10)))
     else:
         show(*explanations.render(explanation))
     if explanation.refusal:

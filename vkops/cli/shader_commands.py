@@ -205,8 +205,7 @@ def stats(
     for family, made in compiled.items():
         programs = dict(zip([shader.name for shader in loaded], made.programs, strict=True))
         found[family] = {name: program.figures for name, program in programs.items()}
-        title = f"{family}: {made.gpu}, {made.driver}"
-        console.show(gpu_statistics.table(title, found[family]))
+        console.show(gpu_statistics.table(f"{family}: {made.gpu}, {made.driver}", found[family]))
         for name, program in programs.items() if isa else ():
             click.echo(f"\n{printable(name)} on {family}:\n{program.machine_code}")
     if json is not None:

@@ -235,8 +235,7 @@ def _check_result(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any]) -> No
     """Check the shape and type of an output against what it is bound to."""
     source = tensor.source
     if source is not None and source.shape not in (None, shape):
-        message = f"got shape {source.shape}, must be {shape}, which the model makes"
-        raise source.node.error(message)
+        raise source.node.error(f"got shape {source.shape}, must be {shape}, which the model makes")
     _check_size(tensor, shape, dtype)
 
 

@@ -149,8 +149,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
             opset_imports=[helper.make_opsetid("", opset)],
         )
         # Its outputs have no types, for which ONNX's own checker would refuse it.
-        session = Session(Model(model, check=False), _adapter(device))
-        return VkopsRep(session).run(values)
+        return VkopsRep(Session(Model(model, check=False), _adapter(device))).run(values)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:

@@ -187,8 +187,7 @@ class Lowering:
                 known[number] = packed_bytes(self.constants.get(number, np.empty(0)))
                 continue
             step = graph.step(number)
-            inputs = [known[read] for read in step.reads]
-            outputs = execute_unchecked(step.plan, inputs)
+            outputs = execute_unchecked(step.plan, [known[read] for read in step.reads])
             known[number] = outputs[0] if outputs else np.empty(0, np.uint8)
         elements = known[tensor.number].view(moved_dtype(tensor.dtype))
         if tensor.dtype == STRING:

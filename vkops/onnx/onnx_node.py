@@ -74,8 +74,7 @@ class Node:
         """Return an attribute that is one of these words; the first where it is left out."""
         given = self.attributes.get(name)
         text = allowed[0] if given is None else given.decode("utf-8", "replace")
-        words = ", ".join(map(repr, allowed))
-        self.require(text in allowed, name, repr(text), words + reason)
+        self.require(text in allowed, name, repr(text), ", ".join(map(repr, allowed)) + reason)
         return text
 
     def parameters(self, inputs: Sequence[T]) -> Iterator[tuple[Any, T]]:

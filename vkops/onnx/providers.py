@@ -44,8 +44,7 @@ def choose(providers: Any, provider_options: Any) -> Provider:
         ModelError: an argument is of the wrong kind.
         DeviceError: none is available, or a provider does not have the adapter of its options.
     """
-    found = _listed(providers, provider_options)
-    for i, (name, options) in enumerate(found):
+    for i, (name, options) in enumerate(_listed(providers, provider_options)):
         adapters = _adapters(name)
         if adapters:
             return _with_options(i, name, adapters, options)

@@ -110,8 +110,7 @@ def compile(
     except ImportError as error:  # of a module of Python's
         raise ShaderCompileError(EXITING) from error
     except OSError as error:
-        message = f"no temporary folder to compile in: {error.strerror}"
-        raise ShaderCompileError(message) from error
+        raise ShaderCompileError(f"no temporary folder to compile in: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -279,8 +278,7 @@ def validated(spirv: bytes, name: str) -> str:
     refusal = None
     for layout, options in _LAYOUTS.items():
         try:
-            target = _TARGETS.get(minor, "vulkan1.1")
-            validate(spirv, target_env=target, options=options)
+            validate(spirv, target_env=_TARGETS.get(minor, "vulkan1.1"), options=options)
         except ShaderCompileError as error:
             refusal = refusal or error
         else:

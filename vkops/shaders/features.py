@@ -219,7 +219,6 @@ def _atomic(instruction: Instruction, number: Number | None, place: str) -> Iter
         return
     bits = 8 * number.nbytes
     if number.kind == "float":
-        done = _ATOMIC_NAMES.get(instruction.op, "Atomics")
-        yield f"shader{place}Float{bits}{done}"
+        yield f"shader{place}Float{bits}{_ATOMIC_NAMES.get(instruction.op, 'Atomics')}"
     elif bits == 64:
         yield f"shader{place}Int64Atomics"

@@ -36,8 +36,7 @@ def listing(spirv: bytes, *, read_files: bool = False) -> str:
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.
     """
-    text = tools.disassemble(spirv)
-    return "\n".join(map(printable, _with_source(text, read_files)))
+    return "\n".join(map(printable, _with_source(tools.disassemble(spirv), read_files)))
 
 
 def _with_source(text: str, read_files: bool) -> Iterator[str]:

@@ -149,8 +149,7 @@ class Module:
                 string(words[2:]): words[1] for _, words in found.entries if words[0] == GL_COMPUTE
             }
             if not entries:
-                count = len(found.entries)
-                message = f"has {count} entry points, none of a compute shader"
+                message = f"has {len(found.entries)} entry points, none of a compute shader"
                 raise ShaderCompileError(message)
             entry = next(iter(entries)) if entry is None else entry
             if entry not in entries:

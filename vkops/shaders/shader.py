@@ -127,8 +127,7 @@ class Shader:
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
-        limited = limited_indices.with_limited_indices(self.spirv, lengths)
-        spirv = tools.with_robust_access(limited)
+        spirv = tools.with_robust_access(limited_indices.with_limited_indices(self.spirv, lengths))
         validated(spirv, self.name)
         return spirv
 
@@ -387,8 +386,7 @@ class Shader:
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         value = groups if threads is None else threads
         place = Place(self.name, "groups" if threads is None else "threads", "SH-07")
-        is_several = isinstance(value, Sized)
-        counts = integers(value, place) if is_several else (integer(value, place),)
+        counts = integers(value, place) if isinstance(value, Sized) else (integer(value, place),)
         if not 1 <= len(counts) <= 3:
             message = f"got {len(counts)} numbers, must be one to three"
             raise InvalidDescError(self.name, place.field, message, "SH-07")
@@ -408,8 +406,7 @@ class Shader:
                     hint = f", {most} workgroups of {size}; give fewer, and loop over the grid in "
                     hint += "the shader"
                 message = f"got {counts[axis]}, must be 1 to {most * size} on this device{hint}"
-                field = f"{place.field}[{axis}]"
-                raise InvalidDescError(self.name, field, message, "SH-07")
+                raise InvalidDescError(self.name, f"{place.field}[{axis}]", message, "SH-07")
         return x, y, z
 
     def pack(self, values: packing.Values) -> bytes:

@@ -68,8 +68,7 @@ def constant_of_shape(call: Call) -> list[LoweredTensor]:
 
 def shape(call: Call) -> list[LoweredTensor]:
     """Shape 1 to 25."""
-    data = call.tensor("data")
-    sizes = data.shape[slice(call.attribute("start"), call.attribute("end"))]
+    sizes = call.tensor("data").shape[slice(call.attribute("start"), call.attribute("end"))]
     return [call.lowering.constant(np.array(sizes, np.int64))]
 
 

@@ -122,8 +122,7 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
         call.require(given.size == len(axes), "scales", f"{given.size} values", per_axis)
         factors = given.astype(np.float32).tolist()  # attributes are 32-bit floats, too
         for i, (axis, scale) in enumerate(zip(axes, factors, strict=True)):
-            is_valid = isfinite(scale) and scale > 0
-            call.require(is_valid, f"scales[{i}]", scale, "above 0 and finite")
+            call.require(isfinite(scale) and scale > 0, f"scales[{i}]", scale, "above 0 and finite")
             sizes[axis], scales[axis] = int(scale * shape[axis]), scale
     return tuple(sizes), scales
 

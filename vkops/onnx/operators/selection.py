@@ -204,6 +204,5 @@ def trilu(call: Call) -> list[LoweredTensor]:
     first, end = -data.shape[-2], data.shape[-1]  # all diagonals
     # Those to fill with zeros.
     begin, end = (first, max(first, k)) if call.attribute("upper") else (min(k + 1, end), end)
-    zero = zero_of(call, data.dtype)
-    regions = fill_diagonals(data.read, data.packed, begin, end, zero)
+    regions = fill_diagonals(data.read, data.packed, begin, end, zero_of(call, data.dtype))
     return [call.lowering.make(data.dtype, data.shape, regions)]
