@@ -79,12 +79,11 @@ class Figure {
     if (moved) {
       const { region, index } = moved;
       const what = region.indices.rule === "reverse" ? "is the length of a sequence of" : "is an index for";
-      const at = region.kind === "scatter" ? region.source && this.title(region.input) : null;
-      const to = { role: "output", number: region.output, address: addressOf(region.target, index) };
       if (region.kind !== "scatter") {
+        const to = { role: "output", number: region.output, address: addressOf(region.target, index) };
         return [`${own} ${what} ${this.name("output", to.number, to.address)}`, [to]];
       }
-      const from = at && { role: "input", number: region.input, address: addressOf(region.source, index) };
+      const from = region.source && { role: "input", number: region.input, address: addressOf(region.source, index) };
       const copied = from ? this.name("input", from.number, from.address) : `the constant ${region.constant}`;
       return [`${own} says where ${copied} goes`, from ? [from] : []];
     }
