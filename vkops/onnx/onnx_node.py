@@ -156,8 +156,7 @@ class Call:
     def tensor(self, name: str) -> LoweredTensor:
         """Return an input that must be a tensor."""
         value = self.optional(name)
-        if not isinstance(value, LoweredTensor):
-            self.refuse(name, "is missing" if value is None else f"got {value.type}")
+        assert isinstance(value, LoweredTensor)  # the schema has no other type, and requires it
         return value
 
     def optional(self, name: str) -> LoweredValue:
@@ -189,8 +188,7 @@ class Call:
             return None if given is None else np.asarray(given)
         if given is not None:
             self.refuse(name, "is given as an attribute and as an input, must be one of them")
-        if not isinstance(value, LoweredTensor):
-            self.refuse(name, f"got {value.type}, must be a tensor")
+        assert isinstance(value, LoweredTensor)  # as for ``tensor``
         return self.lowering.values(value)
 
     def ints(

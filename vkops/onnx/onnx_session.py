@@ -251,8 +251,6 @@ class Session:
                     given[name] = [self._source(f"{name}[{i}]", v) for i, v in enumerate(value)]
                 else:
                     given[name] = None if value is None else self._source(name, value)
-            elif name not in self.model.constants:
-                raise ModelError(f"input {name!r}: is missing")
         return given
 
     def _source(self, name: str, value: Any) -> Array | Tensor:

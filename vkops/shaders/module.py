@@ -199,7 +199,7 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
             types.type(id_)  # finds wrong lengths
     used = found.used(function)
     variables = list(found.variables())
-    blocks = sorted(_blocks(found, types, values), key=lambda pair: (pair[1].set, pair[1].binding))
+    blocks = sorted(_blocks(found, types, values), key=lambda pair: pair[1].place)
     pushes = {id_: pointee for id_, kind, pointee in variables if kind == Storage.PUSH_CONSTANT}
     chosen = [pointee for id_, pointee in pushes.items() if id_ in used]
     if not chosen and len(found.entries) == 1:  # declared for this entry point, but not used
@@ -269,40 +269,23 @@ def _blocks(
         name = found.names.get((pointee,), "") if shared[own] == 1 else ""
         if found.language not in _STRUCT_NAMES:
             name, instance = instance or name, ""
-        kind = "uniform" if storage == Storage.UNIFORM else "image or sampler"
-        decorated = Decoration.BUFFER_BLOCK in found.decorated(pointee)  # up to SPIR-V 1.3
-        if storage == Storage.STORAGE_BUFFER or decorated:
-            kind = "storage"
-        type_: Any = None
-        image = None
+        type_, image = None, None
         if storage == Storage.UNIFORM_CONSTANT:
             kind, image = _opaque(found, types, pointee)
-        elif kind in ("storage", "uniform"):
+        else:
             type_ = types.type(pointee)
-            hidden = name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1])
-            kind = "counter of an append or consume buffer" if hidden else kind
+            decorated = Decoration.BUFFER_BLOCK in found.decorated(pointee)  # up to SPIR-V 1.3
+            kind = "storage" if storage == Storage.STORAGE_BUFFER or decorated else "uniform"
+            if name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1]):
+                kind = "counter of an append or consume buffer"
         kind = f"{kind} without a binding" if binding < 0 else kind
-        type_ = type_ if isinstance(type_, Struct) else None
-        members = range(len(type_.members) if type_ else 0)
-        flags = [found.decorated(pointee, number) for number in members]
-        yield (
-            id_,
-            Block(
-                name,
-                instance,
-                kind,
-                set_,
-                binding,
-                not kind.startswith("storage")
-                or Decoration.NON_WRITABLE in decorations
-                or (bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)),
-                type_.nbytes if type_ else 0,
-                type_.stride if type_ else 0,
-                type_,
-                length,
-                image,
-            ),
-        )
+        struct_ = type_ if isinstance(type_, Struct) else None
+        flags = [found.decorated(pointee, n) for n in range(len(struct_.members) if struct_ else 0)]
+        is_readonly = not kind.startswith("storage") or Decoration.NON_WRITABLE in decorations
+        is_readonly |= bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)
+        size = (struct_.nbytes, struct_.stride) if struct_ else (0, 0)
+        place = set_, binding
+        yield id_, Block(name, instance, kind, *place, is_readonly, *size, struct_, length, image)
 
 
 def _opaque(found: Declarations, types: Types, id_: int) -> tuple[str, ImageType | None]:
