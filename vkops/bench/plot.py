@@ -80,14 +80,8 @@ def _draw_ratios(figure: SubFigure, report: Report) -> None:
     others = {"numpy": LABELS["numpy"], **report.peers}
     panels = figure.subplots(1, len(others), squeeze=False, sharex=True)[0]
     for axes, (name, label) in zip(panels, others.items(), strict=True):
-        ratios = sorted(
-            (
-                (result.ratio("vkops", name), result.work)
-                for result in report.results
-                if name in result.seconds
-            ),
-            reverse=True,
-        )
+        shared = [result for result in report.results if name in result.seconds]
+        ratios = sorted(((each.ratio("vkops", name), each.work) for each in shared), reverse=True)
         mean = f"{geometric_mean(ratio for ratio, _ in ratios):.2g}" if ratios else "none"
         axes.set_title(f"against {label}\ngeometric mean {mean}", fontsize=8, loc="left")
         axes.set_xscale("log")

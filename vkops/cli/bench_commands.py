@@ -83,15 +83,9 @@ def bench(
                 name: libraries.load(name, device.info)
                 for name in (libraries.installed() if peers else dict.fromkeys(peer))
             }
-            results = list(
-                track(
-                    benchmark.measure(device, chosen, loaded, scale=scale, rounds=rounds),
-                    description=device.name,
-                    total=len(chosen),
-                    console=Console(stderr=True),
-                    transient=True,
-                )
-            )
+            measured = benchmark.measure(device, chosen, loaded, scale=scale, rounds=rounds)
+            bar: Any = {"total": len(chosen), "console": Console(stderr=True), "transient": True}
+            results = list(track(measured, description=device.name, **bar))
         report = benchmark.made_from(device.info, results, loaded, scale=scale, rounds=rounds)
     if plot is not None:
         plots.plot(report, plot)

@@ -50,36 +50,31 @@ def write_page(explanation: Explanation, path: Path) -> None:
 def page(explanation: Explanation) -> str:
     """Return the page as text."""
     rules = dict.fromkeys(id for s in explanation.sections[:MAX_SECTIONS] for id in s.rules)
-    return (
-        _environment()
-        .get_template("page.html")
-        .render(
-            name=Path(explanation.file).name,
-            explanation=explanation,
-            css=PAGE_CSS + FIGURE_CSS,
-            script=FIGURE_SCRIPT,
-            budget=iter(range(MAX_REGIONS)),
-            rules=[RULES[id] for id in rules],
-            MAX_ITEMS=MAX_ITEMS,
-            MAX_SECTIONS=MAX_SECTIONS,
-        )
+    return _template("page.html").render(
+        name=Path(explanation.file).name,
+        explanation=explanation,
+        css=PAGE_CSS + FIGURE_CSS,
+        script=FIGURE_SCRIPT,
+        budget=iter(range(MAX_REGIONS)),
+        rules=[RULES[id] for id in rules],
+        MAX_ITEMS=MAX_ITEMS,
+        MAX_SECTIONS=MAX_SECTIONS,
     )
 
 
 def figure(movement: Movement) -> str:
     """Return the figure of a plan as HTML, for a page that has its style and its script."""
     described = figures.figure(movement, iter(range(MAX_REGIONS)))
-    template = _environment().get_template("figure.html")
-    return str(template.module.figure(described, movement))  # type: ignore[attr-defined]
+    return str(_template("figure.html").module.figure(described, movement))  # type: ignore[attr-defined]
 
 
-def _environment() -> jinja2.Environment:
+def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(_file)
     )
     environment.filters |= {"short": _short, "code": _code}
     environment.globals |= {"figures": figures, "tables": tables}
-    return environment
+    return environment.get_template(name)
 
 
 def _short(text: str) -> str:
