@@ -64,8 +64,10 @@ def region_rows(movement: Movement) -> Rows:
         if indices := region.indices:
             how = "reversed up to" if indices.rule == "reverse" else "moved by"
             moved = f", {how} {_address_text(movement.inputs[indices.input].name, indices.view)}"
-            origin += moved * (region.kind == "gather")
-            target += moved * (region.kind == "scatter")
+            if region.kind == "gather":
+                origin += moved
+            else:
+                target += moved
         rows.append((str(i), " × ".join(map(str, region.sizes)), origin, target))
     return Rows(("Region", "Elements", "From element", "To element"), rows, _more(regions))
 
