@@ -19,11 +19,7 @@ MAX_SHOWN = 8
 def section(
     name: str, model: Model, forms: Mapping[str, InputType], deferred: Sequence[str]
 ) -> Section:
-    """Explain a model at the shapes of its inputs, of which some may be ``deferred``.
-
-    Raises:
-        ModelError: a node's arguments break a rule of its operator.
-    """
+    """Explain a model at shapes of its inputs, some ``deferred``; ModelError if a node is wrong."""
     kind = f"ONNX model, opset {model.opset}"
     if deferred:
         why = f"Input {', '.join(deferred)}, whose shape is known only when it has been computed"

@@ -78,11 +78,7 @@ def run(
 
 
 def run_on(spirv: bytes, what: str, program: str, *options: str) -> str:
-    """Run a program of spirv-tools on a module, and return its output.
-
-    Raises:
-        ShaderCompileError: it fails, which is an error that begins with ``what``, or is missing.
-    """
+    """Return the output of a program of spirv-tools; if it fails, an error begins with ``what``."""
     returncode, log = run([find(program, "spirv-tools"), *options, "-"], stdin=spirv)
     if returncode != 0:
         reason = printable(" ".join(log.split())).removeprefix("error: ") or describe(returncode)

@@ -11,11 +11,7 @@ from typing import IO
 
 
 def write_output(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file whole or not at all, and make its folder if it is missing.
-
-    Raises:
-        OSError: it cannot be written; an existing file is then unchanged.
-    """
+    """Write a file, and its folder, whole or not at all; OSError if it cannot be written."""
     with output_file(path) as stream:
         for chunk in chunks:
             stream.write(chunk)
