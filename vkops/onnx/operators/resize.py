@@ -155,15 +155,13 @@ def _chosen_indices(
         nearest = np.ceil(x) if scale < 1 else np.floor(x)
     else:
         with np.errstate(all="ignore"):
-            mode = call.node.choice(
-                "coordinate_transformation_mode", *coordinate_modes(call.version)
-            )
+            mode = call.attribute("coordinate_transformation_mode").decode()
             x = _coordinates(mode, size, count, scale, bounds)
         if bounds:
             (inside,) = np.nonzero((x >= 0) & (x <= size - 1))
             first = int(inside[0]) if len(inside) else 0
             x = x[inside]
-        nearest = _rounded(x, call.node.choice("nearest_mode", *_ROUNDINGS))
+        nearest = _rounded(x, call.attribute("nearest_mode").decode())
     return first, np.clip(nearest, 0, size - 1).astype(np.int64)
 
 
