@@ -11,16 +11,16 @@ FLOAT32 = dml.TensorDataType.FLOAT32
 whole = dml.BufferTensorDesc(FLOAT32, [4, 6])
 part = dml.BufferTensorDesc(FLOAT32, (2, 6), None, dml.TensorFlags.NONE, 48, 16)
 assert_type(whole.data_type, dml.TensorDataType)
-assert_type(whole.sizes, tuple[int, ...])
 assert_type(whole.strides, tuple[int, ...] | None)
 assert_type(whole.flags, dml.TensorFlags)
-assert_type(whole.total_tensor_size_in_bytes, int)
-assert_type(whole.guaranteed_base_offset_alignment, int)
-assert_type(whole.dimension_count, int)
-assert_type(whole.packed_strides, tuple[int, ...])
-assert_type(whole.effective_strides, tuple[int, ...])
-assert_type(whole.minimum_implied_size, int)
 assert_type(whole.view, View)
+for numbers in (whole.sizes, whole.packed_strides, whole.effective_strides):
+    assert_type(numbers, tuple[int, ...])
+for number in (
+    whole.total_tensor_size_in_bytes, whole.guaranteed_base_offset_alignment,
+    whole.dimension_count, whole.minimum_implied_size,
+):  # fmt: skip
+    assert_type(number, int)
 
 split = dml.SplitOperatorDesc(whole, [part, part], axis=0)
 assert_type(split, dml.SplitOperatorDesc)
@@ -28,8 +28,8 @@ assert_type(split.input_tensor, dml.BufferTensorDesc)
 assert_type(split.axis, int)
 assert_type(split.operator, str)
 assert_type(split.FIELDS, tuple[dml.Field, ...])
-assert_type(split.inputs, tuple[tuple[str, dml.BufferTensorDesc], ...])
-assert_type(split.outputs, tuple[tuple[str, dml.BufferTensorDesc], ...])
+for named in (split.inputs, split.outputs):
+    assert_type(named, tuple[tuple[str, dml.BufferTensorDesc], ...])
 assert_type(split.validate("5_0", alternative_levels=["JOIN"]), None)
 assert_type(split.minimum_feature_level(), dml.FeatureLevel)
 assert_type(split.lower(), CopyPlan)
@@ -45,16 +45,11 @@ descs: list[dml.OperatorDesc] = [
         whole, whole, dml.Size2D(1, 1), dml.InterpolationMode.NEAREST_NEIGHBOR
     ),
     dml.Resample3OperatorDesc(
-        whole,
-        part,
-        dml.InterpolationMode.NEAREST_NEIGHBOR,
-        dml.AxisDirection.DECREASING,
-        scales=[0.5, 1],
-        input_pixel_offsets=[0.0, 0.5],
-        output_pixel_offsets=(0, -0.5),
+        whole, part, dml.InterpolationMode.NEAREST_NEIGHBOR, dml.AxisDirection.DECREASING,
+        scales=[0.5, 1], input_pixel_offsets=[0.0, 0.5], output_pixel_offsets=(0, -0.5),
         antialiased=False,
     ),
-]
+]  # fmt: skip
 assert_type(dml.OPERATORS, Mapping[str, type[dml.OperatorDesc]])
 field = split.FIELDS[0]
 assert_type(field.name, str)
@@ -77,11 +72,12 @@ assert_type(x.node, int | None)
 assert_type(x.index, int)
 parts = graph.split(x, 0, [2, 2])
 assert_type(parts, list[dml.Expression])
-assert_type(graph.join(parts, 0), dml.Expression)
-assert_type(graph.slice(x, [0, 0], [2, 6], [2, 1]), dml.Expression)
-assert_type(graph.slice1(x, [0, 0], [4, 6], [-1, 1]), dml.Expression)
-assert_type(graph.identity(x, [1, 4]), dml.Expression)
-assert_type(graph.reinterpret(x, dml.TensorDataType.INT32, [24]), dml.Expression)
+for made in (
+    graph.join(parts, 0), graph.slice(x, [0, 0], [2, 6], [2, 1]),
+    graph.slice1(x, [0, 0], [4, 6], [-1, 1]), graph.identity(x, [1, 4]),
+    graph.reinterpret(x, dml.TensorDataType.INT32, [24]),
+):  # fmt: skip
+    assert_type(made, dml.Expression)
 assert_type(graph.operator(split, [x]), list[dml.Expression])
 
 graph = dml.Graph()
@@ -96,9 +92,10 @@ edges = (
     dml.OutputGraphEdgeDesc(0, 0, 0),
     dml.IntermediateGraphEdgeDesc(0, 0, 1, 0),
 )
-assert_type(edges[0].graph_input_index, int)
-assert_type(edges[1].graph_output_index, int)
-assert_type(edges[2].from_node_output_index, int)
+for number in (
+    edges[0].graph_input_index, edges[1].graph_output_index, edges[2].from_node_output_index,
+):  # fmt: skip
+    assert_type(number, int)
 
 # Features and enumerations
 levels = dml.check_feature_support(dml.FeatureQueryFeatureLevels(["2_0", 0x5000]), "4_1")
@@ -107,15 +104,13 @@ assert_type(levels.max_supported_feature_level, dml.FeatureLevel)
 types = dml.check_feature_support(dml.FeatureQueryTensorDataTypeSupport(FLOAT32))
 assert_type(types, dml.FeatureDataTensorDataTypeSupport)
 assert_type(types.is_supported, bool)
-assert_type(FLOAT32.size_bits, int)
-assert_type(FLOAT32.element_size, int)
+for number in (FLOAT32.size_bits, FLOAT32.element_size):
+    assert_type(number, int)
 assert_type(dml.FeatureLevel.of("5_0"), dml.FeatureLevel)
-numbers: list[int] = [
-    dml.DepthSpaceOrder.COLUMN_ROW_DEPTH,
-    dml.ExecutionFlags.NONE,
-    dml.InterpolationMode.LINEAR,
-    dml.PaddingMode.WRAP,
-]
+enumerations: list[int] = [
+    dml.DepthSpaceOrder.COLUMN_ROW_DEPTH, dml.ExecutionFlags.NONE,
+    dml.InterpolationMode.LINEAR, dml.PaddingMode.WRAP,
+]  # fmt: skip
 
 # Functions of DirectMLX
 nchw = dml.BufferTensorDesc(FLOAT32, [1, 4, 6, 6])
@@ -127,7 +122,7 @@ x = dml.input_tensor(graph, 0, nchw)
 i = dml.input_tensor(graph, 1, indices)
 assert_type(dml.split(x, 3, [2, 4]), list[dml.Expression])
 assert_type(x[:, ::-1, 0, None], dml.Expression)
-made: list[dml.Expression] = [
+for made in (
     dml.identity(x),
     dml.join([x, x], axis=1),
     dml.slice(x, [0, 0, 0, 0], [1, 4, 6, 6], [1, 1, -2, 1]),
@@ -151,4 +146,5 @@ made: list[dml.Expression] = [
     dml.scatter_nd(x, i[..., :4], x[:, :1, :4], 4, 4),
     dml.one_hot(i[..., :1], x, 6, axis=3),
     dml.reinterpret(x, dml.TensorDataType.INT32, [144], [1]),
-]
+):
+    assert_type(made, dml.Expression)

@@ -14,20 +14,14 @@ from vkops.runtime.device import OperatorDevice
 infos = vkops.devices()
 assert_type(infos, list[vkops.DeviceInfo])
 info = infos[0]
-assert_type(info.index, int)
-assert_type(info.name, str)
-assert_type(info.type, str)
-assert_type(info.driver, str)
-assert_type(info.api_version, str)
-assert_type(info.driver_version, str)
-assert_type(info.vendor_id, int)
-assert_type(info.device_id, int)
-assert_type(info.dedicated_memory, int)
-assert_type(info.shared_memory, int)
-assert_type(info.memory, int)
+for text in (info.name, info.type, info.driver, info.api_version, info.driver_version):
+    assert_type(text, str)
+for number in (
+    info.index, info.vendor_id, info.device_id, info.dedicated_memory, info.shared_memory,
+    info.memory, info.max_buffer, info.max_bindings,
+):  # fmt: skip
+    assert_type(number, int)
 assert_type(info.unified_memory, bool)
-assert_type(info.max_buffer, int)
-assert_type(info.max_bindings, int)
 
 device = vkops.Device(info.index, "5_0", debug=False, alternative_levels=["JOIN"], staged=False)
 assert_type(device.info, vkops.DeviceInfo)
@@ -59,8 +53,8 @@ x = device.tensor([1, 2, 3, 4])
 assert_type(x, vkops.Tensor)
 
 # Operators
-number = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
-operator = device.create_operator(dml.ElementWiseIdentityOperatorDesc(number, number))
+desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
+operator = device.create_operator(dml.ElementWiseIdentityOperatorDesc(desc, desc))
 assert_type(operator, vkops.Operator)
 assert_type(operator.device, OperatorDevice)
 assert_type(operator.desc, dml.OperatorDesc)
@@ -70,8 +64,9 @@ assert_type(compiled.name, str)
 assert_type(compiled.plan, CopyPlan)
 assert_type(compiled.pipeline, Pipeline)
 assert_type(compiled.binding_properties, BindingProperties)
-assert_type(compiled.binding_properties.temporary_resource_size, int)
-assert_type(compiled.binding_properties.persistent_resource_size, int)
+properties = compiled.binding_properties
+for number in (properties.temporary_resource_size, properties.persistent_resource_size):
+    assert_type(number, int)
 
 target = device.buffer(16)
 assert_type(compiled.dispatch([buffer], [target]), None)
@@ -95,12 +90,12 @@ assert started(False) is not None
 
 owned = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4], flags=dml.TensorFlags.OWNED_BY_DML)
 keeping = device.compile_operator(
-    device.create_operator(dml.ElementWiseIdentityOperatorDesc(owned, number))
+    device.create_operator(dml.ElementWiseIdentityOperatorDesc(owned, desc))
 )
 assert_type(keeping.initialize([buffer]), None)
 
 graph = dml.Graph()
-graph.output(graph.identity(graph.input(number)))
+graph.output(graph.identity(graph.input(desc)))
 assert_type(device.compile_graph(graph), vkops.CompiledOperator)
 assert_type(device.compile_graph(graph.desc()), vkops.CompiledOperator)
 
@@ -108,10 +103,8 @@ assert_type(device.compile_graph(graph.desc()), vkops.CompiledOperator)
 try:
     device.buffer(0)
 except vkops.InvalidDescError as error:
-    assert_type(error.operator, str)
-    assert_type(error.field, str)
-    assert_type(error.message, str)
-    assert_type(error.rule, str)
+    for text in (error.operator, error.field, error.message, error.rule):
+        assert_type(text, str)
     parent: vkops.VkopsError = error
     builtin: ValueError = error
 try:
@@ -123,16 +116,10 @@ assert_type(missing.file, str | None)
 assert_type(missing.line, int | None)
 assert_type(missing.log, str)
 kinds: list[type[vkops.VkopsError]] = [
-    vkops.DeviceError,
-    vkops.FeatureLevelError,
-    vkops.InvalidDescBufferError,
-    vkops.InvalidDescIndexError,
-    vkops.InvalidDescOverflowError,
-    vkops.InvalidDescTypeError,
-    vkops.MissingPackageError,
-    vkops.ModelError,
-    vkops.OutOfDeviceMemoryError,
-]
+    vkops.DeviceError, vkops.FeatureLevelError, vkops.InvalidDescBufferError,
+    vkops.InvalidDescIndexError, vkops.InvalidDescOverflowError, vkops.InvalidDescTypeError,
+    vkops.MissingPackageError, vkops.ModelError, vkops.OutOfDeviceMemoryError,
+]  # fmt: skip
 memory: type[MemoryError] = vkops.OutOfDeviceMemoryError
 kind: type[TypeError] = vkops.InvalidDescTypeError
 

@@ -16,7 +16,7 @@ from vkops.onnx import (
     ValueInfo,
     backend,
     get_available_providers,
-)
+)  # fmt: skip
 
 TEXT = """<ir_version: 9, opset_import: ["" : 18]>
 halves (float[N, 4] x) => (float[N, 2] a, float[N, 2] b)
@@ -27,28 +27,31 @@ x = np.ones((2, 4), np.float32)
 model = Model(proto, check=True)
 assert_type(Model(proto.SerializeToString()), Model)
 assert_type(model.opset, int)
-assert_type(model.inputs[0].name, str)
-assert_type(model.inputs[0].kind, str)
+for infos in (model.inputs, model.outputs, model.required_inputs):
+    assert_type(infos, tuple[ValueInfo, ...])
+for text in (model.inputs[0].name, model.inputs[0].kind):
+    assert_type(text, str)
 assert_type(model.inputs[0].dtype, np.dtype[Any] | None)
 assert_type(model.inputs[0].shape, tuple[int | str | None, ...] | None)
-assert_type(model.outputs[0].name, str)
-assert_type(model.required_inputs[0].name, str)
-assert_type(model.inputs, tuple[ValueInfo, ...])
 
 device = vkops.Device()
 session = Session(model, device)
 assert_type(session.model, Model)
 assert_type(session.device, vkops.Device)
-assert_type(session.run({"x": x}, lambda done, total: None), list[Any])
-assert_type(session.run(None, {"x": x}), list[Any])
-assert_type(session.run(["a"], {"x": x}), list[Any])
-assert_type(session.get_inputs(), list[NodeArg])
-assert_type(session.get_overridable_initializers(), list[NodeArg])
-assert_type(session.get_outputs()[0].name, str)
-assert_type(session.get_outputs()[0].type, str)
-assert_type(session.get_outputs()[0].shape, list[int | str | None])
 target = device.tensor(np.zeros((2, 2), np.float32))
-assert_type(session.run({"x": device.tensor(x)}, targets={1: target}), list[Any])
+for results in (
+    session.run({"x": x}, lambda done, total: None),
+    session.run(None, {"x": x}),
+    session.run(["a"], {"x": x}),
+    session.run({"x": device.tensor(x)}, targets={1: target}),
+):
+    assert_type(results, list[Any])
+initializers = session.get_overridable_initializers()
+for declared in (session.get_inputs(), session.get_outputs(), initializers):
+    assert_type(declared, list[NodeArg])
+for text in (session.get_outputs()[0].name, session.get_outputs()[0].type):
+    assert_type(text, str)
+assert_type(session.get_outputs()[0].shape, list[int | str | None])
 
 options = SessionOptions(log_severity_level=3)
 options.intra_op_num_threads = 2
@@ -69,9 +72,9 @@ assert_type(session.get_session_options(), SessionOptions)
 rep = backend.prepare(proto, device="VULKAN")
 assert_type(rep, backend.VkopsRep)
 assert_type(rep.session, Session)
-assert_type(rep.run([x]), tuple[Any, ...])
-assert_type(backend.supports_device("CPU"), bool)
-assert_type(backend.is_compatible(proto), bool)
 node = helper.make_node("Identity", ["x"], ["y"])
-assert_type(backend.run_node(node, [x]), tuple[Any, ...])
+for outputs in (rep.run([x]), backend.run_node(node, [x])):
+    assert_type(outputs, tuple[Any, ...])
+for flag in (backend.supports_device("CPU"), backend.is_compatible(proto)):
+    assert_type(flag, bool)
 assert_type(backend.VkopsBackend.prepare(proto), backend.VkopsRep)
