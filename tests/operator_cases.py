@@ -64,28 +64,25 @@ def join(sources, target, axis):
     return Case(desc, lambda arrays: [np.concatenate(arrays, axis)])
 
 
+def window(array, offsets, windows, strides, counts):
+    """So many elements of a window of an array, as a view."""
+    ends = [offset + size for offset, size in zip(offsets, windows, strict=True)]
+    whole = array[tuple(map(slice, offsets, ends))]
+    stepped = whole[tuple(slice(None, None, stride) for stride in strides)]
+    return stepped[tuple(map(slice, counts))]
+
+
 def slice_(source, target, offsets, strides):
     """The output's sizes say how many elements are copied."""
     desc = dml.SliceOperatorDesc(source, target, offsets, target.sizes, strides)
-
-    def expect(arrays):
-        start = arrays[0][tuple(slice(offset, None) for offset in offsets)]
-        stepped = start[tuple(slice(None, None, stride) for stride in strides)]
-        return [stepped[tuple(slice(size) for size in target.sizes)]]
-
-    return Case(desc, expect)
+    place = offsets, source.sizes, strides, target.sizes
+    return Case(desc, lambda arrays: [window(arrays[0], *place)])
 
 
 def slice1(source, target, offsets, windows, strides):
     desc = dml.Slice1OperatorDesc(source, target, offsets, windows, strides)
-
-    def expect(arrays):
-        ends = [offset + window for offset, window in zip(offsets, windows, strict=True)]
-        window = arrays[0][tuple(map(slice, offsets, ends))]
-        stepped = window[tuple(slice(None, None, stride) for stride in strides)]
-        return [stepped[tuple(slice(size) for size in target.sizes)]]
-
-    return Case(desc, expect)
+    place = offsets, windows, strides, target.sizes
+    return Case(desc, lambda arrays: [window(arrays[0], *place)])
 
 
 def identity(source, target):

@@ -143,12 +143,8 @@ def _slice_grad(random, kind, sizes, _):
     desc = dml.SliceGradOperatorDesc(source, target, *window)
 
     def expect(arrays):
-        taken = [
-            range(*((o, o + w) if s > 0 else (o + w - 1, o - 1)), s)[:n]
-            for o, w, s, n in zip(*window, counts, strict=True)
-        ]
         result = np.zeros(sizes, arrays[0].dtype)
-        result[np.ix_(*taken)] = arrays[0]
+        operator_cases.window(result, *window, counts)[...] = arrays[0]
         return [result]
 
     return Case(desc, expect)
@@ -261,12 +257,8 @@ def _fill_value_sequence(random, kind, sizes, _):
     desc = dml.FillValueSequenceOperatorDesc(output, kind, start, delta)
 
     def expect(arrays):
-        numbers = [start + i * delta for i in range(prod(sizes))]
-        if dtype.kind != "f":
-            bits = 8 * dtype.itemsize
-            numbers = [number % 2**bits for number in numbers]
-            return [np.array(numbers, f"u{dtype.itemsize}").view(dtype).reshape(sizes)]
-        return [np.array(numbers, np.float32).astype(dtype).reshape(sizes)]
+        numbers = start + np.arange(prod(sizes)) * delta  # integers wrap
+        return [numbers.astype("f4" if dtype.kind == "f" else "i8").astype(dtype).reshape(sizes)]
 
     return Case(desc, expect)
 
@@ -366,16 +358,10 @@ def _resample(version):
         fields = [dml.AxisDirection(not increasing)] if version >= 2 else []
         fields += [scales] if version == 0 else [scales, inputs, outputs]
         fields += [random.random() < 0.5] if version == 3 else []
-        desc = (
-            dml.ResampleOperatorDesc,
-            dml.Resample1OperatorDesc,
-            dml.Resample2OperatorDesc,
-            dml.Resample3OperatorDesc,
-        )[version](_input(random, kind, sizes), _output(random, kind, counts), NEAREST, *fields)
+        cls = dml.OPERATORS[f"RESAMPLE{version or ''}"]
+        desc = cls(_input(random, kind, sizes), _output(random, kind, counts), NEAREST, *fields)
         chosen = []
-        for n, count, scale, before, after in zip(
-            sizes, counts, scales, inputs, outputs, strict=True
-        ):
+        for n, count, (scale, before, after) in zip(sizes, counts, axes, strict=True):
             if version == 0:
                 before, after = 0.5, -0.5
             x = np.arange(count, dtype=np.float32) - np.float32(after)
@@ -432,10 +418,6 @@ def _gather_elements(random, kind, sizes, axis):
     return Case(desc, expect, {1: content})
 
 
-def _gather_nd(random, kind, sizes, _):
-    return _gathered_slices(random, kind, sizes, 0, dml.GatherNdOperatorDesc)
-
-
 def _gathered_slices(random, kind, sizes, batch, cls, *batches):
     length = random.randint(1, len(sizes) - batch)
     rest = sizes[batch + length :]
@@ -461,6 +443,10 @@ def _gathered_slices(random, kind, sizes, batch, cls, *batches):
     return Case(desc, expect, {1: content})
 
 
+def _gather_nd(random, kind, sizes, _):
+    return _gathered_slices(random, kind, sizes, 0, dml.GatherNdOperatorDesc)
+
+
 def _gather_nd1(random, kind, sizes, _):
     batch = random.randrange(len(sizes))
     return _gathered_slices(random, kind, sizes, batch, dml.GatherNd1OperatorDesc, batch)
@@ -480,9 +466,8 @@ def _reverse_subsequences(random, kind, sizes, axis):
     def expect(arrays):
         place = np.indices(sizes)[axis]
         count = np.minimum(arrays[1], n).astype(np.int64)
-        return [
-            np.take_along_axis(arrays[0], np.where(place < count, count - 1 - place, place), axis)
-        ]
+        places = np.where(place < count, count - 1 - place, place)
+        return [np.take_along_axis(arrays[0], places, axis)]
 
     return Case(desc, expect, {1: content})
 
@@ -641,22 +626,10 @@ DEPTH_TO_SPACE_BROKEN = [
     ("SD-03", "output_tensor.sizes[2]", {"input_tensor": f32(1, 8, 2, 3), "output_tensor": f32(1, 2, 2, 3), "block_size": 2}),
 ]  # fmt: skip
 
-GATHERED = {
-    "input_tensor": f32(3, 4),
-    "indices_tensor": tensor("INT64", 2, 5),
-    "output_tensor": f32(3, 4),
-    "axis": 0,
-    "index_dimensions": 2,
-}
-"""Fields of a GATHER."""
-
 SLICES = {
-    "input_tensor": f32(1, 3, 4),
-    "indices_tensor": tensor("INT64", 1, 5, 2),
-    "output_tensor": f32(1, 1, 5),
-    "input_dimension_count": 2,
-    "indices_dimension_count": 2,
-}
+    "input_tensor": f32(1, 3, 4), "indices_tensor": tensor("INT64", 1, 5, 2), "output_tensor": f32(1, 1, 5),
+    "input_dimension_count": 2, "indices_dimension_count": 2,
+}  # fmt: skip
 """Fields of a GATHER_ND."""
 
 GATHER_ND_BROKEN = [
@@ -670,16 +643,6 @@ GATHER_ND_BROKEN = [
     ("GND-04", "output_tensor.sizes[0]", {"output_tensor": f32(2, 1, 5)}),
     ("GND-08", "input_tensor.sizes[0]", {"input_tensor": f32(2, 3, 4)}),
 ]  # fmt: skip
-
-UPDATED = {
-    "input_tensor": f32(1, 3, 4),
-    "indices_tensor": tensor("INT64", 1, 5, 1),
-    "updates_tensor": f32(1, 5, 4),
-    "output_tensor": f32(1, 3, 4),
-    "input_dimension_count": 2,
-    "indices_dimension_count": 2,
-}
-"""Fields of a SCATTER_ND."""
 
 PADDING_BROKEN = [
     ("PAD-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
@@ -779,7 +742,9 @@ OPERATORS = {
         ("DIAG-04", "output_tensor.sizes[1]", {"input_tensor": f32(2, 4, 4)}),
         ("DIAG-07", "diagonal_fill_begin", {"diagonal_fill_begin": -(2**31) - 1}),
     ]),
-    "GATHER": Entry(_gather, valid=GATHERED, broken=[
+    "GATHER": Entry(_gather, valid={
+        "input_tensor": f32(3, 4), "indices_tensor": tensor("INT64", 2, 5), "output_tensor": f32(3, 4), "axis": 0, "index_dimensions": 2,
+    }, broken=[
         ("GATH-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
         ("GATH-01", "indices_tensor.sizes", {"input_tensor": f32(3, 4), "indices_tensor": tensor("UINT32", 5), "output_tensor": f32(3, 5)}),
         ("GATH-02", "axis", {"axis": 2}),
@@ -819,7 +784,10 @@ OPERATORS = {
         ("SCAT-03", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 3, 4)}),
         ("SCAT-03", "updates_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 5, 4), "updates_tensor": f32(2, 2, 4)}),
     ]),
-    "SCATTER_ND": Entry(_scatter_nd, valid=UPDATED, broken=[
+    "SCATTER_ND": Entry(_scatter_nd, valid={
+        "input_tensor": f32(1, 3, 4), "indices_tensor": tensor("INT64", 1, 5, 1), "updates_tensor": f32(1, 5, 4), "output_tensor": f32(1, 3, 4),
+        "input_dimension_count": 2, "indices_dimension_count": 2,
+    }, broken=[
         ("SCAT-02", "output_tensor.sizes[2]", {"output_tensor": f32(1, 3, 5)}),
         ("SCAT-02", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 5, 1)}),
         ("SCAT-06", "input_dimension_count", {"input_dimension_count": 4}),
