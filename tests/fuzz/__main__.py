@@ -14,23 +14,20 @@ from fuzz.targets import GROUPS, target_class
 OUT = TESTS.parent / "build" / "fuzz"
 
 
-def shares(names, cases):
+def shares(group, cases):
     """How many cases each target of a group has of so many."""
-    weights = [target_class(name).share for name in names]
-    counts = [int(cases * weight / sum(weights)) for weight in weights]
-    counts[0] += cases - sum(counts)
-    return dict(zip(names, counts, strict=True))
+    counts = {name: int(cases * share / sum(group.values())) for name, share in group.items()}
+    counts[next(iter(group))] += cases - sum(counts.values())
+    return counts
 
 
 def run(arguments):
-    names = GROUPS.get(arguments.target, (arguments.target,))
-    findings = 0
+    group = GROUPS.get(arguments.target, {arguments.target: 1})
     reports = []
-    for name, cases in shares(names, arguments.cases).items():
-        report = campaign(name, cases, arguments.first, arguments.out)
-        print(report, flush=True)
-        findings += len(report.findings)
-        reports.append(report)
+    for name, cases in shares(group, arguments.cases).items():
+        reports.append(campaign(name, cases, arguments.first, arguments.out))
+        print(reports[-1], flush=True)
+    findings = sum(len(report.findings) for report in reports)
     seconds = sum(report.seconds for report in reports)
     print(f"{sum(r.cases for r in reports)} cases, {seconds:.0f} s, {findings} kinds of faults")
     return 1 if findings else 0

@@ -18,6 +18,9 @@ from fuzz import worker
 from fuzz.target import TESTS, scratch
 from fuzz.targets import target_class
 
+CORPUS = TESTS / "fuzz" / "corpus"
+"""Inputs that are kept, by target."""
+
 SECONDS = 90
 """After which a case that no signal reaches is ended."""
 
@@ -178,6 +181,6 @@ def replay(name, data):
 
 def replay_corpus(name):
     """Try what once went wrong: no fault must be left."""
-    for path in target_class(name).corpus():
+    for path in sorted((CORPUS / name).glob("*")):
         outcome = replay(name, path.read_bytes())
         assert outcome in ("accepted", "refused"), (path.name, outcome)

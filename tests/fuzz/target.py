@@ -16,7 +16,6 @@ from vkops.errors import VkopsError
 
 TESTS = Path(__file__).parents[1]
 EXAMPLES = TESTS.parent / "examples"
-CORPUS = Path(__file__).parent / "corpus"
 
 
 class WrongResultError(AssertionError):
@@ -28,10 +27,6 @@ class Target(ABC):
 
     One object tries many cases; the current folder is one to write to.
     """
-
-    name: str
-    share = 1
-    """How many cases it has of a campaign, next to the other targets."""
 
     suffix = ".bin"
     """Of files with inputs."""
@@ -57,18 +52,12 @@ class Target(ABC):
         except self.refusals as error:
             if isinstance(error, WrongResultError) or not isinstance(error, VkopsError):
                 return False
-            text = str(error)
-            if not text or len(text.splitlines()) != 1:
+            if len(str(error).splitlines()) != 1:
                 raise WrongResultError(
-                    f"{type(error).__name__} is not one line: {text!r}"
+                    f"{type(error).__name__} is not one line: {error!r}"
                 ) from error
             return False
         return True
-
-    @classmethod
-    def corpus(cls):
-        """The inputs that are kept: what once went wrong."""
-        return sorted((CORPUS / cls.name).glob("*"))
 
 
 def require(condition, message):

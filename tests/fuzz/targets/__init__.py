@@ -2,12 +2,15 @@
 
 import importlib
 
-PURE = (
-    "json_text", "json_tree", "onnx_bytes", "onnx_nodes", "descriptors", "graphs", "npy_files", "commands",
-)  # fmt: skip
-"""Those that need no Vulkan loader."""
+PURE = {
+    "json_text": 10, "json_tree": 6, "onnx_bytes": 4, "onnx_nodes": 4, "descriptors": 60, "graphs": 12,
+    "npy_files": 3.95, "commands": 0.05,
+}  # fmt: skip
+"""Those that need no Vulkan loader, with their shares of the cases of a campaign."""
 
-DEVICE = ("json_run", "onnx_run", "bindings", "tensors", "shaders", "run_commands")
+DEVICE = {
+    "json_run": 8, "onnx_run": 7, "bindings": 20, "tensors": 40, "shaders": 0.6, "run_commands": 0.2,
+}  # fmt: skip
 """Those that run on the adapter that VKOPS_TEST_ADAPTERS names, or the default one."""
 
 GROUPS = {"pure": PURE, "device": DEVICE}

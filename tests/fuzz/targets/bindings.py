@@ -30,9 +30,6 @@ class Bound(NamedTuple):
 
 
 class Target(target.Target):
-    name = "bindings"
-    share = 20
-
     def __init__(self):
         self.device = target.opened()
         host = self.device.host_buffer(4096)

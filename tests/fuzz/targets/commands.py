@@ -24,8 +24,6 @@ WORDS = [
 
 
 class Target(target.Target):
-    name = "commands"
-    share = 0.05
     commands = COMMANDS
     words = WORDS
     refusals = ()

@@ -93,9 +93,6 @@ CALLS = [_operator, _operator, _operator, _operator, _tensor, _tensor, _query, _
 
 
 class Target(target.Target):
-    name = "descriptors"
-    share = 60
-
     def check(self, data):
         choices = Choices(data)
         choices.pick(CALLS)(choices)

@@ -98,9 +98,6 @@ def _expressions(choices):
 
 
 class Target(target.Target):
-    name = "graphs"
-    share = 12
-
     def check(self, data):
         choices = Choices(data)
         choices.pick([_desc, _expressions])(choices)

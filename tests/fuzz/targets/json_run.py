@@ -18,9 +18,6 @@ MAX_BYTES = 4 << 20
 
 
 class Target(target.Target):
-    name = "json_run"
-    share = 8
-
     def __init__(self):
         self.device = target.opened()
         self.bases = [models.SPLIT, *parsed(sound())]

@@ -33,8 +33,6 @@ def _has_shader(text):
 
 
 class Target(target.Target):
-    name = "json_text"
-    share = 10
     suffix = ".json"
 
     def __init__(self):

@@ -9,25 +9,16 @@ import models
 from fuzz import target
 from fuzz.choices import Choices
 from fuzz.mutate import places
+from fuzz.target import TESTS
 from fuzz.targets.json_text import prepared, sound, texts
+from vkops import dml
 from vkops.errors import ModelError
 from vkops.models.json_reader import parse
 
-NAMES = [
-    "name", "value", "valueCount", "valueStart", "valueDelta", "Desc", "desc", "type", "Type",
-    "sourcePath", "targetPath", "sizeInBytes", "initialValues", "initialValuesDataType",
-    "initialValuesOffsetInBytes", "Sizes", "Strides", "DataType", "Flags", "TotalTensorSizeInBytes",
-    "GuaranteedBaseOffsetAlignment", "InputTensor", "OutputTensor", "InputTensors", "OutputTensors",
-    "Axis", "Offsets", "InputWindowOffsets", "InputWindowSizes", "InputWindowStrides", "ScaleBias",
-    "Value", "ValueDataType", "Float32", "UInt16", "PaddingMode", "PaddingValue",
-    "PaddingValueDataType", "StartPadding", "EndPadding", "BlockSize", "Order", "IndicesTensor",
-    "IndexDimensions", "ScaleSize", "Width", "InterpolationMode", "Scales", "InputPixelOffsets",
-    "RoundingDirection", "Antialiased", "InputDimensionCount", "IndicesDimensionCount",
-    "BatchDimensionCount", "SequenceLengthsTensor", "UpdatesTensor", "ValuesTensor",
-    "bindings", "dispatchable", "resource", "elementOffset", "elementSizeInBytes", "elementCount",
-    "counter", "dimensions", "verbose", "threadGroupCount", "dmlCompileType", "executionFlags",
-    "shape", "In", "A", "Out", "commands", "resources", "dispatchables", "", "\u0000", "a.b",
-]  # fmt: skip
+EVERYTHING = json.loads((TESTS / "every_field.json").read_text("utf-8"))
+MEMBERS = {key for _, key in places(EVERYTHING) if isinstance(key, str)}
+FIELDS = {field.dml_name for desc in dml.OPERATORS.values() for field in desc.FIELDS}
+NAMES = [*sorted(MEMBERS | FIELDS), "UInt16", "In", "A", "Out", "", "\u0000", "a.b"]
 WORDS = [
     *NAMES, "INT32", "FLOAT16", "UNKNOWN", "INT4", "JOIN", "SLICE1", "SPLIT", "ELEMENT_WISE_IDENTITY",
     "DML_OPERATOR_SLICE", "onnx", "OWNED_BY_DML", "DML_TENSOR_FLAG_OWNED_BY_DML", "deferred", "nan",
@@ -93,9 +84,6 @@ def changed(choices, bases):
 
 
 class Target(target.Target):
-    name = "json_tree"
-    share = 6
-
     def __init__(self):
         self.sound = [models.SPLIT, *parsed(sound())]
         self.bases = [*self.sound, *parsed(texts())]

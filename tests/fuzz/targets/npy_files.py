@@ -43,8 +43,6 @@ def files():
 
 
 class Target(target.Target):
-    name = "npy_files"
-    share = 3.95
     suffix = ".npy"
 
     def __init__(self):

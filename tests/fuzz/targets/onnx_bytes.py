@@ -19,8 +19,6 @@ MAX_ELEMENTS = 1 << 16
 
 
 class Target(target.Target):
-    name = "onnx_bytes"
-    share = 4
     suffix = ".onnx"
 
     def __init__(self):

@@ -217,9 +217,6 @@ CHANGES = [
 
 
 class Target(target.Target):
-    name = "onnx_nodes"
-    share = 4
-
     def __init__(self):
         self.bases = bases()
         self.file = Path("m.onnx")

@@ -14,9 +14,6 @@ MAX_ELEMENTS = 1 << 18
 
 
 class Target(target.Target):
-    name = "onnx_run"
-    share = 7
-
     def __init__(self):
         self.device = target.opened()
         self.bases = bases()

@@ -7,8 +7,6 @@ from fuzz.targets.commands import Target as Commands
 
 
 class Target(Commands):
-    name = "run_commands"
-    share = 0.2
     commands = (["run"], ["run"], ["run"], ["devices"], ["shader", "run", "scale.comp"])
     words = (
         *WORDS, "split.json", "join.json", "transpose.json", "shader.json", "initial_values.json",

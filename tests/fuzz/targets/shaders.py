@@ -31,9 +31,6 @@ LARGE = 1 << 16
 
 
 class Target(target.Target):
-    name = "shaders"
-    share = 0.6
-
     def __init__(self):
         self.device = target.opened()
         self.modules = [shaders.compile(text.decode()) for text in TEXTS]

@@ -2,7 +2,7 @@
 
 import ml_dtypes
 import numpy as np
-from arrays import NAMES, numbered
+from arrays import NAMES, equal, numbered
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
@@ -16,17 +16,6 @@ def array(choices):
     return numbered(shape, choices.pick(TYPES))
 
 
-def same(tensor, wanted, dtype):
-    """Whether a tensor is an array; scalars of NumPy's forget their byte order."""
-    wanted = np.asarray(wanted, dtype)
-    got = tensor.numpy()
-    return (
-        tensor.dtype == dtype
-        and got.shape == wanted.shape
-        and np.ascontiguousarray(got).tobytes() == np.ascontiguousarray(wanted).tobytes()
-    )
-
-
 STRICTER = (
     "RESHAPE shape: ",  # -2 is a size to NumPy where there are no elements
     "must be at least 0 [ARRAY-06]",  # so is -1 of no elements
@@ -36,21 +25,17 @@ STRICTER = (
 """How vkops refuses what NumPy takes."""
 
 
-def compared(ours, theirs, plain):
-    """What both make of the same arguments; plain ones are refused by both or by none.
-
-    vkops may refuse what NumPy takes only where the arguments are odd.
-    """
+def compared(ours, theirs):
+    """What both make of the same arguments, which are refused by both or by none."""
     wanted = error = None
-    if plain:
-        try:
-            wanted = theirs()
-        except Exception as refusal:
-            error = refusal
+    try:
+        wanted = theirs()
+    except Exception as refusal:
+        error = refusal
     try:
         made = ours()
     except Exception as refusal:
-        if plain and error is None and not any(t in str(refusal) for t in STRICTER):
+        if error is None and not any(t in str(refusal) for t in STRICTER):
             raise target.WrongResultError(f"{refusal}; NumPy makes {wanted!r}") from refusal
         raise
     if error is not None:
@@ -97,42 +82,37 @@ def odd_index(choices):
     return hostile.value(choices) if kind == 1 else (index(choices), hostile.value(choices))
 
 
-def _pair(value):
-    """Two arguments; of anything but a pair, two of it."""
-    return value if type(value) is tuple and len(value) == 2 else (value, value)
+METHODS = [
+    ("index", [index]), ("transpose", [some]), ("reshape", [some]), ("broadcast_to", [some]),
+    ("flip", [some]), ("flip", [small]), ("expand_dims", [some]), ("squeeze", [some]),
+    ("squeeze", [small]), ("swapaxes", [small, small]), ("moveaxis", [some, some]),
+    ("rot90", [small, lambda c: (small(c), small(c))]), ("ravel", [lambda c: c.pick("CF")]),
+    ("T", []), ("copy", []), ("pack", []),
+]  # fmt: skip
+"""With what makes each argument."""
 
 
-METHODS = {
-    "index": (index, *[lambda x, i: x[i]] * 2),
-    "transpose": (some, *[lambda x, a: x.transpose(a)] * 2),
-    "reshape": (some, *[lambda x, s: x.reshape(s)] * 2),
-    "broadcast_to": (some, lambda x, s: x.broadcast_to(s), np.broadcast_to),
-    "flip": (some, lambda x, a: x.flip(a), np.flip),
-    "flip one": (small, lambda x, a: x.flip(a), np.flip),
-    "expand_dims": (some, lambda x, a: x.expand_dims(a), np.expand_dims),
-    "squeeze": (some, lambda x, a: x.squeeze(a), np.squeeze),
-    "squeeze one": (small, lambda x, a: x.squeeze(a), np.squeeze),
-    "swapaxes": (lambda c: (small(c), small(c)), *[lambda x, a: x.swapaxes(*_pair(a))] * 2),
-    "moveaxis": (
-        lambda c: (some(c), some(c)),
-        lambda x, a: x.moveaxis(*_pair(a)),
-        lambda x, a: np.moveaxis(x, *a),
-    ),
-    "rot90": (
-        lambda c: (small(c), (small(c), small(c))),
-        lambda x, a: x.rot90(*_pair(a)),
-        lambda x, a: np.rot90(x, *a),
-    ),
-    "ravel": (lambda c: c.pick("CF"), *[lambda x, order: x.ravel(order)] * 2),
-    "T": (lambda _: None, lambda x, _: x.T, lambda x, _: x.T),
-    "copy": (lambda _: None, lambda x, _: x.copy(), lambda x, _: x),
-    "pack": (lambda _: None, lambda x, _: x.pack(), lambda x, _: x),
-}
+def of_tensor(x, name, arguments):
+    if name == "index":
+        return x[arguments[0]]
+    return x.T if name == "T" else getattr(x, name)(*arguments)
+
+
+def of_array(x, name, arguments):
+    """What NumPy's function of the name makes; it has none of some names."""
+    if name == "pack":
+        return x
+    return getattr(np, name)(x, *arguments) if hasattr(np, name) else of_tensor(x, name, arguments)
+
+
+def odd_arguments(choices, name, count):
+    """A pair of values for two arguments; of anything but a pair, two of it."""
+    value = odd_index(choices) if name == "index" else hostile.value(choices)
+    is_pair = count == 2 and type(value) is tuple and len(value) == 2
+    return value if is_pair else [value] * count
 
 
 class Target(target.Target):
-    name = "tensors"
-    share = 40
     # Python's own words for indices, iteration and numbers; NumPy's for types.
     refusals = (*target.Target.refusals, IndexError, TypeError)
 
@@ -144,21 +124,18 @@ class Target(target.Target):
         whole = array(choices)
         tensor, wanted = choices.pick(self.devices).tensor(whole), whole
         for _ in range(1 + choices.below(4)):
-            name = choices.pick(list(METHODS))
-            make, ours, theirs = METHODS[name]
-            plain = not choices.one_in(6)
-            if plain:
-                given = make(choices)
-            else:
-                given = odd_index(choices) if name == "index" else hostile.value(choices)
-            before = tensor, wanted
-            tensor, wanted = compared(
-                lambda t=tensor, g=given, o=ours: o(t, g),
-                lambda a=wanted, g=given, t=theirs: np.asarray(t(a, g), whole.dtype),
-                plain,
-            )
-            if not plain:
-                tensor.numpy()
+            name, makers = choices.pick(METHODS)
+            if choices.one_in(6):
+                of_tensor(tensor, name, odd_arguments(choices, name, len(makers))).numpy()
                 return
-            text = f"{name} {given!r} of {before[1]!r}: got {tensor!r}, must be {wanted!r}"
-            target.require(same(tensor, wanted, whole.dtype), text)
+            given = [make(choices) for make in makers]
+            before = wanted
+            tensor, wanted = compared(
+                lambda t=tensor, n=name, g=given: of_tensor(t, n, g),
+                lambda a=wanted, n=name, g=given: np.asarray(of_array(a, n, g), whole.dtype),
+            )
+            try:
+                equal(tensor, wanted)
+            except AssertionError as error:
+                text = f"{name} {given!r} of {before!r}: got {tensor!r}, must be {wanted!r}"
+                raise target.WrongResultError(text) from error
