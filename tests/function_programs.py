@@ -39,9 +39,10 @@ NUMBERS = {
     "int": "int(word())",
     "uint": "word()",
     "exponent": "(int(word() & 31u) - 16)",
-    "far": "(int(word() & 1023u) - 512)",
     "normals": "((word() & 0x83FF83FFu) | 0x3C003C00u)",  # two numbers of 16 bits
 }
+TYPES = {"int": "int", "exponent": "int", "uint": "uint", "normals": "uint"}
+"""Those of them that are no floats."""
 
 
 class Function(NamedTuple):
@@ -61,10 +62,8 @@ class Function(NamedTuple):
 def of(names, *kinds, relative=0.0, absolute=0.0, type="float"):
     """Functions that are called with arguments."""
     places = ", ".join(f"{{{n}}}" for n in range(len(kinds)))
-    return [
-        Function(f"{name}({places})", kinds, relative, absolute, True, type)
-        for name in names.split()
-    ]
+    each = (f"{name}({places})" for name in names.split())
+    return [Function(text, kinds, relative, absolute, True, type) for text in each]
 
 
 def whole(*texts, relative=0.0, absolute=0.0, kinds=("whole",) * 9, type="float"):
@@ -157,11 +156,8 @@ def program(seed, *, doubles=False):
             n, size = len(columns), random.randint(1, 4) if function.by_components else 1
             names = [f"x{n}_{k}" for k in range(len(function.kinds))]
             for kind, argument in zip(function.kinds, names, strict=True):
-                letter = {"int": "i", "exponent": "i", "far": "i", "uint": "u", "normals": "u"}.get(
-                    kind, ""
-                )
-                scalar = {"i": "int", "u": "uint", "": "float"}[letter]
-                type_ = f"{letter}vec{size}" if size > 1 else scalar
+                scalar = TYPES.get(kind, "float")
+                type_ = f"{scalar[0].strip('f')}vec{size}" if size > 1 else scalar
                 numbers = ", ".join([NUMBERS[kind]] * size)
                 lines.append(f"{type_} {argument} = {type_}({numbers});")
             suffix = f".{random.choice('xyzw'[:size])}" if size > 1 else ""

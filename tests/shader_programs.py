@@ -76,22 +76,18 @@ class Generator:
         other = self.choice(*sorted({*self.variables.values()} - {"bool"}))
         if type_ == "bool":
             test = f"(<{other}> {self.choice('<', '>', '<=', '>=', '==', '!=')} <{other}>)"
-            return [
-                test,
-                f"!{test}",
-                f"{self.choice('any', 'all')}({self.choice('lessThan', 'equal')}(ivec2(<1 int>, <1 int>), ivec2(<1 int>)))",
-                *([f"({test} {self.choice('&&', '||', '^^')} <bool>)"] if depth > 1 else []),
-            ]
+            kind = f"{self.choice('any', 'all')}({self.choice('lessThan', 'equal')}"
+            forms = [test, f"!{test}", f"{kind}(ivec2(<1 int>, <1 int>), ivec2(<1 int>)))"]
+            both = f"({test} {self.choice('&&', '||', '^^')} <bool>)" if depth > 1 else None
+            return [*forms, both] if both else forms
         if type_ == "float":  # SwiftShader rounds twice when it converts a uint from 2**31 on
             return ["sum(<float>, <float>)", "product(<float>, <float>)", "min(<float>, <float>)",
                     "floor(<float>)", "abs(<float>)", "float(<int>)", "float(<uint> >> 1)", "(-(<float>))",
                     "(<bool> ? <float> : <float>)", "sign(<float>)"]  # fmt: skip
         bits, t = BITS[type_], f"<{type_}>"
         forms = [f"({t} {self.choice('+', '-', '*', '&', '|', '^')} {t})"] * 4
-        forms += [
-            f"({t} {self.choice('<<', '>>')} (<1 uint> & {bits - 1}u))",
-            f"({self.choice('~', '-')}({t}))",
-        ]
+        forms += [f"({t} {self.choice('<<', '>>')} (<1 uint> & {bits - 1}u))"]
+        forms += [f"({self.choice('~', '-')}({t}))"]
         forms += [f"{type_}(<{other}>)" if other != "float" else t, f"(<bool> ? {t} : {t})"]
         if type_ in UNSIGNED:
             forms += [f"({t} {self.choice('/', '%')} ({t} | {type_}(1)))"]
@@ -120,43 +116,32 @@ class Generator:
             forms += ["array[<2 uint> % 5u]", "pair.number", "floatBitsToUint(sum(<1 float>, 1.5))",
                       f"(uvec3({t}, {t}, 7u) * 3u).{self.choice('x', 'y', 'z', 'yzx.z')}", "source[at]"]  # fmt: skip
         if type_ == "int":
-            forms += [
-                "pair.place.y",
-                "pair.place[<1 uint> & 1u]",
-                f"(ivec2({t}, {t}).yx - ivec2(3)).x",
-            ]
+            forms += ["pair.place.y", "pair.place[<1 uint> & 1u]"]
+            forms += [f"(ivec2({t}, {t}).yx - ivec2(3)).x"]
         return forms
 
     def literal(self, type_):
         if type_ == "float":
             return f"{self.random.randint(-40, 40) / 8!r}"
-        number = self.random.choice(
-            (0, 1, 2, 3, 5, 100, self.random.randint(0, 2 ** (BITS[type_] - 1) - 1))
-        )
+        number = self.choice(0, 1, 2, 3, 5, 100, self.random.randint(0, 2 ** (BITS[type_] - 1) - 1))
         suffix = "ul" if BITS[type_] == 64 else "u"
         return f"{type_}({number}{suffix})"
 
     def statement(self, depth):
-        name = self.choice(*self.variables)
-        type_ = self.variables[name]
-        options = [lambda: f"{name} = {self.expression(type_)};"] * 4
+        of, choice = self.expression, self.choice
+        name = choice(*self.variables)
+        options = [lambda: f"{name} = {of(self.variables[name])};"] * 4
         options += [
-            lambda: f"array[{self.expression('uint', 1)} % 5u] = {self.expression('uint')};",
+            lambda: f"array[{of('uint', 1)} % 5u] = {of('uint')};",
+            lambda: f"vector{choice('.x', '.z', '[' + of('uint', 1) + ' % 3u]')} = {of('uint')};",
+            lambda: f"vector.{choice('xy', 'zx')} = vector.{choice('yz', 'xx')} + {of('uint', 1)};",
             lambda: (
-                f"vector.{self.choice('x', 'z', '[' + self.expression('uint', 1) + ' % 3u]')} = {self.expression('uint')};".replace(
-                    ".[", "["
-                )
+                f"matrix[{of('uint', 1)} % 3u]{choice('.x', '.y', '[at & 1u]')} = float({of('uint', 1)} & 7u);"
             ),
+            lambda: f"pair.place.{choice('x', 'y')} = {of('int')};",
+            lambda: f"pair = Pair({of('uint')}, ivec2({of('int', 1)}));",
             lambda: (
-                f"vector.{self.choice('xy', 'zx')} = vector.{self.choice('yz', 'xx')} + {self.expression('uint', 1)};"
-            ),
-            lambda: (
-                f"matrix[{self.expression('uint', 1)} % 3u]{self.choice('.x', '.y', '[at & 1u]')} = float({self.expression('uint', 1)} & 7u);"
-            ),
-            lambda: f"pair.place.{self.choice('x', 'y')} = {self.expression('int')};",
-            lambda: f"pair = Pair({self.expression('uint')}, ivec2({self.expression('int', 1)}));",
-            lambda: (
-                f"change({self.choice(*self.names('uint'))}, {self.expression('int', 1)}, {self.choice(*self.names('int'))});"
+                f"change({choice(*self.names('uint'))}, {of('int', 1)}, {choice(*self.names('int'))});"
             ),
         ]
         if depth > 0:
@@ -173,10 +158,9 @@ class Generator:
         return text + self.choice("", f" else {{ {self.body(depth)} }}")
 
     def switch(self, depth):
-        cases = " ".join(
-            f"case {n}u: {self.body(depth)} {self.choice('break;', 'break;', '')}" for n in range(3)
-        )
-        return f"switch ({self.expression('uint')} % 5u) {{ {cases} default: {self.body(depth)} }}"
+        ends = ("break;", "break;", "")
+        cases = [f"case {n}u: {self.body(depth)} {self.choice(*ends)}" for n in range(3)]
+        return f"switch ({self.expression('uint')} % 5u) {{ {' '.join(cases)} default: {self.body(depth)} }}"
 
     def loop(self, depth):
         self.loops += 1
@@ -223,9 +207,8 @@ class Generator:
             lines += [self.statement(3) for _ in range(3)]
             name = self.choice(*self.names("uint"))
             lines.append(f"part[gl_LocalInvocationIndex] = {name}; barrier();")
-            lines.append(
-                f"{name} += part[(gl_LocalInvocationIndex + {self.random.randint(1, 15)}u) & 15u]; barrier();"
-            )
+            other = f"gl_LocalInvocationIndex + {self.random.randint(1, 15)}u"
+            lines.append(f"{name} += part[({other}) & 15u]; barrier();")
             if self.subgroups:
                 form = self.choice(*SUBGROUPS[self.choice(*self.subgroups)])
                 lines.append(f"{name} ^= {form.format(x=self.choice(*self.names('uint')))};")
