@@ -16,59 +16,47 @@ def model(lines, size=4096, **initializers):
     return proto
 
 
-def chain(count, step_lines):
-    """The lines of a chain from x to y, given those of a step from tensor a to tensor b."""
-    lines = []
-    for step in range(count):
-        a, b = f"t{step}" if step else "x", f"t{step + 1}" if step + 1 < count else "y"
-        lines += step_lines(step, a, b)
-    return lines
+def chain(count, step):
+    """The lines of a chain from x to y, given those of step {n} from tensor {a} to tensor {b}."""
+    names = ["x", *(f"t{n}" for n in range(1, count)), "y"]
+    return [step.format(n=n, next=n + 1, a=names[n], b=names[n + 1]) for n in range(count)]
 
 
 def doubled(count):
     """Each tensor is the one before, twice."""
-    return model(chain(count, lambda _, a, b: [f"{b} = Concat <axis = 0> ({a}, {a})"]), size=2)
+    return model(chain(count, "{b} = Concat <axis = 0> ({a}, {a})"), size=2)
 
 
 def doubled_and_cut(count):
     """Twice the tensor before, and every other element of that."""
-
-    def lines(step, a, b):
-        yield f"c{step} = Concat <axis = 0> ({a}, {a})"
-        yield f"{b} = Slice (c{step}, s, e, a, d)"
-
-    return model(chain(count, lines), 4095, s=[1], e=[2**31], a=[0], d=[2])
+    step = """c{n} = Concat <axis = 0> ({a}, {a})
+        {b} = Slice (c{n}, s, e, a, d)"""
+    return model(chain(count, step), 4095, s=[1], e=[2**31], a=[0], d=[2])
 
 
 def interleaved(count):
     """The tensor before, cut at an odd place, its halves interleaved."""
-
-    def lines(n, a, b):
-        yield f"l{n}, h{n} = Split <axis = 0> ({a}, n)"
-        yield f"c{n} = Concat <axis = 0> (h{n}, l{n})"
-        yield f"d{n} = Slice (c{n}, s0, e0)"
-        yield f"m{n} = Reshape (d{n}, r)"
-        yield f"p{n} = Transpose <perm = [1, 0]> (m{n})"
-        yield f"q{n} = Reshape (p{n}, f)"
-        yield f"{b} = Concat <axis = 0> (q{n}, one)"
-
+    step = """l{n}, h{n} = Split <axis = 0> ({a}, n)
+        c{n} = Concat <axis = 0> (h{n}, l{n})
+        d{n} = Slice (c{n}, s0, e0)
+        m{n} = Reshape (d{n}, r)
+        p{n} = Transpose <perm = [1, 0]> (m{n})
+        q{n} = Reshape (p{n}, f)
+        {b} = Concat <axis = 0> (q{n}, one)"""
     one = np.zeros(1, np.float32)
     sizes = {"n": [1365, 2731], "r": [1365, 3], "f": [-1], "s0": [1], "e0": [2**31]}
-    return model(chain(count, lines), one=one, **sizes)
+    return model(chain(count, step), one=one, **sizes)
 
 
 def shuffled(count):
     """The tensor before in 256 parts, put together in another order, again and again."""
     parts = 256
-    order = np.random.default_rng(0).permutation(parts)
-
-    def lines(step, a, b):
-        made = [f"p{step}_{i}" for i in range(parts)]
-        yield f"{', '.join(made)} = Split <axis = 0> ({a}, n)"
-        yield f"{b} = Concat <axis = 0> ({', '.join(made[i] for i in order)})"
-
+    made = [f"p{{n}}_{i}" for i in range(parts)]
+    order = [made[i] for i in np.random.default_rng(0).permutation(parts)]
+    step = f"""{", ".join(made)} = Split <axis = 0> ({{a}}, n)
+        {{b}} = Concat <axis = 0> ({", ".join(order)})"""
     sizes = [4096 // parts + (1 if i % 2 else -1) for i in range(parts)]
-    return model(chain(count, lines), n=sizes)
+    return model(chain(count, step), n=sizes)
 
 
 def sequence(count):
@@ -79,14 +67,10 @@ def sequence(count):
 
 def indexed(count):
     """Elements of the tensor before, which indices choose that only the device reads."""
-    lines = [
-        "i = Reshape (n, s)",
-        *chain(count, lambda _, a, b: [f"{b} = Gather <axis = 0> ({a}, i)"]),
-    ]
+    lines = ["i = Reshape (n, s)", *chain(count, "{b} = Gather <axis = 0> ({a}, i)")]
     proto = model(lines, 64, s=[-1])
-    proto.graph.input.append(
-        onnx.helper.make_tensor_value_info("n", onnx.TensorProto.INT64, [8, 8])
-    )
+    shape = onnx.helper.make_tensor_value_info("n", onnx.TensorProto.INT64, [8, 8])
+    proto.graph.input.append(shape)
     return proto
 
 
@@ -106,38 +90,27 @@ def computed(count):
 
 def looked_up(count):
     """A shape made in a long chain of constants, needed at each step."""
-
-    def lines(step, a, b):
-        yield f"l{step} = Concat <axis = 0> (s{step}, one)"
-        yield f"s{step + 1} = Slice (l{step}, b, e)"
-        yield f"{b} = Reshape ({a}, s{step + 1})"
-
-    return model(chain(count, lines), s0=[4096], one=[1], b=[0], e=[1])
+    step = """l{n} = Concat <axis = 0> (s{n}, one)
+        s{next} = Slice (l{n}, b, e)
+        {b} = Reshape ({a}, s{next})"""
+    return model(chain(count, step), s0=[4096], one=[1], b=[0], e=[1])
 
 
 def nothing(count):
     """Tensors without elements, joined and repeated."""
-
-    def lines(step, a, b):
-        if not step:
-            yield f"{b} = Slice ({a}, b, b)"
-        elif step % 2:
-            yield f"{b} = Concat <axis = 0> ({a}, {a}, {a})"
-        else:
-            yield f"{b} = Tile ({a}, many)"
-
-    return model(chain(count, lines), b=[0], many=[2**40])
+    steps = chain(count, "{b} = Concat <axis = 0> ({a}, {a}, {a})")
+    steps[::2] = chain(count, "{b} = Tile ({a}, many)")[::2]
+    steps[:1] = chain(count, "{b} = Slice ({a}, b, b)")[:1]
+    return model(steps, b=[0], many=[2**40])
 
 
 def read_across(count):
     """Columns of two tensors side by side, read with a stride that goes along neither."""
     wide = 2 * count + 1
-    lines = [
-        "a = Expand (x, column)",
-        "b = ConstantOfShape (rest)",
-        "c = Concat <axis = 1> (a, b)",
-        "f = Reshape (c, flat)",
-        "y = Slice (f, b1, e1, a1, d1)",
-    ]
+    lines = """a = Expand (x, column)
+        b = ConstantOfShape (rest)
+        c = Concat <axis = 1> (a, b)
+        f = Reshape (c, flat)
+        y = Slice (f, b1, e1, a1, d1)"""
     sizes = {"column": [count, 1], "rest": [count, wide - 1], "flat": [-1]}
-    return model(lines, 1, **sizes, b1=[0], e1=[2**62], a1=[0], d1=[wide - 1])
+    return model([lines], 1, **sizes, b1=[0], e1=[2**62], a1=[0], d1=[wide - 1])

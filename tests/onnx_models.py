@@ -2,6 +2,7 @@
 
 import numpy as np
 from onnx import ValueInfoProto, helper
+from onnx_graphs.reference import difference
 
 from vkops.onnx import Model
 from vkops.onnx.element_types import STRING, elem_type_of, moved_dtype
@@ -95,20 +96,7 @@ def run_on_device(operator, *inputs, opset=OPSET, **attributes):
 
 def same(got, expected):
     """Assert that arrays or tensors, or lists of them, are the same in type, shape and bytes."""
-    if isinstance(expected, list):
-        assert len(got) == len(expected)
-        for one, other in zip(got, expected, strict=True):
-            same(one, other)
-    elif expected is None:
-        assert got is None
-    else:
-        got = np.asarray(got)
-        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
-        assert (
-            got.tolist() == expected.tolist()
-            if got.dtype == object
-            else got.tobytes() == expected.tobytes()
-        )
+    assert not difference(got, expected)
 
 
 def types_of(values):

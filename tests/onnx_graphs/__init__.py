@@ -105,9 +105,7 @@ def _slice_of_joined(graph, name):
     bounds = sorted(graph.rng.randint(0, 2 * len(array)) for _ in range(2))
     if graph.opset < 10:
         return graph.node("Slice", [joined], starts=bounds[:1], ends=bounds[1:])
-    return graph.node(
-        "Slice", [joined, *(graph.initializer(np.array([bound])) for bound in bounds)]
-    )
+    return graph.node("Slice", [joined, *(graph.initializer(np.array([n])) for n in bounds)])
 
 
 def _info(graph, name, free=False):

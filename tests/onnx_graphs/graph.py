@@ -8,16 +8,8 @@ from random import Random
 import numpy as np
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 
-from onnx_graphs.elements import (
-    NEWEST,
-    OLDEST,
-    STRING,
-    TYPES,
-    dtypes_of,
-    elem_type,
-    random_elements,
-    schema_of,
-)
+from onnx_graphs import elements
+from onnx_graphs.elements import NEWEST, OLDEST, STRING, TYPES, dtypes_of, elem_type, schema_of
 from onnx_graphs.reference import evaluate
 
 MAX_ELEMENTS = 16384
@@ -53,7 +45,7 @@ class Graph:
         return self.rng.choice(new if new and self.chance(0.5) else dtypes)
 
     def elements(self, dtype, shape):
-        return random_elements(self.rng, dtype, shape)
+        return elements.random_elements(self.rng, dtype, shape)
 
     def shape(self, rank=None):
         rank = self.rng.choice((0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6)) if rank is None else rank
@@ -91,7 +83,7 @@ class Graph:
         flat = array.reshape(-1)
         filled = flat.view(np.uint8).reshape(flat.size, -1).any(axis=1)
         indices = np.flatnonzero(filled)
-        values = numpy_helper.from_array(flat[indices], self.name())
+        values = numpy_helper.from_array(flat[indices], f"t{len(self.values)}")
         if self.chance(0.5):
             indices = np.stack(np.unravel_index(indices, array.shape), axis=1)
         places = numpy_helper.from_array(indices.astype(np.int64))
@@ -120,17 +112,12 @@ class Graph:
         return name
 
     def declare(self, name):
-        array = self.values[name]
-        sizes = [
-            f"N{n}" if self.chance(0.2) else None if self.chance(0.1) else n for n in array.shape
-        ]
-        self.infos[name] = helper.make_tensor_value_info(name, elem_type(array.dtype), sizes)
-
-    def name(self):
-        return f"t{len(self.values)}"
+        value, chance = self.values[name], self.chance
+        sizes = [f"N{n}" if chance(0.2) else None if chance(0.1) else n for n in value.shape]
+        self.infos[name] = helper.make_tensor_value_info(name, elem_type(value.dtype), sizes)
 
     def add(self, value):
-        name = self.name()
+        name = f"t{len(self.values)}"
         self.values[name] = value
         return name
 
@@ -145,23 +132,18 @@ class Graph:
             kind = AttributeProto.INTS if value == [] else None
             if value is not None:
                 node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
-        graph = helper.make_graph(
-            [node],
-            operator,
-            [helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(inputs) if name],
-            [helper.make_empty_tensor_value_info(name) for name in names],
-        )
-        made = evaluate(graph, {name: self.values[name] for name in inputs}, self.opset)
-        known = operator in ("EyeLike", "Shape", "Size") or all(
-            name in self.known for name in inputs if name
-        )
+        given = [name for name in dict.fromkeys(inputs) if name]
+        opsets = [helper.make_opsetid("", self.opset)]
+        function = helper.make_function("random", operator, given, names, [node], opsets)
+        made = evaluate(function, {name: self.values[name] for name in given})
+        is_known = operator in ("EyeLike", "Shape", "Size") or self.known.keys() >= {*given}
         for name, value in zip(names, made, strict=True):
             if isinstance(value, np.ndarray) and value.dtype.kind in "US":
                 value = value.astype(object)
             self.values[name] = value
             if isinstance(value, list):
                 self.sequences[name] = self.dtype(inputs[0])
-            elif known:
+            elif is_known:
                 self.known[name] = None
         self.nodes.append(node)
         types = [TYPES[self.dtype(name)] for name in (*inputs[:1], names[0])]

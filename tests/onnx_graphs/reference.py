@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import GraphProto, ModelProto
+from onnx import FunctionProto, ModelProto
 from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from onnx.reference.ops import load_op
@@ -206,12 +206,11 @@ CORRECTED = [
 ]  # fmt: skip
 
 
-def evaluate(proto: ModelProto | GraphProto, inputs, opset=None):
-    """Return all outputs of a model, or of a graph of an opset."""
-    opsets = None if opset is None else {"": opset}
-    evaluator = ReferenceEvaluator(proto, opsets=opsets, new_ops=CORRECTED)
+def evaluate(proto: ModelProto | FunctionProto, inputs):
+    """Return all outputs of a model or function."""
+    evaluator = ReferenceEvaluator(proto, new_ops=CORRECTED)
     with np.errstate(all="ignore"):
-        return evaluator.run(None, inputs)
+        return evaluator.run(None, inputs, attributes={})
 
 
 def difference(got, expected):
@@ -222,6 +221,8 @@ def difference(got, expected):
         pairs = zip(got, expected, strict=True)
         found = (f"[{i}]: {difference(*pair)}" for i, pair in enumerate(pairs))
         return next((text for text in found if not text.endswith(": ")), "")
+    if expected is None:
+        return "" if got is None else f"got {got}, must be nothing"
     got = np.asarray(got)
     if expected.dtype.kind == "U":
         expected = expected.astype(STRING)
