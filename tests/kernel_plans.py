@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import prod
 
 from hypothesis import strategies as st
-from regions import make_region
+from regions import fitting, make_region
 
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.encoding import Tuning
@@ -28,39 +28,26 @@ TUNINGS = {
 }
 
 
-def words(nbytes):
-    return -(-nbytes // 4) * 4
-
-
 def window(element_size, sizes, strides, offset=0, dst_strides=None, dst_offset=0):
     """A plan with one region from an input just large enough."""
     target = View.packed(tuple(sizes))
     if dst_strides is not None:
         target = View(target.sizes, tuple(dst_strides), dst_offset)
-    first = offset - sum(min(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
-    last = first + sum(max(0, (n - 1) * s) for n, s in zip(sizes, strides, strict=True))
-    end = target.offset + sum((n - 1) * s for n, s in zip(sizes, target.strides, strict=True))
-    region = copy(View(tuple(sizes), tuple(strides), first), target)
-    nbytes = [words((n + 1) * element_size) for n in (last, end)]
-    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], (region,)),))
+    first = offset - View(target.sizes, strides).bounds[0]
+    return fitting(element_size, [copy(View(target.sizes, tuple(strides), first), target)])
 
 
 def several(element_size, length, count, gap):
     """Runs that lie apart in the source, side by side in the destination."""
-    runs = tuple(
-        copy(View((length,), (1,), (length + gap) * k), View((length,), (1,), length * k))
-        for k in range(count)
-    )
-    nbytes = [words(n * count * element_size) for n in (length + gap, length)]
-    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], runs),))
+    run = View((length,), (1,))
+    runs = [copy(run.shift((length + gap) * k), run.shift(length * k)) for k in range(count)]
+    return fitting(element_size, runs)
 
 
 def columns(count, rows, words=4, gap=0):
     """The parts of each row, to outputs of their own."""
     part, target = View((rows, words), (count * words + gap, 1), 0), View.packed((rows, words))
-    regions = (copy(part.shift(k * words), target) for k in range(count))
-    outputs = tuple(Output(rows * words * 4, (region,)) for region in regions)
-    return CopyPlan(4, (rows * (count * words + gap) * 4,), outputs)
+    return fitting(4, *([copy(part.shift(k * words), target)] for k in range(count)))
 
 
 def constants(element_size):
@@ -85,7 +72,7 @@ def more_regions_than_a_table_holds():
 def stream_plans(draw):
     """Outputs of rows of segments, each from anywhere, of every length from 8 bytes on."""
     element_size = draw(st.sampled_from([1, 1, 2, 4]))
-    outputs, ends = [], [0, 0]
+    outputs = []
     for _ in range(draw(st.integers(1, 2))):
         rows = draw(st.sampled_from([1, 2, 7, 50]))
         shortest = 8 // element_size
@@ -95,13 +82,11 @@ def stream_plans(draw):
             target = View((rows, length), (row, 1), start)
             stride = draw(st.sampled_from([0, 1, length, length + 3, 64, -length]))
             first = draw(st.integers(0, 40)) + max(0, -stride) * (rows - 1)
-            input = draw(st.integers(0, 1))
-            regions.append(copy(View((rows, length), (stride, 1), first), target, input))
-            ends[input] = max(ends[input], first + max(0, stride) * (rows - 1) + length)
+            source = View((rows, length), (stride, 1), first)
+            regions.append(copy(source, target, draw(st.integers(0, 1))))
             start += length
-        outputs.append(Output(words(rows * row * element_size), tuple(regions)))
-    inputs = tuple(-(-e * element_size // 16) * 16 for e in ends)
-    return CopyPlan(element_size, inputs, tuple(outputs))
+        outputs.append(regions)
+    return fitting(element_size, *outputs, unit=16)
 
 
 @st.composite
@@ -111,9 +96,7 @@ def split_plans(draw):
     width, rows = draw(st.integers(1, 90)), draw(st.sampled_from([1, 8, 64, 100, 256, 300]))
     row, first = count * width + draw(st.integers(0, 5)), draw(st.integers(0, 5))
     part, target = View((rows, width), (row, 1), first), View.packed((rows, width))
-    regions = (copy(part.shift(k * width), target) for k in range(count))
-    outputs = tuple(Output(words(rows * width * element_size), (region,)) for region in regions)
-    return CopyPlan(element_size, (words((rows * row + first) * element_size),), outputs)
+    return fitting(element_size, *([copy(part.shift(k * width), target)] for k in range(count)))
 
 
 @st.composite
@@ -125,9 +108,7 @@ def padded_plans(draw):
     whole = [sum(parts) for parts in zip(sizes, before, after, strict=True)]
     source, target = Read(0, View.packed(tuple(sizes))), View.packed(tuple(whole))
     mode = draw(st.sampled_from(["reflect", "edge"]))
-    regions = tuple(pad_with_copies(source, target, before, after, mode))
-    nbytes = [words(prod(shape) * element_size) for shape in (sizes, whole)]
-    return CopyPlan(element_size, (nbytes[0],), (Output(nbytes[1], regions),))
+    return fitting(element_size, pad_with_copies(source, target, before, after, mode))
 
 
 @st.composite

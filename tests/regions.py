@@ -1,6 +1,8 @@
-"""Regions written in one line."""
+"""Regions written in one line, and plans of regions."""
 
-from vkops.plan import Fill, Read, Region, View
+from collections import defaultdict
+
+from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
 
 
 def make_region(sizes, offset, strides, source):
@@ -9,3 +11,19 @@ def make_region(sizes, offset, strides, source):
         number, start, steps = source
         source = Read(number, View(sizes, steps, start))
     return Region(View(sizes, strides, offset), source)
+
+
+def fitting(element_size, *outputs, inputs=1, unit=4):
+    """A plan of the regions of each output: at least so many inputs, of as many units as it needs."""
+    ends = defaultdict(lambda: 1, dict.fromkeys(range(inputs), 1))
+
+    def nbytes(end):
+        return -(-end * element_size // unit) * unit
+
+    made = []
+    for regions in map(tuple, outputs):
+        made.append(Output(nbytes(max(region.target.extent for region in regions)), regions))
+        for region in regions:
+            if region.input is not None:
+                ends[region.input] = max(ends[region.input], region.source_view.extent)
+    return CopyPlan(element_size, tuple(nbytes(ends[n]) for n in sorted(ends)), tuple(made))

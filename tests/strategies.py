@@ -4,26 +4,25 @@ from itertools import pairwise, product
 
 import numpy as np
 from hypothesis import strategies as st
+from regions import fitting
 
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View
+from vkops.plan import Fill, Read, Region, View
 from vkops.plan.view import packed_strides
 
-ELEMENT_SIZES = (1, 2, 4, 8, 16)
+MAX_ELEMENTS = 4000
+"""Of an output."""
 
 
 @st.composite
-def layouts(draw, sizes, *, padded=True):
+def layouts(draw, sizes):
     """A view of those sizes in which no two elements share an address: permuted, padded, offset."""
     order = draw(st.permutations(range(len(sizes))))
     strides = [0] * len(sizes)
-    step = draw(st.sampled_from([1, 1, 1, 2, 3])) if padded else 1
+    step = draw(st.sampled_from([1, 1, 1, 2, 3]))
     for axis in order:
         strides[axis] = step
-        step *= sizes[axis]
-        if padded:
-            step += draw(st.sampled_from([0, 0, 0, 1, 4]))
-    offset = draw(st.sampled_from([0, 0, 0, 1, 4])) if padded else 0
-    return View(tuple(sizes), tuple(strides), offset)
+        step = step * sizes[axis] + draw(st.sampled_from([0, 0, 0, 1, 4]))
+    return View(tuple(sizes), tuple(strides), draw(st.sampled_from([0, 0, 0, 1, 4])))
 
 
 def boxes(draw, sizes):
@@ -34,18 +33,17 @@ def boxes(draw, sizes):
 
 
 @st.composite
-def plans(draw, max_elements=4000, element_sizes=ELEMENT_SIZES):
+def plans(draw):
     """A plan whose outputs are covered by disjoint regions with sources of every kind."""
-    element_size = draw(st.sampled_from(element_sizes))
-    input_count = draw(st.integers(1, 3))
-    ends = [1] * input_count
+    element_size = draw(st.sampled_from([1, 2, 4, 8, 16]))
+    inputs = draw(st.integers(1, 3))
     outputs = []
     for _ in range(draw(st.integers(1, 3))):
         rank = draw(st.integers(1, 4))
         sizes = tuple(draw(st.lists(st.integers(1, 9), min_size=rank, max_size=rank)))
         if draw(st.booleans()):
             sizes = (*sizes[:-1], draw(st.sampled_from([16, 32, 64, 300])))
-        while np.prod(sizes) > max_elements:
+        while np.prod(sizes) > MAX_ELEMENTS:
             sizes = sizes[1:]
         whole = draw(layouts(sizes))
         regions = []
@@ -53,27 +51,21 @@ def plans(draw, max_elements=4000, element_sizes=ELEMENT_SIZES):
             starts = tuple(a for a, _ in box)
             box_sizes = tuple(b - a for a, b in box)
             target = whole.window(starts, box_sizes, (1,) * len(starts))
-            source = draw(_sources(target, starts, sizes, element_size, ends))
+            source = draw(_sources(target, starts, sizes, element_size, inputs))
             backwards = tuple(draw(st.sets(st.sampled_from(range(rank)))))
             regions.append(Region(target, source).map(lambda view: view.flip(backwards)))  # noqa: B023
-        last = max(r.target.bounds[1] for r in regions)
-        outputs.append(Output(_words((last + 1) * element_size), tuple(regions)))
-    inputs = tuple(_words(end * element_size) for end in ends)
-    return CopyPlan(element_size, inputs, tuple(outputs))
-
-
-def _words(nbytes):
-    return -(-nbytes // 16) * 16
+        outputs.append(regions)
+    return fitting(element_size, *outputs, inputs=inputs, unit=16)
 
 
 @st.composite
-def _sources(draw, target, starts, whole, element_size, ends):
-    """Where a box comes from; grows ``ends[input]`` to what it reads."""
+def _sources(draw, target, starts, whole, element_size, inputs):
+    """Where a box comes from."""
     kind = draw(st.sampled_from(["same", "same", "packed", "strided", "fill"]))
     if kind == "fill":
         pattern = draw(st.binary(min_size=element_size, max_size=element_size))
         return Fill(pattern)
-    input = draw(st.integers(0, len(ends) - 1))
+    input = draw(st.integers(0, inputs - 1))
     if kind == "same":  # the output's own layout: neighbours merge, and runs widen
         strides, first = target.strides, target.offset
     elif kind == "packed":  # a piece of a packed array of the whole box
@@ -81,10 +73,7 @@ def _sources(draw, target, starts, whole, element_size, ends):
         first = sum(a * s for a, s in zip(starts, strides, strict=True))
     else:
         strides = tuple(draw(st.sampled_from([-7, -4, -1, 0, 1, 2, 5, 16])) for _ in target.sizes)
-        first = draw(st.sampled_from([0, 3, 8]))
-        first -= sum(min(0, (n - 1) * s) for n, s in zip(target.sizes, strides, strict=True))
-    reach = sum(max(0, (n - 1) * s) for n, s in zip(target.sizes, strides, strict=True))
-    ends[input] = max(ends[input], first + reach + 1)
+        first = draw(st.sampled_from([0, 3, 8])) - View(target.sizes, strides).bounds[0]
     return Read(input, View(target.sizes, strides, first))
 
 
