@@ -44,6 +44,15 @@ class Case(NamedTuple):
             described(tensor, data)[...] = self.indices[number]
         return data
 
+    def write(self, inputs, outputs):
+        """Write what NumPy makes of the bytes of inputs into those of outputs."""
+        read, written = (
+            [described(tensor, data) for (_, tensor), data in zip(tensors, arrays, strict=True)]
+            for tensors, arrays in ((self.desc.inputs, inputs), (self.desc.outputs, outputs))
+        )
+        for output, result in zip(written, self.expect(read), strict=True):
+            output[...] = result
+
 
 # -- operators, by what NumPy needs to know of them -----------------------------------------------
 
@@ -109,10 +118,7 @@ def run(device, case):
     bindings = [(b, 16, b.nbytes - 32) for b in buffers]
     compiled = device.compile_operator(device.create_operator(case.desc))
     compiled.dispatch(bindings[: len(sources)], bindings[len(sources) :])
-
-    results = case.expect([described(t, s) for t, s in zip(inputs, sources, strict=True)])
-    for tensor, target, result in zip(outputs, targets, results, strict=True):
-        described(tensor, target)[...] = result
+    case.write(sources, targets)
     for buffer, target in zip(buffers[len(sources) :], targets, strict=True):
         guard = poisoned(16)
         np.testing.assert_array_equal(buffer.array(), np.concatenate([guard, target, guard]))
@@ -174,11 +180,7 @@ class Runner:
                 compiled.dispatch(*bindings)
             except Exception as error:
                 raise AssertionError(f"{device.name}: {desc}: {error}") from error
-        results = case.expect(
-            [described(t, self.data, at) for t, at in zip(inputs, reads, strict=True)]
-        )
-        for tensor, at, result in zip(outputs, writes, results, strict=True):
-            described(tensor, self.expected, at)[...] = result
+        case.write([self.data[at:] for at in reads], [self.expected[at:] for at in writes])
         self.count += 1
 
     def compare(self):

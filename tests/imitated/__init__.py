@@ -92,14 +92,9 @@ def call(use):
 
 def run(program, *arguments, kind=None, **variables):
     """Run a program with the layer, which succeeds; return its process."""
-    done = subprocess.run(
-        [sys.executable, "-c", program, *map(str, arguments)],
-        env=environment(kind, **variables),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    command = [sys.executable, "-c", program, *map(str, arguments)]
+    given = environment(kind, **variables)
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -122,37 +122,32 @@ STEPS = (
 )  # fmt: skip
 
 
-def run(index, staged):
-    adapter.instances.cache_clear()  # a Vulkan instance is made, too
-    device = vkops.Device(index, staged=staged)
-    for step in STEPS:
-        step(device)
-    device.close()
-
-
 def attempt(index, staged, name, skipped, result):
     """Run the program with a call that fails, and return its error.
 
     It runs once more without, on the same device, if that is open and not lost.
     """
-    faulty, device, error = layer(), None, None
-    adapter.instances.cache_clear()
+    faulty, error, opened = layer(), None, []
     faulty.fail(name.encode(), skipped, 1, result)
     try:
-        device = vkops.Device(index, staged=staged)
-        for step in STEPS:
-            step(device)
-        closing, device = device, None
-        closing.close()
+        run(index, staged, opened)
     except vkops.VkopsError as found:
         error = str(found)
     faulty.fail(b"", 0, 0, 0)
-    if device is None or result == LOST:
-        device = vkops.Device(index, staged=staged)
-    for step in STEPS:
-        step(device)
-    device.close()
+    if result == LOST:
+        opened.clear()
+    run(index, staged, opened)
     return error
+
+
+def run(index, staged, opened):
+    """Run the program on the device in ``opened``, or on a new one, which is there until it closes."""
+    if not opened:
+        adapter.instances.cache_clear()  # a Vulkan instance is made, too
+        opened.append(vkops.Device(index, staged=staged))
+    for step in STEPS:
+        step(opened[0])
+    opened.pop().close()
 
 
 def say(value):
@@ -163,7 +158,7 @@ def main(index, kind, attempts):
     """Print the number of calls of each function, and for each attempt what is wrong, or null."""
     faulty, staged = layer(), kind == "staged"
     faulty.record(1)
-    run(index, staged)
+    run(index, staged, [])
     say(counts())
     faulty.record(0)
     for name, skipped, result in attempts:
