@@ -13,8 +13,7 @@ DTYPES = {
 }
 """NumPy's types, by DirectML's."""
 
-WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}
-"""A type of NumPy's, by its size."""
+WORDS = {1: "u1", 2: "u2", 4: "u4", 8: "u8", 16: "c16"}  # a type of NumPy's, by its size
 
 
 def poisoned(nbytes):

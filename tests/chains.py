@@ -13,8 +13,7 @@ import numpy as np
 import vkops
 from vkops import dml
 
-MOST = 14
-"""Tensors of a chain, of which the others are dropped."""
+MOST = 14  # tensors of a chain, of which the others are dropped
 
 SHADERS = {
     "change": """

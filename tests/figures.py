@@ -3,8 +3,7 @@
 import json
 import os
 
-TOLERANCE = 1.05
-"""How much worse a figure may become."""
+TOLERANCE = 1.05  # how much worse a figure may become
 
 
 def check(path, figures, better_if_more=()):

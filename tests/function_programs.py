@@ -9,8 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import NamedTuple
 
-COUNT = 12
-"""Words that each invocation writes."""
+COUNT = 12  # words that each invocation writes
 
 HEAD = """#version 450
 layout(local_size_x = 16) in;

@@ -7,8 +7,7 @@ from vkops.extent import slice_extents
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
 
-GUARD = 256
-"""Bytes around each array."""
+GUARD = 256  # bytes around each array
 
 
 class Guarded:

@@ -19,17 +19,10 @@ from vkops import dml
 from vkops.gpu.run import streaming
 from vkops.onnx import Model, Session
 
-LARGEST = (900, 60, 20, 8, 5)
-"""Elements of a dimension, by rank."""
-
-SHARED = 64
-"""Tensors that wait for another thread."""
-
-STEPS = 6
-"""Steps of a chain."""
-
-CHUNK = 1 << 16
-"""Bytes that are streamed at a time: of little work there are several chunks, too."""
+LARGEST = (900, 60, 20, 8, 5)  # elements of a dimension, by rank
+SHARED = 64  # tensors that wait for another thread
+STEPS = 6  # steps of a chain
+CHUNK = 1 << 16  # bytes that are streamed at a time: of little work there are several chunks, too
 
 MODEL = """<ir_version: 8, opset_import: ["" : 18]>
 g (int32[N, M] x) => (int32[P, Q] y) {

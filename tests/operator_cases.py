@@ -20,9 +20,7 @@ KINDS = {
 }
 """DirectML's types, by bytes of an element."""
 
-GUARD = 64
-"""Bytes at least between outputs, and around them all; a multiple of a binding's 16."""
-
+GUARD = 64  # bytes at least between outputs, and around them all; a multiple of a binding's 16
 SPACE = 1 << 20
 """Bytes for inputs, and for outputs: once the latter are used up, every one is compared."""
 

@@ -20,12 +20,8 @@ from operator_cases import DTYPES, Case
 
 from vkops import dml
 
-LARGEST = {1: 4000, 2: 90, 3: 20, 4: 9, 5: 6, 6: 4, 7: 3, 8: 3}
-"""Elements of a dimension, by rank."""
-
-MAX_SPANNED = 1 << 14
-"""Elements from the first to the last of a tensor."""
-
+LARGEST = {1: 4000, 2: 90, 3: 20, 4: 9, 5: 6, 6: 4, 7: 3, 8: 3}  # elements of a dimension, by rank
+MAX_SPANNED = 1 << 14  # elements from the first to the last of a tensor
 KINDS = sorted(DTYPES)
 
 DIRECTML = json.loads((Path(__file__).parent / "pure/directml.json").read_text("utf-8"))
@@ -39,8 +35,7 @@ PUBLISHED = DIRECTML["levels"] | {
 """Ranks, lowest and highest, and data types of each tensor, from each feature level on."""
 
 NEAREST = dml.InterpolationMode.NEAREST_NEIGHBOR
-ANY_INDICES = "INT32 INT64 UINT32 UINT64"
-"""The data types of tensors that hold indices."""
+ANY_INDICES = "INT32 INT64 UINT32 UINT64"  # the data types of tensors that hold indices
 
 
 def tensor(kind, *sizes):

@@ -3,8 +3,7 @@
 import re
 from random import Random
 
-COUNT, FLOAT = 16, 2
-"""Words that each invocation writes, and that of a float."""
+COUNT, FLOAT = 16, 2  # words that each invocation writes, and that of a float
 
 HEAD = """#version 450
 #extension GL_EXT_shader_explicit_arithmetic_types : require

@@ -15,8 +15,7 @@ from operator_cases import KINDS, Runner, join, packed, slice1, slice_, split
 
 import vkops
 
-SAMPLES = 20_000
-"""Operators of ranks 4 to 8."""
+SAMPLES = 20_000  # operators of ranks 4 to 8
 
 
 def cuts():

@@ -9,8 +9,7 @@ from regions import fitting
 from vkops.plan import Fill, Read, Region, View
 from vkops.plan.view import packed_strides
 
-MAX_ELEMENTS = 4000
-"""Of an output."""
+MAX_ELEMENTS = 4000  # of an output
 
 
 @st.composite

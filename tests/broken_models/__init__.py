@@ -17,8 +17,7 @@ from vkops import dml
 
 FOLDER = Path(__file__).parent
 OPERATOR_NAMES = ", ".join(sorted(dml.OPERATORS))
-GONE = object()
-"""In the place of a value: the member is removed."""
+GONE = object()  # in the place of a value: the member is removed
 
 
 class Case(NamedTuple):

@@ -18,17 +18,10 @@ from fuzz import worker
 from fuzz.target import TESTS, scratch
 from fuzz.targets import target_class
 
-CORPUS = TESTS / "fuzz" / "corpus"
-"""Inputs that are kept, by target."""
-
-SECONDS = 90
-"""After which a case that no signal reaches is ended."""
-
-MAX_CRASHES = 20
-"""Of a target, after which it is given up."""
-
-BATCH = 50_000
-"""Cases of one process."""
+CORPUS = TESTS / "fuzz" / "corpus"  # inputs that are kept, by target
+SECONDS = 90  # after which a case that no signal reaches is ended
+MAX_CRASHES = 20  # of a target, after which it is given up
+BATCH = 50_000  # cases of one process
 
 
 @dataclass

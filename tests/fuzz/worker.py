@@ -20,12 +20,8 @@ from random import Random
 from fuzz.target import scratch
 from fuzz.targets import DEVICE, target_class
 
-MAX_GROWTH = 512 << 10
-"""Kilobytes that a case may take more than any before it."""
-
-ADDRESS_SPACE = {False: 6 << 30, True: 20 << 30}
-"""Bytes of a worker, without a device and with one."""
-
+MAX_GROWTH = 512 << 10  # kilobytes that a case may take more than any before it
+ADDRESS_SPACE = {False: 6 << 30, True: 20 << 30}  # bytes of a worker, without a device and with one
 COLLECT = 500
 """Cases from one collection of all cycles to the next: what they hold is in nobody's way."""
 

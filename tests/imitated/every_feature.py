@@ -19,9 +19,7 @@ from vkops.gpu.adapters import adapter
 from vkops.gpu.run import streaming
 from vkops.onnx import Model, Session
 
-SECONDS = 30
-"""After which a process is taken to hang."""
-
+SECONDS = 30  # after which a process is taken to hang
 LINE = "every feature: "
 """The beginning of the lines that are printed; what else is printed is a message of a layer."""
 

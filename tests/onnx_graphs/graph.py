@@ -12,8 +12,7 @@ from onnx_graphs import elements
 from onnx_graphs.elements import NEWEST, OLDEST, STRING, TYPES, dtypes_of, elem_type, schema_of
 from onnx_graphs.reference import evaluate
 
-MAX_ELEMENTS = 16384
-"""Number of elements of the largest tensor."""
+MAX_ELEMENTS = 16384  # number of elements of the largest tensor
 
 
 class Graph:

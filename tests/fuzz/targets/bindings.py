@@ -17,8 +17,7 @@ from vkops.plan import execute
 SIZES = (16, 64, 256, 4096, 1 << 16)
 PIECE, WHOLE = (BufferTensorDesc(TensorDataType.INT32, [n]) for n in (4, 8))
 SPLIT = SplitOperatorDesc(WHOLE, [PIECE, PIECE], 0)
-CASES = 300
-"""Sound operators among those that are tried."""
+CASES = 300  # sound operators among those that are tried
 
 
 class Bound(NamedTuple):

@@ -14,8 +14,7 @@ from vkops.onnx.element_types import STRING
 from vkops.onnx.onnx_session import lowered
 
 MODELS = 60
-MAX_ELEMENTS = 1 << 16
-"""Of an input: a model may ask for any shape, and is given no more."""
+MAX_ELEMENTS = 1 << 16  # of an input: a model may ask for any shape, and is given no more
 
 
 class Target(target.Target):
