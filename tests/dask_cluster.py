@@ -61,10 +61,9 @@ def kill_one(client):
 
 
 def main(entries, kill):
+    chunk_size = {"array.chunk-size": LIMIT // 32}  # of chunks that rechunk makes on its way
     with (
-        dask.config.set(
-            {"array.chunk-size": LIMIT // 32}
-        ),  # of chunks that rechunk makes on its way
+        dask.config.set(chunk_size),
         vkops.dask.local_cluster(entries, device_memory=LIMIT) as cluster,
         Client(cluster) as client,
     ):

@@ -41,21 +41,13 @@ def padding(array):
 
 # Strategies of the arguments behind the array, or a function of the array that makes one of them all.
 ARGUMENTS = {
-    "array_split": [cuts, axes],
-    "broadcast_to": broadcast,
-    "diag": [diagonals],
-    "diagflat": [diagonals],
-    "diagonal": [diagonals, axes, axes],
-    "dsplit": [cuts],
-    "expand_dims": [several],
-    "flip": [some],
-    "fliplr": [],
-    "flipud": [],
-    "hsplit": [cuts],
-    "moveaxis": [several, several],
-    "pad": padding,
-    "ravel": [st.sampled_from("CF")],
-    "repeat": repeats,
+    "array_split": [cuts, axes], "broadcast_to": broadcast, "diag": [diagonals],
+    "diagflat": [diagonals], "diagonal": [diagonals, axes, axes], "dsplit": [cuts],
+    "expand_dims": [several], "flip": [some], "fliplr": [], "flipud": [], "hsplit": [cuts],
+    "moveaxis": [several, several], "pad": padding, "ravel": [st.sampled_from("CF")],
+    "repeat": repeats, "rollaxis": [axes, axes], "rot90": [axes, st.tuples(axes, axes)],
+    "split": [cuts, axes], "squeeze": [some], "swapaxes": [axes, axes],
+    "tile": [st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=5)], "vsplit": [cuts],
     "reshape": lambda a: st.tuples(
         shapes | st.permutations([-1, *a.shape[1:]]), st.sampled_from("CF")
     ),
@@ -64,12 +56,5 @@ ARGUMENTS = {
         st.integers(-9, 9) | st.lists(st.integers(-9, 9), max_size=3).map(tuple),
         some if a.ndim else axes | st.none(),  # NumPy fails where neither has anything
     ),
-    "rollaxis": [axes, axes],
-    "rot90": [axes, st.tuples(axes, axes)],
-    "split": [cuts, axes],
-    "squeeze": [some],
-    "swapaxes": [axes, axes],
-    "tile": [st.integers(0, 3) | st.lists(st.integers(0, 3), max_size=5)],
     "transpose": lambda a: st.tuples(st.permutations(range(a.ndim)) | several),
-    "vsplit": [cuts],
-}
+}  # fmt: skip

@@ -25,17 +25,9 @@ def model(resources=None, dispatchables=None, *commands):
     }
 
 
+_DESC = {"InputTensor": tensor(8), "OutputTensors": [tensor(4), tensor(4)], "Axis": 0}
 SPLIT = model(
     {"In": zeros(8), "A": zeros(4), "B": zeros(4)},
-    {
-        "split": {
-            "type": "SPLIT",
-            "desc": {
-                "InputTensor": tensor(8),
-                "OutputTensors": [tensor(4), tensor(4)],
-                "Axis": 0,
-            },
-        }
-    },
+    {"split": {"type": "SPLIT", "desc": _DESC}},
     dispatch("split", InputTensor="In", OutputTensors=["A", "B"]),
 )

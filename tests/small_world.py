@@ -7,7 +7,8 @@ Run as a program, this file runs all cases of an operator and prints how many: A
 """
 
 import sys
-from itertools import islice, product
+from functools import partial
+from itertools import chain, islice, product
 from random import Random
 
 import operator_table
@@ -46,15 +47,11 @@ def worlds(per_dimension, signs, beyond):
     Up to rank 2 of 3 once more, with strides that reach no second element: the size of the
     dimension, and those in ``beyond``.
     """
-    for rank, most in ((1, 5), (2, 5), (3, 3)):
-        for sizes in shapes(rank, most):
-            strides = ([s * sign for s in range(1, max(2, n)) for sign in signs] for n in sizes)
-            for steps in product(*map(per_dimension, sizes, strides)):
-                yield sizes, steps
-    for rank in (1, 2):
-        for sizes in shapes(rank, 3):
-            strides = ([*(n * sign for sign in signs), *beyond] for n in sizes)
-            for steps in product(*map(per_dimension, sizes, strides)):
+    within = {n: [s * sign for s in range(1, max(2, n)) for sign in signs] for n in range(1, 6)}
+    others = {n: [*(n * sign for sign in signs), *beyond] for n in range(1, 4)}
+    for known, ranks in ((within, {1: 5, 2: 5, 3: 3}), (others, {1: 3, 2: 3})):
+        for sizes in chain.from_iterable(shapes(*each) for each in ranks.items()):
+            for steps in product(*(per_dimension(n, known[n]) for n in sizes)):
                 yield sizes, steps
 
 
@@ -84,21 +81,19 @@ def joins(kind, sizes, axis, parts):
     return join([packed(kind, part) for part in parts], packed(kind, sizes), axis)
 
 
-def slices(kind, sizes, steps):
-    counts, offsets, strides = zip(*steps, strict=True)
-    return slice_(packed(kind, sizes), packed(kind, counts), offsets, strides)
-
-
-def slices1(kind, sizes, steps):
-    counts, offsets, windows, strides = zip(*steps, strict=True)
-    return slice1(packed(kind, sizes), packed(kind, counts), offsets, windows, strides)
+def slices(make, kind, sizes, steps):
+    counts, *attributes = zip(*steps, strict=True)
+    return make(packed(kind, sizes), packed(kind, counts), *attributes)
 
 
 WORLDS = {
     "SPLIT": (splits, cuts),
     "JOIN": (joins, cuts),
-    "SLICE": (slices, lambda: worlds(slice_steps, [1], [2**32 - 1])),
-    "SLICE1": (slices1, lambda: worlds(slice1_steps, [1, -1], [2**31 - 1, -(2**31)])),
+    "SLICE": (partial(slices, slice_), lambda: worlds(slice_steps, [1], [2**32 - 1])),
+    "SLICE1": (
+        partial(slices, slice1),
+        lambda: worlds(slice1_steps, [1, -1], [2**31 - 1, -(2**31)]),
+    ),
 }
 
 

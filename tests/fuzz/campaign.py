@@ -31,7 +31,7 @@ class Finding:
     kind: str
     number: int
     text: str
-    times: int = 1
+    times: int = 0
     file: Path | None = None
 
 
@@ -42,9 +42,8 @@ class Report:
     name: str
     counts: Counter = field(default_factory=Counter)
     seconds: float = 0
-    peak: int = 0
-    """Kilobytes that a process took at most."""
-
+    peak: int = 0  # kilobytes that a process took at most
+    crashes: int = 0
     findings: dict[str, Finding] = field(default_factory=dict)
 
     @property
@@ -69,12 +68,9 @@ def campaign(name, cases, first=0, out=None):
     """Try the inputs of so many numbers from ``first`` on; faults' inputs are saved in ``out``."""
     report, start = Report(name), time.monotonic()
     end = first + cases
-    crashes = 0
-    while first < end and crashes < MAX_CRASHES:
-        reached, crashed = _batch(report, first, min(BATCH, end - first), out)
-        crashes += crashed
-        first = reached
-        report.seconds = time.monotonic() - start
+    while first < end and report.crashes < MAX_CRASHES:
+        first = _batch(report, first, min(BATCH, end - first), out)
+    report.seconds = time.monotonic() - start
     return report
 
 
@@ -83,43 +79,39 @@ LIMITS = {"VKOPS_MEMORY_LIMIT": str(1 << 30)}
 
 
 def _batch(report, first, count, out):
-    """Run a child; returns the number to go on with, and whether it crashed."""
+    """Run a child; returns the number to go on with."""
     with tempfile.TemporaryDirectory(prefix="vkops-fuzz-") as folder:
         at, found, errors = (Path(folder, name) for name in ("at", "found", "errors"))
         at.write_bytes(struct.pack("q", first - 1))
         found.touch()
-        command = [
-            *(sys.executable, "-W", "error", "-m", "fuzz.worker"),
-            *(report.name, str(first), str(count), folder),
-        ]
+        command = [sys.executable, "-W", "error", "-m", "fuzz.worker"]
+        command += [report.name, str(first), str(count), folder]
         path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
         variables = {**os.environ, **LIMITS, "PYTHONPATH": path}
-        with open(errors, "wb") as stream:
-            child = subprocess.Popen(command, cwd=TESTS, stderr=stream, env=variables)
+        with (
+            open(errors, "wb") as stream,
+            subprocess.Popen(command, cwd=TESTS, stderr=stream, env=variables) as child,
+        ):
             try:
                 _watch(child, at)
             finally:
-                if child.poll() is None:
-                    child.kill()
-                    child.wait()
-        lines = [json.loads(line) for line in found.read_text().splitlines()]
+                child.kill()
         last = struct.unpack("q", at.read_bytes())[0]
-        for line in lines:
+        for line in map(json.loads, found.read_text().splitlines()):
             if "kind" in line:
-                _note(report, line["kind"], line["number"], line["text"], out)
+                _note(report, **line, out=out)
             else:
                 report.counts.update(line["counts"])
                 report.peak = max(report.peak, line["peak"])
         if last < first:
             raise RuntimeError(f"{report.name} did not begin: {errors.read_text(errors='replace')}")
-        if child.returncode == 0:
-            return last + 1, False
-        status = child.returncode
-        kind = f"crash ({signal.Signals(-status).name if status < 0 else f'status {status}'})"
-        _note(report, kind, last, errors.read_text(errors="replace")[-6000:], out)
-        report.counts["accepted or refused"] += last - first  # the child kept count, and is gone
-        report.counts["faults"] += 1
-        return last + 1, True
+        if status := child.returncode:
+            kind = f"crash ({signal.Signals(-status).name if status < 0 else f'status {status}'})"
+            _note(report, kind, last, errors.read_text(errors="replace")[-6000:], out)
+            report.counts["accepted or refused"] += last - first  # the child counted, and is gone
+            report.counts["faults"] += 1
+            report.crashes += 1
+        return last + 1
 
 
 def _watch(child, at):
@@ -140,12 +132,9 @@ def _watch(child, at):
 
 
 def _note(report, kind, number, text, out):
-    known = report.findings.get(kind)
-    if known is not None:
-        known.times += 1
-        return
-    finding = report.findings[kind] = Finding(kind, number, text)
-    if out is not None:
+    finding = report.findings.setdefault(kind, Finding(kind, number, text))
+    finding.times += 1
+    if out is not None and finding.times == 1:
         out = Path(out).resolve()
         out.mkdir(parents=True, exist_ok=True)
         with scratch():

@@ -63,17 +63,15 @@ def attempt(target, data):
         signal.signal(signal.SIGALRM, before)
 
 
-def peak():
-    """Kilobytes that this process has taken at most."""
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def work(target, numbers, tell, at):
     """Try the inputs of some numbers; stops after one that hangs."""
-    counts = Counter()
-    most = peak()
+    import resource
+
+    def peak():
+        """Kilobytes that this process has taken at most."""
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    counts, most = Counter(), peak()
     for number in numbers:
         struct.pack_into("q", at, 0, number)
         outcome = attempt(target, made(target, number))
@@ -85,11 +83,10 @@ def work(target, numbers, tell, at):
                 break
         else:
             counts[outcome] += 1
-        now = peak()
-        if now > most + MAX_GROWTH:
-            text = f"{now - most} kB more than before"
+        before, most = most, peak()  # which never becomes less
+        if most > before + MAX_GROWTH:
+            text = f"{most - before} kB more than before"
             tell({"number": number, "kind": "memory", "text": text})
-        most = max(most, now)
         if number % COLLECT == 0:
             gc.collect()
     tell({"counts": counts, "peak": most})

@@ -27,14 +27,8 @@ class GraphBuilder(Graph):
     def tensor(self, operator, fits=lambda array: True, shape=None, dtype=None):
         """Return a tensor for an operator's first input: an existing tensor or a new one."""
         dtypes = self.dtypes(operator) if dtype is None else [dtype]
-        if self.chance(0.7):
-            found = [
-                name
-                for name, value in self.values.items()
-                if isinstance(value, np.ndarray) and value.dtype in dtypes and fits(value)
-            ]
-            if found:
-                return self.rng.choice(found[-8:])
+        if self.chance(0.7) and (found := self.found(fits, dtypes)):
+            return self.rng.choice(found[-8:])
         while True:
             sizes = self.shape() if shape is None else shape
             array = self.elements(self.kind(dtypes), sizes)
@@ -44,13 +38,16 @@ class GraphBuilder(Graph):
             return self.input(array, self.elements(array.dtype, sizes))
         return self.default(array) if self.chance(0.1) else self.constant(array)
 
+    def found(self, fits, dtypes):
+        """The tensors of these types that fit."""
+        arrays = {name: v for name, v in self.values.items() if isinstance(v, np.ndarray)}
+        return [name for name, v in arrays.items() if v.dtype in dtypes and fits(v)]
+
     def ints(self, values, dtype=np.int64):
         """Return a tensor of these integers, given or computed."""
         array = np.array(values, dtype)
-        is_list = (
-            array.ndim == 1 and array.dtype == np.int64 and array.size <= arithmetic.MAX_ELEMENTS
-        )
-        if is_list and self.chance(0.5):
+        is_list = array.ndim == 1 and array.dtype == np.int64
+        if is_list and array.size <= arithmetic.MAX_ELEMENTS and self.chance(0.5):
             ways = (self._sum, self._product, self._quotient, self._cast, self._measured)
             return self.rng.choice((*ways, self._joined))(array)
         return self._given(array)
@@ -87,11 +84,8 @@ class GraphBuilder(Graph):
 
     def _measured(self, array):
         """Return a tensor that is made of sizes of existing tensors, where these fit."""
-        shapes = {
-            name: value.shape
-            for name, value in self.values.items()
-            if isinstance(value, np.ndarray) and value.dtype in self.dtypes("Shape")
-        }
+        found = self.found(lambda _: True, self.dtypes("Shape"))
+        shapes = {name: self.values[name].shape for name in found}
         for name, sizes in shapes.items():
             if sizes == tuple(array):
                 return self.node("Shape", [name])

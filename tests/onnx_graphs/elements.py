@@ -19,21 +19,17 @@ BITS = {
 WORDS = ["", "a", "ß", "strings", "of any length", "次", "x" * 40]
 
 
-def _dtypes():
-    for name, number in TensorProto.DataType.items():
-        if name != "UNDEFINED":
-            yield f"tensor({name.lower()})", np.dtype(helper.tensor_dtype_to_np_dtype(number))
-
-
-DTYPES = dict(_dtypes())
+DTYPES = {
+    f"tensor({name.lower()})": np.dtype(helper.tensor_dtype_to_np_dtype(number))
+    for name, number in TensorProto.DataType.items()
+    if name != "UNDEFINED"
+}
 TYPES = {dtype: text for text, dtype in DTYPES.items()}
 
 
 def elem_type(dtype):
     """The ``TensorProto.DataType`` of a NumPy type."""
-    return TensorProto.DataType.Value(
-        TYPES[dtype].removeprefix("tensor(").removesuffix(")").upper()
-    )
+    return TensorProto.DataType.Value(TYPES[dtype][len("tensor(") : -1].upper())
 
 
 def bits_of(dtype):

@@ -65,8 +65,7 @@ class Graph:
         return self.initializer(array)
 
     def constant_attribute(self, array):
-        text = TYPES[array.dtype].removeprefix("tensor(").removesuffix(")")
-        text = {"float": "float", "int64": "int", "string": "string"}.get(text)
+        text = {np.dtype("f4"): "float", np.dtype("i8"): "int", STRING: "string"}.get(array.dtype)
         kept = array.dtype != np.float32 or not np.isnan(array).any()  # attributes quieten NaNs
         if self.opset >= 12 and text and array.ndim < 2 and kept and self.chance(0.7):
             if array.ndim == 0:

@@ -37,14 +37,13 @@ def split(g, operator):
         # As many parts as leave something, or nothing, for the last.
         fitting = [n for n in range(1, 9) if whole - -(-whole // n) * (n - 1) >= 0]
         count = g.rng.choice(fitting)
-        made = g.node(operator, [data], count, num_outputs=count, **named)
+        g.node(operator, [data], count, num_outputs=count, **named)
     elif g.opset < 18 and g.chance(0.4):
         count = g.rng.choice([n for n in range(1, 7) if whole % n == 0])
-        made = g.node(operator, [data], count, **named)
+        g.node(operator, [data], count, **named)
     else:
         split = g.argument(operator, 13, "split", g.cut(whole, count), named)
-        made = g.node(operator, [data, split], count, **named)
-    assert made
+        g.node(operator, [data, split], count, **named)
 
 
 def concat(g, operator):
@@ -137,6 +136,10 @@ def squeeze(g, operator):
     axes = g.rng.sample(ones, g.rng.randint(1, len(ones)))
     if g.opset >= 11:
         axes = [axis - len(sizes) if g.chance(0.3) else axis for axis in axes]
+    _with_axes(g, operator, data, axes)
+
+
+def _with_axes(g, operator, data, axes):
     named = {}
     g.node(operator, [data, g.argument(operator, 13, "axes", axes, named)], **named)
 
@@ -145,8 +148,7 @@ def unsqueeze(g, operator):
     data = g.tensor(operator, lambda array: array.ndim < 6)
     more = g.rng.randint(1, 2)
     axes = g.axes(g.values[data].ndim + more, more, negative=g.opset >= 11)
-    named = {}
-    g.node(operator, [data, g.argument(operator, 13, "axes", axes, named)], **named)
+    _with_axes(g, operator, data, axes)
 
 
 def expand(g, operator):
@@ -242,9 +244,8 @@ def resize(g, operator):
     scales = np.array([g.rng.choice(factors) for _ in axes], np.float32)
     if g.opset < 11:
         scales = np.maximum(scales, operator == "Upsample").tolist()
-        g.node(
-            operator, [data, g.argument(operator, 9, "scales", scales, named, np.float32)], **named
-        )
+        given = g.argument(operator, 9, "scales", scales, named, np.float32)
+        g.node(operator, [data, given], **named)
         return
     modes = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
     modes += ["half_pixel_symmetric"] * (g.opset >= 19)

@@ -34,8 +34,7 @@ class Target(target.Target):
         host = self.device.host_buffer(4096)
         self.memory = [*(self.device.buffer(size) for size in SIZES), host]
         self.tensors = [self.device.tensor(np.arange(n, dtype=np.int32)) for n in (4, 8, 1000)]
-        for tensor in self.tensors:
-            self.memory.append(tensor.buffer)
+        self.memory += [tensor.buffer for tensor in self.tensors]
         with target.opened() as other:
             closed = [other.buffer(256), other.tensor(np.arange(8))]
             self.dead = other.compile_operator(other.create_operator(SPLIT))
@@ -60,10 +59,8 @@ class Target(target.Target):
         reads = [self._binding(choices, tensor) for _, tensor in desc.inputs]
         owned = [TensorFlags.OWNED_BY_DML in tensor.flags for _, tensor in desc.inputs]
         if any(owned):
-            compiled.initialize(
-                [bound.value if mine else None for bound, mine in zip(reads, owned, strict=True)]
-            )
-        given = [None if mine else bound.value for bound, mine in zip(reads, owned, strict=True)]
+            compiled.initialize([b.value if o else None for b, o in zip(reads, owned, strict=True)])
+        given = [None if own else bound.value for bound, own in zip(reads, owned, strict=True)]
         writes = [self._binding(choices, tensor) for _, tensor in desc.outputs]
         targets = [bound.value for bound in writes]
         if choices.one_in(40):
@@ -107,15 +104,13 @@ class Target(target.Target):
     def _memory(self, choices):
         """What is read from memory, and written to it, at any place."""
         memory = choices.pick(self.memory)
-        call = choices.below(4)
-        if call == 0:
-            memory.write(hostile.value(choices), hostile.value(choices))
-        elif call == 1:
-            memory.read(hostile.value(choices), hostile.value(choices))
-        elif call == 2:
-            memory.array(hostile.integer(choices), hostile.integer(choices))
-        else:
-            self.device.buffer(_no_great_size(hostile.value(choices)))
+        calls = [
+            lambda: memory.write(hostile.value(choices), hostile.value(choices)),
+            lambda: memory.read(hostile.value(choices), hostile.value(choices)),
+            lambda: memory.array(hostile.integer(choices), hostile.integer(choices)),
+            lambda: self.device.buffer(_no_great_size(hostile.value(choices))),
+        ]
+        choices.pick(calls)()
 
 
 def _no_great_size(value):

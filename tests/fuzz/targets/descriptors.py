@@ -62,18 +62,14 @@ def _operator(choices):
     repr(desc) and hash(desc)
 
 
+def _type(choices):
+    return choices.pick(TYPES)
+
+
 def _tensor(choices):
-    fields = [
-        hostile.value(choices) if choices.one_in(3) else make()
-        for make in (
-            lambda: choices.pick(TYPES),
-            lambda: hostile.integers(choices),
-            lambda: hostile.integers(choices),
-            lambda: dml.TensorFlags.NONE,
-            lambda: hostile.integer(choices),
-            lambda: hostile.integer(choices),
-        )
-    ]
+    integers, integer = hostile.integers, hostile.integer
+    makers = (_type, integers, integers, lambda _: dml.TensorFlags.NONE, integer, integer)
+    fields = [hostile.value(choices) if choices.one_in(3) else make(choices) for make in makers]
     desc = dml.BufferTensorDesc(*fields[: 2 + choices.below(5)])
     target.require(desc.minimum_implied_size >= 0, "a tensor has less than no bytes")
 

@@ -1,5 +1,6 @@
 """GraphDesc with any edges, and functions and indices of expressions with any arguments."""
 
+from functools import partial
 from inspect import Parameter
 
 from fuzz import hostile, target
@@ -17,6 +18,12 @@ NODES = [
     dml.ElementWiseIdentityOperatorDesc(HALF, HALF),
 ]
 
+EDGES = {
+    dml.InputGraphEdgeDesc: 3,
+    dml.OutputGraphEdgeDesc: 3,
+    dml.IntermediateGraphEdgeDesc: 4,
+}
+
 
 def _edge(choices, cls, count):
     numbers = [
@@ -30,14 +37,7 @@ def _desc(choices):
         operator(choices) if choices.one_in(10) else choices.pick(NODES)
         for _ in range(1 + choices.below(3))
     ]
-    edges = [
-        choices.some(4, lambda cls=cls, count=count: _edge(choices, cls, count))
-        for cls, count in (
-            (dml.InputGraphEdgeDesc, 3),
-            (dml.OutputGraphEdgeDesc, 3),
-            (dml.IntermediateGraphEdgeDesc, 4),
-        )
-    ]
+    edges = [choices.some(4, partial(_edge, choices, *kind)) for kind in EDGES.items()]
     fields = [choices.below(3), 1 + choices.below(2), nodes, *edges]
     if choices.one_in(6):
         fields[choices.below(len(fields))] = hostile.value(choices)
@@ -49,9 +49,8 @@ def _desc(choices):
 
 def _expressions(choices):
     policy = hostile.value(choices) if choices.one_in(20) else dml.BufferTensorDesc
-    graph = dml.Graph(
-        dml.BufferTensorDesc if callable(policy) else policy
-    )  # its errors are its owner's
+    # The errors of a policy are its owner's.
+    graph = dml.Graph(dml.BufferTensorDesc if callable(policy) else policy)
     known = [graph.input(desc) for desc in (WHOLE, HALF, PLACES)]
 
     def tensor():

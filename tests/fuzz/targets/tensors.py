@@ -54,25 +54,23 @@ def some(choices):
     return tuple(choices.some(4, lambda: small(choices)))
 
 
-def _part(choices):
-    """Part of an index."""
-    kind = choices.below(9)
-    if kind == 8:
-        return choices.some(3, lambda: small(choices))
-    if kind < 3:
-        return small(choices)
-    if kind == 3:
-        return None
-    if kind == 4:
-        return ...
-    if kind == 5:
-        return np.int64(small(choices))
-    ends = [None if choices.one_in(3) else small(choices) for _ in range(3)]
-    return slice(*ends)
+def stepped(choices):
+    return slice(*(None if choices.one_in(3) else small(choices) for _ in range(3)))
+
+
+PARTS = [
+    small, small, small, lambda _: None, lambda _: ..., lambda choices: np.int64(small(choices)),
+    stepped, stepped, lambda choices: choices.some(3, lambda: small(choices)),
+]  # fmt: skip
+"""Of an index."""
+
+
+def part(choices):
+    return choices.pick(PARTS)(choices)
 
 
 def index(choices):
-    return tuple(choices.some(4, lambda: _part(choices))) if choices.one_in(2) else _part(choices)
+    return tuple(choices.some(4, lambda: part(choices))) if choices.one_in(2) else part(choices)
 
 
 def odd_index(choices):
