@@ -11,11 +11,8 @@ from onnx_graphs.elements import elem_type
 def shape(g, operator):
     data = g.tensor(operator)
     rank = g.values[data].ndim
-    bounds = {}
-    if g.opset >= 15:
-        bounds = {
-            key: g.rng.randint(-rank - 2, rank + 2) for key in ("start", "end") if g.chance(0.5)
-        }
+    keys = ("start", "end") if g.opset >= 15 else ()
+    bounds = {key: g.rng.randint(-rank - 2, rank + 2) for key in keys if g.chance(0.5)}
     g.node(operator, [data], **bounds)
 
 
@@ -105,12 +102,11 @@ def cast(g, operator):
     numbers = [n for n in CASTED if _is(n, given) and _is_cast(n, given, made)]
     sizes = g.shape()
     array = np.array([g.rng.choice(numbers) for _ in range(prod(sizes))]).reshape(sizes)
-    named = {}
-    if g.opset >= 19 and g.chance(0.3):
-        named["saturate"] = g.rng.randint(0, 1)
-    if g.opset >= 24 and g.chance(0.3):
-        named["round_mode"] = g.rng.choice(("up", "down", "nearest"))
-    g.node(operator, [g.numbers(array.astype(given))], to=elem_type(made), **named)
+    saturate = g.rng.randint(0, 1) if g.opset >= 19 and g.chance(0.3) else None
+    modes = ("up", "down", "nearest")
+    mode = g.rng.choice(modes) if g.opset >= 24 and g.chance(0.3) else None
+    numbers = g.numbers(array.astype(given))
+    g.node(operator, [numbers], to=elem_type(made), saturate=saturate, round_mode=mode)
 
 
 CASTED = (1, 0, -1, 2, 3, 5, 7, -2, -8, 0.5, 1.25, 100, 240, 1000, -70000, 1e30)

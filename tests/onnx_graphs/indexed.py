@@ -110,10 +110,9 @@ def scatter_nd(g, operator):
     shape = (g.rng.randint(0, min(places, 6)),)
     indices = np.array(g.rng.sample(range(places), *shape), np.int64)
     indices = np.stack(np.unravel_index(indices, sizes[:count]), -1) if places else indices
-    indices = indices.reshape(*shape, count)
     if shape[0] % 2 == 0 and g.chance(0.3):
         shape = (2, shape[0] // 2)
-        indices = indices.reshape(*shape, count)
+    indices = indices.reshape(*shape, count)
     indices = _some_negative(g, indices, np.array(sizes[:count], np.int64))
     _scatter(g, operator, data, indices, (*shape, *sizes[count:]), {})
 
