@@ -25,24 +25,6 @@ STRICTER = (
 """How vkops refuses what NumPy takes."""
 
 
-def compared(ours, theirs):
-    """What both make of the same arguments, which are refused by both or by none."""
-    wanted = error = None
-    try:
-        wanted = theirs()
-    except Exception as refusal:
-        error = refusal
-    try:
-        made = ours()
-    except Exception as refusal:
-        if error is None and not any(t in str(refusal) for t in STRICTER):
-            raise target.WrongResultError(f"{refusal}; NumPy makes {wanted!r}") from refusal
-        raise
-    if error is not None:
-        raise target.WrongResultError(f"made {made}, NumPy says: {error}")
-    return made, wanted
-
-
 # -- arguments -------------------------------------------------------------------------------------
 
 
@@ -110,6 +92,29 @@ def odd_arguments(choices, name, count):
     return value if is_pair else [value] * count
 
 
+def compared(tensor, array, name, arguments):
+    """What both make of the same arguments, which are refused by both or by none."""
+    wanted = error = None
+    try:
+        wanted = np.asarray(of_array(array, name, arguments), array.dtype)
+    except Exception as refusal:
+        error = refusal
+    try:
+        made = of_tensor(tensor, name, arguments)
+    except Exception as refusal:
+        if error is None and not any(text in str(refusal) for text in STRICTER):
+            raise target.WrongResultError(f"{refusal}; NumPy makes {wanted!r}") from refusal
+        raise
+    if error is not None:
+        raise target.WrongResultError(f"made {made}, NumPy says: {error}")
+    try:
+        equal(made, wanted)
+    except AssertionError as difference:
+        text = f"{name} {arguments!r} of {array!r}: got {made!r}, must be {wanted!r}"
+        raise target.WrongResultError(text) from difference
+    return made, wanted
+
+
 class Target(target.Target):
     # Python's own words for indices, iteration and numbers; NumPy's for types.
     refusals = (*target.Target.refusals, IndexError, TypeError)
@@ -126,14 +131,4 @@ class Target(target.Target):
             if choices.one_in(6):
                 of_tensor(tensor, name, odd_arguments(choices, name, len(makers))).numpy()
                 return
-            given = [make(choices) for make in makers]
-            before = wanted
-            tensor, wanted = compared(
-                lambda t=tensor, n=name, g=given: of_tensor(t, n, g),
-                lambda a=wanted, n=name, g=given: np.asarray(of_array(a, n, g), whole.dtype),
-            )
-            try:
-                equal(tensor, wanted)
-            except AssertionError as error:
-                text = f"{name} {given!r} of {before!r}: got {tensor!r}, must be {wanted!r}"
-                raise target.WrongResultError(text) from error
+            tensor, wanted = compared(tensor, wanted, name, [make(choices) for make in makers])
