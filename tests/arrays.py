@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as npst
 
 import vkops
 
-# The fuzzing targets "tensors" and "functions" try many more.
+# The fuzzing target "tensors" tries many more.
 on_device = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = ("?", "i1", "u2", "f2", ">i4", "f4", "i8", "c8", "c16", "M8[s]", "V16", "S2", "U4")
 dtypes = st.sampled_from([*NAMES, ml_dtypes.bfloat16])

@@ -76,7 +76,7 @@ class Chain:
             self.log.append(name)
             try:
                 if name in RECORDED:
-                    getattr(self, name)(*self.any(written=True), self.pairs)()
+                    getattr(self, name)(*self.any(written=RECORDED[name]), self.pairs)()
                 else:
                     getattr(self, name)()
                 while len(self.pairs) > MOST or (
@@ -304,7 +304,7 @@ class Chain:
         made, effects = [], []
         with self.place.recording, self.device().record() as program:
             for _ in range(self.random.randrange(1, 6)):
-                name = self.random.choice(RECORDED)
+                name = self.random.choice([*RECORDED])
                 self.log.append(name)
                 effects.append(getattr(self, name)(*self.random.choice([*self.pairs, *made]), made))
         for tensor, array in made:
@@ -390,5 +390,8 @@ KINDS = {
 }  # fmt: skip
 """The steps, with how often each comes up."""
 
-RECORDED = ("roll", "join", "assign_own", "assign_seven", "change", "copy_by_shader")
-"""Those that may be recorded."""
+RECORDED = {
+    "roll": False, "join": False, "copy_by_shader": False,
+    "assign_own": True, "assign_seven": True, "change": True,
+}  # fmt: skip
+"""Those that may be recorded, and whether they write to the tensor that they are given."""

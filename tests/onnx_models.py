@@ -42,14 +42,10 @@ def info(name, value):
 
 def model(nodes, inputs, outputs, opset=OPSET, **graph):
     """A model; outputs are declarations, or names of any type."""
-    declared = [
-        name if isinstance(name, ValueInfoProto) else ValueInfoProto(name=name) for name in outputs
-    ]
-    return helper.make_model(
-        helper.make_graph(nodes, "g", inputs, declared, **graph),
-        opset_imports=[helper.make_opsetid("", opset)],
-        ir_version=8,
-    )
+    declared = [ValueInfoProto(name=each) if isinstance(each, str) else each for each in outputs]
+    proto = helper.make_graph(nodes, "g", inputs, declared, **graph)
+    opsets = [helper.make_opsetid("", opset)]
+    return helper.make_model(proto, opset_imports=opsets, ir_version=8)
 
 
 def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):

@@ -155,15 +155,11 @@ class Runner:
         needed = sum(GUARD + _room(tensor) for tensor in outputs)
         if needed + GUARD > self.end:
             self.compare()
-        reads, writes = [], []
-        at = self.count % 61 * 16  # inputs lie elsewhere for each case
-        for tensor in inputs:
-            reads.append(at)
-            at += _room(tensor)
-        for tensor in outputs:
-            self.end -= GUARD + _room(tensor)
-            writes.append(self.end)
-        assert at <= SPACE, desc
+        first = self.count % 61 * 16  # inputs lie elsewhere for each case
+        *reads, end = accumulate(map(_room, inputs), initial=first)
+        _, *writes = accumulate((-GUARD - _room(tensor) for tensor in outputs), initial=self.end)
+        self.end = writes[-1]
+        assert end <= SPACE, desc
         assert self.end >= GUARD, desc
         self.since.append((self.end, desc))
         for number in case.indices:

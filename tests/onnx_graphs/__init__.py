@@ -18,7 +18,7 @@ import numpy as np
 from onnx import IR_VERSION, ModelProto, checker, helper
 
 from onnx_graphs.arguments import GraphBuilder, has_axes
-from onnx_graphs.elements import TYPES, elem_type, schema_of
+from onnx_graphs.elements import TYPES, schema_of
 from onnx_graphs.nodes import ADD_NODE
 
 
@@ -60,13 +60,13 @@ def model_with(operator: str, opset: int, dtype: np.dtype | None = None, first: 
 
 
 def _case(graph):
-    outputs = [_info(graph, name, graph.chance(0.5)) for name in _outputs(graph)]
+    outputs = [graph.info(name, is_free=graph.chance(0.5)) for name in _outputs(graph)]
     opsets = [helper.make_opsetid("", graph.opset)]
     least = max(3, helper.find_min_ir_version_for(opsets))
     ir_version = graph.rng.randint(least, IR_VERSION)
     if ir_version < 4:  # where initializers are inputs, too
         for tensor in graph.initializers:
-            graph.infos.setdefault(tensor.name, _info(graph, tensor.name))
+            graph.infos.setdefault(tensor.name, graph.info(tensor.name))
     inputs, initializers = list(graph.infos.values()), graph.initializers
     proto = helper.make_graph(graph.nodes, "random", inputs, outputs, initializers)
     model = helper.make_model(proto, opset_imports=opsets, ir_version=ir_version)
@@ -106,12 +106,3 @@ def _slice_of_joined(graph, name):
     if graph.opset < 10:
         return graph.node("Slice", [joined], starts=bounds[:1], ends=bounds[1:])
     return graph.node("Slice", [joined, *(graph.initializer(np.array([n])) for n in bounds)])
-
-
-def _info(graph, name, free=False):
-    if name in graph.sequences:
-        kind = elem_type(graph.sequences[name])
-        return helper.make_tensor_sequence_value_info(name, kind, None)
-    value = graph.values[name]
-    shape = [None] * value.ndim if free else value.shape
-    return helper.make_tensor_value_info(name, elem_type(value.dtype), shape)

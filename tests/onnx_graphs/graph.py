@@ -110,9 +110,17 @@ class Graph:
         return name
 
     def declare(self, name):
-        value, chance = self.values[name], self.chance
-        sizes = [f"N{n}" if chance(0.2) else None if chance(0.1) else n for n in value.shape]
-        self.infos[name] = helper.make_tensor_value_info(name, elem_type(value.dtype), sizes)
+        shape, chance = self.values[name].shape, self.chance
+        sizes = [f"N{n}" if chance(0.2) else None if chance(0.1) else n for n in shape]
+        self.infos[name] = self.info(name, sizes)
+
+    def info(self, name, sizes=None, *, is_free=False):
+        """The declaration of a tensor, of any sizes if it is free, or of a sequence."""
+        kind = elem_type(self.dtype(name))
+        if name in self.sequences:
+            return helper.make_tensor_sequence_value_info(name, kind, None)
+        shape = self.values[name].shape if sizes is None else sizes
+        return helper.make_tensor_value_info(name, kind, [None] * len(shape) if is_free else shape)
 
     def add(self, value):
         name = f"t{len(self.values)}"
@@ -180,7 +188,7 @@ class Graph:
             items = [self.elements(dtype, items[0].shape) for _ in items]
         name = self.add(items)
         self.sequences[name] = dtype
-        self.infos[name] = helper.make_tensor_sequence_value_info(name, elem_type(dtype), None)
+        self.infos[name] = self.info(name)
         self.inputs[name] = items
         self.others[name] = [self.elements(dtype, item.shape) for item in items]
         return name
