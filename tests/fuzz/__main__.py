@@ -5,11 +5,10 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from random import Random
 
-from fuzz.campaign import campaign, replay
-from fuzz.target import TESTS, scratch
-from fuzz.targets import GROUPS, target_class
+from fuzz.campaign import campaign, input_of, replay
+from fuzz.target import TESTS
+from fuzz.targets import GROUPS
 
 OUT = TESTS.parent / "build" / "fuzz"
 
@@ -35,12 +34,9 @@ def run(arguments):
 
 def again(arguments):
     """Try what a file holds, or the input of a number."""
-    if arguments.input.isdecimal():
-        with scratch():
-            data = target_class(arguments.target)().make(Random(int(arguments.input)))
-    else:
-        data = Path(arguments.input).read_bytes()
-    outcome = replay(arguments.target, data)
+    name, given = arguments.target, arguments.input
+    data = input_of(name, int(given)) if given.isdecimal() else Path(given).read_bytes()
+    outcome = replay(name, data)
     if isinstance(outcome, BaseException):
         traceback.print_exception(outcome)
         return 1

@@ -137,11 +137,8 @@ def _note(report, kind, number, text, out):
     if out is not None and finding.times == 1:
         out = Path(out).resolve()
         out.mkdir(parents=True, exist_ok=True)
-        with scratch():
-            target = target_class(report.name)()
-            data = worker.made(target, number)
-        finding.file = out / f"{report.name}-{number}{target.suffix}"
-        finding.file.write_bytes(data)
+        finding.file = out / f"{report.name}-{number}{target_class(report.name).suffix}"
+        finding.file.write_bytes(input_of(report.name, number))
 
 
 def clean_campaign(name, cases, out):
@@ -153,6 +150,12 @@ def clean_campaign(name, cases, out):
 
 
 # -- single inputs ---------------------------------------------------------------------------------
+
+
+def input_of(name, number):
+    """The input of a number."""
+    with scratch():
+        return worker.made(target_class(name)(), number)
 
 
 def replay(name, data):

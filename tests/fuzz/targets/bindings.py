@@ -58,9 +58,10 @@ class Target(target.Target):
         expected = [np.frombuffer(content, np.uint8).copy() for content in self.content]
         reads = [self._binding(choices, tensor) for _, tensor in desc.inputs]
         owned = [TensorFlags.OWNED_BY_DML in tensor.flags for _, tensor in desc.inputs]
+        pairs = [*zip(reads, owned, strict=True)]
         if any(owned):
-            compiled.initialize([b.value if o else None for b, o in zip(reads, owned, strict=True)])
-        given = [None if own else bound.value for bound, own in zip(reads, owned, strict=True)]
+            compiled.initialize([bound.value if own else None for bound, own in pairs])
+        given = [None if own else bound.value for bound, own in pairs]
         writes = [self._binding(choices, tensor) for _, tensor in desc.outputs]
         targets = [bound.value for bound in writes]
         if choices.one_in(40):
