@@ -53,19 +53,14 @@ class Restricted(ModuleType):
     def __init__(self, module):
         super().__init__(module.__name__)
         self._module = module
-        self._hidden = {
-            name.partition(".")[2]
-            for name in os.environ[HIDDEN].split(",")
-            if name.startswith(f"{module.__name__}.")
-        }
 
     def __getattr__(self, name):
-        if name in self._hidden:
+        if f"{self.__name__}.{name}" in hidden:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r} on Windows")
         return getattr(self._module, name)
 
     def __dir__(self):
-        return sorted({*dir(self._module)} - self._hidden)
+        return [name for name in dir(self._module) if f"{self.__name__}.{name}" not in hidden]
 
 
 def open_file(path, *args, dir_fd=None, **kwargs):
@@ -79,6 +74,7 @@ def open_file(path, *args, dir_fd=None, **kwargs):
 
 if HIDDEN not in os.environ:
     os.environ[HIDDEN] = ",".join(hidden_names())
+hidden = {*os.environ[HIDDEN].split(",")}
 modules = {module.__name__: Restricted(module) for module in (os, signal)}
 modules["os"].open = open_file
 imported = builtins.__import__
