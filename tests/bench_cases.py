@@ -1,16 +1,6 @@
 """Small cases of each operation that the benchmark measures."""
 
-from vkops.bench.movements import (
-    DepthToSpace,
-    Gather,
-    GatherElements,
-    OneHot,
-    PadReflect,
-    ReverseSequences,
-    ScatterRows,
-    Tile,
-    Upsample,
-)
+from vkops.bench import movements
 from vkops.bench.workloads import Join, Permute, Split, Step, Window, case, case_of
 
 VIEWS = {
@@ -32,13 +22,13 @@ VIEWS = {
     "permute": case("float32", Permute((7, 3, 5, 1, 6, 2, 4, 0)), (2, 3, 4, 5, 2, 3, 2, 2)),
 }
 MOVEMENTS = {
-    "gather": case_of("float32", Gather(), (9, 4), (5,)),
-    "gather elements": case_of("float32", GatherElements(), (4, 5), (4, 3)),
-    "scatter rows": case_of("float32", ScatterRows(), (9, 4), (5, 1), (5, 4)),
-    "pad": case_of("float32", PadReflect(1), (2, 3, 4, 5)),
-    "depth to space": case_of("float32", DepthToSpace(2), (2, 8, 3, 2)),
-    "tile": case_of("float32", Tile((2, 3)), (3, 4)),
-    "upsample": case_of("float32", Upsample(2), (2, 3, 4, 5)),
-    "one-hot": case_of("uint8", OneHot(6), (7, 1), (1, 2)),
-    "reverse sequences": case_of("float32", ReverseSequences(), (3, 5, 2), (3,)),
+    "gather": case_of("float32", movements.Gather(), (9, 4), (5,)),
+    "gather elements": case_of("float32", movements.GatherElements(), (4, 5), (4, 3)),
+    "scatter rows": case_of("float32", movements.ScatterRows(), (9, 4), (5, 1), (5, 4)),
+    "pad": case_of("float32", movements.PadReflect(1), (2, 3, 4, 5)),
+    "depth to space": case_of("float32", movements.DepthToSpace(2), (2, 8, 3, 2)),
+    "tile": case_of("float32", movements.Tile((2, 3)), (3, 4)),
+    "upsample": case_of("float32", movements.Upsample(2), (2, 3, 4, 5)),
+    "one-hot": case_of("uint8", movements.OneHot(6), (7, 1), (1, 2)),
+    "reverse sequences": case_of("float32", movements.ReverseSequences(), (3, 5, 2), (3,)),
 }

@@ -108,9 +108,8 @@ class Chain:
         return self.random.choice(known)
 
     def array(self, shape):
-        return np.random.default_rng(self.random.randrange(1 << 30)).integers(
-            0, 1 << 32, shape, np.uint32
-        )
+        random = np.random.default_rng(self.random.randrange(1 << 30))
+        return random.integers(0, 1 << 32, shape, np.uint32)
 
     def index(self, shape):
         """An index that selects a part of every dimension."""
@@ -120,12 +119,8 @@ class Chain:
             if start == stop:
                 start, stop = 0, size
             step = self.random.choice((1, 1, 1, 2, 3))
-            backwards = self.random.random() < 0.2
-            found.append(
-                slice(stop - 1, start - 1 if start else None, -step)
-                if backwards
-                else slice(start, stop, step)
-            )
+            backwards = slice(stop - 1, start - 1 if start else None, -step)
+            found.append(backwards if self.random.random() < 0.2 else slice(start, stop, step))
         return tuple(found)
 
     # -- steps: making tensors ---------------------------------------------------------------------
@@ -213,9 +208,8 @@ class Chain:
 
     def scatter(self):
         tensor, array = self.any(written=True)
-        places = np.array(
-            self.random.sample(range(array.shape[0]), min(6, array.shape[0])), np.int64
-        )
+        rows = range(array.shape[0])
+        places = np.array(self.random.sample(rows, min(6, len(rows))), np.int64)
         value = self.array([len(places), *array.shape[1:]])
         given = self.device().tensor(places) if self.random.random() < 0.5 else places
         tensor[given] = self.device().tensor(value) if self.random.random() < 0.5 else value
@@ -277,24 +271,18 @@ class Chain:
             start = self.random.randrange(9)
             whole = self.device().tensor(np.concatenate([np.zeros(start, np.uint32), four]))
             values = whole[start:]
-        flat = expected.ravel()  # a copy, if it is not contiguous
+        flat = expected.flatten()
         n = min(array.size, flat.size)
-        source = array.reshape(-1)[:n].copy()
-        flat = flat.copy()
-        flat[:n] = source + flat[:n] * four[1] + four[3]
-        shader = self.shader("combine")
+        flat[:n] = array.reshape(-1)[:n] + flat[:n] * four[1] + four[3]
+        overlap = np.shares_memory(array, expected)
         try:
-            shader(tensor, target, Four=values, threads=n)
+            self.shader("combine")(tensor, target, Four=values, threads=n)
         except vkops.BindingError as error:
-            if error.rule != "SH-06" or not np.shares_memory(array, expected):
+            if error.rule != "SH-06" or not overlap:
                 raise
             return
-        if np.shares_memory(array, expected) and (array.strides, array.shape) != (
-            expected.strides,
-            expected.shape,
-        ):
-            n = expected.size  # each invocation may read what another one has written
-            flat = target.numpy().ravel()
+        if overlap and (array.strides, array.shape) != (expected.strides, expected.shape):
+            flat = target.numpy()  # each invocation may read what another one has written
         expected[...] = flat.reshape(expected.shape)
 
     # -- steps: recorded programs ------------------------------------------------------------------

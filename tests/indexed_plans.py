@@ -36,10 +36,7 @@ def indexed_case(seed, *, element_size=None):
     axis = random.randrange(len(sizes))
     case = OPERATORS[name].make(random, random.choice(wanted), sizes, axis)
     plan, tensors = case.desc.lower(), [tensor for _, tensor in case.desc.inputs]
-    inputs = [
-        case.fill(number, np.frombuffer(bytearray(random.randbytes(nbytes)), np.uint8))
-        for number, nbytes in enumerate(plan.inputs)
-    ]
+    inputs = case.inputs(random)
     (result,) = case.expect([described(*pair) for pair in zip(tensors, inputs, strict=True)])
     expected = np.ascontiguousarray(result).view(WORDS[plan.element_size])
     return _shifted(random, IndexedCase(plan, inputs, case.desc.output_tensor.view, expected))

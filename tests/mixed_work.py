@@ -236,9 +236,8 @@ def bindings(device, random, case, on_host=()):
 
 def fill(random, case, inputs):
     """Write random bytes to the inputs, and indices where they are read."""
-    for number, buffer in enumerate(inputs):
-        data = np.frombuffer(bytearray(random.randbytes(buffer.nbytes)), np.uint8)
-        buffer.write(case.fill(number, data))
+    for buffer, data in zip(inputs, case.inputs(random), strict=True):
+        buffer.write(data)
 
 
 def check(case, inputs, outputs):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
@@ -41,6 +42,12 @@ class Case(NamedTuple):
             _, tensor = self.desc.inputs[number]
             described(tensor, data)[...] = self.indices[number]
         return data
+
+    def inputs(self, random):
+        """Random bytes for each input, with its indices in their places."""
+        sizes = [tensor.total_tensor_size_in_bytes for _, tensor in self.desc.inputs]
+        made = (np.frombuffer(bytearray(random.randbytes(size)), np.uint8) for size in sizes)
+        return [self.fill(number, data) for number, data in enumerate(made)]
 
     def write(self, inputs, outputs):
         """Write what NumPy makes of the bytes of inputs into those of outputs."""
@@ -101,13 +108,8 @@ def identity(source, target):
 
 def run(device, case):
     """Dispatch with random inputs and poisoned outputs; compare all bytes with NumPy's."""
-    inputs, outputs = ([t for _, t in tensors] for tensors in (case.desc.inputs, case.desc.outputs))
-    random = np.random.default_rng(1)
-    sources = [
-        case.fill(number, random.integers(0, 256, tensor.total_tensor_size_in_bytes, np.uint8))
-        for number, tensor in enumerate(inputs)
-    ]
-    targets = [poisoned(t.total_tensor_size_in_bytes) for t in outputs]
+    sources = case.inputs(Random(1))
+    targets = [poisoned(tensor.total_tensor_size_in_bytes) for _, tensor in case.desc.outputs]
     buffers = []
     for array in (*sources, *targets):
         buffers.append(device.buffer(array.size + 32))

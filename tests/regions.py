@@ -14,7 +14,10 @@ def make_region(sizes, offset, strides, source):
 
 
 def fitting(element_size, *outputs, inputs=1, unit=4):
-    """A plan of the regions of each output: at least so many inputs, of as many units as it needs."""
+    """A plan of the regions of each output, of at least so many inputs.
+
+    All tensors are just large enough, in whole units of so many bytes.
+    """
     ends = defaultdict(lambda: 1, dict.fromkeys(range(inputs), 1))
 
     def nbytes(end):
