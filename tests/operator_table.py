@@ -413,6 +413,10 @@ def _gather_elements(random, kind, sizes, axis):
     return Case(desc, expect, {1: content})
 
 
+def _gather_nd(random, kind, sizes, _):
+    return _gathered_slices(random, kind, sizes, 0, dml.GatherNdOperatorDesc)
+
+
 def _gathered_slices(random, kind, sizes, batch, cls, *batches):
     length = random.randint(1, len(sizes) - batch)
     rest = sizes[batch + length :]
@@ -436,10 +440,6 @@ def _gathered_slices(random, kind, sizes, batch, cls, *batches):
         return [data[(*grid, *columns)].reshape(target.sizes)]
 
     return Case(desc, expect, {1: content})
-
-
-def _gather_nd(random, kind, sizes, _):
-    return _gathered_slices(random, kind, sizes, 0, dml.GatherNdOperatorDesc)
 
 
 def _gather_nd1(random, kind, sizes, _):
