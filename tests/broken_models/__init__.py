@@ -6,10 +6,11 @@ The files that they refer to are in ``data``.
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 import shutil
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,40 +35,26 @@ class Case(NamedTuple):
     rule: str | None = None
 
 
-def edited(base, edits):
-    """A copy of a model with the values at these paths replaced, added or, where GONE, removed."""
-    changed = copy.deepcopy(base)
+def _case(base, edits, at=None, rule=None):
+    """A model with the values at these paths replaced, added or, where GONE, removed.
+
+    A place that begins with "." or "[" goes on from the path of the last edit.
+    """
+    model = json.loads(base)
     for path, value in edits.items():
         *parents, last = (int(n) if n.isdecimal() else n for n in re.findall(r"\w+", path))
-        holder = changed
-        for step in parents:
-            holder = holder[step]
+        holder = reduce(getitem, parents, model)
         if value is GONE:
             del holder[last]
         else:
             holder[last] = value
-    return changed
-
-
-def _case(base, edits, at, rule):
     if at is None or at.startswith((".", "[")):
         at = list(edits)[-1] + (at or "")
-    return Case(json.dumps(edited(json.loads(base), edits), indent=4).encode(), at, rule)
+    return Case(json.dumps(model, indent=4).encode(), at, rule)
 
 
-SPLIT, SHADER = (
-    (FOLDER / name).read_bytes().removesuffix(b"\n") for name in ("split.json", "shader.json")
-)
-
-
-def split(edits, at=None, rule=None):
-    """The model of a SPLIT, changed; a path that begins with "." or "[" goes on from the last edit's."""
-    return _case(SPLIT, edits, at, rule)
-
-
-def shader(edits, at=None, rule=None):
-    """The model of a shader, changed."""
-    return _case(SHADER, edits, at, rule)
+SPLIT, SHADER = ((FOLDER / f"{name}.json").read_bytes().rstrip() for name in ("split", "shader"))
+split, shader = partial(_case, SPLIT), partial(_case, SHADER)
 
 
 def text(old, new, at):
