@@ -22,10 +22,11 @@ class Case(NamedTuple):
     kind: str
     body: str
     options: dict = {}  # noqa: RUF012
+    head: str = HEAD
 
     @property
     def text(self):
-        return HEAD + self.body
+        return self.head + self.body
 
     @property
     def lines(self):

@@ -2,17 +2,12 @@
 
 from faulty_shaders import Case
 
-_SUBGROUPS = """#extension GL_KHR_shader_subgroup_arithmetic : require
+_HEAD = """#version 450
+#extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_shuffle : require
 #extension GL_KHR_shader_subgroup_shuffle_relative : require
 """
-
-
-class Usual(Case):
-    @property
-    def text(self):
-        return "#version 450\n" + _SUBGROUPS + self.body
 
 
 def _buffers(*declared):
@@ -22,28 +17,15 @@ def _buffers(*declared):
     )
 
 
-_IDS = "uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;\n"
-_64 = "layout(local_size_x = 64) in;\n" + _IDS
+_64 = """layout(local_size_x = 64) in;
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+"""
 _IN_OUT = _64 + _buffers("uint data[]", "uint result[]")
 _FLOATS = _64 + _buffers("float x[]", "float y[]")
 
 
 def _case(name, body, **options):
-    return Usual(name, "", body, options)
-
-
-LAST_RIGHT = (
-    _64
-    + _buffers("uint data[]", "uint result[]", "uint counter", "uint sums[]")
-    + """shared uint last;
-void main() { result[i] = data[i];
-  memoryBarrierBuffer(); barrier();
-  if (own == 0) last = atomicAdd(counter, 1u);
-  barrier(); if (last != gl_NumWorkGroups.x - 1) return;
-  uint sum = 0;
-  for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k * 64 + own];
-  sums[own] = sum; }"""
-)
+    return Case(name, "", body, options, _HEAD)
 
 
 CASES = [
@@ -60,7 +42,15 @@ void main() { uint sum = data[i], lane = gl_SubgroupInvocationID;
 void main() { uint sum = data[i] + 1, lane = gl_SubgroupInvocationID;
   for (uint s = 1; s < 4; s *= 2) { uint left = subgroupShuffleUp(sum, s); sum += lane % 4 >= s ? left : 0u; }
   result[i] = sum; }"""),
-    _case("last_workgroup_adds_with_all_invocations", LAST_RIGHT, groups=4, buffers={"B2": "zeros:4"}),
+    _case("last_workgroup_adds_with_all_invocations",
+          _64 + _buffers("uint data[]", "uint result[]", "uint counter", "uint sums[]") + """shared uint last;
+void main() { result[i] = data[i];
+  memoryBarrierBuffer(); barrier();
+  if (own == 0) last = atomicAdd(counter, 1u);
+  barrier(); if (last != gl_NumWorkGroups.x - 1) return;
+  uint sum = 0;
+  for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k * 64 + own];
+  sums[own] = sum; }""", groups=4, buffers={"B2": "zeros:4"}),
     _case("saxpy", _FLOATS + "void main() { if (i < x.length()) y[i] += 2.0 * x[i]; }", buffers={"B0": "range:50"}),
     _case("reduction", _IN_OUT + """shared uint part[64];
 void main() { part[own] = i < data.length() ? data[i] : 0; barrier();
