@@ -1,7 +1,5 @@
 """``vkops shader``, as far as it needs no device: list, build, disasm, validate, diff."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The ``vkops`` program: a child does the work, and its end is told whatever it is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 Whether the images can be built, and what is in them, scripts/docker-check tests.
 """
 
-from __future__ import annotations
-
 import re
 import runpy
 from importlib import metadata

@@ -1,7 +1,5 @@
 """scripts/cross_wheel.py: what it refuses, and the functions of Vulkan in the import library for Windows."""
 
-from __future__ import annotations
-
 import cross_wheel
 import pytest
 

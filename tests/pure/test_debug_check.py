@@ -1,7 +1,5 @@
 """``vkops.debug.check``: planted faults are found with their lines, and correct shaders are silent."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Messages of the Khronos validation layer, in the formats of 1.3.239, 1.4.309 and 1.4.363."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

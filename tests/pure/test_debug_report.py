@@ -1,7 +1,5 @@
 """``vkops debug report``, on machines where parts are missing or broken."""
 
-from __future__ import annotations
-
 import os
 import sys
 

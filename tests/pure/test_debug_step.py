@@ -1,7 +1,5 @@
 """``vkops debug step``: the record of an invocation, the commands, and what is printed."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

@@ -1,7 +1,5 @@
 """``vkops debug trace``, and ``check`` of models: the interpreter against plans and by hand."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

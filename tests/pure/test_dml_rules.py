@@ -1,7 +1,5 @@
 """Every rule of vkops.dml: a case that keeps it and one that breaks it, with the error's text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

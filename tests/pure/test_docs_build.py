@@ -1,7 +1,5 @@
 """The documentation builds without warnings and without Vulkan, and lists every public name."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import fields, is_dataclass

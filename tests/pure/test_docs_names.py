@@ -1,7 +1,5 @@
 """Documentation, docstrings and comments name only files, tests and Python names that exist."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import keyword

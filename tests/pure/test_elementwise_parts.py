@@ -1,7 +1,5 @@
 """Elementwise kernels without a device: declarations, indexing and GLSL."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """What the script of the page computes, in Node.js: where elements come from, and how they are laid out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """What a graph may cost: regions and steps in proportion to the graph, and bounds on both."""
 
-from __future__ import annotations
-
 import sys
 from itertools import pairwise
 from math import prod

@@ -1,7 +1,5 @@
 """The interpreter of shaders against NumPy, and the kernels of vkops against plans; no Vulkan."""
 
-from __future__ import annotations
-
 from array import array
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Arrays of blocks, and memory that shaders access by addresses, in the interpreter."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

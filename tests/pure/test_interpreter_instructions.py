@@ -1,7 +1,5 @@
 """The instructions that the interpreter knows, and how it refuses others."""
 
-from __future__ import annotations
-
 import pytest
 
 from vkops.debug import check

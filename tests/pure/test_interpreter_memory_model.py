@@ -1,7 +1,5 @@
 """Litmus tests of Vulkan's memory model in the interpreter: what is ordered, and what is a data race."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Observers of the interpreter: all see the same run, and a check is a class of a few lines."""
 
-from __future__ import annotations
-
 import inspect
 from collections import Counter
 from pathlib import Path

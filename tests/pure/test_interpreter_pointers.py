@@ -1,7 +1,5 @@
 """Pointers in the interpreter: into several variables, moved by elements, compared, in variables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from spirv import assembled

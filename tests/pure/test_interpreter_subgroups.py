@@ -1,7 +1,5 @@
 """Operations on subgroups that not all compilers and devices have, against NumPy."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Undefined values, functions with special numbers, blocks in shared memory, and deep calls in the interpreter."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Kernels of ``vkops.kernels`` without a device."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

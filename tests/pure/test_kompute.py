@@ -1,7 +1,5 @@
 """How Kompute and the native module are loaded; they are replaced here by what a test needs."""
 
-from __future__ import annotations
-
 import pytest
 from processes import python
 

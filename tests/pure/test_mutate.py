@@ -1,7 +1,5 @@
 """The faults that scripts/mutate plants."""
 
-from __future__ import annotations
-
 import ast
 
 import mutate

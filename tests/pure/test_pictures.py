@@ -1,7 +1,5 @@
 """Pictures that are read and written, and images, texels and samplers in models, without a device."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

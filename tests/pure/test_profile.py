@@ -1,7 +1,5 @@
 """The times of a device on the clock of the host, with devices that count in another way."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

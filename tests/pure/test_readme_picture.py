@@ -1,7 +1,5 @@
 """The picture of README.md: that which the script draws, with the colours of the parts."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree

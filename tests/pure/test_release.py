@@ -1,7 +1,5 @@
 """The versions of Python that wheels are for, and the workflow that releases them; nothing is built."""
 
-from __future__ import annotations
-
 import re
 from importlib import metadata
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The grammar of SPIR-V, against the one that SPIRV-Tools contain."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """HLSL: registers, entry points, errors; included texts; and how often the tools are run."""
 
-from __future__ import annotations
-
 import subprocess
 from array import array
 from pathlib import Path

@@ -1,7 +1,5 @@
 """SPIR-V as text for people: below its source lines, and as a difference of two builds."""
 
-from __future__ import annotations
-
 import os
 import re
 

@@ -1,7 +1,5 @@
 """The declarations of SPIR-V modules, and changed modules."""
 
-from __future__ import annotations
-
 import re
 import struct
 from contextlib import suppress

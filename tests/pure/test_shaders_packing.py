@@ -1,7 +1,5 @@
 """Values as the bytes of push constants and uniform blocks, for all types that have a layout."""
 
-from __future__ import annotations
-
 import struct
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Shaders of the user's own, without a device: what is refused, and with which error."""
 
-from __future__ import annotations
-
 import struct
 from contextlib import suppress
 from pathlib import Path

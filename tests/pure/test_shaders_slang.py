@@ -1,7 +1,5 @@
 """Slang: bindings, modules, generics and errors, the compiler's command line, and where it is found."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np
