@@ -5,10 +5,9 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from processes import outcome
+from processes import ROOT, outcome
 
 import vkops
 from vkops.cli import main
@@ -16,7 +15,6 @@ from vkops.errors import DeviceError
 from vkops.gpu import DeviceInfo, Driver
 from vkops.gpu.adapters.adapter_limits import Limits
 
-ROOT = Path(__file__).parents[2]
 SPLIT, SHUFFLE = (str(ROOT / "examples" / n) for n in ("split.json", "channel_shuffle.onnx"))
 SOURCE = "import sys; from vkops.cli import main; sys.exit(main())"
 

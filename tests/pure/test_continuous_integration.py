@@ -6,15 +6,13 @@ Whether the images can be built, and what is in them, scripts/docker-check tests
 import re
 import runpy
 from importlib import metadata
-from pathlib import Path
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from processes import finished, outcome
+from processes import ROOT, finished, outcome
 
-ROOT = Path(__file__).parents[2]
 EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that scripts/setup installs
 
 

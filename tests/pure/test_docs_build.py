@@ -8,7 +8,7 @@ from pydoc import locate
 
 import pytest
 from browser import needs_chromium, probe
-from processes import outcome
+from processes import ROOT, outcome
 from sphinx.pycode import ModuleAnalyzer
 
 import vkops
@@ -16,8 +16,6 @@ from vkops import dml, onnx, plan
 from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.onnx import backend
 from vkops.rules import RULES
-
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from processes import ROOT
 from reference_pages import expanded
 
 from vkops import dml
 
-ROOT = Path(__file__).parents[2]
 FOLDERS = ("docker", "docs", "examples", "scripts", "shaders", "tests", "vkops")
 PATTERNS = ("*.md", "docs/**/*.md", "docker/*.md", "examples/*.md")
 PAGES = sorted(page for pattern in PATTERNS for page in ROOT.glob(pattern))

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from models import SPLIT, dispatch, model, tensor, zeros
 from operator_table import OPERATORS, indexed_operators, kinds
-from processes import cpu_time
+from processes import ROOT, cpu_time
 from regions import make_region
 
 from vkops.cli import main
@@ -32,7 +32,6 @@ from vkops.onnx.free_dimensions import Overrides
 from vkops.plan import Fill
 from vkops.rules import GROUPS
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 
 

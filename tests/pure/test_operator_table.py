@@ -3,7 +3,6 @@
 import contextlib
 import re
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -12,6 +11,7 @@ from byte_arrays import described
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from operator_table import OPERATORS, kinds, packed
+from processes import ROOT
 
 from vkops import dml
 from vkops.dml import BufferTensorDesc, Graph, operator_desc
@@ -20,8 +20,6 @@ from vkops.dml.functions import parameter_name
 from vkops.dml.levels import class_name
 from vkops.errors import InvalidDescError
 from vkops.plan import execute
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_every_operator_has_a_module_and_is_in_the_table():

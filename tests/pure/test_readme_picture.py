@@ -1,12 +1,10 @@
 """The picture of README.md: that which the script draws, with the colours of the parts."""
 
 import re
-from pathlib import Path
 from xml.etree import ElementTree
 
 import readme_picture
-
-ROOT = Path(__file__).parents[2]
+from processes import ROOT
 
 
 def test_the_picture_is_up_to_date():

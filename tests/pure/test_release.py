@@ -2,12 +2,10 @@
 
 import re
 from importlib import metadata
-from pathlib import Path
 
 import yaml
-from processes import finished
+from processes import ROOT, finished
 
-ROOT = Path(__file__).parents[2]
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
 JOBS = WORKFLOW["jobs"]
 

@@ -2,11 +2,11 @@
 
 import re
 from importlib import metadata
-from pathlib import Path
+
+from processes import ROOT
 
 import vkops
 
-ROOT = Path(__file__).parents[2]
 KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 
 

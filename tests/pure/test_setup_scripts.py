@@ -12,14 +12,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
-from processes import finished
+from processes import ROOT, finished
 from refusals import fault
 
 from vkops.gpu.adapters import kompute
 
 pytestmark = pytest.mark.posix("bash", tests_only=True)
-
-ROOT = Path(__file__).parents[2]
 
 
 def program(folder, name, body):

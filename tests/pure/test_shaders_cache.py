@@ -9,11 +9,10 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from processes import ROOT
 
 from vkops import shaders
 from vkops.system import disk_cache, files
-
-ROOT = Path(__file__).parents[2]
 
 SOURCE = """#version 450
 #extension GL_GOOGLE_include_directive : require

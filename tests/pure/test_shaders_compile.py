@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from processes import ROOT
 from refusals import fault
 
 from vkops import shaders
@@ -15,8 +16,6 @@ from vkops.errors import ShaderCompileError, VkopsError, printable
 from vkops.shaders import tools
 from vkops.shaders.binary import is_spirv
 from vkops.system import processes
-
-ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

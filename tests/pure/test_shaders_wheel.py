@@ -9,14 +9,13 @@ from pathlib import Path
 
 import hatch_spirv
 import pytest
-from processes import finished
+from processes import ROOT, finished
 from refusals import fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
 from vkops.gpu.kernels import choice
 
-ROOT = Path(__file__).parents[2]
 HIDDEN = str(ROOT / "tests/hidden")  # a module in place of vkops_lavapipe, which has compilers
 pytestmark = pytest.mark.usefixtures("own_cache")
 of_a_checkout = pytest.mark.skipif(

@@ -5,11 +5,12 @@ import os
 import posixpath
 import subprocess
 import sys
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import ROOT
 
 from vkops.errors import ModelError, ShaderCompileError
 from vkops.models import folders as folders_module
@@ -19,7 +20,6 @@ from vkops.shaders import sources
 from vkops.system import files
 from vkops.system.files import below, named_file
 
-ROOT = Path(__file__).parents[2]
 MODELS = PureWindowsPath("C:\\models")
 
 

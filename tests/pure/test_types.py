@@ -11,10 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import ROOT
+
 import vkops
 from vkops import dml, onnx, plan, pydirectml
-
-ROOT = Path(__file__).parents[2]
 
 # What users get to see of these is in the signatures of others.
 INNER = (
