@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 import pytest
+from refusals import fault
 
 import vkops
 from vkops import dml, dxdispatch, runner
@@ -25,9 +26,7 @@ from vkops.errors import DeviceError, ModelError
     ],
 )  # fmt: skip
 def test_devices(arguments, named, message):
-    with pytest.raises(DeviceError) as caught:
-        vkops.Device(**arguments)
-    message(caught.value, *named.split())
+    message(fault(lambda: vkops.Device(**arguments), DeviceError), *named.split())
 
 
 @pytest.mark.parametrize(
@@ -41,33 +40,25 @@ def test_devices(arguments, named, message):
     ],
 )
 def test_models(arguments, named, message):
-    with pytest.raises(ModelError) as caught:
-        dxdispatch.load_model(*arguments)
-    message(caught.value, *named.split())
+    message(fault(lambda: dxdispatch.load_model(*arguments), ModelError), *named.split())
 
 
 def test_what_is_no_model(message):
-    with pytest.raises(ModelError) as caught:
-        dxdispatch.prepare("m.json", FeatureLevel.LATEST)
-    message(caught.value, "model: ")
-    with pytest.raises(ModelError) as caught:
-        runner.run("m.json", None)
-    message(caught.value, "prepared: ")
+    text = fault(lambda: dxdispatch.prepare("m.json", FeatureLevel.LATEST), ModelError)
+    message(text, "model: ")
+    message(fault(lambda: runner.run("m.json", None), ModelError), "prepared: ")
 
 
 @pytest.mark.parametrize("value", ["false", 0, None, np.array([True, False])])
 def test_permissions_are_true_or_false(value):
     """``allow_paths="false"`` would otherwise allow all paths."""
-    for call in (
-        lambda: dxdispatch.load_model("m.json", allow_paths=value),
-        lambda: vkops.onnx.Model(b"", allow_paths=value),
+    for kind, read in (
+        (ModelError, dxdispatch.load_model),
+        (ModelError, vkops.onnx.Model),
+        (vkops.ShaderCompileError, vkops.shaders.load),
     ):
-        with pytest.raises(ModelError, match=r"^allow_paths: got .*, must be True or False$"):
-            call()
-    with pytest.raises(
-        vkops.ShaderCompileError, match=r"^allow_paths: got .*, must be True or False$"
-    ):
-        vkops.shaders.load("void main() {}", allow_paths=value)
+        with pytest.raises(kind, match=r"^allow_paths: got .*, must be True or False$"):
+            read("x", allow_paths=value)
 
 
 class Failing:
@@ -140,6 +131,4 @@ def test_indices_of_axes_that_no_array_can_have(part, expected):
     ],
 )
 def test_indices_that_do_not_fit(parts, error):
-    with pytest.raises(type(error)) as caught:
-        basic_index((2, 3), parts, TEXTS)
-    assert str(caught.value) == str(error)
+    assert fault(lambda: basic_index((2, 3), parts, TEXTS), type(error)) == str(error)

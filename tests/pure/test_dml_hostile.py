@@ -4,8 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from refusals import fault
 
-from vkops import VkopsError
+from vkops import InvalidDescTypeError
 from vkops.dml import BufferTensorDesc, TensorDataType
 
 
@@ -20,11 +21,8 @@ from vkops.dml import BufferTensorDesc, TensorDataType
     ids=["nan", "long", "huge", "nested"],
 )
 def test_values_in_messages(value, shown):
-    with pytest.raises(VkopsError) as caught:
-        BufferTensorDesc(value, [1])
-    assert str(caught.value).startswith(
-        f"data_type: got {shown}, must be one of UNKNOWN, FLOAT32, "
-    )
+    text = fault(lambda: BufferTensorDesc(value, [1]), InvalidDescTypeError)
+    assert text.startswith(f"data_type: got {shown}, must be one of UNKNOWN, FLOAT32, ")
 
 
 def test_numpy_integers_are_integers():

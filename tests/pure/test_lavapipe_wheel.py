@@ -5,6 +5,7 @@ import subprocess
 import debian_packages
 import lavapipe_wheel
 import pytest
+from refusals import fault
 
 LISTED = "https://cloud.example/apt\nhttp://mirror.example/debian/\nhttp://mirror.example/debian-security/\n"
 
@@ -25,9 +26,7 @@ def test_the_mirror_is_that_of_the_system_unless_another_is_named(monkeypatch):
 def test_a_system_without_a_mirror_of_debian(monkeypatch, message):
     monkeypatch.delenv("DEBIAN_MIRROR", raising=False)
     listed(monkeypatch, "http://archive.example/ubuntu/\n")
-    with pytest.raises(SystemExit) as caught:
-        debian_packages.mirror()
-    message(caught.value)
+    message(fault(debian_packages.mirror, SystemExit))
 
 
 @pytest.mark.posix("shell scripts")

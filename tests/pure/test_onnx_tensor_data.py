@@ -41,9 +41,7 @@ def saved(folder, tensor, *, used=True):
 
 
 def refused(path):
-    with pytest.raises(ModelError) as caught:
-        Model(path, check=False)
-    return str(caught.value).removeprefix(f"{path}: ")
+    return fault(lambda: Model(path, check=False), ModelError).removeprefix(f"{path}: ")
 
 
 @pytest.fixture

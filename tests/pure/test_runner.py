@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from models import SPLIT, dispatch, model, resource, zeros
+from refusals import fault
 
 from vkops import console
 from vkops.cli import main
@@ -252,11 +253,10 @@ def test_print_commands(run_model):
 
 
 def test_print_commands_reports_failure(run_model):
-    with pytest.raises(ModelError) as caught:
-        run_model(ROTATE, FakeDevice(DeviceError("lost\nthe device")), print_commands=True)
-    assert str(caught.value) == "Failed to execute dispatchable: lost the device"
-    end = "hr=0x80004005 Failed to execute dispatchable: lost the device"
-    assert f"[EndCmd][   0]\t: {end}\n\n" in run_model.seen.out
+    device = FakeDevice(DeviceError("lost\nthe device"))
+    text = fault(lambda: run_model(ROTATE, device, print_commands=True), ModelError)
+    assert text == "Failed to execute dispatchable: lost the device"
+    assert f"[EndCmd][   0]\t: hr=0x80004005 {text}\n\n" in run_model.seen.out
 
 
 def test_resources_keep_their_content_between_commands(run_model):

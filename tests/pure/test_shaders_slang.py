@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from refusals import fault
 
 from vkops import shaders
 from vkops.debug import check
@@ -161,9 +162,8 @@ def fake(tmp_path, monkeypatch):
 @pytest.mark.parametrize("text", [NEWER, OLDER])
 def test_messages_of_each_version_have_lines(fake, text):
     fake(f"cat <<'E'\n{text.format('<source>')}E\nexit 1")
-    with pytest.raises(ShaderCompileError) as caught:
-        load("\n\n\n\n  y[id.x] = foo(id.x) + 1;")
-    assert str(caught.value) == "x:5: undefined identifier 'foo', in 'y[id.x] = foo(id.x) + 1;'"
+    text = fault(lambda: load("\n\n\n\n  y[id.x] = foo(id.x) + 1;"), ShaderCompileError)
+    assert text == "x:5: undefined identifier 'foo', in 'y[id.x] = foo(id.x) + 1;'"
 
 
 def test_command_line_of_slangc(fake, tmp_path):
@@ -203,9 +203,7 @@ def test_files_outside_of_the_folders_are_refused_and_not_kept(tmp_path):
 def test_missing_compiler(monkeypatch, message):
     monkeypatch.setenv("PATH", "")
     monkeypatch.setitem(sys.modules, "slangpy", None)
-    with pytest.raises(ShaderCompileError) as caught:
-        load()
-    message(caught.value)
+    message(fault(load, ShaderCompileError))
 
 
 def test_slangc_on_the_path_comes_before_slangpy(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import ntpath
 import os
 import posixpath
+import re
 import subprocess
 import sys
 from pathlib import PurePosixPath, PureWindowsPath
@@ -130,10 +131,8 @@ def test_source_and_target_paths_of_models_on_windows(monkeypatch, name, message
     found = Folders(MODELS, MODELS)
     node = parse(b'{"sourcePath": "%s"}' % name.encode(), "m.json").required("sourcePath")
     for use in (found.find, lambda node: found.inside(node, node.string(), MODELS)):
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(ModelError, match=f"^m.json: sourcePath: .*{re.escape(message)}"):
             use(node)
-        assert str(caught.value).startswith("m.json: sourcePath: ")
-        assert message in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["x.glsl:stream", "NUL", "x.glsl."])
