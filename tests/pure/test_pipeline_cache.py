@@ -74,18 +74,10 @@ def test_processes_at_once_keep_the_pipelines_of_each_other():
     assert opened().load() == HEADER + b"abc"
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        *(lambda data, n=n: data[:n] for n in (0, 32, 33, 65)),  # of the hash and the header
-        lambda data: data[:-1] + b"?",
-        lambda data: data + b"c",
-    ],
-    ids=["empty", "hash", "header", "shorter", "pipeline", "longer"],
-)
-def test_a_damaged_file_never_reaches_the_driver_and_is_replaced(file, damage):
+def test_a_damaged_file_never_reaches_the_driver_and_is_replaced(file):
+    """``test_system_disk_cache`` has all damages."""
     good = file.read_bytes()
-    file.write_bytes(damage(good))
+    file.write_bytes(good[:-1] + b"?")
     assert opened().load() == b""
     assert save(Device(b"ab")) == b""
     assert file.read_bytes() == good
@@ -127,9 +119,7 @@ def test_each_driver_has_a_file_of_its_own(folder, file, change):
     save(Device(b"xy", start=cache._header), **change)
     assert opened(**change).load() == cache._header + b"xy"
     assert opened().load() == HEADER + b"ab"
-    (other,) = set(folder.iterdir()) - {file}
-    other.write_bytes(file.read_bytes())  # the hash is that of another name
-    assert opened(**change).load() == b""
+    assert len({*folder.iterdir()}) == 2
 
 
 @pytest.mark.parametrize(
@@ -197,7 +187,7 @@ def test_the_files_of_old_drivers_are_removed(folder):
 
 @pytest.mark.posix("modes of folders")
 def test_a_folder_that_others_can_change_is_not_used(folder, file, caplog):
-    """As of all caches on disk: see ``test_shaders_cache``."""
+    """As of all caches on disk: see ``test_system_disk_cache``."""
     before = file.read_bytes()
     folder.chmod(0o770)
     assert opened().load() == save(Device(b"c")) == b""
