@@ -208,20 +208,6 @@ def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, 
         assert shown in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("type_", ["int", "uint"])
-def test_a_switch_in_any_line(type_):
-    for lines in range(40):
-        text = (
-            "#version 450\nlayout(local_size_x = 4) in;\n"
-            "layout(std430, binding = 0) buffer Data { uint data[]; };\n" + "\n" * lines +
-            f"void main() {{\n  uint own = gl_LocalInvocationIndex;\n  switch ({type_}(data[own])) {{\n"
-            "  case 1: data[own] = 5;\n    break;\n  case 2:\n    data[own] = 6;\n  default:\n"
-            "    data[own] += 7;\n  }\n}"
-        )  # fmt: skip
-        report = check(text)
-        assert (report.ok, report.buffers["Data"].tolist()) == (True, [7, 5, 13, 10]), lines
-
-
 # -- the command -----------------------------------------------------------------------------------
 
 

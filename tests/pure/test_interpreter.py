@@ -181,36 +181,6 @@ def test_optimized_modules(options):
     )
 
 
-def test_hlsl():
-    text = """RWStructuredBuffer<float> x : register(u0); cbuffer P : register(b0) { float a; };
-    groupshared float part[8];
-    [numthreads(8, 1, 1)] void Main(uint3 id : SV_DispatchThreadID, uint k : SV_GroupIndex) {
-      part[k] = x[id.x]; GroupMemoryBarrierWithGroupSync(); x[id.x] = a * part[7 - k]; }"""
-    report = check(
-        text, {"x": np.arange(8, dtype=np.float32), "P": {"a": 2}}, language="hlsl", entry="Main"
-    )
-    assert report.ok, str(report)
-    assert report.buffers["x"].tolist() == [14, 12, 10, 8, 6, 4, 2, 0]
-
-
-def test_a_product_of_matrices():
-    text = """#version 450
-    layout(local_size_x = 16, local_size_y = 16) in;
-    layout(std430, binding = 0) readonly buffer A { float a[]; };
-    layout(std430, binding = 1) readonly buffer B { float b[]; };
-    layout(std430, binding = 2) writeonly buffer C { float c[]; };
-    shared float ta[16][16], tb[16][16];
-    void main() { uint n = gl_NumWorkGroups.x * 16; uvec2 l = gl_LocalInvocationID.xy, g = gl_GlobalInvocationID.xy; float s = 0;
-      for (uint t = 0; t < n; t += 16) { ta[l.y][l.x] = a[g.y * n + t + l.x]; tb[l.y][l.x] = b[(t + l.y) * n + g.x]; barrier();
-        for (uint k = 0; k < 16; ++k) s += ta[l.y][k] * tb[k][l.x];
-        barrier(); }
-      c[g.y * n + g.x] = s; }"""
-    a, b = np.random.default_rng(0).random((2, 64, 64), np.float32)
-    report = check(text, [a, b, a.nbytes], groups=(4, 4))
-    assert report.ok, str(report)
-    np.testing.assert_allclose(report.buffers["C"].reshape(a.shape), a @ b, rtol=1e-5)
-
-
 def test_more_invocations_than_run_together():
     text = """#version 450
     layout(local_size_x = 64) in;

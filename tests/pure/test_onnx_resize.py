@@ -6,13 +6,12 @@ import pytest
 from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import model_with, reference
-from onnx_models import evaluate, floats, info, ints, model, node_model, run, same, types_of
+from onnx_models import evaluate, floats, ints, model, node_model, run, same, types_of
 from refusals import fault
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.lowering import NeedsValueError
-from vkops.onnx.static_checks import check_statically
 from vkops.onnx.value_info import TensorType
 
 ROW = np.arange(4, dtype=np.float32)
@@ -162,12 +161,3 @@ def test_too_many_pieces():
         ModelError, match=r"X: would be resized by \d+ pieces, must be 65536 at most"
     ):
         lowered(np.dtype(np.int8), (60000, 60000), 1.618034, 1.618034)
-
-
-def test_modes_are_checked_before_shapes_are_known():
-    node = node_model("Resize", ROW, None, floats(2), mode="cubic")[0].graph.node[0]
-    declared = info("i0", ROW)
-    declared.type.tensor_type.shape.dim[0].dim_param = "N"
-    proto = model([node], [declared, info("i2", floats(2))], ["o0"])
-    with pytest.raises(ModelError, match="mode: got 'cubic', must be 'nearest'"):
-        check_statically(Model(proto))

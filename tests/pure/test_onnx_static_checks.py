@@ -38,6 +38,7 @@ REFUSED = [
     ("float[N, M] x", "z = EyeLike <dtype = 8> (x)", 18, "node 0, which makes 'z' (EyeLike-9) dtype"),
     ("float[N] x", 'p = Constant <value_ints = [1, 1]> ()  z = Pad <mode = "wrap"> (x, p)', 18, "node 1, which makes 'z' (Pad-18) mode"),
     ("float[N] x", 'z = Resize <mode = "nearest"> (x)', 18, "node 0, which makes 'z' (Resize-18)"),
+    ("float[N] x, float[1] s", 'z = Resize <mode = "cubic"> (x, , s)', 18, "node 0, which makes 'z' (Resize-18) mode"),
     ("float[A, B, C, D] x", 'z = DepthToSpace <blocksize = 2, mode = "CDR"> (x)', 18, "node 0, which makes 'z' (DepthToSpace-13) mode"),
     ("float[A, B, C, D] x", "z = SpaceToDepth <blocksize = 0> (x)", 18, "node 0, which makes 'z' (SpaceToDepth-13) blocksize"),
     ("float[N] x", "z, a = Split <num_outputs = 3> (x)", 18, "node 0, which makes 'z' (Split-18) num_outputs"),

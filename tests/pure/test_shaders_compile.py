@@ -261,22 +261,6 @@ def test_missing_compiler(tmp_path, monkeypatch, message):
     message(fault(lambda: shaders.validate(b""), ShaderCompileError), "spirv-val is not on PATH: ")
 
 
-@pytest.mark.posix("shell scripts as programs", tests_only=True)
-@pytest.mark.parametrize(
-    ("program", "problem"),
-    [
-        (b"\x7fELF garbage", "cannot be started: Exec format error"),
-        (b"#!/bin/sh\n", "reported success and wrote no SPIR-V"),
-    ],
-)
-def test_program_that_is_no_compiler(tmp_path, monkeypatch, program, problem):
-    path = tmp_path / "glslang"
-    path.write_bytes(program)
-    path.chmod(0o755)
-    monkeypatch.setenv("VKOPS_GLSLANG", str(path))
-    assert str(failure(MINIMAL)) == f"<source>: {path} {problem}"
-
-
 FAULT = "; that is a fault of the compiler, not of the shader"
 
 
@@ -297,6 +281,12 @@ def test_misbehaving_compiler(fake_compiler, script, problem):
     error = failure(MINIMAL, name="x.comp")
     assert str(error) == f"x.comp: {path} {problem}"
     assert (error.file, error.line) == ("x.comp", None)
+
+
+def test_a_program_that_cannot_be_started(fake_compiler):
+    path = fake_compiler("")
+    path.write_bytes(b"\x7fELF garbage")
+    assert str(failure(MINIMAL)) == f"<source>: {path} cannot be started: Exec format error"
 
 
 def test_output_of_a_failing_compiler_is_kept(fake_compiler):
