@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from vkops.cli import main
 from vkops.dxdispatch import load_model
 
 
@@ -19,6 +20,19 @@ def own_cache(tmp_path, monkeypatch):
     """Use a new folder for the caches, and return it."""
     monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "cache"))
     return tmp_path / "cache"
+
+
+@pytest.fixture
+def command(capsys):
+    """Run ``vkops``: its status, standard output and standard error, which is one line at most."""
+
+    def run(*arguments):
+        status = main([*map(str, arguments)])
+        out, err = capsys.readouterr()
+        assert err.count("\n") == (err != "")
+        return status, out, err
+
+    return run
 
 
 @pytest.fixture

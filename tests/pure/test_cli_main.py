@@ -25,21 +25,18 @@ def in_process(*arguments, **more):
     return done.returncode, done.stderr
 
 
-def test_version(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"vkops {vkops.__version__}\n"
+def test_version(command):
+    assert command("--version") == (0, f"vkops {vkops.__version__}\n", "")
 
 
 @pytest.mark.parametrize("option", [[], ["-h"], ["--help"]])
-def test_help_lists_commands_and_options_that_have_an_effect(option, capsys, monkeypatch):
+def test_help_lists_commands_and_options_that_have_an_effect(option, command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    assert main(option) == 0
-    seen = capsys.readouterr().out
+    status, seen, _ = command(*option)
+    assert status == 0
     assert all(re.search(rf"^\W*{name}\b", seen, re.M) for name in ("run", "check", "devices"))
-    assert main(["run", *option]) == 0
-    seen = capsys.readouterr().out
-    assert "--dispatch_iterations" in seen
-    assert "--enable_dred" not in seen
+    status, seen, _ = command("run", *option)
+    assert (status, "--dispatch_iterations" in seen, "--enable_dred" in seen) == (0, True, False)
 
 
 LEVELS = "1.0, 2.0, 2.1, 3.0, 3.1, 4.0, 4.1, 5.0, 5.1, 5.2, 6.0, 6.1, 6.2, 6.3, 6.4"
@@ -64,32 +61,31 @@ UNUSABLE = "an argument has characters that no shell can pass"
         (["\0"], UNUSABLE), (["run", "a\0b"], UNUSABLE), (["run", "--print", "\ud800"], UNUSABLE),
     ],
 )  # fmt: skip
-def test_usage_errors(arguments, reason, capsys):
-    assert main(arguments) == 2
-    seen = capsys.readouterr()
-    assert seen.out == ""
-    assert re.fullmatch(f"Failed to parse command-line arguments: {reason}\n", seen.err)
+def test_usage_errors(arguments, reason, command):
+    status, out, err = command(*arguments)
+    assert (status, out) == (2, "")
+    assert re.fullmatch(f"Failed to parse command-line arguments: {reason}\n", err)
 
 
-def test_check_prints_the_levels(capsys):
-    assert main(["check", SPLIT]) == 0
-    seen = capsys.readouterr()
-    assert re.search(r"split\W+SPLIT\W+3_0\W+accepted", seen.out)
-    assert seen.err == ""
-    assert main(["check", SPLIT, "--dml-feature-level", "2.1"]) == 1  # hyphens will do, too
-    seen = capsys.readouterr()
-    assert re.search(r"split\W+SPLIT\W+3_0\W+refused", seen.out)
-    assert seen.err.count("\n") == 1
-    assert seen.err.startswith("Failed to execute the model: ERROR creating dispatchable 'split': ")
+def test_check_prints_the_levels(command):
+    status, out, err = command("check", SPLIT)
+    assert (status, err) == (0, "")
+    assert re.search(r"split\W+SPLIT\W+3_0\W+accepted", out)
+    # Hyphens will do, too.
+    status, out, err = command("check", SPLIT, "--dml-feature-level", "2.1")
+    assert status == 1
+    assert re.search(r"split\W+SPLIT\W+3_0\W+refused", out)
+    assert err.startswith("Failed to execute the model: ERROR creating dispatchable 'split': ")
 
 
-def test_check_prints_warnings(capsys, tmp_path):
+def test_check_prints_warnings(command, tmp_path):
     file = tmp_path / "m.json"
     file.write_text('{"resources": {}, "dispatchables": {}, "commands": [], "commands": 1}')
-    assert main(["check", str(file)]) == 0
-    assert capsys.readouterr().err == (
+    status, _, err = command("check", file)
+    assert (status, err) == (
+        0,
         f'Warning: {file}: member "commands" is given more than once in an object; '
-        "the first one counts\n"
+        "the first one counts\n",
     )
 
 
@@ -123,7 +119,7 @@ def test_commands_import_only_what_they_need(arguments, absent, tmp_path):
     assert sorted({*absent} & {*modules}) == []
 
 
-@pytest.mark.parametrize("command", ["run", "check"])
+@pytest.mark.parametrize("subcommand", ["run", "check"])
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -133,11 +129,10 @@ def test_commands_import_only_what_they_need(arguments, absent, tmp_path):
         ("none.onnx", "none.onnx: cannot be read: No such file or directory"),
     ],
 )  # fmt: skip
-def test_files_that_cannot_be_read(command, name, message, capsys, monkeypatch):
+def test_files_that_cannot_be_read(command, subcommand, name, message, monkeypatch):
     """Nothing is opened, no device either."""
     monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
-    assert main([command, name]) == 1
-    assert capsys.readouterr() == ("", message + "\n")
+    assert command(subcommand, name) == (1, "", message + "\n")
 
 
 def no_driver(*arguments, **options):
@@ -153,11 +148,10 @@ def no_driver(*arguments, **options):
     ],
     ids=["no driver", "no such adapter", "it does not open"],
 )
-def test_devices_that_cannot_be_used(devices, said, monkeypatch, capsys):
+def test_devices_that_cannot_be_used(devices, said, monkeypatch, command):
     monkeypatch.setattr(vkops, "devices", devices, raising=False)
     monkeypatch.setattr(vkops, "Device", no_driver, raising=False)
-    assert main(["run", "-a", "good", SPLIT]) == 1
-    assert capsys.readouterr() == ("", f"Failed to {said}\n")
+    assert command("run", "-a", "good", SPLIT) == (1, "", f"Failed to {said}\n")
 
 
 @pytest.mark.parametrize(
@@ -169,18 +163,17 @@ def test_devices_that_cannot_be_used(devices, said, monkeypatch, capsys):
          1, "[Errno 2] No such file or directory: 'x'"),
     ],
 )  # fmt: skip
-def test_other_errors_are_one_line(error, status, line, monkeypatch, capsys):
+def test_other_errors_are_one_line(error, status, line, monkeypatch, command):
     def fail():
         raise error
 
     monkeypatch.setattr(vkops, "devices", fail, raising=False)
-    assert main(["run", "-s"]) == status
-    assert capsys.readouterr().err == line + "\n"
+    assert command("run", "-s") == (status, "", line + "\n")
 
 
-def test_dependencies(capsys):
-    assert main(["run", "-S"]) == 0
-    seen = capsys.readouterr().out
+def test_dependencies(command):
+    status, seen, _ = command("run", "-S")
+    assert status == 0
     assert re.search(r"^numpy: \d+\.\d+", seen, re.MULTILINE)
     assert re.search(r"^python-rapidjson: \d+\.\d+", seen, re.MULTILINE)
 
@@ -235,34 +228,34 @@ def one_good_driver(monkeypatch):
 
 
 @pytest.mark.usefixtures("one_good_driver")
-def test_devices(capsys, monkeypatch):
-    assert main(["devices", "-v"]) == 0
-    seen = capsys.readouterr().out
+def test_devices(command, monkeypatch):
+    status, seen, _ = command("devices", "-v")
+    assert status == 0
     assert re.search(r"0\W+Good GPU \[1\]\W+INTEGRATED_GPU\W+1\.3\.0\W+good 1\.0 \(1\.0\.2\)", seen)
     assert "2.00 GB" in seen
     assert re.search(r"good\W+yes\W+Good GPU \[1\]", seen)
     assert re.search(r"bad\W+no\W+it ended its process \(status -11\)", seen)
     assert re.search(r"Limits of 'Good GPU \[1\]' ", seen)
-    assert main(["devices", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    status, out, _ = command("devices", "--json")
+    found = json.loads(out)
+    assert status == 0
     assert found["devices"][0]["name"] == "Good GPU [1]"
     drivers = [(each["name"], each["usable"], each["reason"]) for each in found["drivers"]]
     assert drivers == [("good", True, ""), ("bad", False, "it ended its process (status -11)")]
     monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
-    assert main(["devices"]) == 1
-    seen = capsys.readouterr()
-    assert "Vulkan devices" not in seen.out
-    assert re.search(r"bad\W+no", seen.out)
-    assert seen.err == "no Vulkan driver that works\n"
+    status, out, err = command("devices")
+    assert (status, err) == (1, "no Vulkan driver that works\n")
+    assert "Vulkan devices" not in out
+    assert re.search(r"bad\W+no", out)
 
 
 @pytest.mark.usefixtures("one_good_driver")
-def test_show_adapters(capsys):
-    assert main(["run", "--show_adapters"]) == 0
-    assert capsys.readouterr().out == (
+def test_show_adapters(command):
+    assert command("run", "--show_adapters")[:2] == (
+        0,
         "Good GPU [1]\n-Version: 1.0.2\n-Hardware: true\n-Integrated: true\n"
         "-Dedicated Adapter Memory: 2.00 GB\n-Dedicated System Memory: 0 bytes\n"
-        "-Shared System Memory: 2.93 KB\n\n"
+        "-Shared System Memory: 2.93 KB\n\n",
     )
 
 

@@ -2,12 +2,12 @@
 
 import os
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from vkops import shaders
-from vkops.cli import main
 
 SCALE = Path(__file__).parents[2] / "examples" / "scale.comp"
 NOT_SPIRV = "that are not SPIR-V"
@@ -24,8 +24,8 @@ void main() { both[0] = WHAT; it.words[0] = both[0]; }
 
 
 @pytest.fixture
-def shader(tmp_path, monkeypatch, capsys):
-    """Run a command of ``vkops shader`` in a folder: status, standard output, standard error."""
+def shader(command, tmp_path, monkeypatch):
+    """Run a command of ``vkops shader`` in a folder."""
     (tmp_path / "wrong.comp").write_text(WRONG)
     (tmp_path / "inc.comp").write_text(INCLUDES)
     (tmp_path / "parts").mkdir()
@@ -35,14 +35,7 @@ def shader(tmp_path, monkeypatch, capsys):
     (tmp_path / "text.txt").write_text("void main() {}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments):
-        status = main(["shader", *map(str, arguments)])
-        seen = capsys.readouterr()
-        assert seen.err.count("\n") == (seen.err != "")
-        return status, seen.out, seen.err
-
-    return run
+    return partial(command, "shader")
 
 
 @pytest.mark.parametrize("width", ["60", "80"])
@@ -118,7 +111,7 @@ def test_diff_of_macros(shader):
     assert shader("diff", "copy_8", "copy_4", "--to", "UNIT=8") == (0, "No difference\n", "")
 
 
-@pytest.mark.parametrize("command", ["build", "disasm", "validate", "diff", "run"])
+@pytest.mark.parametrize("subcommand", ["build", "disasm", "validate", "diff", "run"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -135,9 +128,9 @@ def test_diff_of_macros(shader):
         (["wrong.comp", "-D", ""], "define '' is not an identifier"),
     ],
 )
-def test_errors_are_one_line(shader, command, arguments, message):
+def test_errors_are_one_line(shader, subcommand, arguments, message):
     before = sorted(os.listdir())
-    status, out, err = shader(command, *arguments)
+    status, out, err = shader(subcommand, *arguments)
     assert (status, out) == (1, "")
     assert message in err
     assert sorted(os.listdir()) == before

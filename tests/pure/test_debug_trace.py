@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from kernel_plans import TUNINGS, stream_plans, window
 from strategies import input_bytes, plans
 
 from vkops import shaders
-from vkops.cli import main
 from vkops.debug.driver_comparison import compare
 from vkops.debug.model_trace import Element, trace_plans, traced
 from vkops.debug.shader_check import Case
@@ -233,17 +233,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """Run ``vkops debug`` with a file: status, standard output, standard error."""
+def command(command, tmp_path, monkeypatch):
+    """Run ``vkops debug`` in a folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(name, file, *arguments):
-        status = main(["debug", name, str(file), *arguments])
-        seen = capsys.readouterr()
-        assert seen.err.count("\n") == (seen.err != "")
-        return status, seen.out, seen.err.removesuffix("\n")
-
-    return run
+    return partial(command, "debug")
 
 
 def test_what_cannot_be_traced(command, message):
@@ -258,7 +251,7 @@ def test_what_cannot_be_traced(command, message):
     ):  # fmt: skip
         got, _, error = command("trace", file, *arguments)
         assert got == status
-        message(error, *named.split())
+        message(error.removesuffix("\n"), *named.split())
 
 
 def test_later_dispatches_have_what_the_others_made(command):

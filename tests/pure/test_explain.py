@@ -20,7 +20,6 @@ from operator_table import OPERATORS, indexed_operators, kinds
 from processes import ROOT, cpu_time
 from regions import make_region
 
-from vkops.cli import main
 from vkops.dml import FeatureLevel
 from vkops.explain import Explanation, Tensor, explain
 from vkops.explain.page import page
@@ -197,7 +196,7 @@ def test_constants_and_outputs_that_are_inputs():
     assert (movement.plan.bytes_read, movement.plan.bytes_written) == (20, 36)
 
 
-def test_sequences_and_broken_arguments(tmp_path, capsys):
+def test_sequences_and_broken_arguments(tmp_path, command):
     head = '<ir_version: 8, opset_import: ["" : 13]> s (float[5] x) => '
     node = "(seq(float[M]) s) <int64 two = {2}> { s = SplitToSequence <axis = 0> (x, two) }"
     file = tmp_path / "s.onnx"
@@ -206,10 +205,8 @@ def test_sequences_and_broken_arguments(tmp_path, capsys):
     assert [tensor.name for tensor in section.tensors] == ["x", "s[0]", "s[1]", "s[2]"]
     assert section.nodes[0].makes == ("s [2], [2], [1]",)
     onnx.save(onnx.parser.parse_model(head + node.replace("axis = 0", "axis = 1")), file)
-    for command in ("check", "explain"):
-        assert main([command, str(file)]) == 1
-    first, second = capsys.readouterr().err.splitlines()
-    assert first == second
+    first, second = (command(name, file) for name in ("check", "explain"))
+    assert (first[0], first[2]) == (1, second[2])
 
 
 def test_deferred_inputs_have_no_shape_yet(load, tmp_path):
@@ -247,49 +244,44 @@ GPU         1 dispatch, copy_elements_8, 1 workgroup
 """
 
 
-def test_the_tables_in_the_terminal(capsys, monkeypatch):
+def test_the_tables_in_the_terminal(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
-    assert main(["explain", str(EXAMPLES / "transpose.json")]) == 0
-    seen = capsys.readouterr()
-    assert re.sub(r" +\n", "\n", seen.out) == TRANSPOSE
-    assert seen.err == ""
+    status, out, err = command("explain", EXAMPLES / "transpose.json")
+    assert (status, re.sub(r" +\n", "\n", out), err) == (0, TRANSPOSE, "")
 
 
-def test_a_feature_level_that_is_too_low(capsys, tmp_path):
+def test_a_feature_level_that_is_too_low(command, tmp_path):
     html = tmp_path / "page.html"
-    model = str(EXAMPLES / "split.json")
-    assert main(["explain", model, "--dml_feature_level", "2.1", "--html", str(html)]) == 1
-    explained = capsys.readouterr()
-    assert "Lowest feature level  3_0; refused at 2_1" in explained.out
+    given = (EXAMPLES / "split.json", "--dml_feature_level", "2.1")
+    status, out, err = command("explain", *given, "--html", html)
+    assert "Lowest feature level  3_0; refused at 2_1" in out
     assert not html.exists()
-    assert main(["check", model, "--dml_feature_level", "2.1"]) == 1
-    assert explained.err == capsys.readouterr().err
+    checked, _, said = command("check", *given)
+    assert (status, err) == (checked, said) == (1, said)
 
 
 @pytest.mark.parametrize("name", ["m.txt", "none.json", "none.onnx", "bad.json", "wrong.json"])
-def test_errors_are_those_of_check(name, capsys, tmp_path, monkeypatch):
+def test_errors_are_those_of_check(name, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("bad.json").write_text('{"resources": {}}')
     Path("wrong.json").write_text(json.dumps(SPLIT).replace('"Axis": 0', '"Axis": 1'))
-    assert main(["check", name]) == 1
-    expected = capsys.readouterr()
-    assert main(["explain", name]) == 1
-    assert capsys.readouterr() == expected
-    assert expected.err.count("\n") == 1
+    status, out, err = command("check", name)
+    assert (status, err != "") == (1, True)
+    assert command("explain", name) == (1, out, err)
 
 
-def test_overrides_are_those_of_check(capsys):
-    command = ["explain", str(EXAMPLES / "channel_shuffle.onnx")]
-    assert main([*command, "-f", "Z:3"]) == 1
+def test_overrides_are_those_of_check(command):
+    model = EXAMPLES / "channel_shuffle.onnx"
+    status, _, err = command("explain", model, "-f", "Z:3")
     said = "no free dimension 'Z' in the ONNX model; it has 'H', 'N', 'W'"
-    assert said in capsys.readouterr().err
-    assert main([*command, "-f", "N:2", "-f", "H:3", "-f", "W:4"]) == 0
-    assert "x [2, 6, 3, 4]" in capsys.readouterr().out
+    assert (status, said in err) == (1, True)
+    status, out, _ = command("explain", model, "-f", "N:2", "-f", "H:3", "-f", "W:4")
+    assert (status, "x [2, 6, 3, 4]" in out) == (0, True)
 
 
-def test_a_page_that_cannot_be_written(capsys, tmp_path):
-    assert main(["explain", str(EXAMPLES / "split.json"), "--html", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"{tmp_path}: cannot be written: not a regular file\n"
+def test_a_page_that_cannot_be_written(command, tmp_path):
+    status, _, err = command("explain", EXAMPLES / "split.json", "--html", tmp_path)
+    assert (status, err) == (1, f"{tmp_path}: cannot be written: not a regular file\n")
 
 
 # -- operators with indices ------------------------------------------------------------------------
@@ -364,14 +356,13 @@ def test_rules_are_links_to_their_texts():
 HOSTILE = "<script>alert(1)</script>\"'&\n\x1b[31m</style>"
 
 
-def test_hostile_names(load, tmp_path, capsys):
+def test_hostile_names(load, tmp_path, command):
     named = dict.fromkeys([HOSTILE, "long" * 10**5], SPLIT["dispatchables"]["split"])
     file = tmp_path / os.fsdecode(b"<b>\xff.json")
     file.write_text(json.dumps(model({}, named)))
     html = tmp_path / "page.html"
-    assert main(["explain", str(file), "--html", str(html)]) == 0
-    printed = capsys.readouterr().out
-    assert "\x1b" not in printed
+    status, printed, _ = command("explain", file, "--html", html)
+    assert (status, "\x1b" in printed) == (0, False)
     assert "alert(1)" in printed
     text = html.read_text("utf-8")
     document = Document(text)
@@ -424,8 +415,9 @@ g (float[60, 40] x0) => (float[A, B] x10) <int64[2] one = {{1, 1}}, int64[2] las
     ],
     ids=["split then join", "ten slices"],
 )
-def test_graphs_are_explained_as_one_plan(text, parts, capsys, tmp_path):
+def test_graphs_are_explained_as_one_plan(text, parts, command, tmp_path):
     onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    assert main(["explain", str(tmp_path / "m.onnx")]) == 0
-    printed = " ".join(re.sub(r"[│┃]", " ", capsys.readouterr().out).split())
+    status, out, _ = command("explain", tmp_path / "m.onnx")
+    printed = " ".join(re.sub(r"[│┃]", " ", out).split())
+    assert status == 0
     assert all(part in printed for part in parts)

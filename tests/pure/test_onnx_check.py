@@ -11,7 +11,6 @@ from onnx_models import CONCAT
 from refusals import fault
 
 import vkops
-from vkops.cli import main
 from vkops.errors import ModelError
 
 BAD = """<ir_version: 8, opset_import: ["" : 18, "mine" : 1]>
@@ -35,23 +34,22 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_check_shows_operators_and_the_plan(folder, capsys):
-    assert main(["check", "concat.onnx", "-f", "N:3"]) == 0
-    seen = capsys.readouterr()
-    assert seen.err == ""
-    assert "Opset 13" in seen.out
-    assert "│ Concat   │ 13      │ 1     │" in seen.out
+def test_check_shows_operators_and_the_plan(folder, command):
+    status, out, err = command("check", "concat.onnx", "-f", "N:3")
+    assert (status, err) == (0, "")
+    assert "Opset 13" in out
+    assert "│ Concat   │ 13      │ 1     │" in out
     plan = "1 submission, 2 regions, 48 bytes written"
-    assert seen.out.endswith(f"With x0 [3, 2], x1 [3, 2]: {plan}\n")
+    assert out.endswith(f"With x0 [3, 2], x1 [3, 2]: {plan}\n")
 
 
-def test_check_lists_every_node_that_cannot_run(folder, capsys):
-    assert main(["check", "bad.onnx"]) == 1
-    seen = capsys.readouterr()
-    assert "node 0, which makes 'a' (Relu)" in seen.out
-    assert "node 2, which makes 'y'" in seen.out
-    assert "Identity" not in seen.out
-    assert seen.err.startswith(
+def test_check_lists_every_node_that_cannot_run(folder, command):
+    status, out, err = command("check", "bad.onnx")
+    assert status == 1
+    assert "node 0, which makes 'a' (Relu)" in out
+    assert "node 2, which makes 'y'" in out
+    assert "Identity" not in out
+    assert err.startswith(
         "bad.onnx: node 0, which makes 'a' (Relu): vkops does not have this operator, "
         "nor 1 more nodes; it has Add, Cast, CenterCropPad, "
     )
@@ -68,10 +66,9 @@ def test_check_lists_every_node_that_cannot_run(folder, capsys):
         (["-b", "x0:3;2"], "got 'x0:3;2', must be TENSOR:SHAPE, such as x:5,2"),
     ],
 )
-def test_malformed_options_are_refused(folder, arguments, message, capsys):
-    assert main(["check", "concat.onnx", *arguments]) == 2
+def test_malformed_options_are_refused(folder, arguments, message, command):
     place = f"Failed to parse command-line arguments: Invalid value for '{arguments[0]}': "
-    assert capsys.readouterr() == ("", f"{place}{message}\n")
+    assert command("check", "concat.onnx", *arguments) == (2, "", f"{place}{message}\n")
 
 
 def dispatch(bindings, **more):
@@ -95,16 +92,17 @@ def dispatch(bindings, **more):
         (dispatch({}, sourcePath="none.onnx"), "dispatchables.concat.sourcePath"),
     ],
 )  # fmt: skip
-def test_dispatchables_are_checked_before_anything_runs(folder, model, named, capsys, message):
+def test_dispatchables_are_checked_before_anything_runs(folder, model, named, command, message):
     (folder / "m.json").write_text(json.dumps(model))
-    assert main(["check", "m.json"]) == 1
-    message(capsys.readouterr().err.removesuffix("\n"), *named.split())
+    status, _, err = command("check", "m.json")
+    assert status == 1
+    message(err.removesuffix("\n"), *named.split())
 
 
-def test_unknown_bind_points_are_warned_of(folder, capsys):
+def test_unknown_bind_points_are_warned_of(folder, command):
     (folder / "m.json").write_text(json.dumps(dispatch({"z": "a"})))
-    assert main(["check", "m.json"]) == 0
-    assert "concat has no such bind point (it has x0, x1, y)" in capsys.readouterr().err
+    status, _, err = command("check", "m.json")
+    assert (status, "concat has no such bind point (it has x0, x1, y)" in err) == (0, True)
 
 
 # -- what Session checks before it runs ------------------------------------------------------------
@@ -136,8 +134,8 @@ def test_sessions_check_their_inputs(inputs, named, message):
 
 
 @pytest.mark.parametrize("operator", ["Identity", "mine.Turn"])  # one that vkops has, and another
-@pytest.mark.parametrize("command", ["check", "explain"])
-def test_names_of_any_length_are_printed_in_bounded_space(folder, command, operator, capsys):
+@pytest.mark.parametrize("subcommand", ["check", "explain"])
+def test_names_of_any_length_are_printed_in_bounded_space(folder, subcommand, operator, command):
     domain, _, kind = operator.rpartition(".")
     proto = onnx.parser.parse_model(BAD)
     name = "n" * 100_000
@@ -145,5 +143,6 @@ def test_names_of_any_length_are_printed_in_bounded_space(folder, command, opera
     proto.graph.node.add(op_type=kind, domain=domain, name=name, input=[name], output=["y"])
     proto.graph.input[0].name = name
     onnx.save(proto, "long.onnx")
-    assert main([command, "long.onnx"]) == (operator == "mine.Turn")
-    assert len("".join(capsys.readouterr())) < 30_000
+    status, out, err = command(subcommand, "long.onnx")
+    assert status == (operator == "mine.Turn")
+    assert len(out + err) < 30_000
