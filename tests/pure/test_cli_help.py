@@ -2,11 +2,10 @@
 
 import os
 import re
-import subprocess
 
 import click
 import pytest
-from processes import python
+from processes import finished, python
 from reference_pages import PARTS
 
 from vkops.cli import main
@@ -98,6 +97,6 @@ def test_bash_takes_a_colon_for_a_word(monkeypatch, capsys):
 def test_bash_takes_the_completion_script():
     script = python("-m", "vkops", "completion", "bash")
     command = ["bash", "-c", 'eval "$0"; complete -p vkops', script]
-    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": os.defpath})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(" vkops\n")
+    status, printed, errors = finished(*command, env={"PATH": os.defpath})
+    assert (status, errors) == (0, "")
+    assert printed.endswith(" vkops\n")

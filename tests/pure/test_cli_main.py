@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from processes import ROOT, outcome
+from processes import ROOT, finished, outcome
 
 import vkops
 from vkops.cli import main
@@ -265,6 +265,5 @@ def test_closed_streams(closed):
     """Nobody reads what it says; the status still tells."""
     command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", SOURCE, "check"]
     for model, status in ((SPLIT, 0), ("no such model.json", 1)):
-        done = subprocess.run([*command, model], capture_output=True, text=True, check=False)
-        assert done.returncode == status
-        assert "Traceback" not in done.stderr
+        got, _, said = finished(*command, model)
+        assert (got, "Traceback" in said) == (status, False)

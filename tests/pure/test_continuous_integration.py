@@ -16,8 +16,8 @@ from processes import ROOT, finished, outcome
 EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that scripts/setup installs
 
 
-def workflow() -> dict:
-    return yaml.safe_load((ROOT / ".github/workflows/ci.yml").read_text())
+def workflow(name: str = "ci.yml") -> dict:
+    return yaml.safe_load((ROOT / ".github/workflows" / name).read_text())
 
 
 def test_the_workflow_tests_every_driver_that_scripts_test_knows():
@@ -30,15 +30,21 @@ def test_the_workflow_tests_every_driver_that_scripts_test_knows():
     assert {more["driver"] for more in matrix["include"]} <= set(known)
 
 
-def test_the_workflow_has_time_limits_and_may_only_read():
-    parsed = workflow()
+@pytest.mark.parametrize(
+    ("name", "minutes", "writing"), [("ci.yml", 60, []), ("release.yml", 30, ["release"])]
+)
+def test_workflows_have_time_limits_and_may_only_read(name, minutes, writing):
+    parsed = workflow(name)
     assert parsed["permissions"] == {"contents": "read"}
-    assert "group" in parsed["concurrency"]
+    assert [name for name, job in parsed["jobs"].items() if "permissions" in job] == writing
     for name, job in parsed["jobs"].items():
-        assert "permissions" not in job, name
-        assert 0 < job["timeout-minutes"] <= 60, name
+        assert 0 < job["timeout-minutes"] <= minutes, name
         for step in job["steps"]:
             assert re.fullmatch(r"[\w-]+/[\w-]+@v\d+", step.get("uses", "a/b@v1"))
+
+
+def test_a_newer_run_of_the_workflow_ends_an_older_one():
+    assert "group" in workflow()["concurrency"]
 
 
 SLOW = "tests/pure/test_setup_scripts.py::test_a_failed_wheel_keeps_its_log_and_caches_nothing"

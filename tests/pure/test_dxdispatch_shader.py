@@ -265,7 +265,6 @@ FAR = {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1}
         ({"from": "X"}, ".from [SH-04]"),
         ({"Source": []}, "'Source' [B-01]"),
         ({"Source": {"name": "X", "elementOffset": 8}}, ".Source s.comp Source [SH-05]"),
-        ({"Source": {"name": "X", "elementCount": 0}}, ".Source s.comp Source [SH-05]"),
         ({"Source": {"name": "X", "elementCount": 9}}, ".Source s.comp Source [SH-05]"),
         ({"Source": {"name": "X", "elementOffset": 1, "elementSizeInBytes": 2}}, ".Source s.comp Source [SH-05]"),
         ({"Target": None, "1": FAR},
@@ -285,7 +284,6 @@ READ = "m.json: commands[0].bindings.Source"
     ("member", "value", "said"),
     [
         ("format", "R32_UINT", ".format"),
-        ("format", None, ".format"),
         ("elementCount", -1, ".elementCount"),
         ("elementOffset", 1.5, ".elementOffset"),
     ],

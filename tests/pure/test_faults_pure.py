@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import refusals
+from processes import outcome
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
@@ -149,10 +150,7 @@ def test_no_room_for_an_output(tmp_path, before):
     path = tmp_path / "out.npy"
     if before:
         path.write_bytes(before)
-    done = subprocess.run(
-        [sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "File too large\n", "")
+    assert outcome("-c", LIMITED, path) == (0, "File too large\n", "")
     assert [p.read_bytes() for p in tmp_path.iterdir()] == ([before] if before else [])
 
 

@@ -20,16 +20,17 @@ LEAST = Limits()
 """What Vulkan guarantees."""
 
 KERNELS = {
-    kernel.name: kernel for kernel in vars(choice).values() if isinstance(kernel, choice.Kernel)
-}
-KERNELS |= {
-    kernel.name: kernel
-    for kernels in vars(choice).values()
-    if isinstance(kernels, dict)
-    for kernel in kernels.values()
+    name: kernel
+    for value in vars(choice).values()
+    for kernel in (value.values() if isinstance(value, dict) else [value])
     if isinstance(kernel, choice.Kernel)
+    for name in (kernel.name, kernel.wide)
+    if name
 }
-KERNELS |= {kernel.wide: kernel for kernel in [*KERNELS.values()] if kernel.wide}
+
+
+def test_every_kernel_that_can_be_chosen_is_there():
+    assert KERNELS.keys() == VARIANTS.keys()
 
 
 @pytest.mark.parametrize("name", VARIANTS)

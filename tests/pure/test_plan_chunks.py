@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import input_bytes, plans
 
-from vkops.plan import CopyPlan, Output, Region, View, execute
+from vkops.plan import CopyPlan, Output, Read, Region, View, execute
 from vkops.plan.chunks import ALIGNMENT, MAX_EXCESS, chunks, staged_bytes
-from vkops.plan.movements import copy
+from vkops.plan.movements import concat, copy, split
 
 
 def run_in_chunks(plan, nbytes, inputs):
@@ -55,30 +55,15 @@ def test_split_and_join_send_little_more_than_they_move(axis, element_size):
     whole = View.packed((300, 301))
     nbytes = 300 * 301 * element_size
     sizes = (100, 100, whole.sizes[axis] - 200)
-    parts = [whole.narrow(axis, 100 * k, size) for k, size in enumerate(sizes)]
-    packed = [View.packed(part.sizes) for part in parts]
-    part_bytes = [int(np.prod(part.sizes)) * element_size for part in parts]
-    split = CopyPlan(
-        element_size,
-        (nbytes,),
-        tuple(
-            Output(n, (copy(part, to),))
-            for n, part, to in zip(part_bytes, parts, packed, strict=True)
-        ),
-    )
-    join = CopyPlan(
-        element_size,
-        tuple(part_bytes),
-        (
-            Output(
-                nbytes,
-                tuple(
-                    copy(p, part, k) for k, (p, part) in enumerate(zip(packed, parts, strict=True))
-                ),
-            ),
-        ),
-    )
-    for plan in (split, join):
+    packed = [View.packed(whole.narrow(axis, 0, size).sizes) for size in sizes]
+    part_bytes = [int(np.prod(part.sizes)) * element_size for part in packed]
+    regions = zip(part_bytes, split(Read(0, whole), packed, axis), strict=True)
+    outputs = [Output(n, (region,)) for n, region in regions]
+    joined = concat([Read(k, part) for k, part in enumerate(packed)], whole, axis)
+    for plan in (
+        CopyPlan(element_size, (nbytes,), tuple(outputs)),
+        CopyPlan(element_size, tuple(part_bytes), (Output(nbytes, tuple(joined)),)),
+    ):
         assert check(plan, 16384) <= 1.1 * nbytes
 
 

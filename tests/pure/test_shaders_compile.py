@@ -1,6 +1,5 @@
 """The compiler as a subprocess: its arguments, and the errors when it fails."""
 
-import os
 import pickle
 import subprocess
 import sys
@@ -8,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import ROOT
+from processes import ROOT, outcome
 from refusals import fault
 
 from vkops import shaders
@@ -346,5 +345,4 @@ def test_compiling_needs_only_the_standard_library():
         f"assert shaders.compile({MINIMAL!r}, cache=False)\n"
         "from vkops.shaders.variants import VARIANTS"
     )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    subprocess.run([sys.executable, "-S", "-c", code], env=environment, check=True, timeout=60)
+    assert outcome("-S", "-c", code, PYTHONPATH=str(ROOT)) == (0, "", "")

@@ -14,7 +14,6 @@ from refusals import fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
-from vkops.gpu.kernels import choice
 
 HIDDEN = str(ROOT / "tests/hidden")  # a module in place of vkops_lavapipe, which has compilers
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -74,15 +73,6 @@ def digests_from(package, tmp_path):
 @pytest.mark.parametrize("name", shaders.VARIANTS)
 def test_kernel_is_valid(name):
     shaders.validate(shaders.spirv(name))
-
-
-def test_every_kernel_that_can_be_chosen_is_there():
-    chosen = {value for value in vars(choice).values() if isinstance(value, choice.Kernel)}
-    for value in vars(choice).values():
-        if isinstance(value, dict):  # kernels by the size of their elements
-            chosen |= {kernel for kernel in value.values() if isinstance(kernel, choice.Kernel)}
-    names = {name for kernel in chosen for name in (kernel.name, kernel.wide) if name}
-    assert set(shaders.VARIANTS) == names
 
 
 def test_kernel_stays_in_memory():

@@ -4,14 +4,12 @@ import ntpath
 import os
 import posixpath
 import re
-import subprocess
-import sys
 from pathlib import PurePosixPath, PureWindowsPath
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from processes import ROOT
+from processes import ROOT, outcome
 
 from vkops.errors import ModelError, ShaderCompileError
 from vkops.models import folders as folders_module
@@ -207,16 +205,10 @@ def test_files_and_folders_of_a_system_without_posix(tmp_path):
         (tmp_path / name).mkdir()
     (tmp_path / "home" / "link").symlink_to("own")
     (tmp_path / "home" / "file").symlink_to("own/name")
-    done = subprocess.run(
-        [sys.executable, "-c", PRIVATE],
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'tests' / 'portable'}{os.pathsep}{ROOT}"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
+    path = f"{ROOT / 'tests' / 'portable'}{os.pathsep}{ROOT}"
+    _, printed, errors = outcome("-c", PRIVATE, cwd=tmp_path, PYTHONPATH=path)
+    assert errors == ""
+    assert printed.splitlines() == [
         "home/own b'123' ['name']",
         "home/own EFBIG longer than 2 bytes",
         "home/link ENOTDIR Not a directory",

@@ -7,11 +7,10 @@ check them, and ``tests/device/test_typing_programs.py`` runs them.
 import json
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
-from processes import ROOT
+from processes import ROOT, outcome
 
 import vkops
 from vkops import dml, onnx, plan, pydirectml
@@ -33,15 +32,9 @@ def test_types_are_known():
     """Nothing is of an unknown type, and no checker has to infer one."""
     # The interpreter whose packages it looks at is the first on PATH, whatever it is told.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    argv = [sys.executable, "-m", "pyright", "--verifytypes", "vkops"]
-    run = subprocess.run(
-        [*argv, "--ignoreexternal", "--outputjson"],
-        env={**os.environ, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    found = json.loads(run.stdout)["typeCompleteness"]
+    command = ["-m", "pyright", "--verifytypes", "vkops", "--ignoreexternal", "--outputjson"]
+    _, printed, _ = outcome(*command, PATH=path)
+    found = json.loads(printed)["typeCompleteness"]
     symbols = found["symbols"]
     names = {symbol["name"] for symbol in symbols}
     assert {f"vkops.{name}" for name in vkops.__all__} - {"vkops.dml"} <= names
