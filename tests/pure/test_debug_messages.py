@@ -25,11 +25,11 @@ def old(kind, id, text, objects=1):
     )
 
 
-def new(kind, id, text, objects=2):
+def new(kind, id, text):
     """A message as version 1.4.309 logs it."""
-    listed = "".join(f"    [{n}] VkQueue 0x2638e0b0\n" for n in range(objects))
+    listed = "".join(f"    [{n}] VkQueue 0x2638e0b0\n" for n in range(2))
     head = f"Validation {kind}: [ {id} ] | MessageID = 0x4fe1fef9\n"
-    return f"{head}{text}\nObjects: {objects}\n{listed}\n"
+    return f"{head}{text}\nObjects: 2\n{listed}\n"
 
 
 def old_printed(text, x=0, line=11, index=94, file="./a.comp"):

@@ -37,11 +37,11 @@ uint i = gl_LocalInvocationIndex;
 """
 
 
-def way(body, element, output="Y", **options):
+def way(body, element, **options):
     """The lines of an element's way, each with its number, what was made, and what of."""
     given = {"X": np.arange(100, 164, dtype=np.uint32), "Y": 256, "Z": np.zeros(64, np.uint32)}
     case = Case.of(HEAD + body, given, push=[7], name="x", **options)
-    found = traced(case, 1, output, (element,))
+    found = traced(case, 1, "Y", (element,))
     first = HEAD.count("\n") + 1
     return [
         (line.place.line - first, f"{line.name} = {line.value}", [" = ".join(s[:2]) for s in line.sources])

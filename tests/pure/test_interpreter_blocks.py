@@ -28,10 +28,9 @@ NODES[:, 2:] = [[word, BASE >> 32] for word in (16, 32, 0)]
 """The first is at the first address, and each has the address of the next one."""
 
 
-def run(body, count="3", numbers=8, **options):
-    given = np.arange(numbers, dtype=np.uint32) if isinstance(numbers, int) else numbers
+def run(body, count="3", **options):
     buffers = {"B": PARTS, "O": 32}
-    push = {"first": NODES, "numbers": given, "k": 1}
+    push = {"first": NODES, "numbers": np.arange(8, dtype=np.uint32), "k": 1}
     return check(HEAD % (count, body), buffers, push=push, **options)
 
 

@@ -9,11 +9,8 @@ from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
 
-FENCE, SIGNAL, SEEN = (
-    "memoryBarrierBuffer();",
-    "atomicExchange(flag[0], 1u);",
-    "atomicAdd(flag[0], 0u) == 1u",
-)
+FENCE, SIGNAL = "memoryBarrierBuffer();", "atomicExchange(flag[0], 1u);"
+SEEN = "atomicAdd(flag[0], 0u) == 1u"
 HEAD = """#version 450
 #extension GL_KHR_memory_scope_semantics : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -26,17 +23,10 @@ void main() { uint own = gl_LocalInvocationIndex, group = gl_WorkGroupID.x;
 """
 
 
-def passed(
-    write="data[0] = 1u;",
-    release=FENCE,
-    signal=SIGNAL,
-    seen=SEEN,
-    acquire=FENCE,
-    read="result[0] = data[0];",
-):
+def passed(write="data[0] = 1u;", release=FENCE, signal=SIGNAL, seen=SEEN, acquire=FENCE):
     """Workgroup 0 passes a message to workgroup 1."""
     return f"""if (group == 0u) {{ if (own == 0u) {{ {write} {release} {signal} }} }}
-        else if (own == 0u) {{ if ({seen}) {{ {acquire} {read} }} }}"""
+        else if (own == 0u) {{ if ({seen}) {{ {acquire} result[0] = data[0]; }} }}"""
 
 
 def fence(scope, storage="Buffer"):

@@ -48,12 +48,8 @@ BYTES = np.arange(9, dtype=np.uint8).reshape(3, 3)
 TABLE = np.arange(15, dtype=np.int32).reshape(3, 5)
 
 
-def filled(shape, value, dtype=np.float32):
-    return np.full(shape, value, dtype)
-
-
-def tensor(value, dtype):
-    return numpy_helper.from_array(np.array([value], dtype))
+def filled(shape, value):
+    return np.full(shape, value, np.float32)
 
 
 SPLIT = [

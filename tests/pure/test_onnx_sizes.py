@@ -21,10 +21,10 @@ def ints(name, *values):
     return numpy_helper.from_array(np.array(values, np.int64), name)
 
 
-def lowered(nodes, initializers=(), *, shape=(2, 3), opset=18):
+def lowered(nodes, initializers=(), *, shape=(2, 3)):
     """Specialise a model of nodes, with input x and output y."""
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
-    proto = model(nodes, inputs, ["y"], opset, initializer=list(initializers))
+    proto = model(nodes, inputs, ["y"], initializer=list(initializers))
     lowering = Model(proto, check=False).lower({"x": TensorType(FLOAT, shape)}, {})
     return Specialization(lowering)
 

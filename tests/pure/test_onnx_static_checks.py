@@ -12,10 +12,10 @@ from vkops.onnx.static_checks import check_statically
 FLOATS = "float[N] x, float[N] y"
 
 
-def model(inputs, nodes, output="z", opset=18):
+def model(inputs, nodes, opset=18):
     """A model whose outputs have no declared type."""
     text = f"""<ir_version: 8, opset_import: ["" : {opset}]>
-    m ({inputs}) => (float {output}) {{ {nodes} }}"""
+    m ({inputs}) => (float z) {{ {nodes} }}"""
     proto = onnx.parser.parse_model(text)
     proto.graph.output[0].ClearField("type")
     return proto

@@ -21,11 +21,11 @@ SIZE = 1 << 24
 """Bytes of a large tensor."""
 
 
-def external(dims, data_type=TensorProto.FLOAT, location="w.bin", **where):
+def external(dims, data_type=TensorProto.FLOAT, **where):
     """An initializer whose data are in another file."""
     tensor = TensorProto(name="w", data_type=data_type, dims=dims)
     tensor.data_location = TensorProto.EXTERNAL
-    for key, value in {"location": location, **where}.items():
+    for key, value in {"location": "w.bin", **where}.items():
         tensor.external_data.add(key=key, value=str(value))
     return tensor
 

@@ -17,8 +17,8 @@ from vkops.plan.index_runs import pad_count, pad_with_copies
 from vkops.plan.movements import copy
 
 
-def one_region(region, element_size=4, nbytes=1 << 16):
-    return CopyPlan(element_size, (nbytes,), (Output(nbytes, (region,)),))
+def one_region(region, element_size=4):
+    return CopyPlan(element_size, (1 << 16,), (Output(1 << 16, (region,)),))
 
 
 def only_region(plan):

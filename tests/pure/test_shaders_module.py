@@ -410,12 +410,11 @@ void First(uint3 id : SV_DispatchThreadID) {
 """
 
 
-def hlsl(entry, text=HLSL):
-    return shaders.compile(text, language="hlsl", entry=entry)
-
-
 def test_blocks_that_an_entry_point_uses():
-    first, second = Module.read(hlsl("First")), Module.read(hlsl("Second"))
+    first, second = (
+        Module.read(shaders.compile(HLSL, language="hlsl", entry=entry))
+        for entry in ("First", "Second")
+    )
     assert [(b.point, b.set, b.binding) for b in first.blocks] == [("from", 0, 0), ("to", 0, 64)]
     assert [(b.point, b.set, b.binding) for b in second.blocks] == [("other", 1, 64)]
     assert [b.readonly for b in first.blocks] == [True, False]
