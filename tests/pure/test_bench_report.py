@@ -11,7 +11,6 @@ from rich.console import Console
 
 from vkops.bench import WORKLOADS, Report, Result, read, tables
 from vkops.bench import plot as plots
-from vkops.cli import main
 from vkops.errors import VkopsError
 
 OWN = {"vkops": 2e-3, "end_to_end": 8e-3, "numpy": 6e-3, "numpy_into": 4e-3, "memcpy": 1e-3}
@@ -78,12 +77,11 @@ def test_other_files_are_refused(tmp_path, content):
     assert fault(lambda: read(path), VkopsError).startswith(said)
 
 
-def test_command_shows_a_saved_report(tmp_path, capsys):
+def test_command_shows_a_saved_report(tmp_path, command):
     saved, plot = tmp_path / "r.json", tmp_path / "p.svg"
     saved.write_text(json.dumps(report(3, wgpu="wgpu").json_ready()))
-    assert main(["bench", "--from", str(saved), "--plot", str(plot)]) == 0
-    shown = capsys.readouterr().out
-    assert "Some GPU (some driver 1.2)" in shown
+    status, shown, _ = command("bench", "--from", saved, "--plot", plot)
+    assert (status, "Some GPU (some driver 1.2)" in shown) == (0, True)
     assert "vkops against other libraries" in shown
     # matplotlib notes each text beside its outlines.
     drawn = plot.read_text()
@@ -107,17 +105,17 @@ def test_plot_as_png(tmp_path, count):
         ("no/p.png", "plot: there is no folder '{0}/no'"),
     ],
 )
-def test_plot_that_cannot_be_written(tmp_path, capsys, name, reason):
-    assert main(["bench", "--plot", str(tmp_path / name)]) == 1
-    assert capsys.readouterr().err == reason.format(tmp_path) + "\n"
+def test_plot_that_cannot_be_written(tmp_path, command, name, reason):
+    said = reason.format(tmp_path) + "\n"
+    assert command("bench", "--plot", tmp_path / name) == (1, "", said)
 
 
-def test_unknown_names(monkeypatch, capsys):
+def test_unknown_names(monkeypatch, command):
     monkeypatch.setattr(peers, "find_spec", lambda name: None)
     assert peers.installed() == []
     for arguments, allowed in (
         (["--peer", "tensorflow"], "torch, onnxruntime, wgpu, ncnn"),
         (["W99"], "W1, W2,"),
     ):
-        assert main(["bench", *arguments]) == 2
-        assert f"got '{arguments[-1]}', must be {allowed}" in capsys.readouterr().err
+        status, _, err = command("bench", *arguments)
+        assert (status, f"got '{arguments[-1]}', must be {allowed}" in err) == (2, True)

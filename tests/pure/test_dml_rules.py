@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,18 +31,16 @@ def split(outputs=((1, 1, 2, 2), (1, 1, 4, 2)), axis=2, source=SIX_BY_TWO, level
 
 def join(inputs=((1, 1, 2, 2), (1, 1, 4, 2)), axis=2, output=SIX_BY_TWO, level="6_4", **kwargs):
     pieces = [piece if not isinstance(piece, tuple) else tensor(*piece) for piece in inputs]
-    whole = tensor(*output) if isinstance(output, tuple) else output
-    dml.JoinOperatorDesc(pieces, whole, axis).validate(level, **kwargs)
+    dml.JoinOperatorDesc(pieces, tensor(*output), axis).validate(level, **kwargs)
 
 
-def slice_(offsets=(0, 0), sizes=(2, 2), strides=(1, 1), source=(4, 4), target=(2, 2), level="6_4"):
-    source, target = (tensor(*t) if isinstance(t, tuple) else t for t in (source, target))
-    dml.SliceOperatorDesc(source, target, offsets, sizes, strides).validate(level)
+def sliced(
+    kind, offsets=(0, 0), sizes=(2, 2), strides=(1, 1), source=(4, 4), target=(2, 2), level="6_4"
+):
+    kind(tensor(*source), tensor(*target), offsets, sizes, strides).validate(level)
 
 
-def slice1(offsets=(0, 0), sizes=(2, 2), strides=(1, 1), source=(4, 4), target=(2, 2), level="6_4"):
-    source, target = (tensor(*t) if isinstance(t, tuple) else t for t in (source, target))
-    dml.Slice1OperatorDesc(source, target, offsets, sizes, strides).validate(level)
+slice_, slice1 = partial(sliced, dml.SliceOperatorDesc), partial(sliced, dml.Slice1OperatorDesc)
 
 
 def identity(source, target, level="6_4", scale_bias=None):

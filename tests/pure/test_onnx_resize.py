@@ -7,7 +7,6 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import model_with, reference
 from onnx_models import evaluate, floats, ints, model, node_model, run, same, types_of
-from refusals import fault
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -120,39 +119,6 @@ def test_few_regions(shape, scale, most):
     lowering = lowered(np.dtype(np.float32), shape, 1, 1, scale, scale)
     (step,) = lowering.graph.lower([lowering.outputs[0].number])
     assert len(step.plan.outputs[0].regions) <= most
-
-
-CROP = {"coordinate_transformation_mode": "tf_crop_and_resize"}
-ERRORS = [
-    (19, [ROW, None, floats(2)], {"mode": "linear"}, "mode"),
-    (10, [ROW, floats(2)], {"mode": "linear"}, "mode"),
-    (18, [ROW, None, floats(2)], {"antialias": 1}, "antialias"),
-    (13, [ROW, None, floats(2)], {"exclude_outside": 1}, "exclude_outside"),
-    (18, [ROW, None, floats(2)], {"nearest_mode": "up"}, "nearest_mode"),
-    (18, [ROW, None, floats(2)], {"coordinate_transformation_mode": "half_pixel_symmetric"}, "coordinate_transformation_mode"),
-    (18, [ROW, None, None, ints(2)], {"keep_aspect_ratio_policy": "no"}, "keep_aspect_ratio_policy"),
-    (18, [ROW], {}, "scales and sizes"),
-    (18, [ROW, None, floats(2), ints(2)], {}, "scales and sizes"),
-    (18, [ROW, None, floats(2, 2)], {}, "scales"),
-    (18, [ROW, None, floats(2).reshape(1, 1)], {}, "scales"),
-    (18, [ROW, None, floats(0)], {}, "scales[0]"),
-    (18, [ROW, None, floats(np.nan)], {}, "scales[0]"),
-    (18, [ROW, None, None, ints(-2)], {}, "sizes[0]"),
-    (18, [ROW, None, None, ints(2, 2)], {}, "sizes"),
-    (18, [ROW[:0], None, None, ints(2)], {}, "X"),
-    (18, [IMAGE, None, floats(2)], {"axes": [4]}, "axes[0]"),
-    (18, [ROW, None, floats(2)], CROP, "roi"),
-    (18, [ROW, floats(0), floats(2)], CROP, "roi"),
-    (18, [ROW, floats(0, np.inf), floats(2)], CROP, "roi"),
-    (18, [np.array(["a", "b"], object), floats(0, 2), None, ints(3)], CROP, "X"),
-    (18, [ROW, None, floats(1e9)], {}, "X"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("opset", "inputs", "attributes", "named"), ERRORS)
-def test_errors(opset, inputs, attributes, named, message):
-    error = fault(lambda: run("Resize", *inputs, opset=opset, **attributes), ModelError)
-    message(error, f"(Resize-{opset}): {named}")
 
 
 def test_too_many_pieces():

@@ -14,7 +14,6 @@ from models import SPLIT, resource
 from onnx import TensorProto, helper
 from refusals import fault
 
-from vkops.cli import main
 from vkops.dxdispatch import load_model as load_file
 from vkops.errors import ModelError
 from vkops.onnx import Model, backend
@@ -191,14 +190,14 @@ def test_output_path_takes_the_place_of_the_current_folder(folders):
 
 
 @pytest.mark.parametrize(
-    ("command", "option"), [("check", "--allow_paths"), ("explain", "--allow-paths")]
+    ("subcommand", "option"), [("check", "--allow_paths"), ("explain", "--allow-paths")]
 )
-def test_allow_paths_on_the_command_line(folders, capsys, command, option):
+def test_allow_paths_on_the_command_line(folders, command, subcommand, option):
     file = folders / "model" / "m.json"
     file.write_text(json.dumps(reading("../secret/x.bin")))
-    assert main([command, str(file)]) == 1
-    assert capsys.readouterr().err.endswith(f"{LEAVES}\n")
-    assert main([command, str(file), option]) == 0
+    status, _, err = command(subcommand, file)
+    assert (status, err.endswith(f"{LEAVES}\n")) == (1, True)
+    assert command(subcommand, file, option)[0] == 0
 
 
 # -- ONNX ------------------------------------------------------------------------------------------
