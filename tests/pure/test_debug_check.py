@@ -312,30 +312,18 @@ def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
 
 def test_push_constants_are_named_by_their_option(command):
     """The numbers of 64 bits are exact, and an empty one is wrong."""
-    assert command("reverse.comp")[2] == (
-        "reverse.comp --push: got 0 numbers, must be 1: uint n [SH-09]\n"
-    )
-    assert (
-        command(*GIVEN, "--push", "-1")[2]
-        == "reverse.comp --push n: got -1, must be uint, from 0 to 4294967295 [SH-09]\n"
-    )
-    assert command(*GIVEN, "--spec", "n=1")[2].startswith(
-        "reverse.comp --spec: there is no constant"
-    )
-    for text in ("63,", "a", "1,,2"):
+    for arguments, said in (
+        (["reverse.comp"], "--push: got 0 numbers, must be 1: uint n [SH-09]\n"),
+        ([*GIVEN, "--push", "-1"], "--push n: got -1, must be uint, from 0 to 4294967295 [SH-09]\n"),
+        ([*GIVEN, "--spec", "n=1"], "--spec: there is no constant"),
+    ):  # fmt: skip
+        assert command(*arguments)[2].startswith(f"reverse.comp {said}")
+    for text, wrong in (("63,", ""), ("a", "a"), ("1,,2", "")):
+        said = f"Invalid value for '--push': got '{wrong}', must be a number\n"
         status, _, err = command(*GIVEN, "--push", text)
-        wrong = text.strip("63,12")
-        assert (status, err.partition(": ")[2]) == (
-            2,
-            f"Invalid value for '--push': got '{wrong}', must be a number\n",
-        )
-    assert shader_commands.numbers("--push", f"{2**63 + 1},0x10,1e3,-0.5,true") == [
-        2**63 + 1,
-        16,
-        1000.0,
-        -0.5,
-        1,
-    ]
+        assert (status, err.partition(": ")[2]) == (2, said)
+    numbers = shader_commands.numbers("--push", f"{2**63 + 1},0x10,1e3,-0.5,true")
+    assert numbers == [2**63 + 1, 16, 1000.0, -0.5, 1]
 
 
 def test_blocks_without_a_buffer_are_named_where_an_index_is_out_of_bounds(command, tmp_path):

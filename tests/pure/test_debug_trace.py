@@ -133,9 +133,8 @@ def test_values_that_meet_in_phis():
     """Compilers with optimizations make these instead of local variables."""
     text = HEAD + "void main() { uint s = n; for (uint k = 0; k < 3; ++k) s += x[k]; y[i] = s; }"
     module = shaders.load(text, name="x", debug=True).spirv
-    case = Case.of(
-        spirv.tool("spirv-opt", "-O", spirv=module), [np.arange(64, dtype=np.uint32), 256], push=[7]
-    )
+    optimized = spirv.tool("spirv-opt", "-O", spirv=module)
+    case = Case.of(optimized, [np.arange(64, dtype=np.uint32), 256], push=[7])
     found = traced(case, 1, "Y", (5,))
     reads = {source[:2] for line in found.lines for source in line.sources}
     assert {("x[1]", "1"), ("x[2]", "2"), ("Push.n", "7")} <= reads
@@ -318,15 +317,13 @@ def test_a_loop_that_does_not_end_stops_a_model(command, tmp_path):
     """A later dispatch would not have its inputs; no device is asked to run such a shader."""
     text = (EXAMPLES / "scale.comp").read_text()
     shutil.copy(EXAMPLES / "shader.json", tmp_path)
-    (tmp_path / "scale.comp").write_text(
-        text.replace("void main() {", "void main() { while (true);", 1)
-    )
+    endless = text.replace("void main() {", "void main() { while (true);", 1)
+    (tmp_path / "scale.comp").write_text(endless)
     loop = "loop: did not end: no invocation left it in 16,384 iterations; invocation (0, 0, 0)"
     status, out, _ = command("check", "shader.json")
     assert status == 1
-    assert re.fullmatch(
-        rf"dispatch 1, 'scale', scale.comp: scale\.comp:\d+: {re.escape(loop)}.*\n.*\n", out
-    )
+    first = rf"dispatch 1, 'scale', scale.comp: scale\.comp:\d+: {re.escape(loop)}.*\n.*\n"
+    assert re.fullmatch(first, out)
     status, out, error = command("trace", "shader.json", "1", "--dispatch", "2")
     assert (status, out) == (1, "")
     assert loop in error

@@ -22,9 +22,8 @@ def test_kept():
     [(64, 137, "[B-04]"), (256, 0, "[B-04]"), (16, 64, "[B-05]"), (64, 31, "[B-06]")],
 )
 def test_broken(offset, size, rule, message):
-    error = fault(
-        lambda: bind("SPLIT", "input_tensor", TENSOR, "x", 200, offset, size), BindingError
-    )
+    placed = ("x", 200, offset, size)
+    error = fault(lambda: bind("SPLIT", "input_tensor", TENSOR, *placed), BindingError)
     message(error, "SPLIT input_tensor: ", rule)
 
 

@@ -113,14 +113,7 @@ def test_the_caller_s_edges_stay_as_they_are():
     """An edge whose indices are NumPy's can be part of many graphs, in many threads."""
     index = np.int64(0)
     edge = dml.InputGraphEdgeDesc(index, index, index)
-    desc = dml.BufferTensorDesc(dml.TensorDataType.INT8, [4])
-    graph = dml.GraphDesc(
-        1,
-        1,
-        [dml.ElementWiseIdentityOperatorDesc(desc, desc)],
-        [edge],
-        [dml.OutputGraphEdgeDesc(0, 0, 0)],
-    )
+    graph = dml.GraphDesc(1, 1, [IDENTITY], [edge], [dml.OutputGraphEdgeDesc(0, 0, 0)])
     assert all(value is index for value in vars(edge).values())
     assert all(type(value) is int for value in vars(graph.input_edges[0]).values())
 

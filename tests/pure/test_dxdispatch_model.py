@@ -233,11 +233,8 @@ def test_identity_works_in_place_but_not_shifted(load, message):
         )
 
     assert bound(load(in_place(0))) == [[("A", 0)], [("A", 0)]]
-    message(
-        fault(lambda: prepared(load(in_place(4))), ModelError),
-        "ERROR while binding resources: m.json: commands[0].bindings.OutputTensor: ",
-        "[B-09]",
-    )
+    place = "ERROR while binding resources: m.json: commands[0].bindings.OutputTensor: "
+    message(fault(lambda: prepared(load(in_place(4))), ModelError), place, "[B-09]")
 
 
 def test_join_of_owned_and_other_inputs(load):

@@ -101,10 +101,8 @@ def test_a_region_that_is_crossed_again_and_again_is_not_composed(steps):
 
 def test_a_graph_of_too_many_regions_is_refused(monkeypatch, message):
     monkeypatch.setattr(vkops.plan.graph, "MAX_GRAPH_REGIONS", 1000)
-    message(
-        fault(lambda: lowering(model_costs.sequence(1000)), ModelError),
-        "node 0, which makes 's' (SplitToSequence-11): ",
-    )
+    text = fault(lambda: lowering(model_costs.sequence(1000)), ModelError)
+    message(text, "node 0, which makes 's' (SplitToSequence-11): ")
 
 
 @pytest.mark.parametrize("family", [model_costs.indexed, model_costs.scattered])
@@ -130,10 +128,8 @@ def test_constants_that_shapes_are_made_of_are_worked_out_once(monkeypatch):
 
 
 def test_host_results_are_bounded_all_together(message):
-    message(
-        fault(lambda: lowering(model_costs.computed(8)), ModelError),
-        "node 3, which makes 'c3' (Add-14): ",
-    )
+    text = fault(lambda: lowering(model_costs.computed(8)), ModelError)
+    message(text, "node 3, which makes 'c3' (Add-14): ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")

@@ -41,9 +41,8 @@ def computed(expression, x, result, **options):
         key: f"{names[dtype.kind]}{8 * dtype.itemsize}_t"
         for key, dtype in (("T", x.dtype), ("U", np.dtype(result)))
     }
-    text = (
-        HEAD + f"void main() {{ {expression if ';' in expression else f'y[i] = {expression};'} }}"
-    )
+    body = expression if ";" in expression else f"y[i] = {expression};"
+    text = f"{HEAD}void main() {{ {body} }}"
     y = np.zeros(x.size, result)
     report = check(text, {"X": x, "Y": y}, threads=x.size, defines=types, name="x", **options)
     assert report.ok, str(report)
@@ -103,16 +102,14 @@ def test_functions_of_float32():
 
 def test_vectors_and_matrices():
     x = np.random.default_rng(0).random(64, np.float32)
-    a = x[:, None, None] * np.arange(1, 10, dtype=np.float32).reshape(3, 3).T + np.eye(
-        3, dtype=np.float32
-    )
+    a = x[:, None, None] * np.arange(1, 10, dtype=np.float32).reshape(3, 3).T
+    a += np.eye(3, dtype=np.float32)
     text = """mat3 m = mat3(1, 2, 3, 4, 5, 6, 7, 8, 9) * x[i] + mat3(1); vec3 v = m * vec3(1, 2, 3);
         y[i] = dot(v, transpose(m)[1]) + determinant(m) + (inverse(m) * v).y + length(cross(v, v.zxy)) + normalize(v).x;"""
     v = a @ np.float32([1, 2, 3])
     wanted = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
-    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1) + v[:, 0] / np.linalg.norm(
-        v, axis=1
-    )
+    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1)
+    wanted += v[:, 0] / np.linalg.norm(v, axis=1)
     np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], wanted, rtol=2e-4)
 
 
@@ -246,9 +243,8 @@ def test_each_invocation_leaves_a_loop_by_itself():
         ("v.y += 1;", "uint(v.y)", "ivec2 v = ivec2(x[i], 0);"),  # lavapipe: 2 2 3 3, not 1 1 2 3
         ("v = x[i] + 5;", "v", "uint v = 0;"),  # both: 5 5 5 8, not 5 6 7 8
     ):
-        found = computed(
-            before + loop.replace("BODY", body).replace("RESULT", result), x, np.uint32
-        )
+        text = before + loop.replace("BODY", body).replace("RESULT", result)
+        found = computed(text, x, np.uint32)
         wanted = np.maximum(x, 1) if "y" in result else x + 5
         np.testing.assert_array_equal(found.buffers["Y"], wanted)
 

@@ -39,12 +39,8 @@ def test_the_compiler_uses_only_files_of_debian_12(monkeypatch, tmp_path, machin
     programs = sysroot / "usr/bin"
 
     def unpack(work, host, suites, *packages):
-        assert (work, host, suites, packages) == (
-            tmp_path,
-            "own",
-            ("/debian bookworm",),
-            (package,),
-        )
+        assert (work, host, suites) == (tmp_path, "own", ("/debian bookworm",))
+        assert packages == (package,)
         programs.mkdir(parents=True)
         for name in ("g++-12", "ar"):
             program = programs / f"{machine}-linux-gnu-{name}"

@@ -176,13 +176,8 @@ def test_sparse_tensors_are_bounded_all_together(monkeypatch, message):
         indices = numpy_helper.from_array(np.int64([5]), f"i{name}")
         sparse.append(helper.make_sparse_tensor(values, indices, [15]))
     nodes = [helper.make_node("Concat", ["v", "w"], ["y"], axis=0)]
-    message(
-        fault(
-            lambda: Model(model(nodes, [], ["y"], sparse_initializer=sparse), check=False),
-            ModelError,
-        ),
-        "initializer 'w': ",
-    )
+    proto = model(nodes, [], ["y"], sparse_initializer=sparse)
+    message(fault(lambda: Model(proto, check=False), ModelError), "initializer 'w': ")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the peak memory as Linux counts it")

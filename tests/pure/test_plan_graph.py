@@ -186,10 +186,9 @@ def columns(count, rows=3):
     graph = Graph()
     leaves = [leaf(graph) for _ in range(count)]
     whole, column = View.packed((rows, count)), View.packed((rows, 1))
-    joined = make(
-        graph, [copy(column, whole.narrow(1, i, 1), number) for i, number in enumerate(leaves)]
-    )
-    parts = [make(graph, [copy(whole.narrow(1, i, 1), column, joined)]) for i in range(count)]
+    places = [whole.narrow(1, i, 1) for i in range(count)]
+    joined = make(graph, [copy(column, *at) for at in zip(places, leaves, strict=True)])
+    parts = [make(graph, [copy(place, column, joined)]) for place in places]
     return graph, leaves, parts
 
 
@@ -219,20 +218,14 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
     half = View((n // 2,), (2,))
     for _ in range(20):
         back = View((n // 2,), (-1,), n - 1)
-        number = make(
-            graph,
-            [
-                copy(View((n // 2,), (1,), 3), half, number),
-                copy(back, View((n // 2,), (2,), 1), number),
-            ],
-        )
+        forwards = copy(View((n // 2,), (1,), 3), half, number)
+        backwards = copy(back, View((n // 2,), (2,), 1), number)
+        number = make(graph, [forwards, backwards])
         elements[number] = n
     stages = graph.fuse([number])
     assert 1 < len(stages) < 20
-    regions = [len(made) for stage in stages for made in stage.values()]
-    assert (
-        max(regions) <= SUBMISSION_COST + n // ELEMENTS_PER_COST
-    )  # instead of one for each element
+    most = max(len(made) for stage in stages for made in stage.values())
+    assert most <= SUBMISSION_COST + n // ELEMENTS_PER_COST  # instead of one for each element
     leaves = {first: np.random.default_rng(0).integers(0, 256, n, np.uint8)}
     want = leaves[first]
     for _ in range(20):
@@ -249,14 +242,9 @@ def test_a_tensor_of_many_regions_is_made_when_many_read_it():
     # Every pair of elements is turned: as many regions, and no two of them merge.
     pairs = [(make_region((2,), i, (1,), (x, n - 1 - i, (-1,)))) for i in range(0, 400, 2)]
     rest = make_region((n - 400,), 400, (1,), (x, 0, (1,)))
-    mixed = make(
-        graph,
-        [
-            r.with_views(r.target, r.source_view._replace(offset=(r.target.offset * 7) % 3000 + 1))
-            for r in pairs
-        ]
-        + [rest],
-    )
+    moved = (r.source_view._replace(offset=(r.target.offset * 7) % 3000 + 1) for r in pairs)
+    parts = [r.with_views(r.target, view) for r, view in zip(pairs, moved, strict=True)]
+    mixed = make(graph, [*parts, rest])
     whole = View.packed((n,))
     readers = [make(graph, [copy(whole, whole, mixed)]) for _ in range(200)]
     few = graph.fuse(readers[:3])

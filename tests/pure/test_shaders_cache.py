@@ -175,9 +175,8 @@ def test_include_dirs_in_order(tmp_path, counting):
     (tmp_path / "one/value.glsl").unlink()
     second = shaders.compile(SOURCE, include=folders)
     assert second != first
-    (tmp_path / "one/value.glsl").write_text(
-        "uint value() { return 3; }\n"
-    )  # found before the other
+    # It is found before the other.
+    (tmp_path / "one/value.glsl").write_text("uint value() { return 3; }\n")
     assert shaders.compile(SOURCE, include=folders) not in (first, second)
     before = counting.calls()
     assert shaders.compile(SOURCE, include=folders) not in (first, second)

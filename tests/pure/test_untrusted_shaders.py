@@ -239,9 +239,8 @@ def test_a_chain_of_includes_longer_than_the_stack(folders, message):
     text = f'{HEAD}#include "0.glsl"\n'
     assert sources.digest(text, [folders / "model"], (), [folders / "model"])
     (folders / "model" / "2999.glsl").write_text('#include "../secret/x.glsl"\n')
-    message(
-        fault(load, folders, '#include "0.glsl"'), "include '../secret/x.glsl'", folders=folders
-    )
+    said = fault(load, folders, '#include "0.glsl"')
+    message(said, "include '../secret/x.glsl'", folders=folders)
 
 
 def test_lookups_without_end(folders, monkeypatch):
