@@ -127,8 +127,7 @@ def test_each_tensor_is_looked_up(operator, field):
         names = ", ".join(t.name for t in dml.TensorDataType if t.name in types)
         ranks = [
             (rank, own_type, f"sizes: got {rank} dimension{'s' * (rank > 1)}, must be {bounds}")
-            for rank in RANKS
-            if not low <= rank <= high
+            for rank in {*RANKS} - {*range(low, high + 1)}
         ]
         data_types = [
             (low, data_type, f"data_type: got {data_type}, must be one of {names}")

@@ -168,9 +168,7 @@ def test_memory_that_other_processes_take_meanwhile(monkeypatch):
 @pytest.mark.parametrize("data_type", [TensorDataType.UINT8, TensorDataType.FLOAT32])
 def test_wrong_values_are_searched_one_by_one(data_type):
     node = Node([[]] * 100_000, "x", Source("m.json"))
-    with (
-        peak() as found,
-        pytest.raises(ModelError, match=r"^m\.json: x\[0\]: got an empty array, "),
-    ):
-        read_array(node, data_type)
+    with peak() as found:
+        text = fault(lambda: read_array(node, data_type), ModelError)
+    assert text.startswith("m.json: x[0]: got an empty array, ")
     assert found.nbytes < 1 << 20

@@ -114,6 +114,20 @@ except OSError as error:
 """
 
 
+HANG = """
+import signal, time
+def hang():  # as Kompute does: no interrupt gets in
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    print('ready', flush=True)
+    time.sleep(60)
+"""
+SUPERVISED = f"""{HANG}
+import sys, vkops.cli.supervision as s
+s.HANG_SECONDS, s.main, s.CHILD = 1, hang, {HANG + "hang()"!r}
+sys.exit(s.program())
+"""
+
+
 def killed(code, *arguments):
     """Run code, and kill it when it says that it is half done."""
     command = [sys.executable, "-c", code, *map(str, arguments)]
@@ -157,28 +171,9 @@ def test_no_room_for_an_output(tmp_path, before):
 @pytest.mark.posix("interrupts of process groups", tests_only=True)
 def test_an_interrupted_driver_that_hangs():
     """The child does not answer: the parent ends it, and says so."""
-    hang = (
-        "import signal, time\n"
-        "def hang():\n"  # as Kompute does: no interrupt gets in
-        "    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})\n"
-        "    print('ready', flush=True)\n"
-        "    time.sleep(60)\n"
-    )
-    code = (
-        f"{hang}"
-        "import sys, vkops.cli.supervision as s\n"
-        "s.HANG_SECONDS = 1\n"
-        "s.main = hang\n"
-        f"s.CHILD = {hang + 'hang()'!r}\n"
-        "sys.exit(s.program())\n"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as running:
+    streams = dict.fromkeys(["stdout", "stderr"], subprocess.PIPE)
+    command = [sys.executable, "-c", SUPERVISED]
+    with subprocess.Popen(command, **streams, text=True, start_new_session=True) as running:
         assert running.stdout.readline() == "ready\n"
         os.killpg(running.pid, signal.SIGINT)
         assert running.stderr.read() == "Interrupted: the driver did not answer for 1 s\n"

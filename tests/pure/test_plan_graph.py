@@ -162,11 +162,8 @@ def test_stored_tensors_that_no_result_needs_are_not_made():
     constant = graph.make([copy(one.shift(1), one, padded)], 4, 4)
     (step,) = graph.lower([constant])
     assert (step.reads, step.makes) == ((), (constant,))
-    assert [step.makes for step in graph.lower([constant, y])] == [
-        (x + 2,),
-        (x + 3,),
-        (y, constant),
-    ]
+    steps = [(x + 2,), (x + 3,), (y, constant)]
+    assert [step.makes for step in graph.lower([constant, y])] == steps
     whole = graph.make([copy(two, two, padded)], 8, 4)
     assert [step.makes for step in graph.lower([whole])] == [(x + 2,), (x + 3,), (whole,)]
 

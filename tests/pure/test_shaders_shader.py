@@ -63,13 +63,7 @@ def test_settings_of_the_compiler(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"abc",
-        HEAD.encode() * 9,
-        struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0)[:19],
-    ],
+    "data", [b"", b"abc", HEAD.encode() * 9, struct.pack("<5I", 0x07230203, 0x10300, 0, 1, 0)[:19]]
 )
 def test_not_spirv(tmp_path, data, message):
     Path(tmp_path, "x.spv").write_bytes(data)

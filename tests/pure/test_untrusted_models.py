@@ -12,6 +12,7 @@ import onnx
 import pytest
 from models import SPLIT, resource
 from onnx import TensorProto, helper
+from onnx_models import model as onnx_model
 from refusals import fault
 
 from vkops.dxdispatch import load_model as load_file
@@ -210,15 +211,9 @@ def joined(external=(), dims=(4,)):
         weights.data_location = TensorProto.EXTERNAL
         for key, value in external:
             weights.external_data.add(key=key, value=str(value))
-    info = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("Concat", ["x", "w"], ["y"], axis=0)],
-        "g",
-        [info("x", TensorProto.FLOAT, [1])],
-        [info("y", TensorProto.FLOAT, None)],
-        [weights],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    node = helper.make_node("Concat", ["x", "w"], ["y"], axis=0)
+    return onnx_model([node], [x], ["y"], initializer=[weights])
 
 
 def stored(folders, *external, dims=(4,)):
