@@ -29,12 +29,9 @@ def system(request, monkeypatch):
 
 
 def start(main):
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM.format(main=main, child=CHILD.format(main=main))],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    program = PROGRAM.format(main=main, child=CHILD.format(main=main))
+    streams = dict.fromkeys(["stdout", "stderr"], subprocess.PIPE)
+    return subprocess.Popen([sys.executable, "-c", program], **streams, text=True)
 
 
 def ended(main):

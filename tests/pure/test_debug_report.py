@@ -41,13 +41,9 @@ def test_missing_packages_and_programs(no_drivers, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_PACKAGES", ("no-such-package",))
     text = sections(report())["Versions"]
     assert "- no-such-package: not installed" in text
-    for program, how in (
-        (
-            "glslangValidator",
-            "pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools",
-        ),
-        ("renderdoccmd", "Debian 12 and Ubuntu: apt install renderdoccmd; Debian 13 has none"),
-    ):
+    glslang = "pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install glslang-tools"
+    renderdoc = "Debian 12 and Ubuntu: apt install renderdoccmd; Debian 13 has none"
+    for program, how in (("glslangValidator", glslang), ("renderdoccmd", renderdoc)):
         assert f"- {program}: {program} is not on PATH: install it ({how})" in text
 
 

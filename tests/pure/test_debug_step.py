@@ -225,11 +225,10 @@ def scan(step, tmp_path):
 
 
 def test_breakpoints_at_functions_and_with_conditions_and_until(scan):
-    seen = scan(
-        "break scan if own == 5; b 13 if by > 1 && before != own / 3 * 2; info b; c; c; p by; c"
-    )
-    assert seen[:3] == ["Breakpoint 1 at scan if own == 5", "Breakpoint 2 at scan.comp:13 if by > 1 && before != own / 3 * 2",
-                        "1  scan if own == 5\n2  scan.comp:13 if by > 1 && before != own / 3 * 2"]  # fmt: skip
+    first, second = "scan if own == 5", "13 if by > 1 && before != own / 3 * 2"
+    seen = scan(f"break {first}; b {second}; info b; c; c; p by; c")
+    listed = f"1  {first}\n2  scan.comp:{second}"
+    assert seen[:3] == [f"Breakpoint 1 at {first}", f"Breakpoint 2 at scan.comp:{second}", listed]
     stop = "Breakpoint 1, scan (own=5, value=1) at scan.comp:6\n6         part[own] = value;"
     assert seen[3] == stop
     assert [seen[4].splitlines()[0][:13], seen[5]] == ["Breakpoint 2,", "by = 4"]
@@ -243,9 +242,8 @@ def test_breakpoints_at_functions_and_with_conditions_and_until(scan):
 
 
 def test_watch_says_who_wrote_an_element_forwards_and_backwards(scan):
-    seen = scan(
-        "watch part[own - 1]; b 6; c; watch part[own - 1]; c; c; p part[4]; rc; rc; rc; info b"
-    )
+    watch = "watch part[own - 1]"
+    seen = scan(f"{watch}; b 6; c; {watch}; c; c; p part[4]; rc; rc; rc; info b")
     assert seen[0] == 'No symbol "own" in current context.'
     assert seen[3] == "Watchpoint 2: part[4]\nNot written so far."
     first = [
@@ -284,10 +282,9 @@ def test_another_invocation_and_workgroup(scan):
     assert seen[5].splitlines()[0] == "Invocation (9, 0, 0) of workgroup (1, 0, 0)"
     assert seen[5].splitlines()[-1] == seen[3].splitlines()[-1]
     assert seen[6] == seen[4]
-    assert [text.splitlines()[0] for text in seen[7:10]] == [
-        "Invocation (8, 0, 0) of workgroup (1, 0, 0)",
-        *["Invocation (0, 0, 0) of workgroup (0, 0, 0)"] * 2,
-    ]
+    heads = [text.splitlines()[0] for text in seen[7:10]]
+    assert heads[0] == "Invocation (8, 0, 0) of workgroup (1, 0, 0)"
+    assert heads[1:] == ["Invocation (0, 0, 0) of workgroup (0, 0, 0)"] * 2
     assert seen[10] == "own = 0"
     assert seen[13].endswith("The invocation has ended.")
 
@@ -300,10 +297,8 @@ def test_an_invocation_that_has_not_run(step, tmp_path):
     )
     given = ("--groups", "2", "--max-iterations", "9")
     seen = step(*given, shader="loop.comp", push=None, commands="watch data[0]; invocation 1; i b")
-    assert seen[2:] == [
-        "Invocation (1, 0, 0) of workgroup (1, 0, 0)\nA loop does not end.",
-        "1  data[0]",
-    ]
+    ended = "Invocation (1, 0, 0) of workgroup (1, 0, 0)\nA loop does not end."
+    assert seen[2:] == [ended, "1  data[0]"]
 
 
 def test_tables_of_neighbours(scan, step):
@@ -378,9 +373,8 @@ def test_a_data_race_is_shown_at_the_access_of_this_invocation(step, tmp_path):
 
 
 def test_a_loop_in_one_line_stops_at_each_iteration(step):
-    seen = step(
-        "--invocation 1", commands="b 15; c; p pair.place.y; c; p i; c; c; i b; delete; i b; rc"
-    )
+    commands = "b 15; c; p pair.place.y; c; p i; c; c; i b; delete; i b; rc"
+    seen = step("--invocation 1", commands=commands)
     assert seen[2].startswith("Breakpoint 1, ")
     assert seen[4].startswith("Breakpoint 1, ")
     assert seen[8:11] == ["1  own.comp:15", "", "No breakpoints."]

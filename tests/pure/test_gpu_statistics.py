@@ -5,15 +5,12 @@ import pytest
 from vkops.debug import gpu_statistics
 from vkops.errors import ModelError
 
-BEFORE = {
-    "navi31": {
-        "a": {"VGPRs": 40, "Subgroups per SIMD": 32, "Instructions": 200, "Branches": 8, "Hash": 1}
-    }
-}
+FIGURES = {"VGPRs": 40, "Subgroups per SIMD": 32, "Instructions": 200, "Branches": 8, "Hash": 1}
+BEFORE = {"navi31": {"a": FIGURES}}
 
 
 def changed(**figures):
-    after = {"navi31": {"a": {**BEFORE["navi31"]["a"], **figures}}}
+    after = {"navi31": {"a": {**FIGURES, **figures}}}
     return [*gpu_statistics.changes(BEFORE, after)]
 
 

@@ -32,6 +32,7 @@ layout(std430, binding = 0) buffer X { T x[]; };
 layout(std430, binding = 1) buffer Y { U y[]; };
 uint i = gl_GlobalInvocationID.x;
 """
+UINTS_HEAD = HEAD.replace("T x", "uint x").replace("U y", "uint y")
 
 
 def computed(expression, x, result, **options):
@@ -159,7 +160,7 @@ def test_conversions_without_a_value_are_printed_as_they_are(form, printed):
 def test_optimized_modules(options):
     """Values across blocks and phis instead of variables."""
     text = (
-        HEAD.replace("T x", "uint x").replace("U y", "uint y")
+        UINTS_HEAD
         + """
     uint f(uint n, inout uint a) { for (uint k = 0; k < 9; ++k) { if (k > n) return a; a += k * n; if ((a & 8u) != 0) continue; a ^= 5u; } return a + 1; }
     void main() { uint a = x[i], b = f(i % 7, a); if (b > 20) b = f(a % 5, b); y[i] = a * 1000 + b; }"""
@@ -211,7 +212,7 @@ def test_a_workgroup_may_wait_for_the_ones_before_it(monkeypatch):
 def test_atomic_operations_on_few_numbers():
     """They are executed one after the other, in the order of invocations."""
     text = (
-        HEAD.replace("T x", "uint x").replace("U y", "uint y")
+        UINTS_HEAD
         + """
     #extension GL_EXT_shader_atomic_float : require
     shared uint at[3]; shared float f;
@@ -299,7 +300,7 @@ def test_kernels_with_indices(tuning, first):
 
 
 def test_errors(message):
-    text = HEAD.replace("T x", "uint x").replace("U y", "uint y") + "void main() { y[i] = x[i]; }"
+    text = UINTS_HEAD + "void main() { y[i] = x[i]; }"
     for wrong, kind, rule in (
         ({"buffers": {"Z": 4}}, BindingError, "SH-04"), ({"buffers": {"X": "abc"}}, BindingError, "SH-04"),
         ({"buffers": 5}, BindingError, "SH-04"), ({"buffers": np.arange(4)}, BindingError, "SH-04"), ({"buffers": "abc"}, BindingError, "SH-04"),

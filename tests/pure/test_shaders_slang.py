@@ -169,15 +169,8 @@ def test_messages_of_each_version_have_lines(fake, text):
 def test_command_line_of_slangc(fake, tmp_path):
     fake(f"while [ $# -gt 1 ]; do shift; done; cp {tmp_path}/a.spv $1")
     (tmp_path / "a.spv").write_bytes(shaders.compile("#version 450\nvoid main() {}"))
-    shaders.compile(
-        BODY,
-        language="slang",
-        entry="Run",
-        defines={"N": 3},
-        include=tmp_path,
-        debug=True,
-        target_env="vulkan1.2",
-    )
+    settings = {"defines": {"N": 3}, "include": tmp_path, "debug": True, "target_env": "vulkan1.2"}
+    shaders.compile(BODY, language="slang", entry="Run", **settings)
     words = (tmp_path / "arguments").read_text().split()
     assert " ".join(words[: words.index("<source>")]) == (
         "-lang slang -target spirv -stage compute -O0 -fvk-use-entrypoint-name "
