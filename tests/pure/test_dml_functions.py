@@ -20,7 +20,7 @@ from vkops.dml import expressions
 from vkops.dml.function_table import FUNCTIONS
 from vkops.errors import FeatureLevelError, InvalidDescError, InvalidDescTypeError
 
-F32, I32 = dml.TensorDataType.FLOAT32, dml.TensorDataType.INT32
+F32 = dml.TensorDataType.FLOAT32
 
 
 def fields(kind):
@@ -69,14 +69,11 @@ def graph_and_input(*sizes):
         (lambda g, x: dml.join(x, 0), InvalidDescTypeError, "JOIN inputs"),
         (lambda g, x: dml.join([x, None], 0), InvalidDescTypeError, "JOIN inputs[1] [G-03]"),
         (lambda g, x: dml.join([x, dml.Graph().input(tensor(4, 6))], 0), InvalidDescTypeError, "GRAPH inputs[1] [G-03]"),
-        (lambda g, x: dml.gather_elements(x, dml.Graph().input(tensor(4, 6, kind=I32)), 0),
-         InvalidDescTypeError, "GRAPH inputs[1] [G-03]"),
         (lambda g, x: dml.fill_value_constant(x, [1], F32, 0), InvalidDescTypeError, "GRAPH graph [G-03]"),
         (lambda g, x: dml.fill_value_constant(g, 5, F32, 0), InvalidDescTypeError, "FILL_VALUE_CONSTANT output_sizes [FILL-01]"),
         (lambda g, x: dml.one_hot(x, x, [5], 0), InvalidDescTypeError, "ONE_HOT output_length [HOT-03]"),
         (lambda g, x: dml.resample(x, [4], dml.InterpolationMode.NEAREST_NEIGHBOR),
          InvalidDescError, "[RES-01]"),
-        (lambda g, x: dml.identity(x, dml.ScaleBias(2, 0)), InvalidDescError, "[IDENT-02]"),
         (lambda g, x: dml.reinterpret(x, new_sizes=[5]), InvalidDescError, "REINTERPRET sizes [G-07]"),
         (lambda g, x: dml.reinterpret("x"), InvalidDescTypeError, "REINTERPRET input [G-03]"),
         (lambda g, x: dml.input_tensor("x", 0, x.desc), InvalidDescTypeError, "GRAPH graph [G-03]"),

@@ -327,30 +327,27 @@ def test_random_models_make_what_the_reference_evaluator_makes(first):
                 assert not difference(got, wanted), f"seed {seed}"
 
 
-@pytest.mark.parametrize(
-    ("operator", "opset", "inputs", "attributes", "expected"),
-    [
-        pytest.param(operator, opset, *case, id=f"{operator}-{opset}-{number}")
-        for operator, cases in CASES.items()
-        for number, (opsets, *case) in enumerate(cases)
-        for opset in opsets
-    ],
-)
+def cases_of(operators):
+    """Run a test with all cases of some operators."""
+    return pytest.mark.parametrize(
+        ("operator", "opset", "inputs", "attributes", "expected"),
+        [
+            pytest.param(operator, opset, *case, id=f"{operator}-{opset}-{number}")
+            for operator in operators
+            for number, (opsets, *case) in enumerate(CASES[operator])
+            for opset in opsets
+        ],
+    )
+
+
+@cases_of(CASES)
 def test_operators(operator, opset, inputs, attributes, expected):
     outputs = list(expected) if isinstance(expected, tuple) else expected
     count = len(expected) if isinstance(expected, tuple) else 1
     same(run(operator, *inputs, outputs=count, opset=opset, **attributes), outputs)
 
 
-@pytest.mark.parametrize(
-    ("operator", "opset", "inputs", "attributes", "expected"),
-    [
-        pytest.param(operator, opset, *case, id=f"{operator}-{opset}-{number}")
-        for operator in INDEXED
-        for number, (opsets, *case) in enumerate(CASES[operator])
-        for opset in opsets
-    ],
-)
+@cases_of(INDEXED)
 def test_indices_that_are_known_only_on_the_device(operator, opset, inputs, attributes, expected):
     same(run_on_device(operator, *inputs, opset=opset, **attributes), expected)
 
