@@ -226,30 +226,6 @@ def test_arguments_of_the_wrong_kind(device):
         device.compile_operator("SPLIT")
 
 
-def test_closed_device(adapter):
-    device = vkops.Device(adapter.index)
-    x = device.tensor(np.arange(8, dtype=np.float32))
-    view = x.numpy()
-    operator, outputs = split(device), [device.buffer(16), device.buffer(16)]
-    graph = dml.Graph()
-    y = dml.input_tensor(graph, 0, BufferTensorDesc(F32, (8,)))
-    device.close()
-    device.close()
-    for use in (
-        lambda: operator.dispatch([x], outputs),
-        lambda: split(device),
-        lambda: device.compile_graph([dml.identity(y)]),
-        lambda: device.compile_shader("#version 450\nvoid main() {}"),
-        lambda: device.buffer(16),
-        lambda: device.tensor([1.0]),
-        outputs[0].read,
-        x.numpy,
-    ):
-        with pytest.raises(vkops.DeviceError, match="is closed"):
-            use()
-    assert view.tolist() == list(range(8))  # memory stays as long as it is seen
-
-
 @pytest.mark.parametrize("kind", ["direct", "staged", "host"])
 def test_fill_stays_within_its_buffer(device, staged_device, kind, message):
     """What does not fit, or is no array of plain elements, is refused and changes nothing."""

@@ -13,12 +13,7 @@ from refusals import fault
 
 import vkops
 from vkops.cli import main
-from vkops.errors import (
-    BindingError,
-    DeviceError,
-    InvalidDescError,
-    OutOfDeviceMemoryError,
-)
+from vkops.errors import BindingError, InvalidDescError, OutOfDeviceMemoryError
 from vkops.shaders.shader import MAX_BINDING
 
 HEAD = "#version 450\n"
@@ -579,24 +574,6 @@ def test_nothing_leaks(any_device):
     assert memory_used(any_device) == used
     assert process.memory_info().rss - resident < 16 << 20  # of 50 MiB that went through
     assert words(y)[:3] == [99, 100, 101]
-
-
-def test_a_device_that_is_closed(adapter):
-    opened = vkops.Device(adapter.index)
-    shader, host = compiled(opened, COUNT), opened.host_buffer(16)
-    host.write(bytes(16))
-    run, nothing = shader.bound({"Data": host}), shader.bound({"Data": host}, threads=0)
-    run.dispatch()
-    opened.close()
-    for call in (
-        run.dispatch,
-        nothing.dispatch,
-        lambda: shader.dispatch({"Data": host}),
-        lambda: shader.dispatch({"Data": host}, threads=0),
-        lambda: shader(host, threads=0),
-    ):
-        assert fault(call, DeviceError) == f"the device {opened.name!r} is closed"
-    assert words(host) == [1, 0, 0, 0]
 
 
 # -- in JSON models --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from compiled_operators import reverse
 from processes import outcome, python
 
 import vkops
+from vkops import dml
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import held_bytes
@@ -18,6 +19,7 @@ from vkops.gpu.run.open_device import release_empty_heaps
 pytestmark = pytest.mark.memory
 
 MIB = 1 << 20
+INT32 = dml.TensorDataType.INT32
 WORDS = "layout(std430, binding = 0) buffer B { uint b[]; };"
 SHADER = f"#version 450\nlayout(local_size_x = 1) in;\n{WORDS}\nvoid main() {{ b[0] = 7; }}"
 
@@ -199,8 +201,13 @@ def test_after_close(adapter):
     """Whatever uses the device says so, and other devices go on."""
     device = vkops.Device(adapter.index)
     buffer, tensor = device.buffer(16), device.tensor(np.arange(4))
+    host, shown = device.host_buffer(16), tensor.numpy()
+    host.write(bytes(16))
     shader, operator = device.compile_shader(SHADER), reverse(device, 16)
     bound, bound_shader = operator.bind([buffer], [tensor]), shader.bound({"B": buffer}, 1)
+    on_host, nothing = shader.bound({"B": host}), shader.bound({"B": host}, threads=0)
+    graph = dml.Graph()
+    expression = dml.identity(dml.input_tensor(graph, 0, dml.BufferTensorDesc(INT32, (8,))))
     with device.record() as program:
         vkops.flip(tensor).copy()
     for _ in range(3):
@@ -210,15 +217,22 @@ def test_after_close(adapter):
     device.close()
     device.close()
     for use in (
-        lambda: buffer.write(bytes(16)), buffer.read, lambda: device.buffer(16),
+        lambda: buffer.write(bytes(16)), buffer.read, lambda: device.buffer(16), tensor.numpy,
+        lambda: device.tensor([1.0]), lambda: reverse(device, 16),
+        lambda: device.compile_graph([expression]), lambda: device.compile_shader(SHADER),
         device.memory_report, device.synchronize, device.record, device.measure_dispatches,
         lambda: vkops.split(tensor, 2), lambda: vkops.join([tensor, tensor]), tensor[::-1].numpy,
         lambda: shader.dispatch({"B": buffer}), lambda: operator.dispatch([buffer], [buffer]),
+        lambda: shader.dispatch({"B": host}, threads=0), lambda: shader(host, threads=0),
         bound.dispatch, bound.start, pending.wait, bound_shader.dispatch, program.run,
+        on_host.dispatch, nothing.dispatch,
         lambda: asyncio.run(device.synchronize_async()), lambda: asyncio.run(tensor.numpy_async()),
     ):  # fmt: skip
-        with pytest.raises(vkops.DeviceError, match=r"is closed$"):
+        with pytest.raises(vkops.DeviceError) as caught:
             use()
+        assert str(caught.value) == f"the device {device.name!r} is closed"
+    assert host.read() == bytes(16)
+    assert shown.tolist() == [0, 1, 2, 3]  # memory stays as long as it is seen
     with vkops.Device(adapter.index) as other:
         assert works(other)
 
