@@ -436,22 +436,16 @@ def test_as_many_groups_as_the_device_allows(device):
     assert words(x) == [65535]
 
 
-def test_workgroups_above_the_limits(device):
-    limit, name = device.info.limits, repr(device.name)
-    sizes = {f"local_size_{axis}": most for axis, most in zip(
-        "xyz", limit.max_compute_work_group_size, strict=True)}  # fmt: skip
-    for number, (field, most) in enumerate(sizes.items()):
-        text = f"layout({field}_id = 0) in; void main() {{ }}"
-        said = fault(lambda t=text, m=most: compiled(device, t, constants={0: m + 1}))
-        assert said == f"x {field}: got {most + 1}, must be {most} at most on {name} [SH-08]"
-        if number == 0:
-            compiled(device, text, constants={0: most}).dispatch({})
-    x, y, _ = limit.max_compute_work_group_size
-    text = "layout(local_size_x_id = 0, local_size_y_id = 1) in; void main() { }"
-    most = limit.max_compute_work_group_invocations
-    assert fault(lambda: compiled(device, text, constants={0: x, 1: y})) == (
-        f"x invocations of a workgroup: got {x * y}, must be {most} at most on {name} [SH-08]"
-    )
+def test_shaders_at_the_limits_of_the_device(device):
+    """Those above a limit are in test_limits.py."""
+    limit = device.info.limits
+    size, shared = limit.max_compute_work_group_size[0], limit.max_compute_shared_memory_size // 4
+    text = """layout(local_size_x_id = 0) in;
+    layout(constant_id = 1) const uint N = 1; shared uint s[N]; void main() { s[0] = 1; }"""
+    compiled(device, text, constants={0: size, 1: shared}).dispatch({})
+    pushed = limit.max_push_constants_size // 4
+    text = f"layout(push_constant) uniform P {{ uint p[{pushed}]; }}; void main() {{ }}"
+    compiled(device, text).dispatch({}, push_constants=[0] * pushed)
 
 
 def test_threads_above_the_limits(device, message):
@@ -467,22 +461,6 @@ def test_threads_above_the_limits(device, message):
     values = {"limit": most[0] * 4, "count": most[0] * 4 + 1, "most": most[0]}
     text = fault(lambda: shader(x, x, n=1, threads=values["count"]))
     message(text, "x threads[0]: ", "loop over the grid", "[SH-07]", **values)
-
-
-def test_memory_above_the_limits(device):
-    limit, name = device.info.limits, repr(device.name)
-    most = limit.max_compute_shared_memory_size
-    text = "layout(constant_id = 0) const uint N = 1; shared uint s[N]; void main() { s[0] = 1; }"
-    assert fault(lambda: compiled(device, text, constants={0: most // 4 + 1})) == (
-        f"x bytes of shared memory: got {most + 4}, must be {most} at most on {name} [SH-08]"
-    )
-    compiled(device, text, constants={0: most // 4}).dispatch({})
-    most = limit.max_push_constants_size
-    text = "layout(push_constant) uniform P {{ uint p[{}]; }}; void main() {{ }}"
-    assert fault(lambda: compiled(device, text.format(most // 4 + 1))) == (
-        f"x bytes of push constants: got {most + 4}, must be {most} at most on {name} [SH-08]"
-    )
-    compiled(device, text.format(most // 4)).dispatch({}, push_constants=[0] * (most // 4))
 
 
 def test_the_largest_binding(device):
