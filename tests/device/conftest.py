@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 from adapters import LAYERS, UNDER_LAYER, refused_by_layer, wanted, without_validation
+from arrays import small_memory
 from imitated import faulty  # noqa: F401
 from refusals import RefusedError
 
@@ -134,6 +135,15 @@ def staged_device(adapter):
     """The same, moving data through staging memory as discrete GPUs must."""
     with vkops.Device(adapter.index, staged=True) as opened:
         yield opened
+
+
+@pytest.fixture(params=[False, True], ids=["mapped", "staged"])
+def small_buffers(adapter, monkeypatch, request):
+    """A device whose buffers have 4 KiB."""
+    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", 4096)
+    with vkops.Device(adapter.index, staged=request.param) as device:
+        small_memory(device, 4096)
+        yield device
 
 
 @pytest.fixture(scope="module")

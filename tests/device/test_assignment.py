@@ -7,7 +7,7 @@ from itertools import product, starmap
 
 import numpy as np
 import pytest
-from arrays import Counter, dtypes, on_device, small, small_memory, viewed
+from arrays import Counter, dtypes, equal, on_device, small, viewed
 from compiled_operators import identity
 from hypothesis import given
 from hypothesis import strategies as st
@@ -123,30 +123,26 @@ def test_fill(make, array, data):
 
 
 @pytest.mark.memory
-@pytest.mark.parametrize("staged", [False, True])
-def test_tensors_in_many_heaps(adapter, staged):
-    with vkops.Device(adapter.index, staged=staged) as device:
-        small_memory(device, 1 << 12)
-        array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
-        tensor = device.tensor(array)
-        assert tensor.buffer.extents[1:]
-        for index in (
-            np.s_[:20:3],
-            np.s_[::-1, 5:],
-            np.s_[40:, ::-2],
-            np.s_[63],
-            np.s_[:2],
-            np.s_[...],
-        ):
-            array[index] = array[index] + 1
-            tensor[index] = array[index]
-            assert np.array_equal(tensor.numpy(), array)
-            assert np.array_equal(tensor[index].numpy(), array[index])
-            joined = vkops.join([tensor[index].T, tensor[index].T])
-            assert np.array_equal(joined.numpy(), np.concatenate([array[index].T] * 2))
-        tensor[1:, ::2], array[1:, ::2] = tensor[:-1, 1::2], array[:-1, 1::2].copy()
-        tensor.T[7], array.T[7] = 5, 5
-        assert np.array_equal(tensor.numpy(), array)
+def test_tensors_in_many_heaps(small_buffers):
+    array = np.arange(1 << 13, dtype=np.uint16).reshape(64, 128)
+    tensor = small_buffers.tensor(array)
+    assert tensor.buffer.extents[1:]
+    rows = np.arange(64, dtype=np.int32)[::-3]
+    equal(tensor[rows, 5:], array[rows, 5:])
+    parts = np.s_[:20:3], np.s_[::-1, 5:], np.s_[40:, ::-2], np.s_[63], np.s_[:2], np.s_[...], rows
+    for index in parts:
+        array[index] = array[index] + 1
+        tensor[index] = array[index]
+        equal(tensor, array)
+        equal(tensor[index], array[index])
+        joined = vkops.join([tensor[index].T, tensor[index].T])
+        equal(joined, np.concatenate([array[index].T] * 2))
+    tensor[1:, ::2], array[1:, ::2] = tensor[:-1, 1::2], array[:-1, 1::2].copy()
+    tensor.T[7], array.T[7] = 5, 5
+    equal(tensor, array)
+    message = "indices of 8000 bytes: a buffer of the device holds 4096; use fewer at a time"
+    with pytest.raises(vkops.OutOfDeviceMemoryError, match=f"^{re.escape(message)}$"):
+        tensor[np.arange(2000, dtype=np.int32) % 64]
 
 
 @pytest.mark.memory

@@ -6,7 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from arrays import small_memory
 from compiled_operators import compiled
 from onnx_models import node_model
 from operator_cases import run
@@ -22,15 +21,6 @@ from vkops.onnx import Session
 F32, I32 = TensorDataType.FLOAT32, TensorDataType.INT32
 INDEXED = indexed_operators()
 BUFFER = 4096
-
-
-@pytest.fixture(params=[False, True], ids=["mapped", "staged"])
-def small_buffers(adapter, monkeypatch, request):
-    """A device whose buffers have 4 KiB."""
-    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", BUFFER)
-    with vkops.Device(adapter.index, staged=request.param) as device:
-        small_memory(device, BUFFER)
-        yield device
 
 
 @pytest.mark.parametrize("name", INDEXED)

@@ -418,36 +418,32 @@ def test_inputs_and_outputs_in_several_heaps(adapter, element_size):
         np.testing.assert_array_equal(buffer.array(big - 4096), expected)
 
 
-@pytest.mark.parametrize("staged", [False, True])
-def test_tensors_larger_than_a_buffer_are_spread(adapter, monkeypatch, staged):
-    """Whatever the operator, where a tensor lies changes nothing; here a buffer has 4 KiB."""
-    monkeypatch.setattr("vkops.gpu.memory.pools.FIRST_NBYTES", 4096)
+def test_tensors_larger_than_a_buffer_are_spread(small_buffers):
+    """Whatever the operator, where a tensor lies changes nothing."""
     random = np.random.default_rng(0)
-    with vkops.Device(adapter.index, staged=staged) as device:
-        small_memory(device, 4096)
-        x = random.integers(0, 256, (97, 131), np.uint8)
-        t = device.tensor(x)
-        assert len(t.buffer.extents) == 4
-        equal(t, x)
-        np.testing.assert_array_equal(t.buffer.array(4000, 200), x.reshape(-1)[4000:4200])
-        t.buffer.write(x.reshape(-1)[4000:4203].copy(), 4000)
-        parts = vkops.split(t, [43, 44, 44], 1)
-        for part, expected in zip(parts, np.split(x, [43, 87], 1), strict=True):
-            equal(part, expected)
-        joined = vkops.join([t, device.tensor(x[:, :7]), t], 1)
-        equal(joined, np.concatenate([x, x[:, :7], x], 1))
-        equal(t[::-1, ::3], x[::-1, ::3])
-        for few in (np.s_[:2, ::2], np.s_[40:42, 5:2:-1], np.s_[-1:]):  # in some of the heaps
-            equal(t[few].copy(), x[few])
-            equal(vkops.join([t[few], t[few]]), np.concatenate([x[few]] * 2))
-        y = random.integers(0, 1 << 30, (64, 80), np.int32)
-        turned = device.tensor(y)[:, ::-1]
-        equal(turned, y[:, ::-1])
-        used = device.memory_report().used
-        buffers = [v.buffer for v in (t, *parts, joined, turned)]
-        assert used == sum(extent.nbytes for buffer in buffers for extent in buffer.extents)
-        del t, parts, part, joined, turned, buffers
-        assert device.memory_report().used == 0
+    x = random.integers(0, 256, (97, 131), np.uint8)
+    t = small_buffers.tensor(x)
+    assert len(t.buffer.extents) == 4
+    equal(t, x)
+    np.testing.assert_array_equal(t.buffer.array(4000, 200), x.reshape(-1)[4000:4200])
+    t.buffer.write(x.reshape(-1)[4000:4203].copy(), 4000)
+    parts = vkops.split(t, [43, 44, 44], 1)
+    for part, expected in zip(parts, np.split(x, [43, 87], 1), strict=True):
+        equal(part, expected)
+    joined = vkops.join([t, small_buffers.tensor(x[:, :7]), t], 1)
+    equal(joined, np.concatenate([x, x[:, :7], x], 1))
+    equal(t[::-1, ::3], x[::-1, ::3])
+    for few in (np.s_[:2, ::2], np.s_[40:42, 5:2:-1], np.s_[-1:]):  # in some of the heaps
+        equal(t[few].copy(), x[few])
+        equal(vkops.join([t[few], t[few]]), np.concatenate([x[few]] * 2))
+    y = random.integers(0, 1 << 30, (64, 80), np.int32)
+    turned = small_buffers.tensor(y)[:, ::-1]
+    equal(turned, y[:, ::-1])
+    used = small_buffers.memory_report().used
+    buffers = [v.buffer for v in (t, *parts, joined, turned)]
+    assert used == sum(extent.nbytes for buffer in buffers for extent in buffer.extents)
+    del t, parts, part, joined, turned, buffers
+    assert small_buffers.memory_report().used == 0
 
 
 def mixed(side):
