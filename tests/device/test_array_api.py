@@ -12,6 +12,7 @@ from inspect import Parameter
 import array_api_strict as strict
 import numpy as np
 import pytest
+from arrays import equal
 from processes import outcome
 
 import vkops
@@ -106,13 +107,6 @@ def test_names_that_are_near_to_others():
 # -- creation --------------------------------------------------------------------------------------
 
 
-def same(tensor, array):
-    assert isinstance(tensor, vkops.Tensor)
-    array = np.asarray(array)
-    assert (tensor.shape, tensor.dtype) == (array.shape, array.dtype)
-    np.testing.assert_array_equal(tensor.numpy(), array)
-
-
 def test_asarray_of_tensors(device):
     x = device.tensor([[1, 2], [3, 4]])
     assert vkops.asarray(x) is x
@@ -120,13 +114,13 @@ def test_asarray_of_tensors(device):
     assert vkops.asarray(x, dtype=x.dtype, device=device, copy=False) is x
     copied = vkops.asarray(x, copy=True)
     copied[0] = 0
-    same(x, [[1, 2], [3, 4]])
-    same(vkops.asarray(x, dtype=vkops.float32), np.float32([[1, 2], [3, 4]]))
+    equal(x, np.array([[1, 2], [3, 4]]))
+    equal(vkops.asarray(x, dtype=vkops.float32), np.float32([[1, 2], [3, 4]]))
     other = vkops.Device(device.info.index)
     assert vkops.asarray(x, device=other).device is other
     with pytest.raises(ValueError, match=r"^ASARRAY copy: got False"):
         vkops.asarray(x, device=other, copy=False)
-    same(vkops.from_dlpack(np.arange(2), device=device, copy=True), np.arange(2))
+    equal(vkops.from_dlpack(np.arange(2), device=device, copy=True), np.arange(2))
 
 
 def test_no_memory():

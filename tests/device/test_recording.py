@@ -53,18 +53,6 @@ def test_functions_operators_shaders_and_models_together(any_device):
         np.testing.assert_array_equal(x.numpy(), values)
 
 
-def test_nothing_runs_while_it_is_recorded(any_device):
-    x = any_device.tensor(np.arange(4))
-    y = any_device.tensor(np.zeros(4, np.int64))
-    with any_device.record() as program:
-        y[...] = vkops.flip(x)
-    assert y.numpy().tolist() == [0] * 4
-    program.run(times=0)
-    assert y.numpy().tolist() == [0] * 4
-    program.run()
-    assert y.numpy().tolist() == [3, 2, 1, 0]
-
-
 def test_what_is_made_inside_stays(any_device):
     """Its memory is not used again, though nothing else refers to it."""
     x = any_device.tensor(np.arange(1000))
@@ -420,14 +408,15 @@ def test_two_that_alternate_without_waiting(any_device, bind):
 
 
 @each_kind
-def test_a_recorded_program_contains_what_was_dispatched_before(device, bind):
-    source, target = tensors(device)
-    bound = bind(device, source, target)
+def test_a_recorded_program_contains_what_was_dispatched_before(any_device, bind):
+    source, target = tensors(any_device)
+    bound = bind(any_device, source, target)
     for _ in range(3):
         bound.dispatch()
     target[:] = -1
-    with device.record() as program:
+    with any_device.record() as program:
         bound.dispatch()
+    program.run(times=0)
     np.testing.assert_array_equal(target.numpy(), np.full(N, -1))
     program.run()
     np.testing.assert_array_equal(target.numpy(), EXPECTED[bind](source.numpy()))
