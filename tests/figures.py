@@ -9,11 +9,12 @@ TOLERANCE = 1.05  # how much worse a figure may become
 def check(path, figures, better_if_more=()):
     """Compare nested mappings of figures with those of a file, and fail with a table of changes.
 
-    With VKOPS_WRITE_BASELINES=1, write the file instead.
+    With VKOPS_WRITE_BASELINES=1, write the file instead: a line for each inner mapping.
     """
     found = dict(_flat(figures))
     if os.environ.get("VKOPS_WRITE_BASELINES") == "1":
-        path.write_text(json.dumps(figures, indent=1) + "\n")
+        lines = [f"{json.dumps(name)}: {json.dumps(own)}" for name, own in figures.items()]
+        path.write_text("{\n " + ",\n ".join(lines) + "\n}\n")
     known = dict(_flat(json.loads(path.read_text())))
     worse = [
         f"{' '.join(name)}: {known[name]:,.6g} before, {figure:,.6g} now"
