@@ -30,15 +30,6 @@ def numbers(buffer, n=N):
 X = np.arange(N, dtype=np.int32)
 
 
-def test_a_handle_to_wait_for(device):
-    turned, out = backwards(device), device.buffer(4 * N)
-    pending = turned.dispatch([device.tensor(X)], [out], wait=False)
-    assert isinstance(pending, vkops.Pending)
-    pending.wait()
-    pending.wait()
-    np.testing.assert_array_equal(numbers(out), X[::-1])
-
-
 def test_many_submissions_are_pending(device):
     """The time of the device is longer than that of 32 submissions by the host."""
     n = N * (16 if device.info.type == "CPU" else 128)
@@ -57,7 +48,8 @@ def test_more_submissions_than_can_be_pending(device):
     turned, source = backwards(device), device.tensor(X)
     outs = [device.buffer(4 * N) for _ in range(2 * MAX_SUBMISSIONS + 5)]
     handles = [turned.dispatch([source], [out], wait=False) for out in outs]
-    for handle in reversed(handles):
+    for handle in [*reversed(handles), *handles]:  # again: nothing happens
+        assert isinstance(handle, vkops.Pending)
         handle.wait()
     for out in outs:
         np.testing.assert_array_equal(numbers(out), X[::-1])
@@ -160,11 +152,8 @@ class Interrupted:
 
 
 @pytest.mark.parametrize("before", [0, 10])
-@pytest.mark.parametrize("staged", [False, True])
-def test_what_was_submitted_before_an_interrupt_is_waited_for(
-    device, staged_device, monkeypatch, staged, before
-):
-    device = staged_device if staged else device
+def test_what_was_submitted_before_an_interrupt_is_waited_for(any_device, monkeypatch, before):
+    device = any_device
     turned, source, out = backwards(device, 4 * N), device.buffer(16 * N), device.buffer(16 * N)
     source.write(np.arange(4 * N, dtype=np.int32))
     bound, queue = turned.bind([source], [out]), device.vulkan

@@ -170,38 +170,30 @@ def test_names_that_python_or_a_call_uses(device):
 
 
 @pytest.mark.parametrize(
-    "named",
+    ("call", "named"),
     [
-        {"pass": 2}, {"passs": 2}, {"y": 2}, {"Bv4": 1.0}, {"B": 1.0, "BV4": 1.0}, {"B": 1.0, "B_": 1.0},
+        *(
+            (lambda s, y, wrong=wrong: s(1.0, y, groups=1, **CONSTANTS, **wrong), "[SH-04]")
+            for wrong in (
+                {"pass": 2}, {"passs": 2}, {"y": 2}, {"Bv4": 1.0}, {"B": 1.0, "BV4": 1.0}, {"B": 1.0, "B_": 1.0},
+            )
+        ),
+        *(  # before a value that is wrong
+            (lambda s, y, wrong=wrong: s.dispatch(wrong, 1), "there is no such block [SH-04]")
+            for wrong in ({"Z": 3}, {"Bv4": None}, {"vector": 1.0}, {"Unused": 3, "pass": 1})
+        ),
+        (lambda s, y: s(y, y, groups=1, pass_=1, self=1, Unused=1), "groups [SH-09]"),
+        (lambda s, y: compiled(y.device, "void main() {}").dispatch({"B": y}), "there are none [SH-04]"),
     ],
 )  # fmt: skip
-def test_names_that_are_wrong(device, named, message):
+def test_names_that_are_wrong(device, call, named, message):
     shader, y = compiled(device, NAMES), device.empty(4, np.float32)
-    wrong = fault(lambda: shader(1.0, y, groups=1, **CONSTANTS, **named), BindingError)
-    message(wrong, "x ", "[SH-04]")
-
-
-def test_a_name_that_the_call_takes_is_missed(device, message):
-    shader, x = compiled(device, NAMES), device.tensor(np.zeros(4, np.float32))
-    constants = {"pass_": 1, "self": 1, "Unused": 1}
-    message(fault(lambda: shader(x, x, groups=1, **constants)), "x ", "groups", "[SH-09]")
-
-
-@pytest.mark.parametrize(
-    "blocks", [{"Z": 3}, {"Bv4": None}, {"vector": 1.0}, {"Unused": 3, "pass": 1}]
-)
-def test_a_block_that_does_not_exist_is_named_before_its_value(device, blocks, message):
-    shader = compiled(device, NAMES)
-    wrong = fault(lambda: shader.dispatch(blocks, 1), BindingError)
-    message(wrong, "x ", "there is no such block", "[SH-04]")
+    kind = InvalidDescError if "SH-09" in named else BindingError
+    message(fault(lambda: call(shader, y), kind), "x ", *named.rsplit(maxsplit=1))
 
 
 def test_no_blocks_at_all(device):
     compiled(device, "void main() {}").dispatch({})
-    shader, x = compiled(device, "void main() {}"), device.buffer(4)
-    assert fault(lambda: shader.dispatch({"B": x}), BindingError) == (
-        "x B: there is no such block; there are none [SH-04]"
-    )
 
 
 def test_gaps_between_bindings(any_device):

@@ -217,13 +217,15 @@ def test_errors_of_the_program(printf, target, message):
     assert (err.count("\n"), rows) == (1, [])
 
 
-def test_without_the_layer(printf, folder, monkeypatch):
+@pytest.mark.parametrize(
+    "command", [["printf", "a.comp", "--out", "uint32:8"], ["validate", "true"]]
+)
+def test_without_the_layer(folder, monkeypatch, capfd, command):
     monkeypatch.setenv("VK_LAYER_PATH", str(folder))
-    status, _, _, err = printf("a.comp", "--out", "uint32:8")
-    assert (status, err) == (
-        1,
+    assert main(["debug", *command]) == 1
+    assert capfd.readouterr().err == (
         "debug: VK_LAYER_KHRONOS_validation is not installed (Debian and Ubuntu: apt install "
-        "vulkan-validationlayers) [DEV-08]\n",
+        "vulkan-validationlayers) [DEV-08]\n"
     )
 
 

@@ -587,12 +587,7 @@ def test_wrong_arguments_of_run_are_refused(device, arguments, message):
     assert str(caught.value) == message
 
 
-def test_devices_and_inputs_of_the_wrong_kind(device):
-    with pytest.raises(vkops.InvalidDescTypeError) as caught:
-        opened(TWO, 0.5)
-    assert str(caught.value) == (
-        "device: got 0.5, must be a Device, the index of an adapter, or part of its name [B-02]"
-    )
+def test_a_device_by_name_and_inputs_of_the_wrong_kind(device):
     assert opened(TWO, device.name).device.info == device.info
     with pytest.raises(ModelError) as caught:
         opened(TWO, device).specialize(None)
