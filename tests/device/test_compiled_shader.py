@@ -591,8 +591,7 @@ def test_a_model_binds_parts(run_model):
 
 
 @pytest.mark.parametrize(
-    ("groups", "expected"),
-    [("Y", "1, 1, 1, 0"), ({"name": "Y", "elementOffset": 3}, "1, 1, 0, 0")],
+    ("groups", "expected"), [("Y", "1, 1, 1, 0"), ({"name": "Y", "elementOffset": 3}, "1, 1, 0, 0")]
 )
 def test_a_model_reads_its_workgroups_on_the_device(run_model, groups, expected):
     status, out, err = run_model(COUNT, threadGroupCount=groups)

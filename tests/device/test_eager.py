@@ -48,12 +48,6 @@ def test_arrays_go_where_tensors_are(device):
     assert joined.numpy().tolist() == [0, 1, 0, 1, 2, 7]
 
 
-def test_default_device():
-    (part,) = vkops.split([1, 2, 3], 1)
-    assert part.numpy().tolist() == [1, 2, 3]
-    assert part.device is vkops.split([1], 1)[0].device
-
-
 def test_non_contiguous_sources(device):
     array = np.arange(24).reshape(2, 3, 4)
     equal(device.tensor(array.T[::-1]), array.T[::-1])

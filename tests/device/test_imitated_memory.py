@@ -114,12 +114,7 @@ print(reads and took < 0.2)
 
 
 @pytest.mark.parametrize(("kind", "memory"), [(None, "direct"), ("discrete", "staged")])
-def test_a_thread_that_reads_does_not_keep_others_from_submitting(
-    adapter,
-    faulty,
-    kind,
-    memory,
-):
+def test_a_thread_that_reads_does_not_keep_others_from_submitting(adapter, faulty, kind, memory):
     assert faulty(WAITS, adapter.index, memory, kind=kind) == "True\n"
 
 

@@ -22,8 +22,7 @@ WORDS = pytest.param(("uint", "int"), id="32 bits")
 
 @pytest.mark.parametrize("also", [ALL, WORDS])
 @pytest.mark.parametrize(
-    ("first", "staged"),
-    [(0, False), (8, False), (16, False), (24, False), (32, False), (0, True)],
+    ("first", "staged"), [(0, False), (8, False), (16, False), (24, False), (32, False), (0, True)]
 )
 def test_random_programs(adapter, device, staged, first, also, tmp_path):
     """All integers and floats are the same, bit by bit, except for the sign of zero."""

@@ -289,9 +289,7 @@ def test_many_small_arrays_are_one_upload(device, monkeypatch):
     taken = []
     allocate = device.pool.allocate
     monkeypatch.setattr(
-        device.pool,
-        "allocate",
-        lambda nbytes: taken.append(nbytes) or allocate(nbytes),
+        device.pool, "allocate", lambda nbytes: taken.append(nbytes) or allocate(nbytes)
     )
     result = vkops.concat(arrays, axis=1, device=device)
     np.testing.assert_array_equal(result.numpy(), np.concatenate(arrays, 1))

@@ -241,9 +241,7 @@ def test_types_that_a_device_does_not_have(device, monkeypatch, name):
 
 
 REFUSED = {
-    "SH-11": [
-        lambda s, x: s(x.view(np.float32), x, groups=1),
-    ],
+    "SH-11": [lambda s, x: s(x.view(np.float32), x, groups=1)],
     "SH-12": [
         lambda s, x: s(x[:0], x, groups=1),
         lambda s, x: s(np.zeros(4, np.uint32), np.zeros(4, np.uint32), groups=1),
@@ -286,12 +284,8 @@ REFUSED = {
         lambda s, x: s.dispatch(None),
         lambda s, x: s.dispatch([("From", x)]),
     ],
-    "ARRAY-06": [
-        lambda s, x: s(x, out={"To": -1}, groups=1),
-    ],
-    "T-02": [
-        lambda s, x: s(x, out=(8, "no type"), groups=1),
-    ],
+    "ARRAY-06": [lambda s, x: s(x, out={"To": -1}, groups=1)],
+    "T-02": [lambda s, x: s(x, out=(8, "no type"), groups=1)],
     "SH-07": [
         lambda s, x: s(x, x),
         lambda s, x: s(x, x, groups=1, threads=1),

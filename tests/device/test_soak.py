@@ -93,11 +93,7 @@ def operators(index, count):
         gc.collect()
         device.buffer(4).read()  # what nobody has waited for is over, and let go
         found["resident"].append(resident())
-        return {
-            "right": right,
-            "used": device.memory_report().used,
-            **found,
-        }
+        return {"right": right, "used": device.memory_report().used, **found}
 
 
 def fill_caches(device):
