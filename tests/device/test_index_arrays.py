@@ -266,18 +266,6 @@ def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
     equal(made, wanted)
 
 
-def test_tensors_of_another_adapter(adapter, device):
-    """Staged and direct devices of one adapter share memory; another adapter's is refused."""
-    others = [info.index for info in vkops.devices() if info.index != adapter.index]
-    if not others:
-        pytest.skip("there is one adapter")
-    with vkops.Device(others[0]) as other:
-        indices = other.tensor([0])
-        for call in (lambda t: t[indices], lambda t: vkops.take(t, indices, 0)):
-            with pytest.raises(vkops.InvalidDescError, match=r"must be on .* \[B-02\]$"):
-                call(device.tensor(np.zeros(3)))
-
-
 def test_index_arrays_of_more_dimensions_than_numpy_broadcasts(device):
     """``numpy.broadcast_shapes`` takes 32 at most, ``numpy.take`` has no such limit."""
     array = np.arange(12).reshape(3, 4)
