@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from arrays import small_memory
 from kernel_checks import checked
 from kernel_numbers import ALL
 
@@ -100,9 +99,7 @@ def test_nothing_is_found_by_checks(device, size):
     assert names.count("sort") >= 3 * passes
 
 
-def test_an_array_that_is_too_large_to_sort(adapter):
-    with vkops.Device(adapter.index) as device:
-        small_memory(device, 4096)
-        x = device.tensor(np.zeros(1024, np.float32))
-        with pytest.raises(InvalidDescError, match=r"argsort x: needs 8192 bytes .* \[EW-07\]"):
-            kernels.argsort(x)
+def test_an_array_that_is_too_large_to_sort(small_buffers):
+    x = small_buffers.tensor(np.zeros(1024, np.float32))
+    with pytest.raises(InvalidDescError, match=r"argsort x: needs 8192 bytes .* \[EW-07\]"):
+        kernels.argsort(x)
