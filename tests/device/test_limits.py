@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arrays import equal
 from kernel_plans import window
 from refusals import fault
 
@@ -254,10 +255,6 @@ def test_buffers_of_a_shader(limited, monkeypatch):
         bindings = [max(map(len, call[3])) for call in made]
         assert len(bindings) > 3
         assert max(bindings) <= 4
-
-
-def equal(found, wanted):
-    np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 def test_workgroups_of_kernels(limited):
