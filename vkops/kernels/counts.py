@@ -11,23 +11,54 @@ import numpy.typing as npt
 
 from vkops.arguments.values import refuse
 from vkops.elementwise.parameters import parse
+from vkops.elementwise.source import GROUP
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import Kernel
 from vkops.kernels.functions import converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
+from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty, zeros
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import DeviceLike, Tensor
 
-_COUNTING = Kernel(
-    parse("bincount", "T x, int32 size", "raw int32 table", raw_outputs=True),
-    "if (int(x) >= 0 && int(x) < size && T(int(x)) == x) atomicAdd(table[int(x)], 1)",
-    "bincount",
-    "",
+_SHARED, _LENGTH = 1024, 64
+"""The numbers that a workgroup of a GPU has in shared memory; the elements of each invocation."""
+
+_MAIN = (
+    f"""shared int _counts[{_SHARED}];
+void main() {{
+    {GROUP}
+    const uint _lane = gl_LocalInvocationID.x, _lanes = gl_WorkGroupSize.x;
+    for (uint _k = _lane; _k < _value_size; _k += _lanes) _counts[_k] = 0;
+    barrier();
+    const uint _first = _group * _lanes * {_LENGTH};
+    for (uint _i = _first + _lane; _i < min(_n, _first + _lanes * {_LENGTH}); _i += _lanes) {{""",
+    """    }
+    barrier();
+    for (uint _k = _lane; _k < _value_size; _k += _lanes)
+        if (_counts[_k] != 0) atomicAdd(table[_k], _counts[_k]);
+}""",
 )
+
+
+def _is_shared(table: Tensor) -> bool:
+    """Whether workgroups count in shared memory: on GPUs, where many would wait for one number."""
+    return table.size <= _SHARED and not table.device.tuning.is_cpu
+
+
+@lru_cache(64)
+def _counting(name: str, inputs: str, operation: str, shared: bool, preamble: str = "") -> Kernel:
+    """A kernel whose operation ends with the index of what it counts in a table of a size."""
+    counts = "_counts" if shared else "table"
+    operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
+    params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
+    if not shared:
+        return Kernel(params, operation, name, preamble)
+    lengths = lambda count, _: ceil_div(count, _LENGTH)  # noqa: E731
+    return Kernel(params, operation, name, preamble, lengths, main=_MAIN)
 
 
 def searchsorted(
@@ -100,7 +131,8 @@ def bincount(
     count = integer_from(0, None, size, "bincount", "size")
     table = zeros(count, "int32", device=tensor.device)
     if table.size:
-        _COUNTING(tensor, table.size, out=table)
+        find = "const int index = T(int(x)) == x ? int(x) : -1;"
+        _counting("bincount", "T x", find, _is_shared(table))(tensor, table.size, out=table)
     return converted(table, wanted)
 
 
@@ -137,7 +169,7 @@ def histogram(
         refuse("histogram", "bins", "has a number that is too large", "EW-05")
     table = zeros(len(edges) - 1, "int32", device=tensor.device)
     if tensor.size and bounds.size and table.size:
-        kernel = _searching(tensor.dtype, "right", None)
+        kernel = _searching(tensor.dtype, "right", None, _is_shared(table))
         kernel(tensor, bounds, bounds.size, table.size, out=table)
     return converted(table, wanted), edges
 
@@ -156,7 +188,9 @@ def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 @lru_cache(64)
-def _searching(dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None) -> Kernel:
+def _searching(
+    dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None, shared: bool = False
+) -> Kernel:
     """A kernel that returns the places of elements in an array, or else counts them in a table."""
     left, right = ("a[middle]", "v") if side == "left" else ("v", "a[middle]")
     if dtype.kind == "b":
@@ -164,15 +198,16 @@ def _searching(dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None) ->
     less = f"{left} < {right}"
     if dtype.kind == "f":
         less += f" || (is_nan({right}) && !is_nan({left}))"
-    found = "y = T(low)" if wanted else "if (low > 0 && low <= size) atomicAdd(table[low - 1], 1)"
     operation = f"""int low = 0, high = count;
 while (low < high) {{
     const int middle = low + (high - low) / 2;
     if ({less if side == "left" else f"!({less})"}) low = middle + 1;
     else high = middle;
 }}
-{found}"""
-    name, outputs = ("searchsorted", "T y") if wanted else ("histogram", "raw int32 table")
-    inputs = f"{dtype} v, raw {dtype} a, int32 count{'' if wanted else ', int32 size'}"
-    params = parse(name, inputs, outputs, raw_outputs=True)
-    return Kernel(params, operation, name, is_nan(dtype))
+"""
+    inputs = f"{dtype} v, raw {dtype} a, int32 count"
+    if not wanted:
+        operation += "const int index = low - 1;"
+        return _counting("histogram", inputs, operation, shared, is_nan(dtype))
+    params = parse("searchsorted", inputs, "T y")
+    return Kernel(params, f"{operation}y = T(low)", "searchsorted", is_nan(dtype))
