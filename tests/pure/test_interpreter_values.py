@@ -171,7 +171,8 @@ def test_ldexp_with_exponents_of_all_sizes(width):
     exponents = np.array([5, -1, -limit, limit - 1], f"i{width // 8}")
     operands = np.ones(4, np.float32), exponents
     with np.errstate(over="ignore"):
-        found = glsl_functions.apply(FUNCTIONS["Ldexp"], operands, np.dtype("f4"))
+        entry = glsl_functions.FUNCTIONS[FUNCTIONS["Ldexp"]]
+        found = operations.apply(entry, operands, np.dtype("f4"))
     assert found.tolist() == [32, 0.5, 0, np.inf]
 
 
@@ -199,12 +200,10 @@ def test_integer_dot_products(opcode):
                 for e, s in zip(exact, summand, strict=True)
             ]
             operands.append(summand)
-        wide = operations.apply(
-            opcode, operands, operations.Number(("uint", "int")[kinds[0] == "s"], 8)
-        )
+        wide = operations.apply(operations.TABLE[opcode], operands, result)
         assert [int(v) % 2**64 for v in wide] == [e % 2**64 for e in exact]
         if opcode < 4453:
-            narrow = operations.apply(opcode, operands, operations.Number("uint", 4))
+            narrow = operations.apply(operations.TABLE[opcode], operands, np.dtype("u4"))
             assert narrow.tolist() == [e % 2**32 for e in exact]
 
 

@@ -6,7 +6,6 @@ Terms and numbers are those of the specification of GLSL.std.450.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -42,9 +41,7 @@ def _refract(i: Array, n: Array, eta: Array) -> Array:
 
 
 def _lowest_bit(v: Array) -> Array:
-    v = integers(v, "u")
-    isolated = v & (~v + v.dtype.type(1))
-    return np.where(v == 0, -1, _highest(isolated))
+    return _highest(v & (~v + v.dtype.type(1)))
 
 
 def _highest(v: Array) -> Array:
@@ -55,31 +52,32 @@ def _highest(v: Array) -> Array:
 
 
 def _highest_signed(v: Array) -> Array:
-    v = integers(v, "s")
     return _highest(integers(np.where(v < 0, ~v, v), "u"))
 
 
-def _pack_norm(count: int, bits: int, *, signed: bool) -> Callable[[Array], Array]:
-    scale = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1
+def _joined(dtype: type) -> Callable[[Array], Array]:
+    """Return a function that makes one number of each vector, of the same bits."""
+    return lambda v: np.ascontiguousarray(v).view(dtype)[..., 0]
+
+
+def _parts(dtype: type) -> Callable[[Array], Array]:
+    """Return a function that makes a vector of each number, of the same bits."""
+    return lambda v: np.ascontiguousarray(v).view(dtype).reshape(len(v), -1)
+
+
+def _packed(dtype: type) -> Callable[[Array], Array]:
+    limits = np.iinfo(dtype)
 
     def pack(v: Array) -> Array:
-        numbers = np.rint(np.clip(np.nan_to_num(v), -1 if signed else 0, 1) * np.float32(scale))
-        whole = numbers.astype(np.int64).astype(np.uint32) & np.uint32((1 << bits) - 1)
-        return sum((whole[..., k] << np.uint32(k * bits)) for k in range(count)).astype(np.uint32)
+        numbers = np.clip(np.nan_to_num(v), -1 if limits.min else 0, 1) * np.float32(limits.max)
+        return _joined(np.uint32)(np.rint(numbers).astype(dtype))
 
     return pack
 
 
-def _unpack_norm(count: int, bits: int, *, signed: bool) -> Callable[[Array], Array]:
-    scale = np.float32((1 << (bits - 1)) - 1 if signed else (1 << bits) - 1)
-    kind = f"{'i' if signed else 'u'}{bits // 8}"
-
-    def unpack(v: Array) -> Array:
-        parts = np.ascontiguousarray(v).view(kind).reshape(len(v), count)
-        found = parts.astype(np.float32) / scale
-        return np.clip(found, -1, 1) if signed else found
-
-    return unpack
+def _unpacked(dtype: type) -> Callable[[Array], Array]:
+    scale = np.float32(np.iinfo(dtype).max)
+    return lambda v: np.maximum(_parts(dtype)(v).astype(np.float32) / scale, -1)
 
 
 def _minimum(a: Array, b: Array) -> Array:
@@ -124,21 +122,15 @@ FUNCTIONS = by_number(NUMBERS, {
         "FMix": lambda a, b, t: a * (1 - t) + b * t,
         "Step": lambda edge, x: np.where(x < edge, 0, 1), "SmoothStep": _smooth_step, "Fma": _fma,
         "FrexpStruct": lambda v: [*np.frexp(v)], "Ldexp": _ldexp,
-        "PackSnorm4x8": _pack_norm(4, 8, signed=True),
-        "PackUnorm4x8": _pack_norm(4, 8, signed=False),
-        "PackSnorm2x16": _pack_norm(2, 16, signed=True),
-        "PackUnorm2x16": _pack_norm(2, 16, signed=False),
-        "PackHalf2x16":
-            lambda v: np.ascontiguousarray(v.astype(np.float16)).view(np.uint32)[..., 0],
-        "PackDouble2x32": lambda v: np.ascontiguousarray(v).view(np.float64)[..., 0],
-        "UnpackSnorm2x16": _unpack_norm(2, 16, signed=True),
-        "UnpackUnorm2x16": _unpack_norm(2, 16, signed=False),
-        "UnpackHalf2x16": lambda v: np.ascontiguousarray(v).view(np.float16).reshape(len(v), 2),
-        "UnpackSnorm4x8": _unpack_norm(4, 8, signed=True),
-        "UnpackUnorm4x8": _unpack_norm(4, 8, signed=False),
-        "UnpackDouble2x32": lambda v: np.ascontiguousarray(v).view(np.uint32).reshape(len(v), 2),
+        "PackSnorm4x8": _packed(np.int8), "PackUnorm4x8": _packed(np.uint8),
+        "PackSnorm2x16": _packed(np.int16), "PackUnorm2x16": _packed(np.uint16),
+        "PackHalf2x16": lambda v: _joined(np.uint32)(v.astype(np.float16)),
+        "PackDouble2x32": _joined(np.float64),
+        "UnpackSnorm2x16": _unpacked(np.int16), "UnpackUnorm2x16": _unpacked(np.uint16),
+        "UnpackHalf2x16": _parts(np.float16), "UnpackSnorm4x8": _unpacked(np.int8),
+        "UnpackUnorm4x8": _unpacked(np.uint8), "UnpackDouble2x32": _parts(np.uint32),
         "Length": _length, "Distance": lambda a, b: _length(a - b),
-        "Cross": lambda a, b: np.cross(a, b), "Normalize": lambda v: v / column(_length(v), v),
+        "Cross": np.cross, "Normalize": lambda v: v / column(_length(v), v),
         "FaceForward": lambda n, i, other: np.where(column(_dot(other, i), n) < 0, n, -n),
         "Reflect": lambda i, n: i - 2 * column(_dot(n, i), i) * n, "Refract": _refract,
         "NMin": np.fmin, "NMax": np.fmax,
@@ -155,18 +147,5 @@ FUNCTIONS = by_number(NUMBERS, {
 })  # fmt: skip
 """By number."""
 
-STORING = {NUMBERS[name]: NUMBERS[f"{name}Struct"] for name in ("Modf", "Frexp")}
-"""Functions whose second result is stored, and those that return both."""
-
-
-def apply(number: int, operands: list[Any], dtype: np.dtype[Any] | None) -> Any:
-    """Return the result of a function; a list if it has two."""
-    kind, function = FUNCTIONS[number]
-    if kind:
-        operands = [integers(each, kind) for each in operands]
-    found = function(*operands)
-    if isinstance(found, list) or dtype is None:
-        return found
-    if found.dtype.kind in "iu" and dtype.kind in "iu" and found.itemsize == dtype.itemsize:
-        return found.view(dtype)
-    return found.astype(dtype, copy=False)
+STORING = {NUMBERS[name]: FUNCTIONS[NUMBERS[f"{name}Struct"]] for name in ("Modf", "Frexp")}
+"""Functions whose second result is stored, as those that return both."""

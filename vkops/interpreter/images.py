@@ -13,8 +13,8 @@ import numpy as np
 
 from vkops.interpreter import texels
 from vkops.interpreter.memory import Memory
-from vkops.interpreter.operations import Array, dtype_of
-from vkops.interpreter.program import Step, scalar_of, shape_of
+from vkops.interpreter.operations import Array
+from vkops.interpreter.program import Step, dtype_in, shape_of
 from vkops.interpreter.state import State
 from vkops.interpreter.values import Outside, Pointer, Value
 from vkops.shaders import layout
@@ -91,10 +91,6 @@ class Image(Memory):
         size = " x ".join(map(str, self.sizes[int(np.broadcast_to(known, len(wrong))[wrong][0])]))
         return Pointer(self, self.texel, offset, Outside(self.name, wrong, texts, f"{size} texels"))
 
-    def load_at(self, run: State, at: Array, level: Array) -> Array:
-        """Return texels by integer coordinates as vectors of four numbers."""
-        return texels.decoded(run.load(self.pointer(at, level)), self.format)
-
 
 class SamplerVariable(Memory):
     """A sampler that is bound alone."""
@@ -133,10 +129,8 @@ def _extra(run: State, operands: Sequence[int]) -> dict[int, list[Array]]:
 
 def _result(run: State, step: Step, values: Array) -> Array:
     type_ = run.program.type(step.type)
-    number = scalar_of(type_)
-    assert number is not None
     shape = shape_of(type_)
-    return values[:, : shape[0] if shape else 1].astype(dtype_of(number)).reshape(-1, *shape)
+    return values[:, : shape[0] if shape else 1].astype(dtype_in(type_)).reshape(-1, *shape)
 
 
 def _read(run: State, step: Step) -> Value:
@@ -146,20 +140,18 @@ def _read(run: State, step: Step) -> Value:
     for offset in extra[_OFFSET]:
         at = at + np.pad(offset.reshape(len(offset), -1), ((0, 0), (0, at.shape[1] - image.dims)))
     level = extra[_LOD][0].astype(np.int64) if extra[_LOD] else np.zeros(1, np.int64)
-    return _result(run, step, image.load_at(run, at, level))
+    return _result(run, step, texels.decoded(run.load(image.pointer(at, level)), image.format))
 
 
 def _write(run: State, step: Step) -> None:
-    image, _ = _image(run, step.operands[0])
-    at = _coordinates(run, step.operands[1]).astype(np.int64)
+    pointer = _texel_pointer(run, step)
     values = _coordinates(run, step.operands[2])
-    pointer = image.pointer(at, np.zeros(1, np.int64))
-    run.store(pointer, texels.encoded(values, image.format))
+    run.store(pointer, texels.encoded(values, pointer.variable.format))
 
 
 def _texel_pointer(run: State, step: Step) -> Pointer:
+    image, _ = _image(run, step.operands[0])
     at = _coordinates(run, step.operands[1]).astype(np.int64)
-    image: Image = run.raw(step.operands[0]).variable
     return image.pointer(at, np.zeros(1, np.int64))
 
 

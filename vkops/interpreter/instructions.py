@@ -12,10 +12,10 @@ import numpy as np
 
 from vkops.interpreter import addresses, glsl_functions, images, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
-from vkops.interpreter.operations import Array, dtype_of
-from vkops.interpreter.program import Step, composed, scalar_of, shape_of, zeros
+from vkops.interpreter.operations import Array, Function, dtype_of
+from vkops.interpreter.program import Step, composed, dtype_in, scalar_of, shape_of, zeros
 from vkops.interpreter.state import State
-from vkops.interpreter.undefined_results import OPERATIONS, RULES, undefined
+from vkops.interpreter.undefined_results import OPERATIONS, RULES, Rule, undefined
 from vkops.interpreter.values import (
     Choice,
     Outside,
@@ -114,10 +114,8 @@ def _same_pointers(run: State, step: Step) -> Array:
 
 def _pointer_difference(run: State, step: Step) -> Array:
     one, other = map(run.raw, step.operands)
-    number = scalar_of(run.program.type(step.type))
-    assert number is not None
     count = np.atleast_1d(one.offset - other.offset) // (one.stride or one.type.nbytes)
-    return count.astype(dtype_of(number))
+    return count.astype(dtype_in(run.program.type(step.type)))
 
 
 def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> Value:
@@ -135,13 +133,20 @@ def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> V
 
 
 def _arithmetic(run: State, step: Step) -> Value:
-    operands, masks, known = separated([run.raw(id_) for id_ in step.operands])
-    number = scalar_of(run.program.type(step.type))
-    dtype = None if number is None else dtype_of(number)
-    wrong = undefined(OPERATIONS.get(step.op), dtype, operands, step.place)
+    entry, rule = operations.TABLE[step.op], OPERATIONS.get(step.op)
+    return _computed(run, step, step.operands, entry, rule)
+
+
+def _computed(
+    run: State, step: Step, ids: Sequence[int], entry: tuple[str, Function], rule: Rule | None
+) -> Value:
+    """Return the result of an operation or a function, with marks on what is undefined."""
+    operands, masks, known = separated([run.raw(id_) for id_ in ids])
+    dtype = dtype_in(run.program.type(step.type))
+    wrong = undefined(rule, dtype, operands, step.place)
     if wrong is not None:
         masks, known = [*(masks or ()), wrong.missing], known or wrong
-    found = operations.apply(step.op, operands, number)
+    found = operations.apply(entry, operands, dtype)
     run.tell("arithmetic", step, operands, found)
     if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
         decides = step.op == operations.LOGICAL[0]
@@ -161,25 +166,15 @@ def _glsl(run: State, step: Step) -> Value:
         return None
     if name != "GLSL.std.450":
         return None
-    type_ = run.program.type(step.type)
-    scalar = scalar_of(type_)
     if number in glsl_functions.STORING:
         operands, masks, known = separated([run.raw(ids[0])])
-        first, second = glsl_functions.apply(glsl_functions.STORING[number], operands, None)
+        first, second = operations.apply(glsl_functions.STORING[number], operands, None)
         target: Pointer = run.raw(ids[1])
-        stored = scalar_of(target.type) or Number("int", 4)
-        run.store(target, _marked(second.astype(dtype_of(stored)), masks, known))
+        run.store(target, _marked(second.astype(dtype_in(target.type)), masks, known))
         return _marked(first, masks, known)
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")
-    operands, masks, known = separated([run.raw(id_) for id_ in ids])
-    dtype = None if scalar is None else dtype_of(scalar)
-    wrong = undefined(RULES.get(number), dtype, operands, step.place)
-    if wrong is not None:
-        masks, known = [*(masks or ()), wrong.missing], known or wrong
-    found = glsl_functions.apply(number, operands, dtype)
-    run.tell("arithmetic", step, operands, found)
-    return _marked(found, masks, known)
+    return _computed(run, step, ids, glsl_functions.FUNCTIONS[number], RULES.get(number))
 
 
 def _rearranged(parts: Sequence[Value], move: Callable[..., Array]) -> Value:
@@ -203,13 +198,11 @@ def _construct(run: State, step: Step) -> Value:
 def _extract(run: State, step: Step) -> Value:
     value = run.raw(step.operands[0])
     for index in step.operands[1:]:
-        value = value[index] if isinstance(value, list) else _component(value, index)
+        if isinstance(value, list):
+            value = value[index]
+        else:
+            value = _rearranged([value], lambda numbers, at=index: numbers[:, at])
     return value
-
-
-def _component(value: Value, index: int) -> Value:
-    """Return a component of a vector or a column of a matrix."""
-    return _rearranged([value], lambda numbers: numbers[:, index])
 
 
 def _insert(run: State, step: Step) -> Value:
@@ -306,10 +299,8 @@ def _wide(value: Value, count: int) -> Value:
 def _bitcast(run: State, step: Step) -> Value:
     (value,), masks, known = separated([addresses.numbers(run.raw(step.operands[0]))])
     type_ = run.program.type(step.type)
-    number = scalar_of(type_)
-    assert number is not None
     flat = np.ascontiguousarray(value).reshape(len(value), -1)
-    found = flat.view(dtype_of(number)).reshape(len(value), *shape_of(type_))
+    found = flat.view(dtype_in(type_)).reshape(len(value), *shape_of(type_))
     return _marked(found, masks, known)
 
 
@@ -409,10 +400,8 @@ def _subgroup(run: State, step: Step) -> Value:
         return _moved(run, step, where, [run.raw(ids[0]), *map(run.value, ids[1:])])
     values = [run.value(id_) for id_ in ids]
     found = subgroups.execute(step.op, where, operation, values)
-    number = scalar_of(run.program.type(step.type))
-    assert number is not None
-    dtype = dtype_of(number)
-    return found if dtype.kind == "b" or found.dtype == dtype else found.view(dtype)
+    dtype = dtype_in(run.program.type(step.type))
+    return found if found.dtype in (bool, dtype) else found.view(dtype)
 
 
 def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Value]) -> Value:

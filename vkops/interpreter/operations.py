@@ -232,19 +232,16 @@ LOGICAL = (Op.LogicalOr, Op.LogicalAnd)
 """Or, and."""
 
 
-def apply(opcode: int, operands: list[Array], number: Number | None) -> Any:
-    """Return the result of an operation.
+def apply(entry: tuple[str, Function], operands: list[Array], dtype: np.dtype[Any] | None) -> Any:
+    """Return the result of an operation or a function, of which a table has the entry.
 
-    ``number`` is the scalar type of the result, or None if the result is a struct.
+    ``dtype`` is the type of its numbers, or None if the result is a struct.
     """
-    kind, function = TABLE[opcode]
+    kind, function = entry
     if kind:
         operands = [integers(each, kind) if each.dtype.kind in "iu" else each for each in operands]
     found = function(*operands)
-    if number is None:
-        return found
-    dtype = dtype_of(number)
-    if found.dtype == dtype or dtype.kind == "b":
+    if dtype is None or found.dtype == dtype or dtype.kind == "b":
         return found
     if found.dtype.kind in "iu" and dtype.kind in "iu" and found.itemsize == dtype.itemsize:
         return found.view(dtype)

@@ -158,9 +158,8 @@ class Program:
         value = self._known.get(id_)
         if value is None:  # an operation on floats or vectors
             operands = [made[operand] for operand in words[3:] if operand in made]
-            return operations.apply(words[2], operands, scalar_of(type_))
-        if isinstance(type_, Number):
-            return np.array([value], dtype_of(type_))
+            entry = operations.TABLE[words[2]]
+            return operations.apply(entry, operands, dtype_in(type_))
         return np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4)))
 
     def undefined(self, id_: int, type_: int, place: Place) -> Any:
@@ -312,6 +311,12 @@ def scalar_of(type_: Type) -> Number | None:
     while isinstance(type_, Array) and type_.form != "array":
         type_ = type_.element
     return type_ if isinstance(type_, Number) else None
+
+
+def dtype_in(type_: Type) -> np.dtype[Any] | None:
+    """Return the type of the numbers of a scalar, vector or matrix; None for others."""
+    number = scalar_of(type_)
+    return None if number is None else dtype_of(number)
 
 
 def is_pointer(type_: Type) -> bool:
