@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vkops.interpreter.operations import Array
 from vkops.interpreter.values import Place
 
 Invocation = tuple[int, int, int]
@@ -83,8 +82,3 @@ class Findings:
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(sorted(self._found.values(), key=lambda each: each.place))
-
-
-def number_text(values: Array, at: int) -> str:
-    """Return a number of an array that has one for each invocation or one for all."""
-    return str(values.reshape(-1)[at if values.size > 1 else 0])

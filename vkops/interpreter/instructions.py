@@ -326,20 +326,17 @@ class _Exchange:
         return values
 
 
-# How operands are taken, the function, and whether it can accumulate, as NumPy's do.
-_ATOMIC_NAMES: dict[str, tuple[str, Callable[[Array, Array], Array], bool]] = {
-    "Exchange": ("", _Exchange(), True), "IIncrement": ("one", np.add, True),
-    "IDecrement": ("one", np.subtract, True), "IAdd": ("", np.add, True),
-    "ISub": ("", np.subtract, True), "SMin": ("s", np.minimum, True),
-    "UMin": ("u", np.minimum, True), "SMax": ("s", np.maximum, True),
-    "UMax": ("u", np.maximum, True), "And": ("", np.bitwise_and, True),
-    "Or": ("", np.bitwise_or, True), "Xor": ("", np.bitwise_xor, True),
-    "FAddEXT": ("", np.add, True), "FMinEXT": ("", np.fmin, True),
-    "FMaxEXT": ("", np.fmax, True), "Load": ("", lambda old, new: old, False),
-    "CompareExchange":
-        ("", lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old), False),
-}  # fmt: skip
-_ATOMIC = {OPCODES[f"Atomic{name}"]: how for name, how in _ATOMIC_NAMES.items()}
+_ATOMIC = operations.by_number(OPCODES, {
+    "": {
+        "AtomicExchange": _Exchange(), "AtomicIIncrement": np.add, "AtomicIDecrement": np.subtract,
+        "AtomicIAdd": np.add, "AtomicISub": np.subtract, "AtomicAnd": np.bitwise_and,
+        "AtomicOr": np.bitwise_or, "AtomicXor": np.bitwise_xor, "AtomicFAddEXT": np.add,
+        "AtomicFMinEXT": np.fmin, "AtomicFMaxEXT": np.fmax, "AtomicLoad": lambda old, new: old,
+        "AtomicCompareExchange": lambda old, pair: np.where(old == pair[:, 1], pair[:, 0], old),
+    },
+    "s": {"AtomicSMin": np.minimum, "AtomicSMax": np.maximum},
+    "u": {"AtomicUMin": np.minimum, "AtomicUMax": np.maximum},
+})  # fmt: skip
 
 
 def _atomic(run: State, step: Step) -> Value:
@@ -355,7 +352,7 @@ def _atomic(run: State, step: Step) -> Value:
     old = memory.load(number, pointer.offset, active, step.place)
     if op not in (Op.AtomicLoad, Op.AtomicExchange):
         run.checked(old, active)
-    kind, update, accumulates = _ATOMIC[op]
+    kind, update = _ATOMIC[op]
     dtype = dtype_of(number)
     if op in (Op.AtomicLoad, Op.AtomicIIncrement, Op.AtomicIDecrement):
         operand = np.ones(1, dtype)
@@ -366,11 +363,10 @@ def _atomic(run: State, step: Step) -> Value:
         operand = run.value(step.operands[3]).view(dtype)
     if mask is not None:
         operand = take(operand, np.flatnonzero(mask))
-    if kind in ("s", "u") and kind != {"int": "s", "uint": "u"}[number.kind]:
+    if kind and kind != {"int": "s", "uint": "u"}[number.kind]:
         number = Number("int" if kind == "s" else "uint", number.nbytes)
         operand = operations.integers(operand, kind)
-    before = memory.change(number, pointer.offset, active, operand, update, accumulates=accumulates)
-    before = before.view(dtype)
+    before = memory.change(number, pointer.offset, active, operand, update).view(dtype)
     if isinstance(old, Partial):
         missing = np.broadcast_to(old.missing, len(before)).copy()
         if op == Op.AtomicExchange:  # all but the first find what another one stored
@@ -394,7 +390,7 @@ def _subgroup(run: State, step: Step) -> Value:
     ids, operation = step.operands[1:], 0
     if step.op == Op.GroupNonUniformPartitionEXT:
         ids = step.operands
-    if subgroups.has_operation(step.op):
+    if step.op in subgroups.WITH_OPERATION:
         operation, ids = ids[0], ids[1:]
     if step.op in subgroups.MOVES:
         return _moved(run, step, where, [run.raw(ids[0]), *map(run.value, ids[1:])])

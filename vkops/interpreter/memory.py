@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.interpreter.operations import Array, dtype_of
-from vkops.interpreter.program import is_pointer, members_of, scalar_of, shape_of, zeros
+from vkops.interpreter.program import is_pointer, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.values import Partial, Place, Value, merge, separated, take
 from vkops.shaders import layout
@@ -269,9 +269,7 @@ class Memory(Variable):
         """Return a value, whose parts are read one after the other."""
         number = scalar_of(type_)
         if number is None:
-            offsets = offsets_of(type_)
-            members = zip(members_of(type_), offsets, strict=True)
-            return [self.load(part, offset + at, active, place) for part, at in members]
+            return [self.load(part, offset + at, active, place) for part, at in parts_of(type_)]
         if (parts := self._own_parts(type_, offset, active)) is not None:
             rows, data, marks = parts
             if marks is None or marks[rows].copy().view(bool).all():
@@ -296,8 +294,7 @@ class Memory(Variable):
         """Store a value."""
         number = scalar_of(type_)
         if number is None:
-            members = zip(members_of(type_), offsets_of(type_), value, strict=True)
-            for part, at, each in members:
+            for (part, at), each in zip(parts_of(type_), value, strict=True):
                 self.store(part, offset + at, each, active)
             return
         (numbers,), masks, known = separated([value])
@@ -327,13 +324,11 @@ class Memory(Variable):
         active: Active,
         operand: Array,
         update: Any,
-        *,
-        accumulates: bool,
     ) -> Array:
         """Replace numbers one invocation after the other, and return those before.
 
-        ``update`` makes the new numbers from the old and the operands; ``accumulates`` says
-        whether it is a universal function of NumPy.
+        ``update`` makes the new numbers from the old and the operands, for many invocations at once
+        if it is a universal function of NumPy.
         """
         view, index = self._view(number), self.addresses(number, offset, active) // number.nbytes
         count = len(active.slots)
@@ -343,7 +338,7 @@ class Memory(Variable):
         starts = np.flatnonzero(np.r_[True, np.diff(index[order]) != 0])
         lengths = np.diff(np.r_[starts, count])
         before = np.zeros(count, view.dtype)
-        if accumulates and len(starts) < lengths.max():
+        if hasattr(update, "accumulate") and len(starts) < lengths.max():
             for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
                 chosen = order[start : start + length]
                 at = index[chosen[0]]
@@ -370,11 +365,3 @@ class Memory(Variable):
 
 def _stored(number: Number) -> str:
     return "u4" if number.kind == "bool" else dtype_of(number).str
-
-
-def offsets_of(type_: Type) -> list[int]:
-    """Return where an array's elements or a struct's members begin."""
-    if isinstance(type_, Struct):
-        return [member.offset for member in type_.members]
-    assert isinstance(type_, layout.Array)
-    return [number * type_.stride for number in range(type_.count or 0)]

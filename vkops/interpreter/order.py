@@ -27,6 +27,12 @@ LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2}
 UNORDERED, BY_BARRIER = 1, 2
 
 
+def subgroup_of(who: Any, group_size: int, subgroup_size: int) -> Any:
+    """Return the numbers of invocations' subgroups, among those of all workgroups."""
+    group, local = divmod(who, group_size)
+    return group * -(-group_size // subgroup_size) + local // subgroup_size
+
+
 class _Release(NamedTuple):
     """An atomic write after a release.
 
@@ -76,7 +82,6 @@ class Order:
     def __init__(self, groups: int, group_size: int, subgroup_size: int) -> None:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
-        self._subgroups = -(-group_size // subgroup_size)
         self._barriers = np.zeros((3, groups), np.int64)
         self._full_barriers = np.zeros((3, groups), np.int64)  # for the memory in their semantics
         self._subgroup_barriers: Array | None = None
@@ -98,9 +103,8 @@ class Order:
         self._fence_barriers = np.zeros((3, len(who)), np.int64)
         self._observes = np.zeros(len(who) // self.group_size, bool)
 
-    def _subgroup(self, who: Array) -> Array:
-        group, local = np.divmod(who, self.group_size)
-        return group * self._subgroups + local // self.subgroup_size
+    def _subgroup(self, who: Any) -> Any:
+        return subgroup_of(who, self.group_size, self.subgroup_size)
 
     def barrier(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Order the workgroups or the subgroups of invocations."""
@@ -108,7 +112,7 @@ class Order:
         classes = classes if semantics & (_ACQUIRES | _RELEASES) else []
         if scope == SUBGROUP_SCOPE:
             if self._subgroup_barriers is None:
-                count = self._barriers.shape[1] * self._subgroups
+                count = int(self._subgroup(self._barriers.shape[1] * self.group_size))
                 self._subgroup_barriers = np.zeros((3, count), np.int64)
             for c in classes:
                 self._subgroup_barriers[c, self._subgroup(who)] = time
@@ -228,8 +232,7 @@ class Order:
         """Return 2 for invocations of a subgroup, 1 for those of a workgroup, else 0."""
         if one // self.group_size != other // self.group_size:
             return 0
-        size, local = self.subgroup_size, (one % self.group_size, other % self.group_size)
-        return 1 + (local[0] // size == local[1] // size)
+        return 1 + (self._subgroup(one) == self._subgroup(other))
 
     def unordered(self, before: Array, who: Array, c: int) -> Array:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.

@@ -331,12 +331,12 @@ def shape_of(type_: Type) -> tuple[int, ...]:
     return ()
 
 
-def members_of(type_: Type) -> list[Type]:
-    """Return the types of an array's elements or a struct's members."""
+def parts_of(type_: Type) -> list[tuple[Type, int]]:
+    """Return an array's elements or a struct's members: their types, and where they begin."""
     if isinstance(type_, Struct):
-        return [member.type for member in type_.members]
+        return [(member.type, member.offset) for member in type_.members]
     assert isinstance(type_, Array)
-    return [type_.element] * (type_.count or 0)
+    return [(type_.element, number * type_.stride) for number in range(type_.count or 0)]
 
 
 def zeros(type_: Type) -> Any:
@@ -346,7 +346,7 @@ def zeros(type_: Type) -> Any:
         return np.zeros((1, *shape_of(type_)), dtype_of(number))
     if is_pointer(type_):
         return Pointer(None, type_, 0)
-    return [zeros(member) for member in members_of(type_)]
+    return [zeros(part) for part, _ in parts_of(type_)]
 
 
 def composed(type_: Type, parts: list[Any]) -> Any:

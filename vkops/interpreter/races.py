@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from vkops.interpreter.images import Image
-from vkops.interpreter.memory import Active, Memory, offsets_of
+from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import BUFFERS, IMAGES, LEVELS, SHARED, Order
-from vkops.interpreter.program import members_of, scalar_of
+from vkops.interpreter.program import parts_of, scalar_of
 from vkops.interpreter.shadow import Conflict, Shadow
 from vkops.interpreter.values import Pointer
 from vkops.shaders.binary import Op
@@ -135,5 +135,4 @@ def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int |
     number = scalar_of(type_)
     if number is not None:
         return [(number, type_, offset)]
-    parts = zip(members_of(type_), offsets_of(type_), strict=True)
-    return [each for part, at in parts for each in _scalars(part, offset + at)]
+    return [each for part, at in parts_of(type_) for each in _scalars(part, offset + at)]

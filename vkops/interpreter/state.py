@@ -12,15 +12,16 @@ import numpy as np
 
 from vkops.errors import ShaderCompileError
 from vkops.interpreter import addresses
-from vkops.interpreter.findings import Findings, Invocation, number_text
+from vkops.interpreter.findings import Findings, Invocation
 from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.operations import Array
+from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import (
     Function,
     Program,
     Step,
     is_pointer,
-    members_of,
+    parts_of,
     scalar_of,
     zeros,
 )
@@ -159,7 +160,7 @@ class State:
         is_number = scalar_of(type_) is not None
         if is_pointer(type_) or (is_number and not self.has_addresses):
             return Register(name, type_, None, call)
-        if not is_number and any(map(is_pointer, members_of(type_))):
+        if not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
             self.refuse(f"the variable '{name}', which has pointers in it,")
         return Memory(name, type_, "invocation", active.together, type_.nbytes)
 
@@ -225,9 +226,7 @@ class State:
 
     def subgroup(self, who: Array) -> Array:
         """Return the numbers of invocations' subgroups, among those of all workgroups."""
-        group, local = np.divmod(who, self.group_size)
-        size = self.settings.subgroup_size
-        return group * -(-self.group_size // size) + local // size
+        return subgroup_of(who, self.group_size, self.settings.subgroup_size)
 
     # -- reports -----------------------------------------------------------------------------------
 
@@ -273,8 +272,8 @@ class State:
         self, name: str, indices: Array, wrong: Array, count: str, active: Active
     ) -> None:
         """Tell observers of invocations whose index is out of bounds."""
-        index = number_text(indices, self.example(wrong, active.who))
-        self.tell("outside", name, index, count, active.some(wrong))
+        index = take(indices, np.array([self.example(wrong, active.who)])).item()
+        self.tell("outside", name, str(index), count, active.some(wrong))
 
     def example(self, wrong: Array, who: Array) -> int:
         """Return one of the invocations that a mask chooses, for a message."""

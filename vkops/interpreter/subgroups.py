@@ -58,10 +58,16 @@ OLDER = {
 
 OPERATIONS = Op.SUBGROUP | OLDER.keys()
 
+WITH_OPERATION = {*_ARITHMETIC, Op.GroupNonUniformBallotBitCount}
+"""Those that have a GroupOperation."""
 
-def has_operation(opcode: int) -> bool:
-    """Whether an operation has a GroupOperation."""
-    return opcode in _ARITHMETIC or opcode == Op.GroupNonUniformBallotBitCount
+_VOTES = {
+    Op.GroupNonUniformAll: ("LogicalAnd", _REDUCE),
+    Op.GroupNonUniformAny: ("LogicalOr", _REDUCE),
+    Op.GroupNonUniformQuadAllKHR: ("LogicalAnd", _CLUSTERED),
+    Op.GroupNonUniformQuadAnyKHR: ("LogicalOr", _CLUSTERED),
+}
+"""Votes, by the arithmetic on booleans that is the same: of the subgroup, or of clusters of 4."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +121,10 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
     if opcode == Op.GroupNonUniformElect:
         return group.column == group.each(group.first())
     value = values[0]
-    if opcode == Op.GroupNonUniformAll:
-        return group.each(group.table(value, True).all(1))
-    if opcode == Op.GroupNonUniformAny:
-        return group.each(group.table(value, False).any(1))
+    if opcode in _VOTES:
+        name, operation = _VOTES[opcode]
+        opcode = OPCODES[f"GroupNonUniform{name}"]
+        return _arithmetic(opcode, group, operation, [value, np.array([4])])
     if opcode == Op.GroupNonUniformAllEqual:
         differs = (
             group.table(value) != group.table(value)[np.arange(group.rows), group.first()][:, None]
@@ -128,11 +134,6 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         return group.each(~(differs & taking_part).any(1))
     if opcode == Op.GroupNonUniformBallot:
         return group.each(_words(group.table(value, False)))
-    if opcode in (Op.GroupNonUniformQuadAllKHR, Op.GroupNonUniformQuadAnyKHR):
-        is_all = opcode == Op.GroupNonUniformQuadAllKHR
-        quads = group.table(value, is_all).reshape(group.rows, -1, 4)
-        found = quads.all(2) if is_all else quads.any(2)
-        return found.repeat(4, axis=1)[group.row, group.column]
     if opcode == Op.GroupNonUniformPartitionEXT:
         flat = value.reshape(len(value), -1)
         same = (flat[:, None] == flat).all(2) & (group.row[:, None] == group.row)
