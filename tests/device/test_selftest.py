@@ -67,7 +67,7 @@ def test_each_movement_notices_wrong_bytes(device, name, monkeypatch):
         changed.reshape(-1).view("u1")[-1] ^= 1
         return changed
 
-    found = tests._compared(device, name, wrong)
+    found = tests._movement(device, name, wrong, tests.SHADERS)
     assert found.passed is False
     assert found.reason.startswith("wrong bytes, for uint8 of shape ")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.debug.results import numbers_in, stored_dtype
+from vkops.debug.results import numbers_in, places_of, stored_dtype
 from vkops.errors import BindingError, show
 from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.images import Image, SamplerVariable, Sampling
@@ -17,7 +17,6 @@ from vkops.interpreter.memory import Memory
 from vkops.interpreter.shadow import Shadow
 from vkops.plan.rounding import round_up
 from vkops.shaders.image_formats import FORMATS, Format, view_format
-from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Shader, Slot
 
@@ -242,23 +241,10 @@ def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:
 
     Integers begin at 0, as they may be indices; floats at 1.
     """
-    assert block.type is not None
-    head = round_up(block.nbytes, 8) if block.stride == 0 else block.nbytes
-    data = np.zeros(round_up(head + block.stride * count, 8), np.uint8)
-    for number, leaf in enumerate(leaves(block.type)):
-        _write(data, leaf.location, leaf.type, np.arange(number, number + 1))
-    last = block.type.members[-1]
-    if block.stride and isinstance(last.type, Array):
-        starts = last.offset + block.stride * np.arange(count)
-        for leaf in leaves(last.type.element):
-            _write(data, starts + leaf.location, leaf.type, np.arange(count))
-    return data[: head + block.stride * count]
-
-
-def _write(
-    data: npt.NDArray[np.uint8], at: Any, number: Number, values: npt.NDArray[np.int64]
-) -> None:
-    dtype = stored_dtype(number)
-    if number.kind == "float":
-        values = values + 1
-    data.view(dtype)[np.atleast_1d(at) // dtype.itemsize] = values.astype(dtype)
+    nbytes = block.nbytes + block.stride * count if block.stride else round_up(block.nbytes, 8)
+    data = np.zeros(round_up(nbytes, 8), np.uint8)
+    for number, starts, first in places_of(block, nbytes):
+        dtype = stored_dtype(number)
+        values = np.arange(first, first + len(starts)) + (number.kind == "float")
+        data.view(dtype)[starts // dtype.itemsize] = values.astype(dtype)
+    return data[:nbytes]

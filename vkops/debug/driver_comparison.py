@@ -157,7 +157,7 @@ def _dispatched(bound: Bound, execution: Execution) -> list[Output]:
 
 
 def _first_difference(
-    one: Output, other: Output, tolerance: Mapping[str, tuple[float, float]]
+    one: Output, other: Output, tolerance: results.Tolerance
 ) -> results.Difference | None:
     """Return the first element of which a bit differs, or a character of a string.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,30 +16,29 @@ from vkops.shaders.module import Block
 
 Numbers = npt.NDArray[Any]
 
+Tolerance = Mapping[str, tuple[float, float]]
+"""Differences that are tolerated, by the types of numbers: of a number, and of the largest."""
+
 _STEPS = {f"n{nbytes}": (2**-6, 2**-7) for nbytes in (1, 2, 4)}
 
-TOLERANCE: Mapping[str, tuple[float, float]] = {
+TOLERANCE: Tolerance = {
     "f2": (1e-3, 1e-5), "f4": (1e-3, 1e-5), "f8": (1e-3, 1e-5), **_STEPS,
 }  # fmt: skip
-"""Differences that are tolerated, by the types of numbers: of a number, and of the largest.
+"""Floats may have been added in another order. A normalised integer of an image ("n") may also
+differ by 1."""
 
-Floats may have been added in another order. A normalised integer of an image ("n") may also differ
-by 1."""
-
-TOLERANCE_OF_DEVICES: Mapping[str, tuple[float, float]] = {
+TOLERANCE_OF_DEVICES: Tolerance = {
     "f2": (2**-6, 2**-7), "f4": (1e-3, 2**-11), "f8": (1e-3, 1e-5), **_STEPS,
 }  # fmt: skip
 """Those between devices, as Vulkan allows them for each instruction: most in sin, cos and atan."""
 
-TOLERANCE_OF_SAMPLES: Mapping[str, tuple[float, float]] = {
+TOLERANCE_OF_SAMPLES: Tolerance = {
     f"{kind}{nbytes}": (2**-4, 2**-4) for kind in "iufn" for nbytes in (1, 2, 4, 8)
 }
 """Those between devices with linear samplers, whose weights may have as few as 4 bits."""
 
 
-def tolerance_of(
-    filters: Iterable[str], others: Mapping[str, tuple[float, float]]
-) -> Mapping[str, tuple[float, float]]:
+def tolerance_of(filters: Iterable[str], others: Tolerance) -> Tolerance:
     """Return what is tolerated with samplers of these filters; ``others`` if none is linear."""
     return TOLERANCE_OF_SAMPLES if "linear" in filters else others
 
@@ -56,10 +55,7 @@ class Difference:
 
 
 def first_difference(
-    block: Block | None,
-    one: Numbers,
-    other: Numbers,
-    tolerance: Mapping[str, tuple[float, float]] = TOLERANCE,
+    block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
 ) -> Difference | None:
     """Return the first number that differs, if one does; see ``differences``."""
     places = differences(block, one, other, tolerance)
@@ -72,10 +68,7 @@ def first_difference(
 
 
 def differences(
-    block: Block | None,
-    one: Numbers,
-    other: Numbers,
-    tolerance: Mapping[str, tuple[float, float]] = TOLERANCE,
+    block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
 ) -> npt.NDArray[np.int64]:
     """Return the first bytes of numbers that differ, except as the order of invocations allows.
 
@@ -117,16 +110,25 @@ def _numbers(
     if dtype is not None:
         return [(dtype, np.arange(data.nbytes // dtype.itemsize) * dtype.itemsize)]
     assert block is not None
-    assert block.type is not None
     found: dict[np.dtype[Any], list[Any]] = {}
-    for leaf in leaves(block.type):
-        found.setdefault(stored_dtype(leaf.type), []).append([leaf.location])
+    for number, starts, _ in places_of(block, data.nbytes):
+        found.setdefault(stored_dtype(number), []).append(starts)
+    return [(dtype, np.concatenate(starts)) for dtype, starts in found.items()]
+
+
+def places_of(block: Block, nbytes: int) -> Iterator[tuple[Number, npt.NDArray[np.int64], int]]:
+    """Yield each number of a block, the bytes where it begins, and the first of its values.
+
+    These are distinct: those of numbers outside of the array at the end, and those in it from 0.
+    """
+    assert block.type is not None
+    for first, leaf in enumerate(leaves(block.type)):
+        yield leaf.type, np.array([leaf.location]), first
     last = block.type.members[-1]
     if block.stride and isinstance(last.type, Array):
-        starts = np.arange(last.offset, data.nbytes - block.stride + 1, block.stride)
+        starts = np.arange(last.offset, nbytes - block.stride + 1, block.stride)
         for leaf in leaves(last.type.element):
-            found.setdefault(stored_dtype(leaf.type), []).append(starts + leaf.location)
-    return [(dtype, np.concatenate(starts)) for dtype, starts in found.items()]
+            yield leaf.type, starts + leaf.location, 0
 
 
 def number_at(block: Block | None, data: Numbers, at: int) -> str:

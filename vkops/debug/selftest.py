@@ -97,12 +97,15 @@ def _movement(device: vkops.Device, name: str, move: Callable[..., Any], copies:
     tuning = device.tuning
     device.tuning = replace(tuning, copies=copies)
     try:
-        return _compared(device, name, move)
+        reason = _wrong(device, move)
+    except VkopsError as error:
+        reason = str(error).splitlines()[0]
     finally:
         device.tuning = tuning
+    return Check(name, not reason, reason)
 
 
-def _compared(device: vkops.Device, name: str, move: Callable[..., Any]) -> Check:
+def _wrong(device: vkops.Device, move: Callable[..., Any]) -> str:
     random = np.random.default_rng(0)
     for dtype in map(np.dtype, _DTYPES):
         for _ in range(ROUNDS):
@@ -111,13 +114,10 @@ def _compared(device: vkops.Device, name: str, move: Callable[..., Any]) -> Chec
             x, y = numbers.view(dtype)
             i = random.permutation(rows)[: random.integers(1, 9)]
             expected = move(np, x, y, i)
-            try:
-                found = move(vkops, device.tensor(x), device.tensor(y), i).numpy()
-            except VkopsError as error:
-                return Check(name, False, str(error).splitlines()[0])
+            found = move(vkops, device.tensor(x), device.tensor(y), i).numpy()
             if found.tobytes() != expected.tobytes():
-                return Check(name, False, f"wrong bytes, for {dtype} of shape {x.shape}")
-    return Check(name, True)
+                return f"wrong bytes, for {dtype} of shape {x.shape}"
+    return ""
 
 
 _ORDER = "order of submissions"

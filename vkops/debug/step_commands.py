@@ -301,9 +301,7 @@ class StepCommands(cmd.Cmd):
 
     def do_delete(self, argument: str) -> None:
         """Delete breakpoint or watchpoint N, or all."""
-        for number in [number_of(argument)] if argument else list(self.points):
-            if self.points.pop(number, None) is None:
-                refuse(f"There is no breakpoint {number}.")
+        _delete(self.points, "breakpoint", argument)
 
     def do_display(self, argument: str) -> None:
         """Print an expression now and at each stop, in a format such as /x; without one, all."""
@@ -316,9 +314,7 @@ class StepCommands(cmd.Cmd):
 
     def do_undisplay(self, argument: str) -> None:
         """Delete display N, or all."""
-        for number in [number_of(argument)] if argument else [*self._displays]:
-            if self._displays.pop(number, None) is None:
-                refuse(f"There is no display {number}.")
+        _delete(self._displays, "display", argument)
 
     def do_backtrace(self, argument: str) -> None:
         """Print the calls that the invocation is in."""
@@ -375,6 +371,13 @@ class StepCommands(cmd.Cmd):
         return True
 
     do_EOF = do_quit  # noqa: N815
+
+
+def _delete(numbered: dict[int, Any], what: str, argument: str) -> None:
+    """Delete one of several things by its number, or all of them."""
+    for number in [number_of(argument)] if argument else [*numbered]:
+        if numbered.pop(number, None) is None:
+            refuse(f"There is no {what} {number}.")
 
 
 def format_of(argument: str) -> tuple[str, str]:

@@ -102,11 +102,11 @@ class _Stepper(StepCommands):
         if not self.stop.place.line:
             refuse("The invocation has ended.")
         self.record(around=self.at)
-        run, size = self.run, self.case.subgroup_size
+        run = self.run
         rows = [("", "invocation", *expressions)]
         for lane in self.recorder.lanes:
             who, is_active, scopes = lane
-            if of_group or who % run.group_size // size == self.watched % run.group_size // size:
+            if of_group or run.subgroup(who) == run.subgroup(self.watched):
                 context, cells = Context(run.program.found.names, self.at, *scopes), []
                 for each in expressions:
                     try:

@@ -138,21 +138,20 @@ class IndexValues:
     """
 
     def __init__(self, plan: CopyPlan, starts: Sequence[int], given: Arrays) -> None:
-        self._given: list[tuple[int, int, Array]] = []
-        self._random: list[tuple[int, int, Indices]] = []
+        self._known: list[tuple[int, int, Any]] = []  # with words, or with terms of random ones
         for number, array in given.items():
             words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
-            self._given.append((starts[number] // 4, words.size, words))
+            self._known.append((starts[number] // 4, words.size, words))
         for _, region in plan.regions:
             if region.indices is not None and (number := region.indices.input) not in given:
-                size = plan.inputs[number] // 4
-                self._random.append((starts[number] // 4, size, region.indices))
+                known = starts[number] // 4, plan.inputs[number] // 4, region.indices
+                self._known.append(known)
 
     def at(self, words: Array) -> Array | None:
         """Return the words at addresses, or None if all of these are 0."""
         found = None
         low, high = words.min(), words.max()
-        for start, size, known in (*self._given, *self._random):
+        for start, size, known in self._known:
             if low < start + size and high >= start:
                 found = np.zeros(words.shape, np.uint32) if found is None else found
                 inside = (words >= start) & (words < start + size)

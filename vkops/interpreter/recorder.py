@@ -200,11 +200,8 @@ class Recorder(Observer):
             self._own = active.some(np.arange(len(active.who)) == lane)
             self.globals = self._all_seen(self.machine.variables)
         if not (scope.variables or scope.parameters):
-            frame = self.machine.frame
-            for id_, type_ in frame.function.parameters.items():
-                value = take(self.machine.raw(id_), np.array([lane]))
-                scope.parameters[id_] = self._seen(value, self.machine.program.type(type_))
-            scope.variables |= self._all_seen(frame.variables)
+            scope.parameters |= self._parameters()
+            scope.variables |= self._all_seen(self.machine.frame.variables)
         self._update()
         self._last = scope, step.place
         is_return = bool(self.stops) and self.stops[-1].scope.caller == self._last
@@ -213,20 +210,26 @@ class Recorder(Observer):
         self.stops.append(Stop(*self._last, is_return, []))
 
     def _look_around(self) -> None:
-        machine, frame = self.machine, self.machine.frame
+        machine = self.machine
         for row in np.flatnonzero(self._all.groups == self._group):
             own = self._all.some(np.arange(len(self._all.who)) == row)
             seen = [self._all_seen(machine.variables, own)]
             if own.who[0] in self._callers[-1]:
-                parameters = {
-                    i: self._seen(take(frame.values[i], own.slots), machine.program.type(t), own)
-                    for i, t in frame.function.parameters.items()
-                }
-                seen = [self._all_seen(frame.variables, own), parameters, *seen]
+                variables = self._all_seen(machine.frame.variables, own)
+                seen = [variables, self._parameters(own), *seen]
             who = int(own.who[0])
             self.lanes.append(Lane(who, who in machine.active.who, seen))
 
     # -- what it sees ------------------------------------------------------------------------------
+
+    def _parameters(self, other: Active | None = None) -> dict[int, Pointer]:
+        """Return pointers to the histories of the parameters of the function."""
+        frame, own = self.machine.frame, other or self._own
+        types = frame.function.parameters
+        return {
+            id_: self._seen(take(frame.values[id_], own.slots), self.machine.program.type(t), other)
+            for id_, t in types.items()
+        }
 
     def _all_seen(
         self, variables: Mapping[int, Pointer], other: Active | None = None

@@ -124,13 +124,10 @@ class Run(State):
         groups = np.stack((group % nx, group // nx % ny, group // (nx * ny)), 1)
         local = np.stack((index % lx, index // lx % ly, index // (lx * ly)), 1)
         size = self.settings.subgroup_size
-        column = (index % size).astype(np.uint64)
-        one, bits = np.uint64(1), np.uint64(min(size, 64))
-        all_ = ~np.uint64(0) >> (np.uint64(64) - bits)
-        equal, below = one << column, (one << column) - one
+        lane, lanes = index % size, np.arange(size)
         masks = {
-            "Eq": equal, "Ge": all_ & ~below, "Gt": all_ & ~below & ~equal,
-            "Le": below | equal, "Lt": below,
+            "Eq": np.equal, "Ge": np.greater_equal, "Gt": np.greater, "Le": np.less_equal,
+            "Lt": np.less,
         }  # fmt: skip
 
         def constant(*numbers: int) -> Array:
@@ -143,13 +140,11 @@ class Run(State):
             "LocalInvocationIndex": index.astype(np.uint32), "SubgroupSize": constant(size)[0],
             "NumSubgroups": constant(-(-self.group_size // size))[0],
             "SubgroupId": (index // size).astype(np.uint32),
-            "SubgroupLocalInvocationId": column.astype(np.uint32),
+            "SubgroupLocalInvocationId": lane.astype(np.uint32),
             "DeviceIndex": constant(0)[0],
         }  # fmt: skip
-        for name, mask in masks.items():
-            words = np.zeros((len(who), 4), np.uint32)
-            words[:, :2] = np.ascontiguousarray(mask).view(np.uint32).reshape(-1, 2)
-            found[f"Subgroup{name}Mask"] = words
+        for name, compare in masks.items():
+            found[f"Subgroup{name}Mask"] = subgroups.words(compare(lanes, lanes[:, None]))[lane]
         return {BUILT_IN[name]: values for name, values in found.items()}
 
     def _execute(self, function: Function, active: Active) -> None:

@@ -133,14 +133,14 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         differs = differs.reshape(*differs.shape[:2], -1).any(2)
         return group.each(~(differs & taking_part).any(1))
     if opcode == Op.GroupNonUniformBallot:
-        return group.each(_words(group.table(value, False)))
+        return group.each(words(group.table(value, False)))
     if opcode == Op.GroupNonUniformPartitionEXT:
         flat = value.reshape(len(value), -1)
         same = (flat[:, None] == flat).all(2) & (group.row[:, None] == group.row)
         one, other = np.nonzero(same)
         bits = np.zeros((len(value), group.size), bool)
         bits[one, group.column[other]] = True
-        return _words(bits)
+        return words(bits)
     if opcode in (Op.GroupNonUniformInverseBallot, Op.GroupNonUniformBallotBitExtract):
         at = values[1].astype(np.int64) if values[1:] else group.column
         word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
@@ -175,7 +175,7 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
     return found[group.row, group.column]
 
 
-def _words(bits: Array) -> Array:
+def words(bits: Array) -> Array:
     """Return rows of bits as vectors of four words."""
     made = np.zeros((len(bits), 128), bool)
     made[:, : bits.shape[1]] = bits
@@ -189,7 +189,7 @@ def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) ->
     if opcode == Op.GroupNonUniformBallotBitCount:
         own = group.column[:, None]
         limit = {_REDUCE: 128, _INCLUSIVE: own + 1, _EXCLUSIVE: own}[operation]
-        return bit_count(_words(bits & (columns < limit))).sum(1).astype(np.uint32)
+        return bit_count(words(bits & (columns < limit))).sum(1).astype(np.uint32)
     is_lowest = opcode == Op.GroupNonUniformBallotFindLSB
     found = bits.argmax(1) if is_lowest else 127 - bits[:, ::-1].argmax(1)
     return found.astype(np.uint32)
