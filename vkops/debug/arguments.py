@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.debug.results import numbers_in, places_of, stored_dtype
+from vkops.debug.results import numbers_in, places_of
 from vkops.errors import BindingError, show
 from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.images import Image, SamplerVariable, Sampling
 from vkops.interpreter.memory import Memory
+from vkops.interpreter.operations import stored_dtype
 from vkops.interpreter.shadow import Shadow
 from vkops.plan.rounding import round_up
 from vkops.shaders.image_formats import FORMATS, Format, view_format

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.interpreter.memory import Memory
-from vkops.interpreter.operations import dtype_of
+from vkops.interpreter.operations import stored_dtype
 from vkops.shaders.layout import Array, Number, leaves
 from vkops.shaders.module import Block
 
@@ -137,11 +137,6 @@ def number_at(block: Block | None, data: Numbers, at: int) -> str:
         for start in starts[(starts <= at) & (at < starts + dtype.itemsize)].tolist():
             return str(_bytes(data)[start : start + dtype.itemsize].view(dtype)[0])
     return "padding"
-
-
-def stored_dtype(number: Number) -> np.dtype[Any]:
-    """Return the type of a number in memory."""
-    return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
 
 
 def numbers_in(block: Block | None, memory: Memory) -> Numbers:

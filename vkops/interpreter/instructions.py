@@ -13,7 +13,7 @@ import numpy as np
 from vkops.interpreter import addresses, glsl_functions, images, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, Function, dtype_of
-from vkops.interpreter.program import Step, composed, dtype_in, scalar_of, shape_of, zeros
+from vkops.interpreter.program import Step, composed, dtype_in, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.state import State
 from vkops.interpreter.undefined_results import OPERATIONS, RULES, Rule, undefined
 from vkops.interpreter.values import (
@@ -69,7 +69,6 @@ def _access(run: State, step: Step) -> Pointer:
         assert isinstance(part, layout.Array)
         count = part.count
         if count is None:
-            assert isinstance(base.variable, Memory)
             start = offset if isinstance(offset, int) else int(offset[0])
             count = base.variable.room(start) // part.stride
         wrong = np.atleast_1d((wide < 0) | (wide >= count))
@@ -98,12 +97,10 @@ def _block(run: State, blocks: list[Pointer], index: Array) -> Choice:
 
 def _array_length(run: State, step: Step) -> Array:
     pointer: Pointer = run.raw(step.operands[0])
-    assert isinstance(pointer.type, Struct)
-    assert isinstance(pointer.variable, Memory)
-    member = pointer.type.members[step.operands[1]]
-    assert isinstance(member.type, layout.Array)
-    size = max(pointer.variable.nbytes - member.offset, 0)
-    return np.array([size // member.type.stride], np.uint32)
+    array, start = parts_of(pointer.type)[step.operands[1]]
+    assert isinstance(array, layout.Array)
+    size = max(pointer.variable.nbytes - start, 0)
+    return np.array([size // array.stride], np.uint32)
 
 
 def _same_pointers(run: State, step: Step) -> Array:
@@ -299,7 +296,7 @@ def _wide(value: Value, count: int) -> Value:
 def _bitcast(run: State, step: Step) -> Value:
     (value,), masks, known = separated([addresses.numbers(run.raw(step.operands[0]))])
     type_ = run.program.type(step.type)
-    flat = np.ascontiguousarray(value).reshape(len(value), -1)
+    flat: Array = np.ascontiguousarray(value).reshape(len(value), -1)
     found = flat.view(dtype_in(type_)).reshape(len(value), *shape_of(type_))
     return _marked(found, masks, known)
 
@@ -345,7 +342,6 @@ def _atomic(run: State, step: Step) -> Value:
     if not len(active.slots):
         return zeros(pointer.type)
     memory, number = pointer.variable, pointer.type
-    assert isinstance(memory, Memory)
     assert isinstance(number, Number)
     _fence(run, step.operands[1:3], active)
     op = Op.AtomicExchange if step.op == Op.AtomicStore else step.op

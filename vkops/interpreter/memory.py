@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter.operations import Array, dtype_of
+from vkops.interpreter.operations import Array, stored_dtype
 from vkops.interpreter.program import is_pointer, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.values import Partial, Place, Value, merge, separated, take
@@ -181,7 +181,6 @@ class Memory(Variable):
         self.name, self.type, self.kind, self.nbytes = name, type_, kind, nbytes
         self._row = -(-max(nbytes, 1) // _ROW_ALIGNMENT) * _ROW_ALIGNMENT
         self._data = np.zeros(rows * self._row, np.uint8)
-        self._views: dict[str, Array] = {}
         scalars = [number.nbytes for number in type_.scalars]
         self.unit = min(scalars, default=4)
         self._written = None if is_written else np.zeros(len(self._data) // self.unit, bool)
@@ -206,7 +205,6 @@ class Memory(Variable):
         """Set the only row to what ``state`` returned."""
         self._data, marks = state[: self._row], state[self._row :]
         self._written = marks.astype(bool) if len(marks) else None
-        self._views = {}
 
     def room(self, offset: int) -> int:
         """Return the number of bytes from an offset on."""
@@ -252,12 +250,6 @@ class Memory(Variable):
         """Return the place of an address in the row of its workgroup or invocation."""
         return address % self._row if self.kind else address
 
-    def _view(self, number: Number) -> Array:
-        dtype = _stored(number)
-        if dtype not in self._views:
-            self._views[dtype] = self._data.view(dtype)
-        return self._views[dtype]
-
     def units_of(self, number: Number, addresses: Array) -> Array:
         """Return the units of numbers, with an axis more if they have several."""
         first = addresses // self.unit
@@ -274,10 +266,10 @@ class Memory(Variable):
             rows, data, marks = parts
             if marks is None or marks[rows].copy().view(bool).all():
                 found = data[rows].copy()
-                found = found.view(_stored(number)).reshape(len(found), *shape_of(type_))
+                found = found.view(stored_dtype(number)).reshape(len(found), *shape_of(type_))
                 return found != 0 if number.kind == "bool" else found
         addresses = self.addresses(type_, offset, active)
-        found = self._view(number)[addresses // number.nbytes]
+        found = self._data.view(stored_dtype(number))[addresses // number.nbytes]
         if number.kind == "bool":
             found = found != 0
         if self._written is None:
@@ -302,14 +294,15 @@ class Memory(Variable):
         parts = self._own_parts(type_, offset, active)
         if parts is not None and masks is None:
             rows, data, own_marks = parts
-            data[rows] = np.ascontiguousarray(numbers, _stored(number)).reshape(-1).view(data.dtype)
+            whole = np.ascontiguousarray(numbers, stored_dtype(number))
+            data[rows] = whole.reshape(-1).view(data.dtype)
             if own_marks is not None:
                 own_marks[rows] = np.ones(own_marks.itemsize, bool).view(own_marks.dtype)
             return
         addresses = self.addresses(type_, offset, active)
         if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
             numbers, masks = numbers[-1:], None if masks is None else [masks[0][-1:]]
-        self._view(number)[addresses // number.nbytes] = numbers
+        self._data.view(stored_dtype(number))[addresses // number.nbytes] = numbers
         if self._written is not None:
             marks: Any = True if masks is None else ~masks[0]
             units = self.units_of(number, addresses)
@@ -330,8 +323,8 @@ class Memory(Variable):
         ``update`` makes the new numbers from the old and the operands, for many invocations at once
         if it is a universal function of NumPy.
         """
-        view, index = self._view(number), self.addresses(number, offset, active) // number.nbytes
-        count = len(active.slots)
+        view, count = self._data.view(stored_dtype(number)), len(active.slots)
+        index = self.addresses(number, offset, active) // number.nbytes
         index = np.broadcast_to(index, count)
         operand = np.broadcast_to(operand, (count, *operand.shape[1:]))
         order = np.argsort(index, kind="stable")
@@ -361,7 +354,3 @@ class Memory(Variable):
         if self._written is not None:
             self._written[self.units_of(number, index * number.nbytes)] = True
         return before
-
-
-def _stored(number: Number) -> str:
-    return "u4" if number.kind == "bool" else dtype_of(number).str

@@ -7,6 +7,7 @@ that of invocations; of vectors, the second is that of components.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,11 +38,15 @@ def integers(value: Array, kind: str) -> Array:
     return value.view(f"{'i' if kind == 's' else 'u'}{value.itemsize}")
 
 
+@cache
 def dtype_of(number: Number) -> np.dtype[Any]:
     """Return the type of a scalar's values."""
-    return (
-        np.dtype(bool) if number.kind == "bool" else np.dtype(f"{number.kind}{8 * number.nbytes}")
-    )
+    return np.dtype("bool" if number.kind == "bool" else f"{number.kind}{8 * number.nbytes}")
+
+
+def stored_dtype(number: Number) -> np.dtype[Any]:
+    """Return the type of a scalar in memory."""
+    return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
 
 
 def converted(value: Array, dtype: np.dtype[Any]) -> Array:

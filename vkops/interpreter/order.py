@@ -232,7 +232,7 @@ class Order:
         """Return 2 for invocations of a subgroup, 1 for those of a workgroup, else 0."""
         if one // self.group_size != other // self.group_size:
             return 0
-        return 1 + (self._subgroup(one) == self._subgroup(other))
+        return 1 + bool(self._subgroup(one) == self._subgroup(other))
 
     def unordered(self, before: Array, who: Array, c: int) -> Array:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.

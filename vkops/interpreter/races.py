@@ -58,7 +58,6 @@ class Races(Observer):
         memory = pointer.variable
         if memory.shadow is None:
             return
-        assert isinstance(memory, Memory)
         is_image, time = isinstance(memory, Image), self.machine.time
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
         for number, type_, offset in _scalars(pointer.type, pointer.offset):

@@ -89,18 +89,14 @@ class Subgroups:
         made[self.row, self.column] = value
         return made
 
-    def each(self, values: Array) -> Array:
-        """Return the value of each subgroup for its invocations."""
-        return values[self.row]
-
     def first(self) -> Array:
-        """Return the first column of each subgroup that takes part."""
-        return self.table(np.ones(len(self.row), bool), False).argmax(1)
+        """Return, for each invocation, the first column of its subgroup that takes part."""
+        return self.table(np.ones(len(self.row), bool), False).argmax(1)[self.row]
 
 
 MOVES: dict[int, Callable[[Subgroups, Array, Array, int], Array]] = {
     Op.GroupNonUniformBroadcast: lambda group, own, other, cluster: other,
-    Op.GroupNonUniformBroadcastFirst: lambda group, own, other, cluster: group.each(group.first()),
+    Op.GroupNonUniformBroadcastFirst: lambda group, own, other, cluster: group.first(),
     Op.GroupNonUniformShuffle: lambda group, own, other, cluster: other,
     Op.GroupNonUniformShuffleXor: lambda group, own, other, cluster: own ^ other,
     Op.GroupNonUniformShuffleUp: lambda group, own, other, cluster: own - other,
@@ -119,21 +115,17 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
     if opcode in _ARITHMETIC:
         return _arithmetic(opcode, group, operation, values)
     if opcode == Op.GroupNonUniformElect:
-        return group.column == group.each(group.first())
+        return group.column == group.first()
     value = values[0]
+    if opcode == Op.GroupNonUniformAllEqual:
+        same = value == group.table(value)[group.row, group.first()]
+        value, opcode = same.reshape(len(value), -1).all(1), Op.GroupNonUniformAll
     if opcode in _VOTES:
         name, operation = _VOTES[opcode]
         opcode = OPCODES[f"GroupNonUniform{name}"]
         return _arithmetic(opcode, group, operation, [value, np.array([4])])
-    if opcode == Op.GroupNonUniformAllEqual:
-        differs = (
-            group.table(value) != group.table(value)[np.arange(group.rows), group.first()][:, None]
-        )
-        taking_part = group.table(np.ones(len(value), bool), False)
-        differs = differs.reshape(*differs.shape[:2], -1).any(2)
-        return group.each(~(differs & taking_part).any(1))
     if opcode == Op.GroupNonUniformBallot:
-        return group.each(words(group.table(value, False)))
+        return words(group.table(value, False))[group.row]
     if opcode == Op.GroupNonUniformPartitionEXT:
         flat = value.reshape(len(value), -1)
         same = (flat[:, None] == flat).all(2) & (group.row[:, None] == group.row)
@@ -168,7 +160,7 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
         table = np.repeat(function.reduce(parts, axis=2), width, axis=1)
         return table.astype(value.dtype)[group.row, group.column]
     if operation == _REDUCE:
-        return group.each(function.reduce(table, axis=1).astype(value.dtype))
+        return function.reduce(table, axis=1).astype(value.dtype)[group.row]
     found = function.accumulate(table, axis=1).astype(value.dtype)
     if operation == _EXCLUSIVE:
         found = np.concatenate((np.full_like(found[:, :1], neutral), found[:, :-1]), 1)
