@@ -66,7 +66,6 @@ class BufferArgument(Argument):
         return id(self._data) if isinstance(self._data, np.ndarray) else self
 
     def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
-        """Return the bytes."""
         block = min(blocks, key=lambda each: each.scalar_nbytes)
         assert block.type is not None
         largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)
@@ -88,11 +87,9 @@ class TensorArgument(Argument):
         self._name, self._heap = name, heap
 
     def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
-        """Return the memory of all tensors."""
         return self._heap
 
     def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
-        """Return the tensor."""
         found: npt.NDArray[Any] = self._heap.results()[self._name]
         return found
 
@@ -160,7 +157,6 @@ class Resource(Argument):
         return self._block.kind in ("sampler", "combined image sampler")
 
     def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
-        """Return texels or a sampler."""
         declared = self._block.image
         if declared is None:
             return SamplerVariable(self.sampler)

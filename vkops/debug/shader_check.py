@@ -269,10 +269,9 @@ class Case:
         size = subgroup_size or self.subgroup_size
         settings = Settings(size, order, self.max_iterations, self.max_instructions)
         checks = [kind() for kind in (*CHECKS, *[Floats] * self.floats)]
-        checks.append(Races(plain_barriers=self.plain_barriers))
+        told = [*observers, *checks, Races(plain_barriers=self.plain_barriers)]
         memory = self.memory()
-        arguments = self.shader, memory, self.groups, self.push, settings
-        run = Run(*arguments, observers=[*observers, *checks])
+        run = Run(self.shader, memory, self.groups, self.push, settings, observers=told)
         with activity(lambda: f"{run.step.place}: {run.executed:,} instructions executed"):
             run.run()
         self.findings.update(run.findings)

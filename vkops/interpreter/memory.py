@@ -102,7 +102,6 @@ class Register(Variable):
         self._written: Array | bool = value is not None  # by number of the value
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
-        """Return the value or a part of it."""
         if is_pointer(type_):
             return zeros(type_) if self._value is None else take(self._value, active.at)
         if self._value is None:
@@ -132,7 +131,6 @@ class Register(Variable):
         return first[:, None] + np.arange(int(np.prod(shape_of(type_))))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
-        """Store the value or a part of it."""
         if is_pointer(type_):
             self._value = merge(self._value, value, active.at, active.together)
             return
@@ -283,7 +281,6 @@ class Memory(Variable):
         return self.partial(found, missing, place, re.sub(r"\[\d+\]", "", first))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
-        """Store a value."""
         number = scalar_of(type_)
         if number is None:
             for (part, at), each in zip(parts_of(type_), value, strict=True):
@@ -311,12 +308,7 @@ class Memory(Variable):
             self._written[units] = marks
 
     def change(
-        self,
-        number: Number,
-        offset: int | Array,
-        active: Active,
-        operand: Array,
-        update: Any,
+        self, number: Number, offset: int | Array, active: Active, operand: Array, update: Any
     ) -> Array:
         """Replace numbers one invocation after the other, and return those before.
 
