@@ -87,7 +87,7 @@ def test_elements_are_not_copied_before_they_are_sorted(device):
     tensor = device.tensor(any_bits((2, 70), "float32"))
     with vkops.profile() as profile:
         kernels.sort(tensor)
-    assert {row.name for row in profile.by_kernel()} == {"sort"}
+    assert not [row.name for row in profile.by_kernel() if "copy" in row.name]
 
 
 @pytest.mark.parametrize("size", [8, 32, 64])
