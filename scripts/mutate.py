@@ -160,14 +160,16 @@ class Copy:
             shutil.copy(ROOT / name, self.folder / name)
         for name in (".venv", "build"):
             (self.folder / name).symlink_to(ROOT / name)
-        settings = self.folder / "coverage.ini"
-        settings.write_text(
-            f"[run]\nsource = {self.folder / 'vkops'}\nparallel = true\npatch = subprocess\n"
-            f"data_file = {self.folder}/part\ncontext = ${{PYTEST_CURRENT_TEST-}}\n",
-            encoding="utf-8",
-        )
-        for group in GROUPS:
+        for number, group in enumerate(GROUPS):
             print(f"mutate: running {group} once, to know which tests reach which line", flush=True)
+            # pytest-cov removes what was measured before with the same name of its file.
+            settings = self.folder / f"coverage{number}.ini"
+            settings.write_text(
+                f"[run]\nsource = {self.folder / 'vkops'}\nparallel = true\n"
+                f"patch = subprocess\ndata_file = {self.folder}/part{number}\n"
+                "context = ${PYTEST_CURRENT_TEST-}\n",
+                encoding="utf-8",
+            )
             options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
             self.run(group, [*options, f"--ignore={INTERRUPTS}", group])
         name = str(self.folder / "reached")

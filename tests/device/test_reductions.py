@@ -267,3 +267,10 @@ def test_refusals(device, message):
         lambda: kernels.histogram(ints, [3, 1], dtype="int32"),
         lambda: kernels.compress(np.ones(5, bool), ints),
     )
+
+
+def test_wrong_arguments_name_the_function(device):
+    with pytest.raises(TypeError, match=r"^sum\(\): missing a required argument: 'x'$"):
+        kernels.sum()
+    with pytest.raises(TypeError, match=r"^max\(\): got an unexpected keyword argument 'dtype'$"):
+        kernels.max(device.tensor(np.ones(2)), dtype="float32")

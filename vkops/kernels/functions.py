@@ -145,13 +145,17 @@ def _function(
 
     def decorate(make: Maker) -> Callable[Arguments, Tensor]:
         kernel_for = lru_cache(64)(make)
+        shown = signature(call)
+        shown = shown.replace(parameters=[*shown.parameters.values()][2:])
 
         @wraps(make)
         def function(*args: Arguments.args, **options: Arguments.kwargs) -> Tensor:
+            try:
+                shown.bind(*args, **options)
+            except TypeError as error:
+                raise TypeError(f"{make.__name__}(): {error}") from None
             return call(kernel_for, default, *args, **options)
 
-        shown = signature(call)
-        shown = shown.replace(parameters=[*shown.parameters.values()][2:])
         vars(function)["__signature__"] = shown  # for help() and Sphinx
         function.__annotations__ = call.__annotations__
         return function
