@@ -32,6 +32,8 @@ from vkops.shaders import load
         (("T i", "T z", ""), "kernel in_params[0]"),
         (("T _x", "T z", ""), "kernel in_params[0]"),
         (("T x", "T gl_z", ""), "kernel out_params[0]"),
+        (("T x", "T out", ""), "kernel out_params[0]"),
+        (("T f16vec2", "T z", ""), "kernel in_params[0]"),
         (("T x", "", ""), "kernel out_params[0]"),
         (("T x", "raw T z", ""), "kernel out_params[0]"),
         (("T x, U x", "T z", ""), "kernel parameters"),

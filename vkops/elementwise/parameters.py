@@ -25,6 +25,24 @@ FORMATS = dict(zip(GLSL_TYPES, "?bhiqBHIQefd", strict=True))
 """The format by which the module struct packs each."""
 
 NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
+_KEYWORDS = re.compile(
+    r"""
+    active|asm|atomic_uint|attribute|bool|break|buffer|case|cast|centroid|class|coherent|
+    common|const|continue|default|discard|do|double|else|enum|extern|external|false|
+    filter|fixed|flat|float|for|goto|half|highp|if|in|inline|inout|input|int|
+    interface|invariant|layout|long|lowp|mediump|namespace|noinline|noperspective|out|
+    output|partition|patch|precise|precision|public|readonly|resource|restrict|return|
+    sample|sampler|shared|short|sizeof|smooth|static|struct|subroutine|superp|switch|
+    template|this|true|typedef|uint|uniform|union|unsigned|using|varying|void|volatile|
+    while|writeonly|
+    [biudhf]?vec[234]|[du]?mat[234](x[234])?|[iuf](8|16|32|64)(vec|mat)[234](x[234])?|
+    u?int(8|16|32|64)_t|float(16|32|64)_t|
+    [iu]?(sampler|image|texture)(1D|2D|3D|Cube|2DRect|Buffer|2DMS)\w*
+    """,
+    re.VERBOSE | re.ASCII,
+)
+"""The words of GLSL that cannot be names."""
+
 _DECLARATION = re.compile(r"(?:(raw)\s+)?(\S+)\s+(\S+)")
 _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
@@ -168,6 +186,8 @@ def _parameter(name: str, field: str, text: str, *, is_output: bool = False) -> 
         message = f"got type {show(type_)}, must be {types}, or a type variable such as T"
     elif not NAME.fullmatch(own):
         message = f"got name {show(own)}, must begin with a letter, and not be i or n"
+    elif _KEYWORDS.fullmatch(own):
+        message = f"got name {show(own)}, which is a word of GLSL, must be another"
     if message:
         raise InvalidDescError(name, field, message, "EW-01")
     return Parameter(type_, own, is_output, bool(raw))
