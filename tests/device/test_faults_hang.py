@@ -93,7 +93,7 @@ layout(local_size_x = 64) in;
 layout(std430, binding = 0) buffer Data { uint data[]; };
 void main() {
     uint i = gl_GlobalInvocationID.x, v = data[i];
-    for (uint k = 0; k < 60000; ++k) v = v * 5 + (v >> 3) + data[(i + v) & 0xFFFF];
+    for (uint k = 0; k < 4000000; ++k) v = v * 5 + (v >> 3) + data[(i + v) & 0xFFFF];
     data[i] = v;
 }''', name="long")
 N = 64 * 65535

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from compiled_operators import reverse
+from imitated import START, run
 from processes import python
 
 import vkops
@@ -113,4 +114,27 @@ if child:
 
 def test_devices_open_in_the_child_of_a_process_that_has_listed_them(adapter):
     """The child has none of the threads that a driver may have started for the list."""
-    assert python("-W", "ignore", "-c", LISTED_BEFORE, adapter.index) == "True [3, 0, 1, 2]\n" * 2
+    if adapter.type == "CPU":
+        assert (
+            python("-W", "ignore", "-c", LISTED_BEFORE, adapter.index) == "True [3, 0, 1, 2]\n" * 2
+        )
+
+
+REFUSED_AFTER = """
+if child := os.fork():
+    os.waitpid(child, 0)
+else:
+    faulty.fail(b"vkCreateDevice", 0, 1, NO_HOST_MEMORY)
+    print(call(lambda: vkops.Device(index)), flush=True)
+"""
+
+
+@pytest.mark.system("cc")
+def test_a_driver_that_does_not_survive_the_list_of_its_process(adapter):
+    """Those of NVIDIA fail when a device is created."""
+    program = START.replace("device = ", "listed = vkops.devices()  # ") + REFUSED_AFTER
+    assert run(program, adapter.index, "").stdout == (
+        f"DeviceError: {adapter.label} cannot be opened: vk::PhysicalDevice::createDevice: "
+        "ErrorOutOfHostMemory; this process was forked off one that had listed the adapters, which some "
+        "drivers do not survive: list them after forks only, or start processes by spawning\n"
+    )

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from vkops import lavapipe
 from vkops.errors import DeviceError, show
-from vkops.gpu.adapters import loader_files, mesa_cache
+from vkops.gpu.adapters import forks, loader_files, mesa_cache
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native, version_text
 from vkops.gpu.adapters.layer_messages import SETTINGS
@@ -266,6 +266,7 @@ def native_adapters() -> tuple[Any, ...]:
 @lru_cache(maxsize=4)
 def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
     """Make an instance, and return its adapters; called by ``native_adapters``."""
+    forks.state.listed_by = forks.state.listed_by or process
     native = load_native()
     manifests = loader_files.manifests()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded

@@ -142,7 +142,7 @@ class VulkanDevice:
             self.native: Any = make(self._adapter, self.validated, *most, count, cached)
             alignment = self.native.pitch_alignment
         except NATIVE_ERRORS as error:
-            raise DeviceError(f"{info.label} cannot be opened: {error}") from error
+            raise DeviceError(f"{info.label} cannot be opened: {error}{forks.hint()}") from error
         side = info.limits.max_linear_image_dimension_2d
         self.images: ImageLimits | None = ImageLimits(alignment, side) if alignment else None
         self.features: frozenset[str] = frozenset(self.native.features) & {*info.limits.features}
