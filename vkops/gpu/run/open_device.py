@@ -94,10 +94,9 @@ def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
         key = info, *map(os.environ.get, (adapter.LAYERS, SETTINGS))
-        for device in open_vulkan_devices():
-            if device.key == key and not device.lost:
-                return device
-        device = VulkanDevice(info, key)
+        # No loop: Python 3.13 raises interrupts between iterations outside of ``with``.
+        opened = (each for each in open_vulkan_devices() if each.key == key and not each.lost)
+        device = next(opened, None) or VulkanDevice(info, key)
         _opened[id(device)] = device
         return device
 
