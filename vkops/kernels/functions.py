@@ -148,13 +148,19 @@ def _function(
         shown = signature(call)
         shown = shown.replace(parameters=[*shown.parameters.values()][2:])
 
-        @wraps(make)
-        def function(*args: Arguments.args, **options: Arguments.kwargs) -> Tensor:
+        def require_arguments(*args: Any, **options: Any) -> None:
             try:
                 shown.bind(*args, **options)
             except TypeError as error:
                 raise TypeError(f"{make.__name__}(): {error}") from None
-            return call(kernel_for, default, *args, **options)
+
+        @wraps(make)
+        def function(*args: Arguments.args, **options: Arguments.kwargs) -> Tensor:
+            try:
+                return call(kernel_for, default, *args, **options)
+            except TypeError:
+                require_arguments(*args, **options)
+                raise
 
         vars(function)["__signature__"] = shown  # for help() and Sphinx
         function.__annotations__ = call.__annotations__
