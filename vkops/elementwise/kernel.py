@@ -16,14 +16,7 @@ from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
 from vkops.elementwise.parameters import FORMATS, Operand, Parameter, Symbol, check_texts, parse
-from vkops.elementwise.source import (
-    BATCH,
-    BATCHES,
-    MAIN,
-    MAX_PUSH_BYTES,
-    generate,
-    scalars_of,
-)
+from vkops.elementwise.source import BATCH, MAINS, MAX_PUSH_BYTES, generate, scalars_of
 from vkops.errors import VkopsError
 from vkops.extent import slice_extents
 from vkops.gpu.kernels.layout import group_counts
@@ -267,8 +260,8 @@ class ElementwiseKernel:
         if self._invocations is not None:
             values = {each.parameter.name: each.value for each in operands}
             invocations = self._invocations(invocations, values)
-        elif not home.tuning.is_cpu:
-            invocations = ceil_div(invocations, BATCH)
+        else:
+            invocations = ceil_div(invocations, _batch(home))
         groups = group_counts(ceil_div(invocations, shader.shader.module.local_size[0]))
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
@@ -347,17 +340,17 @@ class ElementwiseKernel:
     ) -> tuple[str, CompiledShader]:
         """The GLSL and the shader for data types and forms, compiled when it is first needed."""
         local_size = min(self._max_local_size, home.tuning.invocations)
-        main = MAIN if home.tuning.is_cpu else BATCHES
+        batch = _batch(home)
         rank = place.rank if "strided" in place.forms else 0
         widths = {32, *[8 * each.dtype.itemsize for each in operands if each.dtype.kind == "f"]}
         modes = exact_floats(home.features, sorted(widths))[0]
         types = [(each.dtype.char, each.array) for each in operands]
-        key = (local_size, main, rank, place.forms, *types, *modes)
+        key = (local_size, batch, rank, place.forms, *types, *modes)
         if key in self._shaders:
             source, shader = self._shaders[key]
             return source, CompiledShader(home, shader)
         form: Any = rank, place.forms
-        options = {"local_size": local_size, "main": main, "pushed": pushed}
+        options = {"local_size": local_size, "main": MAINS[batch], "pushed": pushed}
         source = self._generated(operands, *form, **options)
         spirv = with_modes(load(source, name=self.name).spirv, modes)
         compiled: CompiledShader = home.compile_shader(spirv, name=self.name)
@@ -365,3 +358,8 @@ class ElementwiseKernel:
             self._shaders.clear()
         self._shaders[key] = source, compiled.shader
         return source, compiled
+
+
+def _batch(home: Device) -> int:
+    """The elements that an invocation computes."""
+    return 1 if home.tuning.is_cpu else BATCH

@@ -49,6 +49,9 @@ BATCHES = (
 )
 """The same for ``BATCH`` elements."""
 
+MAINS = {1: MAIN, BATCH: BATCHES}
+"""The same by the number of elements."""
+
 
 def generate(
     name: str,
