@@ -13,11 +13,16 @@ inline void set_layout(const Commands& commands, vk::Image image, vk::ImageLayou
                        const vk::ImageSubresourceRange& all)
 {
     using Access = vk::AccessFlagBits;
+    vk::AccessFlags written = Access::eShaderWrite | Access::eTransferWrite;
+    vk::PipelineStageFlags stages = SHADER | TRANSFER;
+    if (before == vk::ImageLayout::ePreinitialized) {  // by the host
+        written |= Access::eHostWrite;
+        stages |= HOST;
+    }
     const vk::ImageMemoryBarrier barrier(
-      Access::eShaderWrite | Access::eTransferWrite | Access::eHostWrite,
-      Access::eTransferRead | Access::eTransferWrite, before, GENERAL, VK_QUEUE_FAMILY_IGNORED,
-      VK_QUEUE_FAMILY_IGNORED, image, all);
-    commands.buffer.pipelineBarrier(SHADER | TRANSFER | HOST, TRANSFER, {}, {}, {}, barrier);
+      written, Access::eTransferRead | Access::eTransferWrite, before, GENERAL,
+      VK_QUEUE_FAMILY_IGNORED, VK_QUEUE_FAMILY_IGNORED, image, all);
+    commands.buffer.pipelineBarrier(stages, TRANSFER, {}, {}, {}, barrier);
 }
 
 // A linear image over a part of an allocation: `height` rows, `pitch` bytes apart, of texels of
