@@ -73,12 +73,16 @@ class TensorDataType(IntEnum):
         >>> TensorDataType.FLOAT16.pack(-2).hex()
         '00c0'
         """
-        size, kind = self.element_size, self.name.rstrip("0123456789")
-        code = {"FLOAT": " efd", "INT": "bhiq", "UINT": "BHIQ"}[kind][size.bit_length() - 1]
-        low = -(256**size // 2) if kind == "INT" else 0
-        allowed = f"an integer from {low} to {low + 256**size - 1} ({self.name})"
-        if kind == "FLOAT":
+        size = self.element_size
+        if self.name.startswith("FLOAT"):
+            code = {2: "e", 4: "f", 8: "d"}[size]
             allowed = f"a number in the range of {self.name}"
+        else:
+            code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
+            low, high = 0, 256**size - 1
+            if self.name.startswith("INT"):
+                code, low, high = code.lower(), -(high // 2) - 1, high // 2
+            allowed = f"an integer from {low} to {high} ({self.name})"
         try:
             return struct.pack(f"<{code}", number)
         except (struct.error, OverflowError):
