@@ -49,7 +49,7 @@ BATCHES = (
 )
 """The same for ``BATCH`` elements."""
 
-MAINS = {1: MAIN, BATCH: BATCHES}
+MAINS: dict[int, tuple[str, str]] = {1: MAIN, BATCH: BATCHES}
 """The same by the number of elements."""
 
 
