@@ -4,7 +4,7 @@ A fault is another comparison, operator, number, condition or result, or a call 
 any place of the folders named; the same seed plants the same faults in the same tree. The first
 time, all tests run once with coverage, to know which of them reach which line (``build/mutate``
 keeps that). Each fault is then planted in a copy of the tree, where the tests that reach its line
-run until one fails.
+run until one fails; there is a copy for each of ``PROCESSES`` faults at a time.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import json
 import os
+import queue
 import random
 import shutil
 import sqlite3
@@ -22,6 +23,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,8 @@ GROUPS: dict[str, dict[str, str]] = {
     "tests/pure": {},
     "tests/device": {"VKOPS_TEST_ADAPTERS": "llvmpipe", "VKOPS_EXPECT": "llvmpipe"},
 }
-PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable", "-n", "2")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--hypothesis-profile", "repeatable")
+PROCESSES = 2
 INTERRUPTS = "tests/device/test_faults_signals.py"
 """It interrupts programs at each of their steps, and did not end under coverage."""
 ENOUGH_TESTS = 160
@@ -135,8 +138,8 @@ def chosen_faults(folders: Sequence[str], count: int, seed: int) -> list[Fault]:
     return random.Random(seed).sample(faults, min(count, len(faults)))
 
 
-class Copy:
-    """A copy of the tree, and the tests that reach each line of it; both are kept."""
+class Copies:
+    """Copies of the tree, and the tests that reach each line of it; both are kept."""
 
     def __init__(self) -> None:
         digest = hashlib.sha256()
@@ -148,18 +151,26 @@ class Copy:
         if not Path(self._reached.data_filename()).exists():
             self._make()
         self._reached.read()
+        self._free: queue.SimpleQueue[Path] = queue.SimpleQueue()
+        for number in range(PROCESSES):
+            self._copy_to(self.folder / f"copy{number}")
+            self._free.put(self.folder / f"copy{number}")
         self._lines = self._lines_of_tests()
         failed = self.folder / ".pytest_cache/v/cache/lastfailed"
         self._failed: set[str] = set(json.loads(failed.read_bytes())) if failed.exists() else set()
 
+    def _copy_to(self, folder: Path) -> None:
+        """Make a new copy of the tree."""
+        shutil.rmtree(folder, ignore_errors=True)
+        subprocess.run(["git", "clone", "-q", "--shared", ROOT, folder], check=True)
+        for name in tracked_files():
+            shutil.copy(ROOT / name, folder / name)
+        for name in (".venv", "build"):
+            (folder / name).symlink_to(ROOT / name)
+
     def _make(self) -> None:
         """Copy the tree, and run all tests there with coverage."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        subprocess.run(["git", "clone", "-q", "--shared", ROOT, self.folder], check=True)
-        for name in tracked_files():
-            shutil.copy(ROOT / name, self.folder / name)
-        for name in (".venv", "build"):
-            (self.folder / name).symlink_to(ROOT / name)
+        self._copy_to(self.folder)
         for number, group in enumerate(GROUPS):
             print(f"mutate: running {group} once, to know which tests reach which line", flush=True)
             # pytest-cov removes what was measured before with the same name of its file.
@@ -171,7 +182,8 @@ class Copy:
                 encoding="utf-8",
             )
             options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
-            self.run(group, [*options, f"--ignore={INTERRUPTS}", group])
+            options += ("-n", str(PROCESSES), f"--ignore={INTERRUPTS}", group)
+            self.run(self.folder, group, options)
         name = str(self.folder / "reached")
         parts = coverage.Coverage(data_file=name, config_file=str(settings))
         parts.combine([str(path) for path in self.folder.glob("part*")])
@@ -186,12 +198,15 @@ class Copy:
                 counts[test_of(context)] += int.from_bytes(bits, "little").bit_count()
         return counts
 
-    def run(self, group: str, arguments: Sequence[str], seconds: float | None = None) -> bool:
-        """Run pytest in the copy, and return whether all tests pass in time."""
-        ours = {"PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    @staticmethod
+    def run(
+        folder: Path, group: str, arguments: Sequence[str], seconds: float | None = None
+    ) -> bool:
+        """Run pytest in a copy, and return whether all tests pass in time."""
+        ours = {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         with contextlib.suppress(subprocess.TimeoutExpired):
             return not subprocess.run(
-                [*PYTEST, *arguments], cwd=self.folder, env=os.environ | GROUPS[group] | ours,
+                [*PYTEST, *arguments], cwd=folder, env=os.environ | GROUPS[group] | ours,
                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=seconds, check=False,
             ).returncode  # fmt: skip
         return False
@@ -209,18 +224,20 @@ class Copy:
         return (narrow + wide)[:ENOUGH_TESTS]
 
     def is_found(self, fault: Fault, tests: Sequence[str]) -> bool:
-        """Plant a fault in the copy, and return whether one of the tests fails."""
-        path = self.folder / fault.file
+        """Plant a fault in a copy, and return whether one of the tests fails."""
+        folder = self._free.get()
+        path = folder / fault.file
         text = path.read_text(encoding="utf-8")
         path.write_text(fault.planted_in(text), encoding="utf-8")
         try:
             for group in GROUPS:
                 chosen = [test for test in tests if test.startswith(group)]
-                options = ("-p", "no:cacheprovider", "-x")
-                if chosen and not self.run(group, [*options, *chosen], SECONDS):
+                options = ("-p", "no:cacheprovider", "-x", "-n", "0")
+                if chosen and not self.run(folder, group, [*options, *chosen], SECONDS):
                     return True
         finally:
             path.write_text(text, encoding="utf-8")
+            self._free.put(folder)
         return False
 
 
@@ -246,14 +263,15 @@ def main() -> None:
     if options.list:
         print(*faults, sep="\n")
         return
-    copy, found = Copy(), Counter[str]()
-    for number, fault in enumerate(faults, 1):
-        tests = copy.tests_that_reach(fault)
-        if tests and copy.is_found(fault, tests):
-            found[fault.file.split("/")[1]] += 1
-        else:
-            why = f"{len(tests)} tests pass" if tests else "no test reaches it"
-            print(f"{number} of {len(faults)}: {why}: {fault}", flush=True)
+    copies, found = Copies(), Counter[str]()
+    tests = [copies.tests_that_reach(fault) for fault in faults]
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        for number, is_found in enumerate(pool.map(copies.is_found, faults, tests)):
+            if is_found:
+                found[faults[number].file.split("/")[1]] += 1
+                continue
+            why = f"{len(tests[number])} tests pass" if tests[number] else "no test reaches it"
+            print(f"{number + 1} of {len(faults)}: {why}: {faults[number]}", flush=True)
     planted = Counter(fault.file.split("/")[1] for fault in faults)
     for name, count in sorted(planted.items()):
         print(f"{name}: {found[name]} of {count} found ({found[name] / count:.0%})")
