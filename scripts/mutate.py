@@ -181,8 +181,8 @@ class Copies:
                 "context = ${PYTEST_CURRENT_TEST-}\n",
                 encoding="utf-8",
             )
-            options = ("--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=")
-            options += ("-n", str(PROCESSES), f"--ignore={INTERRUPTS}", group)
+            options = ["--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report="]
+            options += ["-n", str(PROCESSES), f"--ignore={INTERRUPTS}", group]
             self.run(self.folder, group, options)
         name = str(self.folder / "reached")
         parts = coverage.Coverage(data_file=name, config_file=str(settings))

@@ -425,7 +425,7 @@ void define_operations(py::module_ module)
     module.def("OpZeroImage", [](std::shared_ptr<Image> image) {
         return std::make_shared<Operation>(Label{ "clear an image" }, [=](Commands& commands) { image->record_zeros(commands); });
     });
-    py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation")
+    py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation", py::dynamic_attr())
       .def_readonly("ordered", &Operation::ordered);
     module.def("OpCopyRectangles", &copy_rectangles);
     module.def("OpLayout", [](std::shared_ptr<LinearImage> image) {
@@ -493,7 +493,7 @@ PYBIND11_MODULE(vkops_native, module)
             PyErr_SetString(PyExc_MemoryError, found.what());
         }
     });
-    module.attr("interface") = 14;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 15;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

@@ -18,7 +18,7 @@ NEEDS_GIL = (
 NATIVE_ERRORS = (RuntimeError, MemoryError)
 """The errors of the native module: MemoryError where Vulkan has no memory."""
 
-INTERFACE = 14
+INTERFACE = 15
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 

@@ -65,7 +65,7 @@ class PreparedCall:
         """
         vulkan = device.vulkan
         made = self._native.bind(vulkan.native, memory, groups, push_constants, vulkan.validated)
-        vulkan.bound[made] = BoundCall(self, memory, groups, push_constants)
+        made.call = BoundCall(self, memory, groups, push_constants)
         used = [(each[2], own) for own, each in zip(memory, self.places, strict=True) if each]
         reads, writes = (
             [own.allocation for is_written, own in used if is_written == chosen]

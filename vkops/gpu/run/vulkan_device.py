@@ -105,7 +105,6 @@ class VulkanDevice:
         profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
-        bound: what each dispatch of a shader uses, by the operation of the native module.
         around_call: if dispatches of shaders are checked, the context in which each is submitted.
     """
 
@@ -151,7 +150,6 @@ class VulkanDevice:
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Any] = {}
         self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
-        self.bound: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
         self.output: ShaderOutput | None = None
@@ -323,7 +321,7 @@ class VulkanDevice:
             return self.start(self.native.submit, work, reads, writes, name)
         number = 0
         for each in work:
-            call = self.bound.get(each)
+            call = getattr(each, "call", None)
             with nullcontext() if call is None else VulkanDevice.around_call(self, call):
                 number = self.start(self.native.submit, [each], reads, writes, name)
         return number
