@@ -91,5 +91,11 @@ def test_elements_are_not_copied_before_they_are_sorted(device):
 
 def test_an_array_that_is_too_large_to_sort(small_buffers):
     x = small_buffers.tensor(np.zeros(1024, np.float32))
-    with pytest.raises(InvalidDescError, match=r"argsort x: needs 8192 bytes .* \[EW-07\]"):
-        kernels.argsort(x)
+    generator = kernels.random.Philox(0)
+    for name, call in (("argsort", kernels.argsort), ("permutation", generator.permutation)):
+        message = rf"{name} x: needs 8192 bytes .* \[EW-07\]"
+        with pytest.raises(InvalidDescError, match=message):
+            call(x)
+    assert generator.position == 0
+    with pytest.raises(InvalidDescError, match=r"histogram x: covers 8192 bytes, .* \[EW-07\]"):
+        kernels.histogram(x.broadcast_to((2, 1024)).copy(), 5, (0, 1))

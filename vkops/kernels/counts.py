@@ -192,7 +192,8 @@ def _searching(
     dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None, shared: bool = False
 ) -> Kernel:
     """A kernel that returns the places of elements in an array, or else counts them in a table."""
-    left, right = ("a[middle]", "v") if side == "left" else ("v", "a[middle]")
+    element = "v" if wanted else "x"
+    left, right = ("a[middle]", element) if side == "left" else (element, "a[middle]")
     if dtype.kind == "b":
         left, right = f"int({left})", f"int({right})"
     less = f"{left} < {right}"
@@ -205,7 +206,7 @@ while (low < high) {{
     else high = middle;
 }}
 """
-    inputs = f"{dtype} v, raw {dtype} a, int32 count"
+    inputs = f"{dtype} {element}, raw {dtype} a, int32 count"
     if not wanted:
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))

@@ -13,7 +13,7 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.errors import show
 from vkops.kernels.functions import integer_from, require_dtype
-from vkops.kernels.sort import argsort
+from vkops.kernels.sort import argsort, require_room
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
@@ -288,6 +288,7 @@ class Philox:
             count = tensor.shape[one_axis("permutation", axis, tensor.ndim)]
         wanted = as_dtype("permutation", dtype)
         require_dtype("permutation", wanted, ["int32", "int64"], home)
+        require_room("permutation", 8 * count, home)
         low, high = (
             self.integers(1 << 32, size=count, dtype="uint32", device=home) for _ in range(2)
         )

@@ -18,7 +18,7 @@ from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
 from vkops.tensors.shape_arguments import one_axis
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 """The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
@@ -139,6 +139,12 @@ def sorted_places(
     return keys.swapaxes(last, -1), indices.swapaxes(last, -1)
 
 
+def require_room(name: str, nbytes: int, device: Device) -> None:
+    """Refuse an array whose sort needs more bytes in one piece than the device has (EW-07)."""
+    if nbytes > (most := device.pool.max_range):
+        refuse(name, "x", f"needs {nbytes} bytes to sort it, must be {most} at most", "EW-07")
+
+
 def _radix_sorted(
     name: str, x: Tensor, rows: int, descending: bool, has_places: bool
 ) -> tuple[Tensor, Tensor]:
@@ -150,9 +156,7 @@ def _radix_sorted(
     runs = ceil_div(size, length)
     key = x.dtype.kind, bits, descending, digit_bits
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
-    nbytes, most = size * (1 + has_places) * types[has_places].itemsize, home.pool.max_range
-    if nbytes > most:
-        refuse(name, "x", f"needs {nbytes} bytes to sort it, must be {most} at most", "EW-07")
+    require_room(name, size * (1 + has_places) * types[has_places].itemsize, home)
     values = [x.view(types[0])]
     for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
         for shift in range(0, all_bits, digit_bits):
