@@ -156,6 +156,8 @@ def histogram(
         given = np.asarray(bins)
         if not given.size:
             raise ValueError("must have an edge")
+        if given.dtype.kind == "U":
+            raise ValueError(f"got {show(bins)}, must be a number of bins, or their edges")
         if range is None and given.ndim == 0 and tensor.size:
             tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
             some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import refuse
+from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
@@ -16,8 +16,9 @@ from vkops.kernels.axis_kernel import Kernel
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
+from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
-from vkops.tensors.shape_arguments import one_axis
+from vkops.tensors.shape_arguments import one_axis, one_or_more
 from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
@@ -73,7 +74,7 @@ def argsort(
     return sorted_places("argsort", tensor, axis, descending, wanted)[1]
 
 
-def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
+def partition(x: Any, kth: int | Ints, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
     """Return the elements so that those before ``kth`` are not larger, as ``numpy.partition``.
 
     Arguments and errors are those of ``sort``. All elements are sorted.
@@ -86,7 +87,8 @@ def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None)
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     size = max(tensor.shape[one_axis("partition", axis, tensor.ndim)], 1)
-    integer_from(-size, size - 1, kth, "partition", "kth")
+    for each in one_or_more(kth, Place("partition", "kth", "EW-05")):
+        integer_from(-size, size - 1, each, "partition", "kth")
     return sorted_places("partition", tensor, axis, False, None)[0]
 
 
