@@ -191,7 +191,7 @@ def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cach
     """
     traffic = Traffic()
     for dispatch in dispatches:
-        _add(traffic, cache, *_case(dispatch, values, nbytes))
+        _add_run(traffic, cache, *_case(dispatch, values, nbytes))
     return traffic
 
 
@@ -206,7 +206,7 @@ def call_traffic(call: Callable[[], object], cache: int = CACHE) -> tuple[Traffi
     def around(_: VulkanDevice, bound: BoundCall) -> Iterator[None]:
         nonlocal dispatches
         dispatches += 1
-        _add(traffic, cache, *_case_of_call(bound))
+        _add_run(traffic, cache, *_case_of_call(bound))
         yield
 
     before, VulkanDevice.around_call = VulkanDevice.around_call, around
@@ -217,7 +217,7 @@ def call_traffic(call: Callable[[], object], cache: int = CACHE) -> tuple[Traffi
     return traffic, dispatches
 
 
-def _add(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
+def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
     """Add the traffic of workgroups of a run, estimated from parts of them if they are many."""
     counter = _Counter(traffic, cache)
     run = Run(*case, Settings(), observers=[counter])

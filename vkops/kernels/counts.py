@@ -156,7 +156,7 @@ def histogram(
         given = np.asarray(bins)
         if not given.size:
             raise ValueError("must have an edge")
-        if given.dtype.kind == "U":
+        if given.dtype.kind in "US":
             raise ValueError(f"got {show(bins)}, must be a number of bins, or their edges")
         if range is None and given.ndim == 0 and tensor.size:
             tensor.device.vulkan.refuse_recording("the range is unknown: give range=")

@@ -148,18 +148,15 @@ def _function(
         shown = signature(call)
         shown = shown.replace(parameters=[*shown.parameters.values()][2:])
 
-        def require_arguments(*args: Any, **options: Any) -> None:
-            try:
-                shown.bind(*args, **options)
-            except TypeError as error:
-                raise TypeError(f"{make.__name__}(): {error}") from None
-
         @wraps(make)
         def function(*args: Arguments.args, **options: Arguments.kwargs) -> Tensor:
             try:
                 return call(kernel_for, default, *args, **options)
             except TypeError:
-                require_arguments(*args, **options)
+                try:
+                    shown.bind(*args, **options)
+                except TypeError as error:
+                    raise TypeError(f"{make.__name__}(): {error}") from None
                 raise
 
         vars(function)["__signature__"] = shown  # for help() and Sphinx

@@ -272,8 +272,9 @@ class Philox:
             device: where the tensor is made; by default that of the array.
 
         Raises:
-            InvalidDescError: the number is negative (EW-05), the axis is not one of the array
-                (ARRAY-01), or the data type (EW-04), which the device must have (SH-02).
+            InvalidDescError: the number is negative (EW-05) or too large (EW-07), the axis is not
+                one of the array (ARRAY-01), or the data type (EW-04), which the device must have
+                (SH-02).
 
         >>> import vkops
         >>> vkops.kernels.random.Philox(7).permutation(5, dtype="int32").numpy()

@@ -77,7 +77,8 @@ def argsort(
 def partition(x: Any, kth: int | Ints, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
     """Return the elements so that those before ``kth`` are not larger, as ``numpy.partition``.
 
-    Arguments and errors are those of ``sort``. All elements are sorted.
+    Arguments and errors are those of ``sort``. All elements are sorted, so ``kth`` can be several
+    places.
 
     >>> import numpy as np, vkops
     >>> vkops.kernels.partition(np.array([3, 1, 2], np.int32), 1).numpy()

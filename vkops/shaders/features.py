@@ -141,8 +141,9 @@ def without_modes(spirv: bytes) -> bytes:
     for at, op, count in positions(words):
         instruction = words[at : at + count]
         modes = {Op.Capability: grammar.CAPABILITIES, Op.ExecutionMode: EXECUTION_MODES}.get(op, {})
-        found = [modes.get(number) in _EXACT for number in instruction[1:3]][-1:]
-        if not any(found) and array("I", instruction[1:]).tobytes() != _EXTENSION:
+        last = instruction[1:3][-1:]  # the capability, or the mode behind the entry point
+        is_mode = any(modes.get(number) in _EXACT for number in last)
+        if not is_mode and array("I", instruction[1:]).tobytes() != _EXTENSION:
             kept += instruction
     return array("I", kept).tobytes()
 
