@@ -114,10 +114,12 @@ def _show_traffic(
     for name in names:
         options.one_of("WORKLOAD", name, *known)
     chosen = names or known
-    counted = [*traffic.count([workloads[name] for name in chosen if name in workloads], **how)]
+    others = []
     if calls := [name for name in chosen if name in traffic.KERNELS]:
         with vkops.Device(adapter, expect=expect) as device:
-            counted += traffic.count_kernels(calls, device, **how)
+            others = [*traffic.count_kernels(calls, device, **how)]
+    found = traffic.count([workloads[name] for name in chosen if name in workloads], **how)
+    counted = [*found, *others]
     if as_json:
         click.echo(json.dumps(traffic.json_ready(counted), indent=2))
     else:

@@ -57,8 +57,7 @@ def _counting(name: str, inputs: str, operation: str, shared: bool, preamble: st
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
     if not shared:
         return Kernel(params, operation, name, preamble)
-    lengths = lambda count, _: ceil_div(count, _LENGTH)  # noqa: E731
-    return Kernel(params, operation, name, preamble, lengths, main=_MAIN)
+    return Kernel(params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN)
 
 
 def searchsorted(

@@ -305,9 +305,8 @@ class Philox:
         home = out.device if out is not None else chosen_device(name, device) or default_device()
         wanted = out.dtype if out is not None else as_dtype(name, dtype)
         require_dtype(name, wanted, allowed, home)
-        return (
-            empty(() if size is None else size, dtype=wanted, device=home) if out is None else out
-        )
+        shape = () if size is None else size
+        return empty(shape, dtype=wanted, device=home) if out is None else out
 
     def _fill(self, name: str, target: Tensor, *numbers: Any) -> Tensor:
         words = []

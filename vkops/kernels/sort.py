@@ -128,7 +128,7 @@ def sorted_places(
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)
     moved = tensor.swapaxes(last, -1)
-    keys = indices = moved
+    keys = indices = moved if tensor.size else moved.copy()
     if wanted is not None:
         indices = empty(moved.shape, dtype=wanted, device=tensor.device)
     if tensor.size:
@@ -137,8 +137,6 @@ def sorted_places(
         keys = keys.view(tensor.dtype).reshape(moved.shape)
         if wanted is not None:
             _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
-    else:
-        keys = moved.copy()
     return keys.swapaxes(last, -1), indices.swapaxes(last, -1)
 
 
