@@ -231,6 +231,7 @@ def test_refusals(device, message):
         lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(3, "f4"))),
         lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(4, int))),
         lambda: kernels.sum(x, dtype="complex64"),
+        lambda: kernels.sum(x, dtype="bool"),
         lambda: kernels.sum(x, dtype="no type"),
         lambda: kernels.mean(x, dtype="int32"),
         lambda: kernels.argmax(x, (0, 1), dtype="int32"),

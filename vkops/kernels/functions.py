@@ -69,7 +69,8 @@ def typed_input(
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
     tensor = numbers_of(name, x, device)
     wanted = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
-    allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
+    kinds = "f" if default is _averaged else "iuf"
+    allowed = [each for each in GLSL_TYPES if np.dtype(each).kind in kinds]
     require_dtype(name, wanted, allowed, tensor.device)
     return tensor, wanted
 
