@@ -2,10 +2,15 @@
 
 import json
 
+import numpy as np
+import pytest
 from bench_cases import MOVEMENTS
 
-from vkops.bench import WORKLOADS, Workload, measure
+from vkops import kernels
+from vkops.bench import WORKLOADS, Workload, measure, traffic
 from vkops.cli import main
+from vkops.debug import traffic as counts
+from vkops.gpu.kernels.encoding import GPU
 
 SMALL = [workload for workload in WORKLOADS if workload.name in {"W11", "W15", "W16"}]
 
@@ -34,3 +39,61 @@ def test_command(adapter, capsys):
     assert [result["work"] for result in report["results"]] == ["W11", "W16"]
     assert main(["bench", "W11", "--rounds", "1", "-a", adapter.name]) == 0
     assert "W11" in capsys.readouterr().out
+
+
+def scanned(n):
+    """The elements that a scan loads and stores: all twice and once, and what 32 have together."""
+    if n <= 32:
+        return np.array([n, n])
+    runs = -(-n // 32)
+    return np.array([2 * n + runs - 1, n + runs]) + scanned(runs)
+
+
+def sorted_bytes(n):
+    """The bytes that a sort of bytes by two digits of 4 bits moves, in runs of 64 elements.
+
+    A pass loads each element twice and stores it once. For each of them, it counts twice in the
+    table, which it clears and scans.
+    """
+    table = 16 * -(-n // 64)
+    return 2 * (4 * scanned(table) + [2 * n + 8 * n, n + 8 * n + 4 * table])
+
+
+TRAFFIC = [
+    (kernels.sum, (40_000,), "float32", [4 * 40_004, 4 * (3 + 1 + 1)]),
+    (kernels.sum, (1 << 22,), "float32", [4 * (1 << 22) + 4 * 257, 4 * (256 + 1 + 1)]),
+    (lambda x: kernels.sum(x, 0), (1000, 300), "float32", [4 * 300_300, 4 * 600]),
+    (kernels.cumsum, (5000,), "float32", 4 * scanned(5000)),
+    (kernels.sort, (5000,), "uint8", sorted_bytes(5000)),
+    (
+        lambda x: kernels.bincount(x, size=10, dtype="int32"),
+        (10_000,),
+        "int32",
+        [40_000 + 40, 2 * 40 + 40],
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "shape", "dtype", "expected"), TRAFFIC)
+def test_the_traffic_of_kernels(device, monkeypatch, call, shape, dtype, expected):
+    monkeypatch.setattr(device, "tuning", GPU)
+    monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 256)
+    x = device.tensor((np.arange(np.prod(shape)) % 10).astype(dtype).reshape(shape))
+    found, _ = counts.call_traffic(lambda: call(x))
+    assert [found.loads.requested, found.stores.requested] == [*expected]
+    assert found.is_estimate == (x.size == 1 << 22)
+
+
+def test_the_traffic_of_kernels_in_the_table(adapter, capsys, monkeypatch):
+    for name, (_, call) in traffic.KERNELS.items():
+        monkeypatch.setitem(traffic.KERNELS, name, (1 << 10, call))
+    command = ["bench", "W16", *traffic.KERNELS, "--traffic", "-a", adapter.name]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == ["W16", *traffic.KERNELS]
+    (part,) = found["cumsum"]
+    assert part["loads"]["must_move"] == part["stores"]["must_move"] == 4096
+    assert part["loads"]["subgroups of 32"]["32"] > 2 * 4096
+    assert part["dispatches"] == 3
+    assert main(command) == 0
+    assert "all, 3 dispatches" in capsys.readouterr().out

@@ -231,6 +231,7 @@ def test_refusals(device, message):
         lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(3, "f4"))),
         lambda: kernels.sum(x, 0, out=device.tensor(np.zeros(4, int))),
         lambda: kernels.sum(x, dtype="complex64"),
+        lambda: kernels.sum(x, dtype="bool"),
         lambda: kernels.sum(x, dtype="no type"),
         lambda: kernels.mean(x, dtype="int32"),
         lambda: kernels.argmax(x, (0, 1), dtype="int32"),
@@ -250,7 +251,7 @@ def test_refusals(device, message):
         lambda: kernels.sort(np.zeros(3, complex), device=device),
         lambda: kernels.topk(x, 5, dtype="int32"),
         lambda: kernels.partition(x, "a"),
-        lambda: kernels.partition(x, 3, 0),
+        lambda: kernels.partition(x, (0, 3), 0),
         lambda: kernels.partition(x, -13, None),
         lambda: kernels.nonzero(ints, size=-1, dtype="int32"),
         lambda: kernels.unique(ints, size="a"),
@@ -265,6 +266,7 @@ def test_refusals(device, message):
         lambda: kernels.searchsorted(ints, 1.5, dtype="int32"),
         lambda: kernels.histogram(ints, 0, dtype="int32"),
         lambda: kernels.histogram(ints, [3, 1], dtype="int32"),
+        lambda: kernels.histogram(ints, "auto", dtype="int32"),
         lambda: kernels.compress(np.ones(5, bool), ints),
     )
 

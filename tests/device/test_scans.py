@@ -126,6 +126,15 @@ def test_expressions_that_are_not_commutative_and_raw_outputs(device):
     np.testing.assert_array_equal(out.numpy(), [*found, *[0] * (5000 - len(found))])
 
 
+def test_a_raw_output_that_is_the_input(device):
+    """The statement writes elements that other invocations have not read yet."""
+    reverse = vkops.ScanKernel("T x", "raw T y", "x", "a + b", "y[n - 1 - i] = item")
+    x = random(100, "int32")
+    tensor = device.tensor(x)
+    reverse(tensor, out=tensor)
+    same(tensor, np.cumsum(x, dtype="int32")[::-1])
+
+
 def test_any_and_most_of_booleans_and_floats(device):
     any_ = vkops.ScanKernel("bool x", "bool y", "x", "a || b", "y = item", name="any")
     x = np.arange(3000) == 2000

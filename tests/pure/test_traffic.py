@@ -124,7 +124,7 @@ def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):
     """Of the first workgroups of each; bytes moved for each byte that must move."""
     monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 256)
     found = {}
-    for workload, parts in traffic.count(WORKLOADS, scale=1, cache=1 << 20):
+    for name, parts in traffic.count(WORKLOADS, scale=1, cache=1 << 20):
         for number, part in enumerate(parts):
             for verb, kind, must in (
                 ("loads", part.traffic.loads, part.must_load),
@@ -134,7 +134,7 @@ def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):
                     f"{segment} bytes by {size}": round(moved / max(must, 1), 3)
                     for (size, segment), moved in kind.segments.items()
                 }
-                found.setdefault(f"{workload.name} {number} {verb}", ratios)
+                found.setdefault(f"{name} {number} {verb}", ratios)
     figures.check(Path(__file__).with_name("traffic.json"), found)
 
 

@@ -1,17 +1,35 @@
-"""The memory traffic of the workloads on a GPU, which is counted without a device."""
+"""The memory traffic on a GPU of the workloads, and of kernels that any device runs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from vkops import kernels
 from vkops.bench.workloads import Workload
-from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
+from vkops.debug.traffic import (
+    SEGMENTS,
+    SUBGROUPS,
+    PartTraffic,
+    Totals,
+    call_traffic,
+    plan_traffic,
+)
 from vkops.gpu.kernels.encoding import GPU
+from vkops.tensors.tensor import Device
 
-Counted = tuple[Workload, list[PartTraffic]]
+Counted = tuple[str, list[PartTraffic]]
+
+KERNELS: dict[str, tuple[int, Callable[[Any], Any]]] = {
+    "sum": (1 << 24, kernels.sum),
+    "cumsum": (1 << 24, kernels.cumsum),
+    "sort": (1 << 20, kernels.sort),
+    "bincount": (1 << 24, lambda x: kernels.bincount(x.view("int32"), size=256, dtype="int32")),
+    "histogram": (1 << 20, lambda x: kernels.histogram(x, 256, (0, 1), dtype="int32")[0]),
+}
+"""Calls for float32 numbers from 0 to 1, and how many of these they are given."""
 
 
 def count(workloads: Iterable[Workload], *, scale: int, cache: int) -> Iterator[Counted]:
@@ -27,13 +45,27 @@ def count(workloads: Iterable[Workload], *, scale: int, cache: int) -> Iterator[
         for step in pipeline.steps:
             given = {i: indices[number] for i, number in enumerate(step.reads) if number in indices}
             parts += plan_traffic(step.plan, GPU, given, cache)
-        yield workload, parts
+        yield workload.name, parts
+
+
+def count_kernels(
+    names: Iterable[str], device: Device, *, scale: int, cache: int
+) -> Iterator[Counted]:
+    """Count the traffic of kernels as on a GPU, while a device of the caller's own runs them."""
+    device.tuning = GPU
+    random = np.random.default_rng(0)
+    for name in names:
+        size, call = KERNELS[name]
+        x = device.tensor(random.random(size * scale, np.float32))
+        made: list[Any] = []
+        traffic, dispatches = call_traffic(lambda: made.append(call(x)), cache)  # noqa: B023
+        yield name, [PartTraffic("all", dispatches, x.nbytes, made[0].nbytes, traffic)]
 
 
 def json_ready(counted: Iterable[Counted]) -> dict[str, Any]:
     """Return the bytes of the traffic as plain data for JSON, by workload."""
     return {
-        workload.name: [
+        name: [
             {
                 "kernel": part.kernel,
                 "dispatches": part.dispatches,
@@ -42,7 +74,7 @@ def json_ready(counted: Iterable[Counted]) -> dict[str, Any]:
             }
             for part in parts
         ]
-        for workload, parts in counted
+        for name, parts in counted
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,8 @@ def bench(
     """Time data movement against NumPy and other libraries.
 
     The others are memcpy, Kompute's buffer copy, and with `scripts/bench --peers` PyTorch, ONNX
-    Runtime, wgpu and ncnn. WORKLOAD is one of W1 to W27; without it, all are measured.
+    Runtime, wgpu and ncnn. WORKLOAD is one of W1 to W27; without it, all are measured. With
+    `--traffic`, it can also be sum, cumsum, sort, bincount or histogram, which a device runs.
     """
     from rich.console import Console
     from rich.progress import track
@@ -61,12 +62,13 @@ def bench(
     from vkops.bench import plot as plots
 
     by_name = {workload.name: workload for workload in benchmark.WORKLOADS}
+    if traffic:
+        how = {"scale": scale, "cache": cache << 10}
+        _show_traffic(workloads, by_name, adapter or None, expect, as_json, how)
+        return
     for name in workloads:
         options.one_of("WORKLOAD", name, *by_name)
     chosen = [by_name[name] for name in workloads or by_name]
-    if traffic:
-        _show_traffic(chosen, scale, cache << 10, as_json)
-        return
     libraries: Any = _peers() if peers or peer else None
     for name in peer:
         options.one_of("--peer", name, *libraries.PEERS)
@@ -96,17 +98,32 @@ def bench(
             Console().print(table)
 
 
-def _show_traffic(chosen: Sequence[Workload], scale: int, cache: int, as_json: bool) -> None:
+def _show_traffic(
+    names: Sequence[str],
+    workloads: Mapping[str, Workload],
+    adapter: str | None,
+    expect: str | None,
+    as_json: bool,
+    how: Mapping[str, int],
+) -> None:
     from vkops import console
     from vkops.bench import traffic
     from vkops.explain.traffic import table
 
-    counted = list(traffic.count(chosen, scale=scale, cache=cache))
+    known = [*workloads, *traffic.KERNELS]
+    for name in names:
+        options.one_of("WORKLOAD", name, *known)
+    chosen = names or known
+    others = []
+    if calls := [name for name in chosen if name in traffic.KERNELS]:
+        with vkops.Device(adapter, expect=expect) as device:
+            others = [*traffic.count_kernels(calls, device, **how)]
+    found = traffic.count([workloads[name] for name in chosen if name in workloads], **how)
+    counted = [*found, *others]
     if as_json:
         click.echo(json.dumps(traffic.json_ready(counted), indent=2))
     else:
-        rows = [(workload.name, part) for workload, parts in counted for part in parts]
-        console.show(table(rows))
+        console.show(table([(name, part) for name, parts in counted for part in parts]))
 
 
 def _peers() -> Any:

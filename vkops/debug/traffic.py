@@ -1,4 +1,4 @@
-"""The memory traffic of plans on a GPU, counted without a device: the interpreter runs the kernels.
+"""The memory traffic of plans and calls on a GPU: the interpreter runs the kernels.
 
 A GPU executes an access for all invocations of a subgroup at once, and its memory moves whole
 segments. So an access moves each segment once that any of its invocations touches.
@@ -7,10 +7,12 @@ segments. So an access moves each segment once that any of its invocations touch
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache as cached
-from math import gcd
+from functools import lru_cache
+from math import gcd, prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -18,9 +20,12 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops import shaders
+from vkops.extent import Extent
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
+from vkops.gpu.run.shader_dispatch import BoundCall
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
@@ -30,8 +35,10 @@ from vkops.interpreter.state import Settings
 from vkops.interpreter.values import Place, Pointer, Value
 from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
+from vkops.shaders.features import without_modes
 from vkops.shaders.layout import Number, Type
 from vkops.shaders.shader import Shader
+from vkops.shaders.tools import optimized
 
 SUBGROUPS = (32, 64)
 """The numbers of invocations of a subgroup: 32 on NVIDIA's GPUs and AMD's since RDNA, else 64."""
@@ -184,25 +191,58 @@ def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cach
     """
     traffic = Traffic()
     for dispatch in dispatches:
-        counter = _Counter(traffic, cache)
-        run, groups = _run(dispatch, values, nbytes, counter)
-        at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // run.group_size
-        chunks = min(ceil_div(groups, at_once), MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
-        counted = min(groups, chunks * at_once)
-        counter.factor = groups / counted
-        traffic.is_estimate |= counted < groups
-        step = groups // chunks if counted < groups else at_once
-        for first in range(0, chunks * step, step):
-            with np.errstate(all="ignore"):
-                run.run_groups(np.arange(first, min(first + at_once, groups)))
-            counter.move()
+        _add_run(traffic, cache, *_case(dispatch, values, nbytes))
     return traffic
+
+
+def call_traffic(call: Callable[[], object], cache: int = CACHE) -> tuple[Traffic, int]:
+    """Count the traffic of the dispatches of shaders that a call submits, and these.
+
+    Each of them is counted before it runs on the device.
+    """
+    traffic, dispatches = Traffic(), 0
+
+    @contextmanager
+    def around(_: VulkanDevice, bound: BoundCall) -> Iterator[None]:
+        nonlocal dispatches
+        dispatches += 1
+        _add_run(traffic, cache, *_case_of_call(bound))
+        yield
+
+    before, VulkanDevice.around_call = VulkanDevice.around_call, around
+    try:
+        call()
+    finally:
+        VulkanDevice.around_call = before
+    return traffic, dispatches
+
+
+def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
+    """Add the traffic of workgroups of a run, estimated from parts of them if they are many."""
+    counter = _Counter(traffic, cache)
+    run = Run(*case, Settings(), observers=[counter])
+    at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // run.group_size
+    chunks = min(ceil_div(groups, at_once), MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
+    counted = min(groups, chunks * at_once)
+    counter.factor = groups / counted
+    traffic.is_estimate |= counted < groups
+    step = groups // chunks if counted < groups else at_once
+    for first in range(0, chunks * step, step):
+        with np.errstate(all="ignore"):
+            run.run_groups(np.arange(first, min(first + at_once, groups)))
+        counter.move()
 
 
 _WORD = Number("uint", 4)
 
 
-class _Tensors(Memory):
+class _Counted(Memory):
+    """Memory whose accesses are counted, as if it were at an address."""
+
+    start = 0
+
+
+class _Tensors(_Counted):
     """All tensors side by side: loads give indices or zeros, and stores do nothing."""
 
     def __init__(self, nbytes: int, values: IndexValues) -> None:
@@ -223,10 +263,11 @@ class _Tensors(Memory):
         return found
 
 
-def _run(
-    dispatch: Dispatch, values: IndexValues, nbytes: int, counter: _Counter
-) -> tuple[Run, int]:
-    """Return a run of a kernel, and how many workgroups have items; it may have a few more."""
+def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ...]:
+    """Return how many workgroups of a kernel have items, and the arguments of a run of it.
+
+    The run may have a few more workgroups.
+    """
     table = dispatch.table
     shader = _kernel(table.kernel.name, table.aligned)
     words = table.words(dispatch.starts)
@@ -235,8 +276,36 @@ def _run(
     }
     memory[0, 0] = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
     memory[0, 0].fill(words.tobytes())
-    run = Run(shader, memory, table.groups, b"", Settings(), observers=[counter])
-    return run, ceil_div(int(words[1]), run.group_size)
+    groups = ceil_div(int(words[1]), prod(shader.module.local_size))
+    return groups, shader, memory, table.groups, b""
+
+
+def _case_of_call(bound: BoundCall) -> tuple[Any, ...]:
+    """Return how many workgroups a call has, and the arguments of a run of it on copies."""
+    call, memory, groups, push = bound
+    copies: dict[Any, _Counted] = {}  # one of the same bytes
+    found: dict[tuple[int, int], Memory] = {}
+    start = 0
+    for block, place, own in zip(call.shader.blocks, call.places, memory, strict=True):
+        assert block.type is not None
+        if place is None:  # numbers, which are left out as the region table is
+            found[block.place] = Memory("", block.type, "", 1, len(own), is_written=True)
+            found[block.place].fill(own)
+            continue
+        assert isinstance(place[0], int)
+        key = id(own), *place[:2]
+        if key not in copies:
+            copies[key] = made = _Counted("", block.type, "", 1, place[1], is_written=True)
+            made.fill(own.peek(*place[:2]))
+            made.start, start = start, round_up(start + place[1], ALIGNMENT)
+        found[block.place] = copies[key]
+    assert not isinstance(groups, Extent)
+    return prod(groups), _optimized(call.shader), found, groups, push
+
+
+@lru_cache(64)
+def _optimized(shader: Shader) -> Shader:
+    return shaders.load(optimized(without_modes(shader.spirv)), name=shader.name)
 
 
 @cached
@@ -257,8 +326,8 @@ class _Counter(Observer):
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
         memory = pointer.variable
-        if isinstance(memory, _Tensors):
-            first = memory.addresses(pointer.type, pointer.offset, active)
+        if isinstance(memory, _Counted):
+            first = memory.start + memory.addresses(pointer.type, pointer.offset, active)
             address = np.full(active.together, -1)
             address[active.slots] = first.reshape(len(first), -1)[:, 0]
             self._add(kind != "read", address, pointer.type.nbytes)

@@ -304,7 +304,9 @@ class ElementwiseKernel:
             if not each.parameter.is_output and any(
                 each.elements.overlaps(out.elements)
                 for out in written
-                if each.parameter.raw or out.elements.view != each.elements.view
+                if each.parameter.raw
+                or out.parameter.raw
+                or out.elements.view != each.elements.view
             ):
                 each.elements = self._elements(each.parameter, each.value.copy(), shape)
 

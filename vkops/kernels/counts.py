@@ -57,8 +57,7 @@ def _counting(name: str, inputs: str, operation: str, shared: bool, preamble: st
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
     if not shared:
         return Kernel(params, operation, name, preamble)
-    lengths = lambda count, _: ceil_div(count, _LENGTH)  # noqa: E731
-    return Kernel(params, operation, name, preamble, lengths, main=_MAIN)
+    return Kernel(params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN)
 
 
 def searchsorted(
@@ -156,6 +155,8 @@ def histogram(
         given = np.asarray(bins)
         if not given.size:
             raise ValueError("must have an edge")
+        if given.dtype.kind in "US":
+            raise ValueError(f"got {show(bins)}, must be a number of bins, or their edges")
         if range is None and given.ndim == 0 and tensor.size:
             tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
             some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
@@ -192,7 +193,8 @@ def _searching(
     dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None, shared: bool = False
 ) -> Kernel:
     """A kernel that returns the places of elements in an array, or else counts them in a table."""
-    left, right = ("a[middle]", "v") if side == "left" else ("v", "a[middle]")
+    element = "v" if wanted else "x"
+    left, right = ("a[middle]", element) if side == "left" else (element, "a[middle]")
     if dtype.kind == "b":
         left, right = f"int({left})", f"int({right})"
     less = f"{left} < {right}"
@@ -205,7 +207,7 @@ while (low < high) {{
     else high = middle;
 }}
 """
-    inputs = f"{dtype} v, raw {dtype} a, int32 count"
+    inputs = f"{dtype} {element}, raw {dtype} a, int32 count"
     if not wanted:
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))

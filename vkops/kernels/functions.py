@@ -69,7 +69,8 @@ def typed_input(
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
     tensor = numbers_of(name, x, device)
     wanted = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
-    allowed = [each for each in GLSL_TYPES if default is not _averaged or "float" in each]
+    kinds = "f" if default is _averaged else "iuf"
+    allowed = [each for each in GLSL_TYPES if np.dtype(each).kind in kinds]
     require_dtype(name, wanted, allowed, tensor.device)
     return tensor, wanted
 
@@ -148,18 +149,15 @@ def _function(
         shown = signature(call)
         shown = shown.replace(parameters=[*shown.parameters.values()][2:])
 
-        def require_arguments(*args: Any, **options: Any) -> None:
-            try:
-                shown.bind(*args, **options)
-            except TypeError as error:
-                raise TypeError(f"{make.__name__}(): {error}") from None
-
         @wraps(make)
         def function(*args: Arguments.args, **options: Arguments.kwargs) -> Tensor:
             try:
                 return call(kernel_for, default, *args, **options)
             except TypeError:
-                require_arguments(*args, **options)
+                try:
+                    shown.bind(*args, **options)
+                except TypeError as error:
+                    raise TypeError(f"{make.__name__}(): {error}") from None
                 raise
 
         vars(function)["__signature__"] = shown  # for help() and Sphinx

@@ -13,7 +13,7 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.errors import show
 from vkops.kernels.functions import integer_from, require_dtype
-from vkops.kernels.sort import argsort
+from vkops.kernels.sort import argsort, require_room
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
@@ -272,8 +272,9 @@ class Philox:
             device: where the tensor is made; by default that of the array.
 
         Raises:
-            InvalidDescError: the number is negative (EW-05), the axis is not one of the array
-                (ARRAY-01), or the data type (EW-04), which the device must have (SH-02).
+            InvalidDescError: the number is negative (EW-05) or too large (EW-07), the axis is not
+                one of the array (ARRAY-01), or the data type (EW-04), which the device must have
+                (SH-02).
 
         >>> import vkops
         >>> vkops.kernels.random.Philox(7).permutation(5, dtype="int32").numpy()
@@ -288,6 +289,7 @@ class Philox:
             count = tensor.shape[one_axis("permutation", axis, tensor.ndim)]
         wanted = as_dtype("permutation", dtype)
         require_dtype("permutation", wanted, ["int32", "int64"], home)
+        require_room("permutation", 8 * count, home)
         low, high = (
             self.integers(1 << 32, size=count, dtype="uint32", device=home) for _ in range(2)
         )
@@ -303,9 +305,8 @@ class Philox:
         home = out.device if out is not None else chosen_device(name, device) or default_device()
         wanted = out.dtype if out is not None else as_dtype(name, dtype)
         require_dtype(name, wanted, allowed, home)
-        return (
-            empty(() if size is None else size, dtype=wanted, device=home) if out is None else out
-        )
+        shape = () if size is None else size
+        return empty(shape, dtype=wanted, device=home) if out is None else out
 
     def _fill(self, name: str, target: Tensor, *numbers: Any) -> Tensor:
         words = []

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.arguments.values import refuse
+from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
@@ -16,9 +16,10 @@ from vkops.kernels.axis_kernel import Kernel
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
+from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
-from vkops.tensors.shape_arguments import one_axis
-from vkops.tensors.tensor import DeviceLike, Tensor
+from vkops.tensors.shape_arguments import one_axis, one_or_more
+from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 """The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
@@ -73,10 +74,11 @@ def argsort(
     return sorted_places("argsort", tensor, axis, descending, wanted)[1]
 
 
-def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
+def partition(x: Any, kth: int | Ints, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
     """Return the elements so that those before ``kth`` are not larger, as ``numpy.partition``.
 
-    Arguments and errors are those of ``sort``. All elements are sorted.
+    Arguments and errors are those of ``sort``. All elements are sorted, so ``kth`` can be several
+    places.
 
     >>> import numpy as np, vkops
     >>> vkops.kernels.partition(np.array([3, 1, 2], np.int32), 1).numpy()
@@ -86,7 +88,8 @@ def partition(x: Any, kth: Any, /, axis: Any = -1, *, device: DeviceLike = None)
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     size = max(tensor.shape[one_axis("partition", axis, tensor.ndim)], 1)
-    integer_from(-size, size - 1, kth, "partition", "kth")
+    for each in one_or_more(kth, Place("partition", "kth", "EW-05")):
+        integer_from(-size, size - 1, each, "partition", "kth")
     return sorted_places("partition", tensor, axis, False, None)[0]
 
 
@@ -125,7 +128,7 @@ def sorted_places(
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)
     moved = tensor.swapaxes(last, -1)
-    keys = indices = moved
+    keys = indices = moved if tensor.size else moved.copy()
     if wanted is not None:
         indices = empty(moved.shape, dtype=wanted, device=tensor.device)
     if tensor.size:
@@ -134,9 +137,13 @@ def sorted_places(
         keys = keys.view(tensor.dtype).reshape(moved.shape)
         if wanted is not None:
             _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
-    else:
-        keys = moved.copy()
     return keys.swapaxes(last, -1), indices.swapaxes(last, -1)
+
+
+def require_room(name: str, nbytes: int, device: Device) -> None:
+    """Refuse an array whose sort needs more bytes in one piece than the device has (EW-07)."""
+    if nbytes > (most := device.pool.max_range):
+        refuse(name, "x", f"needs {nbytes} bytes to sort it, must be {most} at most", "EW-07")
 
 
 def _radix_sorted(
@@ -150,9 +157,7 @@ def _radix_sorted(
     runs = ceil_div(size, length)
     key = x.dtype.kind, bits, descending, digit_bits
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
-    nbytes, most = size * (1 + has_places) * types[has_places].itemsize, home.pool.max_range
-    if nbytes > most:
-        refuse(name, "x", f"needs {nbytes} bytes to sort it, must be {most} at most", "EW-07")
+    require_room(name, size * (1 + has_places) * types[has_places].itemsize, home)
     values = [x.view(types[0])]
     for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
         for shift in range(0, all_bits, digit_bits):

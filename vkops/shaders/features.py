@@ -134,6 +134,20 @@ def with_modes(spirv: bytes, modes: Sequence[tuple[str, int]]) -> bytes:
     return array("I", [*words[:start], *declared, *words[last:]]).tobytes()
 
 
+def without_modes(spirv: bytes) -> bytes:
+    """Return a module without modes of floats, with which old versions of spirv-opt do little."""
+    words = memoryview(spirv).cast("I").tolist()
+    kept = words[:HEADER_WORDS]
+    for at, op, count in positions(words):
+        instruction = words[at : at + count]
+        modes = {Op.Capability: grammar.CAPABILITIES, Op.ExecutionMode: EXECUTION_MODES}.get(op, {})
+        last = instruction[1:3][-1:]  # the capability, or the mode behind the entry point
+        is_mode = any(modes.get(number) in _EXACT for number in last)
+        if not is_mode and array("I", instruction[1:]).tobytes() != _EXTENSION:
+            kept += instruction
+    return array("I", kept).tobytes()
+
+
 def name(capability: int) -> str:
     """Return the name of a capability."""
     return grammar.CAPABILITIES.get(capability, f"capability {capability}")

@@ -99,11 +99,23 @@ def with_robust_access(spirv: bytes) -> bytes:
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
     """
+    return _changed(spirv, "indices cannot be limited", "--graphics-robust-access")
+
+
+def optimized(spirv: bytes) -> bytes:
+    """Return a module without what a driver's compiler removes, such as loads that are not used.
+
+    Raises:
+        ShaderCompileError: it is damaged, or spirv-opt is missing.
+    """
+    return _changed(spirv, "SPIR-V cannot be optimized", "-O")
+
+
+def _changed(spirv: bytes, what: str, option: str) -> bytes:
     try:
         with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
             output = Path(folder, "out.spv")
-            options = ("--graphics-robust-access", "-o", str(output))
-            run_on(spirv, "indices cannot be limited", "spirv-opt", *options)
+            run_on(spirv, what, "spirv-opt", option, "-o", str(output))
             return output.read_bytes() if output.exists() else b""
     except OSError as error:
         raise ShaderCompileError(f"no temporary folder for spirv-opt: {error.strerror}") from error

@@ -1,0 +1,51 @@
+"""All functions of ``vkops.kernels`` with the checks of ``vkops debug check``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from kernel_checks import checked
+from kernel_numbers import random
+
+import vkops
+from vkops import kernels
+
+pytestmark = pytest.mark.features
+
+OF_BYTES = {"argsort", "bincount", "nonzero", "partition", "topk", "unique"}
+CALLS = {
+    **{
+        name: getattr(kernels, name)
+        for name in dir(kernels)
+        if name[0] != "_" and callable(getattr(kernels, name))
+    },
+    "argsort": lambda x: kernels.argsort(x, dtype="int32"),
+    "columns": lambda x: kernels.sum(x.broadcast_to((40, 2, 70)), 0),
+    "compress": lambda x: kernels.compress(x[0], x, 1),
+    "cumsum": lambda x: kernels.cumsum(x[:, ::-1], 0),
+    "histogram": lambda x: kernels.histogram(x, 5, (-1, 1)),
+    "integers": lambda x: kernels.random.Philox(1).integers(7, size=99, device=x.device),
+    "normal": lambda x: kernels.random.Philox(1).normal(size=99, device=x.device),
+    "partition": lambda x: kernels.partition(x, 3),
+    "permutation": lambda x: kernels.random.Philox(1).permutation(x, 1),
+    "random": lambda x: kernels.random.Philox(1).random(99, device=x.device),
+    "searchsorted": lambda x: kernels.searchsorted(x[0], x),
+    "segments": lambda x: SEGMENTS(x, x),
+    "topk": lambda x: kernels.topk(x, 3),
+    "unique": lambda x: kernels.unique(x, return_inverse=True, return_counts=True),
+}
+SEGMENTS = vkops.ScanKernel(
+    "T x, T s", "T y", "x", "across_seg_boundary ? b : a + b", "y = prev_item", "0",
+    is_segment_start_expr="s > 1",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("is_cpu", [True, False], ids=["as on CPUs", "as on GPUs"])
+@pytest.mark.parametrize("name", CALLS)
+def test_nothing_is_found_with_any_size_of_subgroups(device, monkeypatch, name, is_cpu):
+    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=is_cpu))
+    x = device.tensor(random((2, 70), "int8" if name in OF_BYTES else "float32"))
+    with checked() as names:
+        CALLS[name](x)
+    assert names
