@@ -28,7 +28,7 @@ _INPUT_KINDS = ("", "tensor", "sequence", "optional")
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Facts:
     """The facts that are known of a tensor, or of a sequence, without its shape."""
 
     dtype: np.dtype[Any] | None = None
@@ -68,7 +68,7 @@ def check_statically(model: Model) -> Lowering | None:
 
 
 def _check_nodes(model: Model) -> None:
-    known = {"": _Known(), **{name: _Known(a.dtype) for name, a in model.constants.items()}}
+    known = {"": _Facts(), **{name: _Facts(a.dtype) for name, a in model.constants.items()}}
     for number, entry in enumerate(model.inputs):
         if entry.kind not in _INPUT_KINDS:
             message = f"got a {entry.kind}, must be a tensor, sequence or optional"
@@ -106,16 +106,16 @@ def _check_nodes(model: Model) -> None:
         check_output_type(entry, known[entry.name].dtype)
 
 
-def _input(entry: ValueInfo, origins: int) -> _Known:
+def _input(entry: ValueInfo, origins: int) -> _Facts:
     if entry.kind == "optional":  # of any kind, or absent
-        return _Known(None, origins=origins)
+        return _Facts(None, origins=origins)
     shape = entry.shape or ()
     size = prod(n for n in shape if isinstance(n, int))
     may_be_list = len(shape) <= 1 and size <= MAX_ELEMENTS
-    return _Known(entry.dtype, entry.kind or "tensor", origins, may_be_list)
+    return _Facts(entry.dtype, entry.kind or "tensor", origins, may_be_list)
 
 
-def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
+def _output(node: Node, inputs: Sequence[_Facts]) -> _Facts:
     """Return what is known of each output of a node."""
     operator, output = OPERATORS[node.operator], node.schema.outputs[0]
     lowering, shape = Lowering(), operator.stub(node)
@@ -125,13 +125,13 @@ def _output(node: Node, inputs: Sequence[_Known]) -> _Known:
             tensors = [lowering.full(np.zeros(1, inputs[0].dtype), shape)]
     if tensors is not None:  # the node can be lowered unless one of its attributes is wrong
         (made, *_) = operator.outputs(Call(node, lowering, tensors))
-        return _Known(made.dtype if made else None)
+        return _Facts(made.dtype if made else None)
     if operator.makes is not None:
-        return _Known(np.dtype(operator.makes))
+        return _Facts(np.dtype(operator.makes))
     # Its type is that of the inputs of the same type parameter, or of a sequence's tensors.
     alike = (value for p, value in node.parameters(inputs) if p.type_str == output.type_str)
     source = next(alike, inputs[0])
     if node.operator == "Identity":
         return source
     is_sequence = all(text.startswith("seq") for text in output.types)
-    return _Known(source.dtype, "sequence" if is_sequence else "tensor")
+    return _Facts(source.dtype, "sequence" if is_sequence else "tensor")

@@ -92,8 +92,8 @@ def chunks(plan: CopyPlan, nbytes: int) -> list[Chunk]:
     count = ceil_div(sum(output.nbytes for output in plan.outputs), nbytes)
     parts = [_parts(output, plan.element_size, count) for output in plan.outputs]
     whole = cut(plan, [[n] for n in plan.inputs], parts)
-    made = [_chunk(whole, parts, number) for number in range(count)]
-    return [chunk for chunk in made if chunk.targets]
+    candidates = [_chunk(whole, parts, number) for number in range(count)]
+    return [chunk for chunk in candidates if chunk.targets]
 
 
 def staged_bytes(pieces: Sequence[Piece]) -> int:

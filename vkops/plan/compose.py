@@ -114,9 +114,9 @@ class Writers:
 
     def _candidates(self, box: _Box) -> Sequence[_Writer]:
         if self._columns is not None:
-            found = self._columns.overlapping(box)
-            if found is not None:
-                return found
+            writers = self._columns.overlapping(box)
+            if writers is not None:
+                return writers
         first = bisect_left(self._highs, box.at)
         last = bisect_right(self._lows, box.at + box.reach)
         return self._writers[first:last]

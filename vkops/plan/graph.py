@@ -152,14 +152,14 @@ class Graph:
 
         Tensors that are ``known``, and those that only they are made of, are left out.
         """
-        found: set[int] = set()
+        needed: set[int] = set()
         todo = list(wanted)
         while todo:
             tensor = todo.pop()
-            if tensor not in found and tensor not in known:
-                found.add(tensor)
+            if tensor not in needed and tensor not in known:
+                needed.add(tensor)
                 todo += self.reads(tensor)
-        return sorted(found)
+        return sorted(needed)
 
     def step(self, tensor: int) -> Step:
         """The step that makes a tensor from the tensors that its regions read."""

@@ -37,8 +37,8 @@ def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int)
     view = source.view
     term = Term(0, view.sizes[axis], view.strides[axis])
     moved = _at_first_place(view, axis, indices.view.sizes)
-    found = _moving(indices, indices.view, (term,), "clamp")
-    return Region(target, Read(source.input, moved), found)
+    region_indices = _moving(indices, indices.view, (term,), "clamp")
+    return Region(target, Read(source.input, moved), region_indices)
 
 
 def gather_nd(source: Read, indices: IndexTensor, target: View, batch: int) -> Region:
@@ -89,8 +89,8 @@ def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) 
     sizes = updates.view.sizes
     term = Term(0, target.sizes[axis] - sizes[axis] + 1, target.strides[axis])
     moved = target.narrow(axis, 0, sizes[axis])
-    found = _moving(starts, starts.view.broadcast(sizes), (term,), "skip")
-    return Region(moved, updates, found)
+    region_indices = _moving(starts, starts.view.broadcast(sizes), (term,), "skip")
+    return Region(moved, updates, region_indices)
 
 
 def one_hot(

@@ -196,10 +196,10 @@ class Progression:
         dtype = np.dtype(f"<{self.dtype}")
         if dtype.kind == "f":
             kind = np.promote_types(dtype, np.float32)
-            made = np.arange(self.count, dtype=kind)
-            made *= kind.type(self.delta)
-            made += kind.type(self.start)
-            return made.astype(dtype, copy=False)
+            values = np.arange(self.count, dtype=kind)
+            values *= kind.type(self.delta)
+            values += kind.type(self.start)
+            return values.astype(dtype, copy=False)
         # Modulo a power of two, so only the lowest bits of all numbers count.
         words = np.dtype(f"<u{dtype.itemsize}")
         numbers = np.arange(self.count, dtype=np.uint64).astype(words)

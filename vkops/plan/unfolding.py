@@ -40,11 +40,11 @@ class Sliding(NamedTuple):
         """The number of positions at which the whole window is within the padded axis."""
         return (self.before + self.size + self.after - self.extent) // self.stride + 1
 
-    def boxes(self) -> tuple[list[_Box], list[_Box]]:
+    def boxes(self) -> tuple[list[_WindowBox], list[_WindowBox]]:
         """The pairs of an element of the window and a position that are on the axis, or padding."""
         end = self.stride * (self.positions - 1) + self.extent
         if self.before == 0 and end <= self.size:
-            return [_Box(0, self.window, 0, self.positions)], []
+            return [_WindowBox(0, self.window, 0, self.positions)], []
         # Pairs are in rows: all with one element of the window, or if that is less, one position.
         by_position = self.positions < self.window
         steps = [(self.window, self.dilation), (self.positions, self.stride)]
@@ -56,22 +56,22 @@ class Sliding(NamedTuple):
         first = np.clip(-(starts // step), 0, length)
         last = np.clip((self.size - 1 - starts) // step + 1, first, length)
         changes = np.flatnonzero(np.diff(first) | np.diff(last)) + 1
-        inside: list[_Box] = []
-        outside: list[_Box] = []
+        inside: list[_WindowBox] = []
+        outside: list[_WindowBox] = []
         for row, end in pairwise((0, *changes.tolist(), rows)):
             low, high = int(first[row]), int(last[row])
-            for found, start, stop in (
+            for boxes, start, stop in (
                 (outside, 0, low),
                 (inside, low, high),
                 (outside, high, length),
             ):
                 if start < stop:
-                    box = _Box(row, end - row, start, stop - start)
-                    found.append(_Box(*box[2:], *box[:2]) if by_position else box)
+                    box = _WindowBox(row, end - row, start, stop - start)
+                    boxes.append(_WindowBox(*box[2:], *box[:2]) if by_position else box)
         return inside, outside
 
 
-class _Box(NamedTuple):
+class _WindowBox(NamedTuple):
     """Some elements of the window, at some of its positions: the first of each, and how many."""
 
     element: int

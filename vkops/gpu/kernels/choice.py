@@ -246,7 +246,7 @@ class RowStream(NamedTuple):
     segments: Sequence[RowSegment]
 
 
-class Choice(NamedTuple):
+class KernelChoice(NamedTuple):
     """A kernel, and what its items walk: boxes in units of the kernel, tiles, or streams."""
 
     kernel: Kernel
@@ -262,7 +262,7 @@ def choose_kernel(
     is_cpu: bool = True,
     invocations: int = MAX_WORKGROUP,
     by_word: bool = False,
-) -> Choice:
+) -> KernelChoice:
     """Choose the kernel for an optimized plan.
 
     Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
@@ -273,17 +273,17 @@ def choose_kernel(
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
     boxes = [box for own in outputs for box in own]
     if boxes and boxes[0].region.indices is not None:
-        return Choice(_choose_indexed(boxes, size, by_word), boxes)
+        return KernelChoice(_choose_indexed(boxes, size, by_word), boxes)
     may_tile = not is_cpu and TILES[size].workgroup <= invocations
     tiled = _each(partial(_tiles, size=size), boxes) if may_tile else None
     if tiled is not None:
-        return Choice(TILES[size], tiles=tiled)
+        return KernelChoice(TILES[size], tiles=tiled)
     if size == VECTOR:
-        return Choice(WORDS[size], boxes)
+        return KernelChoice(WORDS[size], boxes)
     for kernel, form in ((BLOCKS[size], _blocks), (REVERSE, _reversed_vectors)):
         found = _each(partial(form, size=size), boxes)
         if found is not None:
-            return Choice(kernel, found)
+            return KernelChoice(kernel, found)
     long_runs = _share_of_long_runs(boxes, size)
     if size < 4:
         may_stream = is_cpu or _share_of_long_runs(boxes, size, MIN_GPU_RUN) < 1
@@ -296,15 +296,15 @@ def choose_kernel(
             if not is_cpu and STREAM_SHARED.workgroup <= invocations:
                 kernel = STREAM_SHARED
             if kernel.sources <= sources:
-                return Choice(kernel, streams=streams)
+                return KernelChoice(kernel, streams=streams)
     # Where a plan was cut, long runs can have short ends.
     if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, boxes)):
-        return Choice(RUNS, [box.scaled(size) for box in boxes])
+        return KernelChoice(RUNS, [box.scaled(size) for box in boxes])
     if size in ELEMENTS:
         found = _each(partial(_grouped, size=size, is_cpu=is_cpu), boxes)
         if found is not None:
-            return Choice(ELEMENTS[size], found)
-    return Choice(WORDS.get(size) or SUBWORDS[size], boxes)
+            return KernelChoice(ELEMENTS[size], found)
+    return KernelChoice(WORDS.get(size) or SUBWORDS[size], boxes)
 
 
 def _boxes(output: int, regions: Iterable[Region]) -> list[Box]:

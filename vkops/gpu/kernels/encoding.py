@@ -23,9 +23,9 @@ from vkops.gpu.kernels.choice import (
     TILES,
     VECTOR,
     Box,
-    Choice,
     Dim,
     Kernel,
+    KernelChoice,
     RowStream,
     TiledBox,
     choose_kernel,
@@ -68,7 +68,7 @@ class Tuning:
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
 
-    def choose_kernel(self, plan: CopyPlan, sources: int, *, by_word: bool = False) -> Choice:
+    def choose_kernel(self, plan: CopyPlan, sources: int, *, by_word: bool = False) -> KernelChoice:
         """Choose the kernel for an optimized plan; see ``choice.choose_kernel``."""
         return choose_kernel(
             plan, sources, is_cpu=self.is_cpu, invocations=self.invocations, by_word=by_word
@@ -193,7 +193,7 @@ def encode(
     )
 
 
-def _can_take_turns(choice: Choice, records: Sequence[_Record]) -> bool:
+def _can_take_turns(choice: KernelChoice, records: Sequence[_Record]) -> bool:
     """Whether regions of short runs are best copied together, some vectors of each at a time.
 
     The bytes between the runs of a region may be those of another one.
