@@ -363,6 +363,9 @@ def test_outputs_that_a_call_makes(device):
     assert run(device, INVERT, picture, out=(5, 7), threads=(7, 5)).shape == (5, 7, 4)
     assert run(device, INVERT, picture, out=picture, threads=(7, 5)) is picture
     np.testing.assert_array_equal(picture.numpy(), 255 - array)
+    gray = values((5, 7), np.float32)
+    result = run(device, INVERT.replace("rgba8", "r32f"), gray, out="Picture", threads=(7, 5))
+    np.testing.assert_array_equal(result.numpy(), 1 - gray)
 
 
 @pytest.mark.parametrize("recorded", [False, True])
