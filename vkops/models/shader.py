@@ -203,10 +203,8 @@ class ShaderDispatchable(Dispatchable):
             own = execution.texels(each) if each.desc.image else execution.binding(each)
             made.setdefault(each.desc, []).append(own)
         for point, settings in self.samplers.items():
-            samplers, block = (
-                [execution.device.sampler(**s) for s in settings],
-                self.shader.block(point),
-            )
+            block = self.shader.block(point)
+            samplers = [execution.device.sampler(**each) for each in settings]
             assert block is not None
             if len(samplers) == 1:
                 samplers *= len(made.get(block, ())) or block.length or 1
