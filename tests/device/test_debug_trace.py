@@ -125,6 +125,29 @@ def test_a_shader_at_fault(compared):
     assert err == "The shader is at fault: the interpreter found faults, which are above"
 
 
+LEVELS = """#version 450
+layout(local_size_x = 3) in;
+layout(binding = 0) uniform sampler2D X;
+layout(binding = 1) buffer Y { float y[]; };
+void main() {
+    uint i = gl_LocalInvocationIndex;
+    y[i] = textureLod(X, vec2(0.5), float(i)).x + 100 * textureQueryLevels(X);
+}"""
+
+
+def test_all_levels_are_compared(compared, tmp_path):
+    (tmp_path / "l.comp").write_text(LEVELS)
+    given = ["l.comp", "--buffer", "Y=12"]
+    for number, sizes in enumerate([(4, 4), (2, 2), (1, 1)]):
+        np.save(f"{number}.npy", np.full(sizes, number + 1, np.float32))
+        given += ["--buffer", f"X={number}.npy"]
+    status, out, _ = compared(*given, "2")
+    assert (status, out[1][:25]) == (0, "All outputs are the same ")
+    assert out[2].startswith("l.comp:7: y[2] = 303.0, by")
+    status, _, err = compared(*given, "--buffer", "Y=12")
+    assert (status, "got Y twice" in err) == (2, True)
+
+
 EVERYTHING = """#version 450
 #extension GL_EXT_buffer_reference : require
 layout(local_size_x = 4) in;

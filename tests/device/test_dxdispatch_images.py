@@ -128,3 +128,108 @@ def test_refused_pictures(files, adapter, capsys, tmp_path, message, arguments, 
     command = ["shader", "run", "s.comp", "-DSHIFT=0", *arguments, "--bind", "Gain:g.npy"]
     assert main([*command, "--threads", "5,6", "-a", adapter.name]) == 1
     message(capsys.readouterr().err.strip())
+
+
+ARRAYS = """#version 450
+layout(local_size_x = 4, local_size_y = 4) in;
+layout(binding = 0) uniform texture2D Textures[3];
+layout(binding = 1) uniform sampler Samplers[2];
+layout(binding = 2) uniform sampler2D Both[2];
+layout(binding = 3, r32f) uniform image2D Images[2];
+layout(binding = 4) readonly buffer Rows { float row[]; } rows[2];
+layout(binding = 5) uniform samplerBuffer Texels[2];
+void main() {
+    ivec2 at = ivec2(gl_LocalInvocationID.xy);
+    vec2 there = (vec2(at) + 0.5) / 2;  // outside of a texture of 2 x 2 texels
+    float own = textureLod(sampler2D(Textures[2], Samplers[0]), there, 0).x
+        + 100 * textureLod(sampler2D(Textures[0], Samplers[1]), there, 0).x
+        + 1000 * textureLod(Both[1], there, 0).x
+        + 10000 * rows[1].row[at.x] + 100000 * texelFetch(Texels[1], at.y / 2).x;
+    imageStore(Images[1], at, own + imageLoad(Images[0], at));
+}"""
+SMALL = [np.arange(4, dtype=np.float32).reshape(2, 2) + 4 * n for n in range(3)]
+BORDER = [{"filter": "nearest", "address": each} for each in ("repeat", "border")]
+LISTS = {
+    "Textures": "abc", "Both": "bc", "Images": "xy", "Rows": "ac", "Texels": "ab",
+}  # fmt: skip
+
+
+@pytest.fixture
+def arrays(files, tmp_path):
+    """Files of a shader with arrays and of what it is bound to; the result that it must have."""
+    (tmp_path / "arrays.comp").write_text(ARRAYS)
+    for name, values in zip("abc", SMALL, strict=True):
+        np.save(f"{name}.npy", values)
+    for name in "xy":
+        np.save(f"{name}.npy", np.full((4, 4), 0.25, np.float32))
+    first, second, third = SMALL
+    sampled = np.pad(third, (0, 2), "wrap") + 100 * np.pad(first, (0, 2))
+    rows = 10000 * third.ravel() + 100000 * second[:, 0].repeat(2)[:, None]
+    return sampled + rows + 0.25
+
+
+def model_of_arrays(samplers=BORDER, **changed):
+    """A model with a list for each array."""
+    bindings = {name: [*each] for name, each in (LISTS | changed).items()}
+    one = {"filter": "nearest", "address": "repeat"}
+    shader = {"type": "glsl", "sourcePath": "arrays.comp"}
+    return model(
+        {name: {"initialValues": {"sourcePath": f"{name}.npy"}} for name in "abcxy"},
+        {"s": {**shader, "samplers": {"Samplers": samplers, "Both": one}}},
+        dispatch("s", **bindings),
+        {"type": "writeFile", "resource": "y", "targetPath": "r.npy"},
+    )
+
+
+def test_a_model_with_arrays(arrays, adapter, capsys):
+    with open("m.json", "w") as file:
+        json.dump(model_of_arrays(), file)
+    assert main(["run", "m.json", "-a", adapter.name]) == 0, capsys.readouterr().err
+    expected = arrays + 1000 * np.pad(SMALL[2], (0, 2), "wrap")
+    np.testing.assert_array_equal(np.load("r.npy"), expected.ravel())
+    for command in (["check"], ["explain"], ["debug", "check"]):
+        assert main([*command, "m.json"]) == 0, capsys.readouterr().err
+    trace = ["debug", "trace", "m.json", "5", "--output", "Images[1]"]
+    capsys.readouterr()
+    assert main([*trace, "--compare", adapter.name]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith("All outputs are the same on ")
+    assert lines[2].startswith(f"arrays.comp:16: Images[1](1, 1) = {expected[1, 1]}, by")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"Textures": "ab"}, "Textures: got a list of 2, must be a list of 3"),
+        ({"Rows": "acb"}, "Rows: got a list of 3, must be a list of 2"),
+        ({"samplers": BORDER + BORDER}, "samplers.Samplers"),
+    ],
+    ids=lambda each: "_".join(each) if isinstance(each, dict) else "",
+)
+def test_refused_arrays_in_models(arrays, capsys, message, change, said):
+    with open("m.json", "w") as file:
+        json.dump(model_of_arrays(**change), file)
+    assert main(["check", "m.json"]) == 1
+    message(capsys.readouterr().err.strip(), said)
+
+
+def given(option, separator, **changed):
+    """The files of all arrays as arguments of a command."""
+    lists = LISTS | changed
+    named = [f"{name}{separator}{each}.npy" for name, own in lists.items() for each in own]
+    return [part for text in named for part in (option, text)]
+
+
+def test_arrays_on_the_command_line(arrays, adapter, capsys):
+    """They have the default samplers, as the interpreter has, which is compared."""
+    command = ["shader", "run", "arrays.comp", *given("--bind", ":", Images="x")]
+    out = ["--out", "Images:float32:4x4", "--output", "Images[1]:r.npy"]
+    assert main([*command, *out, "-a", adapter.name]) == 0, capsys.readouterr().err
+    texel = SMALL[2] + 100 * SMALL[0] + 1000 * SMALL[2]
+    rest = 10000 * SMALL[2].ravel()[0] + 100000 * SMALL[1].ravel()[0] + 0.25
+    assert np.load("r.npy")[0, 0] == texel[0, 0] + rest
+    assert main(["debug", "check", "arrays.comp", *given("--buffer", "=")]) == 0
+    compare = ["debug", "trace", "arrays.comp", "--compare", adapter.name]
+    assert main([*compare, *given("--buffer", "=")]) == 0, capsys.readouterr().err
+    assert main([*command, "--bind", "Rows:a.npy", *out, "-a", adapter.name]) == 1
+    assert "Rows: got a list of 3, must be a list of 2" in capsys.readouterr().err

@@ -277,3 +277,16 @@ def test_arguments_that_are_refused(given, rule):
             {**own, "A": np.zeros((3, 5), np.float32)},
         )
     assert caught.value.rule == rule
+
+
+@pytest.mark.parametrize("sizes", [(4,), (4, 4), (2, 3), (2, 2, 2)])
+def test_levels_of_other_sizes_are_refused(sizes):
+    text = """#version 450
+    layout(binding = 0) uniform sampler2D X;
+    layout(binding = 1) buffer Y { vec4 y[]; };
+    void main() { y[0] = textureLod(X, vec2(0), 1); }"""
+    given = [np.zeros((4, 5), np.float32), np.zeros(sizes, np.float32)]
+    if sizes == (2, 2, 2):
+        given[1:] = [np.zeros(n, np.float32) for n in ((2, 2), (1, 1), (1, 1))]
+    with pytest.raises(BindingError, match=r"X: level [13] is .* of 1 to 3 levels \[SH-13\]"):
+        check(text, {"X": given})

@@ -14,12 +14,13 @@ from vkops.cli import options, shader_commands
 from vkops.errors import ModelError, VkopsError, one_line, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from vkops.debug.host_execution import Subject
     from vkops.debug.shader_check import Case
     from vkops.dml import FeatureLevel
     from vkops.interpreter.findings import Invocation
+    from vkops.shaders import Shader
 
 
 @click.group(invoke_without_command=True)
@@ -226,7 +227,7 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
     groups, threads = given["groups"], given["threads"]
     return Case.of(
         loaded,
-        dict(_buffer(text, loaded.name) for text in given["buffer"]),
+        _buffers(given["buffer"], loaded),
         shader_commands.integers("--groups", groups) if groups else None,
         None if threads is None else shader_commands.integers("--threads", threads),
         shader_commands.numbers("--push", given["push"]),
@@ -235,6 +236,19 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
         max_iterations=given["max_iterations"],
         plain_barriers=not given.get("no_plain_barriers", False),
     )
+
+
+def _buffers(texts: Sequence[str], shader: Shader) -> dict[str, Any]:
+    """Return what blocks are given: lists for arrays of blocks, and levels of images."""
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, value = _buffer(text, shader.name)
+        block = shader.block(name)
+        if name in found and block and block.length is None and block.image is None:
+            options.refuse("--buffer", f"got {name} twice, must be an array of blocks or an image")
+        found.setdefault(name, []).append(value)
+    lists = {name: (block := shader.block(name)) and block.length is not None for name in found}
+    return {name: each if lists[name] or len(each) > 1 else each[0] for name, each in found.items()}
 
 
 def _buffer(text: str, owner: str) -> tuple[str, Any]:

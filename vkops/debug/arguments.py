@@ -19,7 +19,7 @@ from vkops.interpreter.shadow import Shadow
 from vkops.plan.rounding import round_up
 from vkops.shaders.image_formats import FORMATS, Format, view_format
 from vkops.shaders.module import Block
-from vkops.shaders.shader import Shader, Slot
+from vkops.shaders.shader import Shader
 
 Buffer = Any
 """An array, a number of bytes, or values of a uniform block; see ``check``."""
@@ -139,7 +139,17 @@ class Resource(Argument):
         if format_ is None:
             message = f"got {first.dtype} and {channels} channels, must be what {declared} has"
             raise BindingError(shader.name, point, message, "SH-14")
-        rank = 0 if is_buffer else declared.dims + declared.has_layers
+        rank, layers = 0 if is_buffer else declared.dims + declared.has_layers, declared.has_layers
+        most = 1 if is_buffer else max(first.shape[layers:rank]).bit_length()
+        for number, each in enumerate(self.arrays):
+            sizes = tuple(
+                max(1, size >> number) if layers <= axis < rank else size
+                for axis, size in enumerate(first.shape)
+            )
+            if number >= most or (each.shape, each.dtype) != (sizes, first.dtype):
+                message = f"level {number} is {each.shape} {each.dtype}, must be {sizes} "
+                message += f"{first.dtype}, of 1 to {most} levels"
+                raise BindingError(shader.name, point, message, "SH-13")
         levels = [each.reshape(*each.shape[:rank], -1) for each in self.arrays]
         if is_buffer:
             levels = [each.reshape(-1, channels) for each in levels]
@@ -195,11 +205,7 @@ def arguments(
         buffers = shader.by_position(buffers)
     found: dict[tuple[int, int], list[Argument]] = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
-    named = shader.named(buffers)
-    slots = [Slot(point, block, False) for point, block in named.items()]
-    for (point, block, _), given in zip(
-        *shader.expanded(slots, [buffers[point] for point in named]), strict=True
-    ):
+    for (point, block, _), given in shader.elements(buffers):
         own, value = found.setdefault(block.place, []), given
         if block.type is None:
             own.append(Resource(shader, point, block, value))

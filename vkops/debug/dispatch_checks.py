@@ -30,6 +30,7 @@ from vkops.interpreter.values import Place as Line
 from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
+from vkops.shaders.shader import Slot
 
 CHECK = "VKOPS_CHECK"
 """With 1 or strict in this environment variable, all dispatches of shaders are checked."""
@@ -239,11 +240,10 @@ def _compare(device: VulkanDevice, bindings: Sequence[_Binding], report: Report)
     tolerance = tolerance_of((each["filter"] for each in samplers), TOLERANCE_OF_DEVICES)
     findings = []
     for each in bindings:
-        point, block = each.point, each.block
+        block = each.block
         if not each.is_written:
             continue
-        if block is not None:
-            point = block.point + each.point[len(each.point.partition("[")[0]) :]
+        point = each.point if block is None else Slot(each.point, block, True).name
         one, other = report.buffers[point], each.read()
         other = other.mip(0).numpy() if hasattr(other, "mip") else other
         if found := first_difference(block, one, other, tolerance):

@@ -89,7 +89,9 @@ def _on_device(
     for place, (block, *_) in case.shader.places.items():
         own = [memory[place]] if block.length is None else memory[place]
         given = zip(case.arguments(place), own, strict=True)
-        elements = [_bound(each, one.contents().tobytes(), device, moved) for each, one in given]
+        elements = [
+            _bound(block, each, one.contents().tobytes(), device, moved) for each, one in given
+        ]
         bound[block.point] = elements[0] if block.length is None else elements
         made |= {result_name(block, n): each for n, each in enumerate(elements)}
     compiled.dispatch(bound, case.groups, _with_addresses(case.push, moved))
@@ -100,14 +102,24 @@ def _on_device(
             yield name, stored.block, np.frombuffer(data, stored.numbers().dtype)
 
 
-def _bound(argument: Argument, data: bytes, device: vkops.Device, moved: Mapping[int, int]) -> Any:
+def _bound(
+    block: Block, argument: Argument, data: bytes, device: vkops.Device, moved: Mapping[int, int]
+) -> Any:
     """Return what a shader is bound to on a device for an argument and its bytes."""
     if not isinstance(argument, Resource):
         buffer = device.buffer(round_up(len(data), 4))
         buffer.write(_with_addresses(data, moved).ljust(buffer.nbytes, b"\0"))
         return buffer, 0, len(data)
     filter_, address, normalized = argument.sampler
-    made: list[Any] = [device.tensor(each) for each in argument.arrays[:1]]
+    declared, levels = block.image, argument.arrays
+    made: list[Any] = []
+    if declared and len(levels) > 1:
+        form: Any = {"dims": declared.dims, "layers": declared.has_layers, "mips": len(levels)}
+        made.append(device.image(levels[0].shape, levels[0].dtype, **form))
+        for number, each in enumerate(levels):
+            made[0].mip(number)[...] = each
+    else:
+        made += map(device.tensor, levels)
     if argument.has_sampler:
         made.append(device.sampler(filter_, address, normalized=normalized))
     return made[0] if len(made) == 1 else tuple(made)
@@ -141,7 +153,8 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
 
         pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
         samplers = getattr(bound.dispatchable, "samplers", {}).values()  # of a shader
-        tolerance = tolerance_of((each["filter"] for each in samplers), TOLERANCE)
+        filters = (each["filter"] for settings in samplers for each in settings)
+        tolerance = tolerance_of(filters, TOLERANCE)
         named = (
             (one.name, one.array, _first_difference(one, other, tolerance)) for one, other in pairs
         )

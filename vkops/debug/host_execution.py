@@ -110,11 +110,10 @@ class ShaderRun:
         return report
 
     def _store(self, results: Mapping[str, npt.NDArray[Any]]) -> None:
-        for point, array in results.items():
-            block = self.shader.block(point)
-            if block is not None and not block.readonly:
-                data = array.reshape(-1).view(np.uint8)
-                self.arrays[point].reshape(-1).view(np.uint8)[: data.size] = data
+        for slot, array in self.shader.elements(self.arrays):
+            if slot.is_written:
+                data = results[slot.name].reshape(-1).view(np.uint8)
+                array.reshape(-1).view(np.uint8)[: data.size] = data
 
 
 def kernel_run(dispatch: Dispatch) -> ShaderRun:
@@ -236,11 +235,17 @@ class HostExecution(Execution):
     def _bound_shader(
         self, shader: Shader, buffers: Mapping[str, Any], groups: Any, push: Any
     ) -> SimpleNamespace:
-        arrays, views = dict(buffers), dict[_Binding, Bytes]()  # the same array for the same bytes
-        for name, bound in buffers.items():
-            if isinstance(bound, tuple) and isinstance(bound[0], HostHeap):
-                heap, start, n = bound
-                arrays[name] = views.setdefault(bound, heap.data[start : start + n])
+        views = dict[_Binding, Bytes]()  # the same array for the same bytes
+
+        def array(bound: Any) -> Any:
+            if isinstance(bound, list):
+                return [array(each) for each in bound]
+            if not isinstance(bound, tuple) or not isinstance(bound[0], HostHeap):
+                return bound
+            heap, start, n = bound
+            return views.setdefault(bound, heap.data[start : start + n])
+
+        arrays = {name: array(bound) for name, bound in buffers.items()}
         if isinstance(groups[0], HostHeap):
             heap, start = groups
             groups = np.frombuffer(heap.read(start, GROUPS_NBYTES), np.uint32).tolist()

@@ -71,7 +71,7 @@ class ShaderDispatchable(Dispatchable):
     shader: Shader
     push_constants: tuple[Number, ...]
     load: Callable[..., Shader]
-    samplers: Mapping[str, Mapping[str, Any]]
+    samplers: Mapping[str, Sequence[Mapping[str, Any]]]
 
     @classmethod
     def read(cls, name: str, node: Node, context: ReadContext) -> ShaderDispatchable:
@@ -150,29 +150,46 @@ class ShaderDispatchable(Dispatchable):
         }
 
     def bind(self, command: DispatchCommand) -> Bound:
-        bindings = command.node["bindings"]
+        bindings, shader = command.node["bindings"], self.shader
+        given: dict[str, Any] = {}
         for point, found in command.bindings.items():
-            if len(found) != 1:
+            block = shader.block(point)
+            is_array = block is not None and block.length is not None
+            if len(found) != 1 and not is_array:
                 count = len(found)
                 raise bindings.error(
                     f"Bind point '{point}' requires 1 resources, but {count} were bound. [B-01]"
                 )
-        sources = {point: found[0] for point, found in command.bindings.items()}
-        extents = {
-            point: (Extent(each.resource.name, each.offset, each.nbytes), each.resource.size)
-            for point, each in sources.items()
-        }
+            given[point] = found if is_array else found[0]
         try:
-            self.shader.check(extents)
+            shader.check(
+                {
+                    point: [_extent(each) for each in found]
+                    if isinstance(found, tuple)
+                    else _extent(found)
+                    for point, found in given.items()
+                }
+            )
         except BindingError as error:
-            place = sources[error.field].node if error.field in sources else bindings
-            raise place.error(str(error)) from error
+            places = {point: bindings[point] for point in given} | {
+                f"{point}[{number}]": each.node
+                for point, found in command.bindings.items()
+                for number, each in enumerate(found)
+            }
+            raise places.get(error.field, bindings).error(str(error)) from error
         _check_groups(command)
-        named = self.shader.named(sources).items()
         blocks = tuple(
-            BoundTensor(block.point, block, sources[point], sources[point].shape)
-            for point, block in named
+            BoundTensor(slot.name, slot.block, source, source.shape)
+            for slot, source in shader.elements(given)
         )
+        for point, settings in self.samplers.items():
+            block = shader.block(point)
+            most = sum(each.desc is block for each in blocks) or (block and block.length)
+            if len(settings) > 1 and most != 0 and most != len(settings):
+                text = (
+                    f"got a list of {len(settings)}, must be one sampler or a list of {most or 1}"
+                )
+                raise self.node["samplers"][point].error(f"{text} [SH-04]")
         written = tuple(each for each in blocks if not each.desc.readonly)
         return Bound(command.node, self, blocks, written, command.groups)
 
@@ -181,15 +198,20 @@ class ShaderDispatchable(Dispatchable):
             return execution.shader(self.shader, self.load)
 
     def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
-        buffers: dict[str, Any] = {
-            block.name: execution.texels(block) if block.desc.image else execution.binding(block)
-            for block in bound.inputs
-        }
+        made: dict[Block, list[Any]] = {}
+        for each in bound.inputs:
+            own = execution.texels(each) if each.desc.image else execution.binding(each)
+            made.setdefault(each.desc, []).append(own)
         for point, settings in self.samplers.items():
-            sampler, block = execution.device.sampler(**settings), self.shader.block(point)
+            block = self.shader.block(point)
+            samplers = [execution.device.sampler(**each) for each in settings]
             assert block is not None
-            one = block.kind == "sampler"
-            buffers[block.point] = sampler if one else (buffers[block.point], sampler)
+            if len(samplers) == 1:
+                samplers *= len(made.get(block, ())) or block.length or 1
+            made[block] = [*zip(made[block], samplers, strict=True)] if block in made else samplers
+        buffers: dict[str, Any] = {
+            block.point: own[0] if block.length is None else own for block, own in made.items()
+        }
         groups: Any = bound.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset
@@ -209,6 +231,10 @@ class ShaderDispatchable(Dispatchable):
 
         facts = describe(self.shader.module)
         yield Section(self.name, f"compute shader {self.shader.name}", facts, ())
+
+
+def _extent(source: BindingSource) -> tuple[Extent, int]:
+    return Extent(source.resource.name, source.offset, source.nbytes), source.resource.size
 
 
 def _check_groups(command: DispatchCommand) -> None:

@@ -89,13 +89,21 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
     return replace(source, shape=shape, dtype=dtype, count=prod(shape) * dtype.itemsize)
 
 
-def read_samplers(node: Node | None) -> dict[str, dict[str, Any]]:
-    """Read ``samplers``: the arguments of ``Device.sampler`` by the names of blocks."""
-    found: dict[str, dict[str, Any]] = {}
-    for point, settings in node.members() if node else ():
-        normalized = settings.optional("normalized")
-        found[point] = {"normalized": normalized is None or normalized.boolean()}
-        for name, allowed in _SAMPLERS.items():
-            given = settings.optional(name)
-            found[point][name] = given.choice(*allowed) if given else allowed[0]
+def read_samplers(node: Node | None) -> dict[str, list[dict[str, Any]]]:
+    """Read ``samplers``: the arguments of ``Device.sampler`` by the names of blocks.
+
+    An array has one for all its elements, or a list of them.
+    """
+    return {
+        point: [_read_sampler(each) for each in settings.one_or_more()]
+        for point, settings in (node.members() if node else ())
+    }
+
+
+def _read_sampler(settings: Node) -> dict[str, Any]:
+    normalized = settings.optional("normalized")
+    found: dict[str, Any] = {"normalized": normalized is None or normalized.boolean()}
+    for name, allowed in _SAMPLERS.items():
+        given = settings.optional(name)
+        found[name] = given.choice(*allowed) if given else allowed[0]
     return found

@@ -51,11 +51,17 @@ def run_shader(
     for name, array in arrays.items():
         buffers[name].fill(array)
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
-    spans: dict[str, Any] = {name: (each, 0, each.nbytes) for name, each in buffers.items()}
+    spans: dict[str, Any] = {}
     for name, array in arrays.items():
-        if (block := shader.block(name)) is not None and block.image:
-            texels = array.shape, array.dtype
-            spans[name] = vkops.Tensor.over(device, buffers[name], *texels)
+        buffer, block = buffers[name], shader.block(name.partition("[")[0])
+        assert block is not None
+        own: Any = buffer, 0, buffer.nbytes
+        if block.image:
+            own = vkops.Tensor.over(device, buffer, array.shape, array.dtype)
+        if block.length is None:
+            spans[name] = own
+        else:
+            spans.setdefault(block.point, []).append(own)
     groups: Any = given.groups
     if groups is not None and isinstance(groups[0], str):
         name, offset = groups
@@ -77,20 +83,25 @@ def run_shader(
 def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], list[str]]:
     """Return the initial values of each block, and the blocks that are results.
 
-    Buffers without a name go to the remaining blocks, in the order of their bindings.
+    Buffers without a name go to the remaining blocks, in the order of their bindings. Those with
+    the name of an array are its elements, in their order.
     """
     entries = [entry for text in given.bind for entry in array_files.read(text, [""], shader.name)]
     results: list[str] = []
+    wanted: list[str] = []
     for text in given.out:
         if (block := shader.block(text)) is not None:
-            results.append(block.point)  # bound to a file
+            wanted.append(block.point)  # bound to a file
         else:
             entries.append(_zeros(text))
     free = iter(shader.free(name for name, _ in entries if name))
     arrays: dict[str, Array] = {}
     for number, (name, array) in enumerate(entries):
         block = shader.block(name) if name else next(free, None)
-        if block is None or block.point in arrays:
+        point = block.point if block else ""
+        if block is not None and block.length is not None:
+            point += f"[{sum(key.startswith(f'{point}[') for key in arrays)}]"
+        if block is None or point in arrays:
             blocks = ", ".join(b.point for b in shader.blocks) or "none"
             what = f"got {len(entries)} buffers, must be one for each block at most"
             if name:
@@ -98,12 +109,13 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
             near = did_you_mean(name, [each.point for each in shader.blocks])
             raise ModelError(f"{shader.name}: {what}; the blocks are {blocks}{near}")
         if array.dtype.kind not in _NUMBER_KINDS:
-            raise ModelError(f"{shader.name}: {block.point}: got {array.dtype}, must be numbers")
+            raise ModelError(f"{shader.name}: {point}: got {array.dtype}, must be numbers")
         if not array.size:
-            raise ModelError(f"{shader.name}: {block.point}: got no values, must have at least 1")
-        arrays[block.point] = array
-        if number >= len(entries) - (len(given.out) - len(results)):
-            results.append(block.point)
+            raise ModelError(f"{shader.name}: {point}: got no values, must have at least 1")
+        arrays[point] = array
+        if number >= len(entries) - (len(given.out) - len(wanted)):
+            results.append(point)
+    results += [point for point in arrays if point.partition("[")[0] in wanted]
     return arrays, results
 
 

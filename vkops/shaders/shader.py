@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -19,7 +19,6 @@ from vkops.errors import (
     printable,
     show,
 )
-from vkops.extent import Extent
 from vkops.notebook import repr_html
 from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
 from vkops.shaders.binary import corrected
@@ -63,6 +62,11 @@ class Slot(NamedTuple):
     point: str
     block: Block
     is_written: bool
+
+    @property
+    def name(self) -> str:
+        """The block's own name, which an element of an array has with its number."""
+        return self.block.point + "".join(self.point.partition("[")[1:])
 
 
 class Arguments(NamedTuple):
@@ -261,23 +265,32 @@ class Shader:
             packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])
         return Arguments(slots, sources, made, pushed, packer, order)
 
-    def check(self, extents: Mapping[str, tuple[Extent, int]]) -> None:
+    def check(self, extents: Mapping[str, Any]) -> None:
         """Check the bytes that are bound to blocks, and that all but samplers are bound.
 
-        ``extents`` has them by the names of blocks, each with the bytes of its resource. Blocks
-        that share a binding are one, as large as the largest. Blocks that the shader declares and
-        does not use are ignored.
+        ``extents`` has pairs of them and of the bytes of their resource, by the names of blocks; of
+        an array, a list. Blocks that share a binding are one, as large as the largest. Blocks that
+        the shader declares and does not use are ignored.
 
         Raises:
             BindingError: a name does not exist, or a binding has no bytes or twice (SH-04), or
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
-        bound = self.named(extents)
-        for point, block in bound.items():
-            if block.kind in ("storage", "uniform"):
-                (_, start, nbytes), capacity = extents[point]
+        bound = [block for block in self.blocks if block.kind == "sampler"]
+        for (point, block, _), ((_, start, nbytes), capacity) in self.elements(extents):
+            bound.append(block)
+            if block.type is not None:
                 self.check_bytes(point, block, start, nbytes, capacity)
-        self.check_complete([*bound.values(), *(b for b in self.blocks if b.kind == "sampler")])
+        self.check_complete(bound)
+
+    def elements(self, values: Mapping[str, Any]) -> Iterator[tuple[Slot, Any]]:
+        """Return what names are given, and each element of what arrays are.
+
+        Blocks that the shader declares and does not use are ignored. Errors are those of ``named``
+        and ``expanded``.
+        """
+        slots = [slot for slot in self.slots(values) if slot.point in values]
+        return zip(*self.expanded(slots, [values[slot.point] for slot in slots]), strict=True)
 
     def check_bytes(self, point: str, block: Block, start: int, nbytes: int, capacity: int) -> None:
         """Check the bytes that are bound to the blocks of one binding; see ``check`` (SH-05)."""
