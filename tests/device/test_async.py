@@ -222,3 +222,5 @@ def test_an_interrupt_as_the_thread_of_a_stream_starts(device, monkeypatch, begu
     assert (numbers(out) == X[::-1]).all() or not begun
     turned.dispatch([source], [out], wait=False).wait()
     np.testing.assert_array_equal(numbers(out), X[::-1])
+    device.synchronize()
+    assert not device.vulkan.streams

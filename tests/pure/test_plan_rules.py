@@ -105,3 +105,11 @@ def test_arrays_that_do_not_fit(make, named, message):
     with pytest.raises(VkopsError) as caught:
         execute(PLAN, *make())
     message(caught.value, *named.split())
+
+
+def test_a_dimension_of_one_needs_no_stride():
+    region = make_region((1, 6), 0, (0, 1), (0, 0, (0, 1)))
+    (result,) = execute(
+        replace(PLAN, outputs=(Output(12, (region,)),)), [np.arange(12, dtype="u1")]
+    )
+    np.testing.assert_array_equal(result, np.arange(12))
