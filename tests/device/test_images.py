@@ -366,6 +366,16 @@ def test_outputs_that_a_call_makes(device):
     gray = values((5, 7), np.float32)
     result = run(device, INVERT.replace("rgba8", "r32f"), gray, out="Picture", threads=(7, 5))
     np.testing.assert_array_equal(result.numpy(), 1 - gray)
+    sampled = """
+    layout(binding = 0) uniform sampler2D Picture;
+    layout(binding = 1, r32f) writeonly uniform image2D Result;
+    void main() {
+        const ivec2 p = ivec2(gl_GlobalInvocationID.xy);
+        imageStore(Result, p, 1 - texelFetch(Picture, p, 0));
+    }"""
+    pair = device.image(gray), device.sampler()
+    result = run(device, sampled, pair, out="Picture", threads=(7, 5))
+    np.testing.assert_array_equal(result.numpy(), 1 - gray)
 
 
 @pytest.mark.parametrize("recorded", [False, True])

@@ -227,3 +227,12 @@ def test_tensor_desc_is_a_value():
     )
     with pytest.raises(AttributeError):
         desc.sizes = (1,)
+
+
+@pytest.mark.parametrize("operator", dml.OPERATORS)
+def test_docstrings_say_the_source_all_fields_and_the_errors(operator):
+    kind = dml.OPERATORS[operator]
+    assert f"Source: DML_{operator}_OPERATOR_DESC.\n" in kind.__doc__
+    assert "\nRaises:\n" in kind.__doc__
+    for field in kind.FIELDS:
+        assert f"\n    {field.name}: " in kind.__doc__
