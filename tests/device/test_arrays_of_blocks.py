@@ -79,6 +79,21 @@ def test_calls_choose_the_length_of_an_array_without_one(device, y):
     assert len(shader._pipelines) == 3
 
 
+def test_two_arrays_whose_lengths_calls_choose(device, y):
+    """Calls with as many tensors in all are different if these are divided in another way."""
+    text = f"""{OPEN.partition("void main")[0]}
+    layout(std430, set = 2, binding = 0) readonly buffer Z {{ uint z[]; }} zs[];
+    void main() {{
+        const uint i = gl_LocalInvocationIndex;
+        y[i] = xs[nonuniformEXT(which)].x[i] + 1000 * zs[nonuniformEXT(1 - which)].z[i];
+    }}"""
+    shader = device.compile_shader(text)
+    for which in (1, 0, 1):
+        xs, zs = tensors(device, 1 + which), tensors(device, 2 - which)
+        shader(y, xs, zs, which=which, groups=1)
+        np.testing.assert_array_equal(y.numpy(), ARRAYS[which] + 1000 * ARRAYS[1 - which])
+
+
 def test_sets_are_as_many_as_the_device_has(device, y):
     last = device.info.limits.max_bound_descriptor_sets - 1
     device.compile_shader(OPEN.replace("set = 1", f"set = {last}"))(
