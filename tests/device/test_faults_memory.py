@@ -147,6 +147,7 @@ print(vkops.split(np.arange(4), 2, device=device)[1].numpy().tolist())
 """
 
 
+@pytest.mark.posix("limits of a process", tests_only=True)
 def test_a_limit_of_the_process_for_real(adapter, monkeypatch):
     """The driver would promise more than the system gives, and may crash on it."""
     if adapter.type != "CPU":
@@ -171,6 +172,7 @@ except vkops.DeviceError as error:
 """
 
 
+@pytest.mark.posix("limits of a process", tests_only=True)
 @pytest.mark.parametrize("more", [*range(50, 850, 100), 300, 1 << 20])
 def test_opening_a_device_under_a_limit_of_address_space(adapter, more, monkeypatch):
     """It works, or there is one clear error: drivers crash where their threads get no memory."""

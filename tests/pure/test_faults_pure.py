@@ -158,6 +158,7 @@ def test_killed_while_a_cache_entry_is_written():
     assert cache.load("key") == bytes(20)
 
 
+@pytest.mark.posix("limits of a process", tests_only=True)
 @pytest.mark.parametrize("before", [None, b"old"])
 def test_no_room_for_an_output(tmp_path, before):
     """A limit of the process stands for a full disk: the write fails half-way in the same way."""
