@@ -236,3 +236,9 @@ def test_docstrings_say_the_source_all_fields_and_the_errors(operator):
     assert "\nRaises:\n" in kind.__doc__
     for field in kind.FIELDS:
         assert f"\n    {field.name}: " in kind.__doc__
+
+
+def test_plans_are_made_of_valid_descriptors_only():
+    desc = dml.ElementWiseIdentityOperatorDesc(tensor(4, 4, strides=(0, -1)), tensor(4, 4))
+    with pytest.raises(InvalidDescError, match="T-07"):
+        desc.lower()
