@@ -12,6 +12,7 @@ from operator_table import OPERATORS
 
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError, InvalidDescTypeError, dml
+from vkops.dml.fields import FLOAT
 from vkops.rules import GROUPS, RULES
 
 F32 = dml.TensorDataType.FLOAT32
@@ -236,6 +237,8 @@ def test_docstrings_say_the_source_all_fields_and_the_errors(operator):
     assert "\nRaises:\n" in kind.__doc__
     for field in kind.FIELDS:
         assert f"\n    {field.name}: " in kind.__doc__
+    has_floats = any(FLOAT in (field.kind, field.kind.entry) for field in kind.FIELDS)
+    assert ("InvalidDescOverflowError" in kind.__doc__) == has_floats
 
 
 def test_plans_are_made_of_valid_descriptors_only():
