@@ -90,11 +90,18 @@ def timeline(profile, path):
     others = [event for event in events if event["ph"] != "M"]
     assert all((event["pid"], event["tid"]) in rows for event in others)
     for first, last in ("be", "sf"):
-        ends = [Counter(e["id"] for e in others if e["ph"] == phase) for phase in (first, last)]
+        begun, ended = ([e for e in others if e["ph"] == phase] for phase in (first, last))
+        ends = [Counter(map(identity, each)) for each in (begun, ended)]
         assert ends[0] == ends[1]
         assert set(ends[0].values()) <= {1}
     check_nesting([event for event in others if event["ph"] == "X"])
     return [(rows[event["pid"], event["tid"]], event) for event in others]
+
+
+def identity(event):
+    """Return what only the two events of a pair have in common."""
+    local = event.get("id2", {}).get("local")
+    return event["name"], event.get("id") or (event["pid"], event["cat"], local)
 
 
 def check_nesting(events):

@@ -293,9 +293,9 @@ def _device_events(
                 yield event("f", "submit", device, each.start, bp="e", **arrow)
     first = min([call.number for call in part.calls if call.number], default=1)
     for one in part.submissions:
-        key, name = {"id": process << 40 | one.last}, f"call {first}"
-        if one.last > first:
-            name = f"calls {first} to {one.last}"
-        yield event("b", name, (process, 2), one.start, **key)
-        yield event("e", name, (process, 2), one.end or one.start, **key)
+        calls = f"{first} to {one.last}" if one.last > first else f"{first}"
+        # They overlap. Perfetto shows those of one name, with ids of the process, in one row.
+        key: Any = {"id2": {"local": hex(one.last)}, "args": {"calls": calls}}
+        yield event("b", "submission", (process, 2), one.start, **key)
+        yield event("e", "submission", (process, 2), one.end or one.start, **key)
         first = one.last + 1
