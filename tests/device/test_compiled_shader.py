@@ -52,6 +52,12 @@ def test_results_and_bytes_around_them(any_device):
     assert words(y) == [7, 7, 104, 105, 106, 107, 108, 109, *[7] * 8]
 
 
+def test_tensors_from_an_offset_to_their_end(device):
+    x, y = (device.tensor(np.arange(16, dtype=np.uint32)) for _ in range(2))
+    compiled(device, ADD).dispatch({"From": (x[4:], 16, None), "To": (y, 48, None)}, [2], [100])
+    np.testing.assert_array_equal(y.numpy(), [*range(12), *range(108, 112)])
+
+
 def test_read_only_blocks_are_not_written_back(any_device):
     """What was written to a buffer in the meantime is kept."""
     x, y = filled(any_device, range(8)), filled(any_device, [0] * 8)
