@@ -48,12 +48,12 @@ def window_of(sizes: Ints, index: Any) -> Window:
     """
     parts = [*map(_integers, index if isinstance(index, tuple) else (index,))]
     try:
-        found = basic_index(sizes, parts, _TEXTS)
+        selected = basic_index(sizes, parts, _TEXTS)
     except (IndexError, ValueError) as error:
         raise from_builtin(error, *_PLACE) from None
     windows: list[tuple[int, int, int]] = []
     dimensions: list[int | None] = []
-    for part in found:
+    for part in selected:
         if part is None:
             dimensions.append(None)
         elif isinstance(part, int):

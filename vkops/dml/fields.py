@@ -186,18 +186,18 @@ def descriptor(cls: type[T]) -> type[T]:
     docstrings of its bases have, and the errors that all descriptors raise.
     """
     documented = cls.__doc__ is not None  # not if Python drops docstrings; a dataclass has one
-    made = dataclass(frozen=True)(cls)
-    if documented and (operator := getattr(made, "operator", None)):
-        text, prompt, example = cleandoc(made.__doc__ or "").partition(">>>")
+    frozen = dataclass(frozen=True)(cls)
+    if documented and (operator := getattr(frozen, "operator", None)):
+        text, prompt, example = cleandoc(frozen.__doc__ or "").partition(">>>")
         about = text.partition("Attributes:\n")[0].rstrip()
-        texts, declared = texts_of(made), getattr(made, "FIELDS", ())
+        texts, declared = texts_of(frozen), getattr(frozen, "FIELDS", ())
         attributes = "\n".join(f"    {f.name}: {texts[f.name]}" for f in declared)
         has_floats = any(FLOAT in (f.kind, f.kind.entry) for f in declared)
         errors = _ERRORS + _OVERFLOW_ERROR if has_floats else _ERRORS
         source = f"Source: DML_{operator}_OPERATOR_DESC."
         parts = (about, source, f"Attributes:\n{attributes}", f"{errors}\n{prompt}{example}")
-        made.__doc__ = "\n\n".join(parts)
-    return made
+        frozen.__doc__ = "\n\n".join(parts)
+    return frozen
 
 
 def texts_of(kind: type) -> dict[str, str]:

@@ -47,7 +47,7 @@ def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
 def _scales(descs: Sequence[BufferTensorDesc], given: Given) -> Sequence[float]:
     sizes = zip(given["output_sizes"], descs[0].sizes, strict=False)
     # The operator refuses sizes that are 0 or have more than 32 bits.
-    return [max(0, min(made, UINT32_MAX)) / max(size, 1) for made, size in sizes]
+    return [max(0, min(output_size, UINT32_MAX)) / max(size, 1) for output_size, size in sizes]
 
 
 def _offsets(value: float) -> Callable[[Sequence[BufferTensorDesc], Given], Sequence[float]]:

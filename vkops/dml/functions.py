@@ -107,10 +107,10 @@ class Function(NamedTuple):
     @property
     def signature(self) -> Signature:
         """The signature, with types as text."""
-        found = [] if self.inputs() else [_parameter("graph", "Graph")]
+        inputs = [] if self.inputs() else [_parameter("graph", "Graph")]
         for field in self.inputs():
             kind = "Sequence[Expression]" if field.kind is TENSORS else "Expression"
-            found.append(_parameter(parameter_name(field), kind))
+            inputs.append(_parameter(parameter_name(field), kind))
         attributes = [self._attribute(field) for field in self.attributes]
         if self.size is not None:
             argument = _parameter(self.size.name, self.size.annotation)
@@ -120,7 +120,7 @@ class Function(NamedTuple):
             _parameter(parameter_name(field), "Expression | None", None) for field in optional
         ]
         result = "list[Expression]" if self.returns_list else "Expression"
-        return Signature([*found, *attributes, *others], return_annotation=result)
+        return Signature([*inputs, *attributes, *others], return_annotation=result)
 
     def _attribute(self, field: Field) -> Parameter:
         annotation, name = field.kind.annotation, field.name

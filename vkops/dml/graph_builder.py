@@ -192,14 +192,14 @@ class Graph:
 
     def _needed(self, results: Sequence[Expression]) -> Sequence[int]:
         """The numbers of the nodes that make some expressions, and of those that these read."""
-        found: set[int] = set()
+        needed: set[int] = set()
         waiting = [x.node for x in results]
         while waiting:
             number = waiting.pop()
-            if number is not None and number not in found:
-                found.add(number)
+            if number is not None and number not in needed:
+                needed.add(number)
                 waiting += [x.node for x in self._nodes[number][1]]
-        return sorted(found)
+        return sorted(needed)
 
     # -- operators --------------------------------------------------------------------------------
 
@@ -323,8 +323,8 @@ class Graph:
         if output_strides is None:
             return self._called("identity", x)[0]
         (x,) = self._own([x], "input")
-        made = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
-        return self.operator(ElementWiseIdentityOperatorDesc(x.desc, made), [x])[0]
+        output_desc = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
+        return self.operator(ElementWiseIdentityOperatorDesc(x.desc, output_desc), [x])[0]
 
     def _called(self, name: str, *values: Any) -> list[Expression]:
         return self.call(name, FUNCTIONS[name].signature.bind(*values).arguments)
@@ -345,17 +345,17 @@ class Graph:
         """
         (x,) = self._own([x], "input")
         layout = x.desc.strides if sizes is None and strides is None else strides
-        made = BufferTensorDesc(
+        desc = BufferTensorDesc(
             x.desc.data_type if data_type is None else data_type,
             x.desc.sizes if sizes is None else sizes,
             layout,
             x.desc.flags,
         )
-        got, wanted = made.total_tensor_size_in_bytes, x.desc.total_tensor_size_in_bytes
+        got, wanted = desc.total_tensor_size_in_bytes, x.desc.total_tensor_size_in_bytes
         if got != wanted:
             message = f"got a tensor of {got} bytes, must be {wanted}"
             raise InvalidDescError("REINTERPRET", "sizes", message, "G-07")
-        return replace(x, desc=made)
+        return replace(x, desc=desc)
 
     # -- arguments --------------------------------------------------------------------------------
 

@@ -169,9 +169,9 @@ class GraphDesc:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
                     refuse(OPERATOR, f"{name}.{field}", f"got {show(value)}, {allowed}", "G-03")
         for i, edge in enumerate(self.intermediate_edges):
-            _, made = self._tensors[edge.from_node_index][1][edge.from_node_output_index]
+            _, written = self._tensors[edge.from_node_index][1][edge.from_node_output_index]
             _, read = self._read(edge)
-            got, wanted = read.total_tensor_size_in_bytes, made.total_tensor_size_in_bytes
+            got, wanted = read.total_tensor_size_in_bytes, written.total_tensor_size_in_bytes
             if got != wanted:
                 message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
                 refuse(OPERATOR, f"intermediate_edges[{i}]", message, "G-07")
@@ -239,8 +239,8 @@ class GraphDesc:
     def outputs(self) -> tuple[NamedTensor, ...]:
         """The graph's outputs, as nodes make them."""
         starts = [self._sources[None, i] for i in range(self.output_count)]
-        made = [self._tensors[node][1][i][1] for node, i in starts if node is not None]
-        return tuple((f"outputs[{i}]", tensor) for i, tensor in enumerate(made))
+        tensors = [self._tensors[node][1][i][1] for node, i in starts if node is not None]
+        return tuple((f"outputs[{i}]", tensor) for i, tensor in enumerate(tensors))
 
     @cached_property
     def _tensors(self) -> list[tuple[tuple[NamedTensor, ...], tuple[NamedTensor, ...]]]:
@@ -261,13 +261,13 @@ class GraphDesc:
     @cached_property
     def _edges(self) -> list[tuple[str, _End, _End]]:
         """The name, the start and the end of each edge."""
-        found = []
+        edges = []
         for name, edge in self._named_edges():
             get = vars(edge).get
             start = get("from_node_index"), get("from_node_output_index", get("graph_input_index"))
             end = get("to_node_index"), get("to_node_input_index", get("graph_output_index"))
-            found.append((name, start, end))
-        return found
+            edges.append((name, start, end))
+        return edges
 
     @cached_property
     def _sources(self) -> dict[_End, _End]:
@@ -328,18 +328,18 @@ class GraphDesc:
             for i, output in enumerate(plan.outputs):
                 # Elements that are scattered are whole: see gpu/run/encoded_plan.py.
                 scatters = any(region.kind == "scatter" for region in output.regions)
-                own = plan.element_size if scatters else size
-                regions = narrow(output.regions, plan.element_size, own)
+                element_size = plan.element_size if scatters else size
+                regions = narrow(output.regions, plan.element_size, element_size)
                 moved = (region.renumber(read) for region in regions)
-                numbers[number, i] = graph.make(moved, output.nbytes, own)
+                numbers[number, i] = graph.make(moved, output.nbytes, element_size)
         outputs: list[int] = []
         for i in range(self.output_count):
-            made = numbers[self._sources[None, i]]
-            if made in outputs:  # one output of a node may be several of the graph
-                nbytes = graph.nbytes(made)
+            source = numbers[self._sources[None, i]]
+            if source in outputs:  # one output of a node may be several of the graph
+                nbytes = graph.nbytes(source)
                 whole = View.packed((nbytes // size,))
-                made = graph.make([copy(whole, whole, made)], nbytes, size)
-            outputs.append(made)
+                source = graph.make([copy(whole, whole, source)], nbytes, size)
+            outputs.append(source)
         inputs = tuple(numbers[None, i] for i in range(self.input_count))
         return Pipeline(tuple(graph.lower(outputs)), inputs, tuple(outputs), constants)
 

@@ -39,8 +39,8 @@ class Support:
     def _at(self, level: FeatureLevel, tensor: str) -> TensorSupport:
         """The support of a tensor, named as DirectML names its field, at a level."""
         entries = [entry for first, entry in self._changes if first <= level]
-        own = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
-        merged: Mapping[str, Any] = ChainMap(*reversed([*entries, *own]))
+        of_tensor = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
+        merged: Mapping[str, Any] = ChainMap(*reversed([*entries, *of_tensor]))
         low, high = merged["ranks"]
         return TensorSupport(range(low, high + 1), data_types(merged["types"]))
 

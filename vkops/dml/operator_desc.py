@@ -261,13 +261,13 @@ class OperatorDesc(ABC):
     def _check_data_types(self, fields: Iterable[tuple[Field, Sequence[NamedTensor]]]) -> None:
         """Check that all tensors of some fields have one data type, but those of indices."""
         path, first = self._first_tensor
-        wanted = first.data_type
+        data_type = first.data_type
         for field, tensors in fields:
             for other_path, other in tensors:
-                if other.data_type is not wanted and not field.holds_indices:
+                if other.data_type is not data_type and not field.holds_indices:
                     message = f"got {other.data_type.name}, must equal {path}.data_type = "
                     path = f"{other_path}.data_type"
-                    self._refuse(path, message + wanted.name, self.same_data_type)
+                    self._refuse(path, message + data_type.name, self.same_data_type)
 
     def _check_ranks(self) -> None:
         path, first = self._first_tensor
@@ -414,8 +414,8 @@ class OperatorDesc(ABC):
     @cached_property
     def _first_tensor(self) -> NamedTensor:
         """The first input without indices; of an operator without inputs, the first output."""
-        found = (each for field, each in self._tensor_fields if each and not field.holds_indices)
-        return next(found)[0]
+        tensors = (each for field, each in self._tensor_fields if each and not field.holds_indices)
+        return next(tensors)[0]
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:
         named = [tensors for field, tensors in self._tensor_fields if field.role == role]
@@ -424,14 +424,14 @@ class OperatorDesc(ABC):
     @cached_property
     def _tensor_fields(self) -> Sequence[tuple[Field, Sequence[NamedTensor]]]:
         """The fields that have tensors, each with its tensors and their paths."""
-        found: list[tuple[Field, Sequence[NamedTensor]]] = []
+        fields: list[tuple[Field, Sequence[NamedTensor]]] = []
         for field in self.FIELDS:
             value = getattr(self, field.name)
             if field.role == "attribute" or value is None:
                 continue
             if field.kind is TENSOR:
-                found.append((field, [(field.name, value)]))
+                fields.append((field, [(field.name, value)]))
             else:
                 paths = [f"{field.name}[{i}]" for i in range(len(value))]
-                found.append((field, list(zip(paths, value, strict=True))))
-        return found
+                fields.append((field, list(zip(paths, value, strict=True))))
+        return fields

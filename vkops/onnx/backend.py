@@ -49,8 +49,8 @@ class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
             inputs = {entry.name: value for entry, value in zip(entries, values, strict=True)}
         results = self.session.run(inputs)
         named = namedtupledict("Outputs", [output.name for output in model.outputs])
-        made: tuple[Any, ...] = named(*map(_array, results))
-        return made
+        outputs: tuple[Any, ...] = named(*map(_array, results))
+        return outputs
 
 
 class VkopsBackend(Backend):  # type: ignore[misc]
@@ -134,11 +134,11 @@ class VkopsBackend(Backend):  # type: ignore[misc]
             raise ModelError(f"opset_version: got {show(opset)}, must be 1 to {newest}")
         names = list(dict.fromkeys(filter(None, node.input)))
         listed = inputs if isinstance(inputs, Mapping) else _listed(inputs)
-        given = inputs if listed is inputs else dict(zip(names, listed, strict=False))
-        if len(listed) != len(names) or set(given) != set(names):
-            got = show(sorted(map(str, given))) if given is inputs else f"{len(listed)} inputs"
+        named = inputs if listed is inputs else dict(zip(names, listed, strict=False))
+        if len(listed) != len(names) or set(named) != set(names):
+            got = show(sorted(map(str, named))) if named is inputs else f"{len(listed)} inputs"
             raise ModelError(f"inputs: got {got}, must be {len(names)}: {show(names)}")
-        values = {name: given[name] for name in names}
+        values = {name: named[name] for name in names}
         model = helper.make_model(
             helper.make_graph(
                 [node],

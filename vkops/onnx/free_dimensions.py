@@ -58,7 +58,7 @@ class Overrides:
 
     def shape(self, entry: ValueInfo, bound: Ints | None = None) -> Ints:
         """Return the shape of an input: overridden, bound or declared, with 1 for free sizes."""
-        given = self.shapes.get(entry.name, bound)
-        if given is not None:
-            return given
+        shape = self.shapes.get(entry.name, bound)
+        if shape is not None:
+            return shape
         return tuple(n if isinstance(n, int) else 1 for n in self.sizes(entry) or ())

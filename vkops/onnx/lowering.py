@@ -126,11 +126,11 @@ class Lowering:
         self, name: str, dtype: np.dtype[Any], shape: Ints, item: int | None = None
     ) -> LoweredTensor:
         """Add a graph input, or an item of one; its elements are known when the graph runs."""
-        made = self._new(dtype, shape)
-        self.inputs[made.number] = name, item
-        if made.size:
-            self._origins[made.number] = made.number
-        return made
+        tensor = self._new(dtype, shape)
+        self.inputs[tensor.number] = name, item
+        if tensor.size:
+            self._origins[tensor.number] = tensor.number
+        return tensor
 
     def constant(self, array: npt.NDArray[Any]) -> LoweredTensor:
         """Add a tensor of known elements."""
@@ -138,9 +138,9 @@ class Lowering:
         if array.size == 1:
             fill = Fill(moved.tobytes())
             return self._new(array.dtype, array.shape, [Region(View((1,), (1,)), fill)])
-        made = self._new(array.dtype, array.shape)
-        self.constants[made.number] = moved
-        return made
+        tensor = self._new(array.dtype, array.shape)
+        self.constants[tensor.number] = moved
+        return tensor
 
     def computed(self, array: npt.NDArray[Any]) -> LoweredTensor:
         """Add a tensor whose elements were computed from known ones."""
@@ -179,8 +179,8 @@ class Lowering:
             raise NeedsValueError(name)
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
-        made = [number for number in missing if not graph.is_leaf(number)]
-        needed = sum(map(graph.nbytes, (*made, tensor.number)))
+        computed = [number for number in missing if not graph.is_leaf(number)]
+        needed = sum(map(graph.nbytes, (*computed, tensor.number)))
         self._count_known(needed, tensor.shape)
         for number in missing:
             if graph.is_leaf(number):
@@ -227,12 +227,12 @@ class Lowering:
         nbytes = prod(shape) * size
         graph = self.graph
         number = graph.leaf(nbytes, size) if regions is None else graph.make(regions, nbytes, size)
-        made = LoweredTensor(number, dtype, tuple(shape))
-        self._tensors.append(made)
+        tensor = LoweredTensor(number, dtype, tuple(shape))
+        self._tensors.append(tensor)
         origins = [self._origins[n] for n in graph.reads(number) if n in self._origins]
         if origins:
             self._origins[number] = min(origins)
-        return made
+        return tensor
 
 
 def _check_shape(dtype: np.dtype[Any], shape: Ints) -> None:

@@ -80,11 +80,11 @@ class Model:
             raise ModelError(f"{given}: {error}") from error
 
     def _take(self, content: Content) -> None:
-        found = unsupported_nodes(content)
-        if found:
-            more = f", nor {len(found) - 1} more nodes" if len(found) > 1 else ""
+        unsupported = unsupported_nodes(content)
+        if unsupported:
+            more = f", nor {len(unsupported) - 1} more nodes" if len(unsupported) > 1 else ""
             operators = ", ".join(OPERATORS)
-            raise ModelError(f"{': '.join(found[0])}{more}; it has {operators}")
+            raise ModelError(f"{': '.join(unsupported[0])}{more}; it has {operators}")
         graph, reader = content.proto.graph, TensorReader(content.detached)
         used = {name for node in graph.node for name in node.input}
         used.update(entry.name for entry in (*graph.input, *graph.output))
@@ -109,14 +109,14 @@ class Model:
 
     def _check_names(self) -> None:
         """Refuse nodes and outputs that read a tensor that no node before them makes."""
-        made = {"", *self.constants, *(entry.name for entry in self.inputs)}
+        known = {"", *self.constants, *(entry.name for entry in self.inputs)}
         for node in self.nodes:
             for i, name in enumerate(node.inputs):
-                if name not in made:
+                if name not in known:
                     node.refuse(f"inputs[{i}]", f"got {name!r}, which no earlier node makes")
-            made.update(node.outputs)
+            known.update(node.outputs)
         for entry in self.outputs:
-            if entry.name not in made:
+            if entry.name not in known:
                 raise ModelError(f"output {entry.name!r}: no node makes it")
 
     @property
@@ -129,9 +129,9 @@ class Model:
         inputs, outputs = resize(self.inputs), resize(self.outputs)
         if (inputs, outputs) == (self.inputs, self.outputs):
             return self
-        made = copy(self)
-        made.inputs, made.outputs = inputs, outputs
-        return made
+        model = copy(self)
+        model.inputs, model.outputs = inputs, outputs
+        return model
 
     def lower(self, input_types: Mapping[str, InputType], known: Mapping[str, Any]) -> Lowering:
         """Lower the graph: write each output as regions that read inputs and constants.
@@ -155,18 +155,18 @@ class Model:
         for name, array in self.constants.items():
             if name not in input_types:
                 values[name] = lowering.constant(array)
-        for name, given in input_types.items():
+        for name, type_ in input_types.items():
             try:
-                values[name] = _input(lowering, name, given, known.get(name))
+                values[name] = _input(lowering, name, type_, known.get(name))
             except LimitError as error:
                 raise ModelError(f"input {name!r}: {error}") from error
         for node in self.nodes:
             call = Call(node, lowering, [values[name] for name in node.inputs])
             try:
-                made = OPERATORS[node.operator].outputs(call)
+                outputs = OPERATORS[node.operator].outputs(call)
             except LimitError as error:
                 raise ModelError(f"{node.label}: {error}") from error
-            values.update(zip(node.outputs, made, strict=False))
+            values.update(zip(node.outputs, outputs, strict=False))
             values[""] = None
         lowering.outputs = [values[output.name] for output in self.outputs]
         for entry, value in zip(self.outputs, lowering.outputs, strict=True):
@@ -177,7 +177,7 @@ class Model:
 def unsupported_nodes(content: Content) -> list[tuple[str, str]]:
     """Return the labels of all nodes of a model that vkops cannot run, and why."""
     opset = opset_of(content.proto)
-    found = []
+    nodes = []
     for index, node in enumerate(content.proto.graph.node):
         is_own = node.domain in DOMAINS
         if not is_own or node.op_type not in OPERATORS:
@@ -190,19 +190,19 @@ def unsupported_nodes(content: Content) -> list[tuple[str, str]]:
             continue
         domain = "" if is_own else f"{node.domain}."
         name = f"{domain}{node.op_type}"  # text, even where a name is bytes that are not UTF-8
-        found.append((label(node, index, name if name.isprintable() else repr(name)), reason))
-    return found
+        nodes.append((label(node, index, name if name.isprintable() else repr(name)), reason))
+    return nodes
 
 
-def _input(lowering: Lowering, name: str, given: InputType, elements: Any) -> LoweredValue:
+def _input(lowering: Lowering, name: str, type_: InputType, elements: Any) -> LoweredValue:
     """Add a graph input to a lowering; as a constant where its elements are known."""
-    if given is None:
+    if type_ is None:
         return None
-    if isinstance(given, TensorType):
+    if isinstance(type_, TensorType):
         if elements is not None:
             return lowering.constant(elements)
-        return lowering.input(name, given.dtype, given.shape)
+        return lowering.input(name, type_.dtype, type_.shape)
     if elements is not None:
-        return LoweredSequence(given.dtype, tuple(map(lowering.constant, elements)))
-    items = (lowering.input(name, given.dtype, shape, i) for i, shape in enumerate(given.shapes))
-    return LoweredSequence(given.dtype, tuple(items))
+        return LoweredSequence(type_.dtype, tuple(map(lowering.constant, elements)))
+    items = (lowering.input(name, type_.dtype, shape, i) for i, shape in enumerate(type_.shapes))
+    return LoweredSequence(type_.dtype, tuple(items))

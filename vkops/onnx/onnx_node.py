@@ -34,8 +34,8 @@ def label(proto: NodeProto, index: int, operator: str) -> str:
     """Name a node in errors: by its name, or by its index and first output."""
     if proto.name:
         return f"node {proto.name!r} ({operator})"
-    made = f", which makes {proto.output[0]!r}" if proto.output else ""
-    return f"node {index}{made} ({operator})"
+    suffix = f", which makes {proto.output[0]!r}" if proto.output else ""
+    return f"node {index}{suffix} ({operator})"
 
 
 class Node:
@@ -72,17 +72,17 @@ class Node:
 
     def choice(self, name: str, *allowed: str, reason: str = "") -> str:
         """Return an attribute that is one of these words; the first where it is left out."""
-        given = self.attributes.get(name)
-        text = allowed[0] if given is None else given.decode("utf-8", "replace")
+        value = self.attributes.get(name)
+        text = allowed[0] if value is None else value.decode("utf-8", "replace")
         self.require(text in allowed, name, repr(text), ", ".join(map(repr, allowed)) + reason)
         return text
 
     def parameters(self, inputs: Sequence[T]) -> Iterator[tuple[Any, T]]:
         """Yield each input with the parameter of the schema that it belongs to."""
         formal = self.schema.inputs
-        for index, given in enumerate(inputs):
+        for index, value in enumerate(inputs):
             # Inputs beyond the schema's parameters belong to the last one, which is variadic.
-            yield formal[min(index, len(formal) - 1)], given
+            yield formal[min(index, len(formal) - 1)], value
 
     def check_types(self, inputs: Sequence[str | None]) -> None:
         """Check the types of inputs; None: the input is left out, or its type is not known."""
@@ -182,11 +182,11 @@ class Call:
 
     def array(self, name: str) -> npt.NDArray[Any] | None:
         """Return the elements of an input or attribute; NeedsValueError if they are not known."""
-        given = self.attribute(name)
+        attribute = self.attribute(name)
         value = self.optional(name)
         if value is None:
-            return None if given is None else np.asarray(given)
-        if given is not None:
+            return None if attribute is None else np.asarray(attribute)
+        if attribute is not None:
             self.refuse(name, "is given as an attribute and as an input, must be one of them")
         assert isinstance(value, LoweredTensor)  # as for ``tensor``
         return self.lowering.values(value)

@@ -194,12 +194,12 @@ class Session:
         if not (progress is None or callable(progress)):
             raise ModelError(f"progress: got {show(progress)}, must be a function or None")
         indices = self._output_indices(output_names)
-        given = self._given(input_feed)
-        specialization = self._specialize(given)
-        made = specialization.run(
-            self._constants, given, progress, {} if targets is None else targets
+        inputs = self._given(input_feed)
+        specialization = self._specialize(inputs)
+        outputs = specialization.run(
+            self._constants, inputs, progress, {} if targets is None else targets
         )
-        return [made[index] for index in indices]
+        return [outputs[index] for index in indices]
 
     def specialize(self, inputs: Mapping[str, Given]) -> Specialization:
         """Return the model for inputs of these types and shapes."""
@@ -207,13 +207,13 @@ class Session:
             raise ModelError(f"inputs: got {show(inputs)}, must be a dict of arrays by input name")
         return self._specialize(self._given(inputs))
 
-    def _specialize(self, given: Mapping[str, Given]) -> Specialization:
+    def _specialize(self, inputs: Mapping[str, Given]) -> Specialization:
         declared = {entry.name: entry for entry in self.model.inputs}
-        input_types = {name: _type_of(declared[name], value) for name, value in given.items()}
+        input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
         with self._lock:
             # Lowering fails at the first input whose elements it needs, and is then repeated.
             while True:
-                known = {n: _elements(v) for n, v in given.items() if n in self._needed}
+                known = {n: _elements(v) for n, v in inputs.items() if n in self._needed}
                 key = _key(input_types, known)
                 try:
                     if key not in self._specializations:
@@ -243,15 +243,15 @@ class Session:
             if name not in declared:
                 listed = ", ".join(map(repr, declared)) or "none"
                 raise ModelError(f"input {name!r}: the model has no such input; it has {listed}")
-        given: dict[str, Given] = {}
+        sources: dict[str, Given] = {}
         for name, entry in declared.items():
             if name in inputs:
                 value = inputs[name]
                 if isinstance(value, (list, tuple)) and entry.kind != "tensor":
-                    given[name] = [self._source(f"{name}[{i}]", v) for i, v in enumerate(value)]
+                    sources[name] = [self._source(f"{name}[{i}]", v) for i, v in enumerate(value)]
                 else:
-                    given[name] = None if value is None else self._source(name, value)
-        return given
+                    sources[name] = None if value is None else self._source(name, value)
+        return sources
 
     def _source(self, name: str, value: Any) -> Array | Tensor:
         if not isinstance(value, Tensor):

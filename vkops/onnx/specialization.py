@@ -69,17 +69,17 @@ class Specialization:
         """Run on a device with inputs of those types and shapes; see ``Session.run``."""
         device = constants.device
         self._check_targets(targets, device)
-        given: dict[int, Any] = {
+        by_number: dict[int, Any] = {
             number: inputs[name] if item is None else inputs[name][item]  # type: ignore[index]
             for number, (name, item) in self._inputs.items()
         }
         for tensor, check in self._checks:
-            source = given[tensor.number]
+            source = by_number[tensor.number]
             if isinstance(source, np.ndarray):
                 check(source.reshape(tensor.shape))
         strings = list(self._strings)
         tensors: dict[int, Source] = {n: constants.get(a) for n, a in self._constants.items()}
-        for number, source in given.items():
+        for number, source in by_number.items():
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
         owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
@@ -97,9 +97,9 @@ class Specialization:
             if index in targets:
                 outputs.append(targets[index])
             else:
-                made = [_output(device, t, tensors, strings, owned) for t in tensors_of(result)]
+                items = [_output(device, t, tensors, strings, owned) for t in tensors_of(result)]
                 outputs.append(
-                    made if isinstance(result, LoweredSequence) else next(iter(made), None)
+                    items if isinstance(result, LoweredSequence) else next(iter(items), None)
                 )
             owned.update(tensor.number for tensor in tensors_of(result))
         for target, array in copies:
@@ -158,15 +158,15 @@ class DeviceConstants:
 
     def get(self, array: Array) -> Source:
         """Return the array on the device; the array itself if it must be streamed."""
-        found = self._tensors.get(id(array))
-        if found is not None:
-            return found
+        cached = self._tensors.get(id(array))
+        if cached is not None:
+            return cached
         try:
-            made = Tensor.from_array(self.device, array)
+            tensor = Tensor.from_array(self.device, array)
         except OutOfDeviceMemoryError:
             return array
         finalize(array, self._tensors.pop, id(array), None)
-        return self._tensors.setdefault(id(array), made)
+        return self._tensors.setdefault(id(array), tensor)
 
 
 def _output(

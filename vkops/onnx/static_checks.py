@@ -82,8 +82,8 @@ def _check_nodes(model: Model) -> None:
         node.check_types([value.type for value in inputs])
         operator = OPERATORS[node.operator]
         operator.check(node)
-        made = _output(node, inputs)
-        types = inputs[0].dtype if inputs else None, made.dtype
+        facts = _output(node, inputs)
+        types = inputs[0].dtype if inputs else None, facts.dtype
         computing = operator.computes.split() if operator.if_types(*types) else ()
         movable = operator.moves.split()
         if operator.first == "moved":
@@ -100,8 +100,8 @@ def _check_nodes(model: Model) -> None:
                 needed |= unknown
             else:
                 moved |= unknown
-        made = replace(made, origins=moved & ~needed)
-        known.update(dict.fromkeys(filter(None, node.outputs), made))
+        facts = replace(facts, origins=moved & ~needed)
+        known.update(dict.fromkeys(filter(None, node.outputs), facts))
     for entry in model.outputs:
         check_output_type(entry, known[entry.name].dtype)
 
@@ -124,8 +124,8 @@ def _output(node: Node, inputs: Sequence[_Facts]) -> _Facts:
         with suppress(LimitError):  # such attributes fit empty tensors only
             tensors = [lowering.full(np.zeros(1, inputs[0].dtype), shape)]
     if tensors is not None:  # the node can be lowered unless one of its attributes is wrong
-        (made, *_) = operator.outputs(Call(node, lowering, tensors))
-        return _Facts(made.dtype if made else None)
+        (first, *_) = operator.outputs(Call(node, lowering, tensors))
+        return _Facts(first.dtype if first else None)
     if operator.makes is not None:
         return _Facts(np.dtype(operator.makes))
     # Its type is that of the inputs of the same type parameter, or of a sequence's tensors.

@@ -72,7 +72,7 @@ def _from_dims(region: Region, dims: Iterable[_Dim], factor: int = 1) -> Region:
         return region.with_views(target, source)
     views = zip(others, region.index_views, strict=True)
     return region.with_views(
-        target, source, *[View(sizes, own, view.offset) for own, view in views]
+        target, source, *[View(sizes, strides, view.offset) for strides, view in views]
     )
 
 

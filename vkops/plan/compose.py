@@ -254,7 +254,7 @@ def _unpacked(view: View, count: int) -> Iterator[View]:
         low = [(stride + half) % digit - half for stride in strides]
         low_offset = (offset + half) % digit - half
         yield View(sizes, tuple(low), low_offset)
-        strides = tuple((s - own) >> _DIGIT for s, own in zip(strides, low, strict=True))
+        strides = tuple((s - part) >> _DIGIT for s, part in zip(strides, low, strict=True))
         offset = (offset - low_offset) >> _DIGIT
     yield View(sizes, strides, offset)
 
@@ -280,9 +280,9 @@ def _region(box: _Box, reader: Region, writer: Region) -> Region:
         return writer.with_views(written, read.shift(writer.source_view.offset))
     *scattered, target = _unpacked(written, 1 + len(reader.index_views))
     *gathered, source = _unpacked(read, 1 + len(writer.index_views))
-    own = [view.shift(own.offset) for view, own in zip(gathered, writer.index_views, strict=True)]
+    moved = [view.shift(by.offset) for view, by in zip(gathered, writer.index_views, strict=True)]
     both = replace(writer, indices=writer.indices or reader.indices)
-    return both.with_views(target, source.shift(writer.source_view.offset), *scattered, *own)
+    return both.with_views(target, source.shift(writer.source_view.offset), *scattered, *moved)
 
 
 def _compose(box: _Box, writer_dims: Sequence[_WriterDim], budget: Budget) -> Iterator[_Box]:

@@ -124,10 +124,10 @@ def addresses(
     numbers = data[: data.size // int(indices.dtype[1]) * int(indices.dtype[1])].view(indices.dtype)
     moved, inside = np.zeros_like(first), np.full(first.shape, fill_value=True)
     for term in indices.terms:
-        given = numbers[first + term.offset]
-        if given.dtype == np.uint64:  # larger than any size, and than int64
-            given = np.minimum(given, np.uint64(2**63 - 1))
-        number = given.astype(np.int64)
+        index = numbers[first + term.offset]
+        if index.dtype == np.uint64:  # larger than any size, and than int64
+            index = np.minimum(index, np.uint64(2**63 - 1))
+        number = index.astype(np.int64)
         if indices.rule == "reverse":
             length = np.clip(number, 0, term.size)
             number = np.where(positions < length, length - 1 - positions, positions)

@@ -172,15 +172,15 @@ class Graph:
         """
         return [self._step(stage) for stage in self.fuse(wanted)]
 
-    def _step(self, made: Mapping[int, Regions]) -> Step:
-        makes = tuple(number for number in made if self.nbytes(number))
+    def _step(self, stage: Mapping[int, Regions]) -> Step:
+        makes = tuple(number for number in stage if self.nbytes(number))
         size = min((self._sizes[number][1] for number in makes), default=1)
-        reads = sorted(set().union(*(_read(made[number]) for number in makes)))
+        reads = sorted(set().union(*(_read(stage[number]) for number in makes)))
         places = {number: place for place, number in enumerate(reads)}
         outputs = []
         for number in makes:
             nbytes, own_size = self._sizes[number]
-            regions = [region.renumber(places) for region in made[number]]
+            regions = [region.renumber(places) for region in stage[number]]
             outputs.append(Output(nbytes, narrow(regions, own_size, size)))
         inputs = tuple(map(self.nbytes, reads))
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
@@ -237,12 +237,12 @@ class _Fusion:
         self._store_cost: dict[int, int] = {}  # the cost of storing each tensor
         self._recompute_cost: dict[int, int] = {}  # and of composing its readers so far
         order = [(number, graph._tensors[number]) for number in graph.reachable(wanted)]
-        made = {number: own for number, own in order if own is not None}
-        size = sum(1 + len(own) for own in made.values())
+        regions = {number: own for number, own in order if own is not None}
+        size = sum(1 + len(own) for own in regions.values())
         self._steps = MAX_STEPS + STEPS_PER_REGION * size
-        waiting = Counter(number for own in made.values() for number in _read(own))
+        waiting = Counter(number for own in regions.values() for number in _read(own))
         waiting.update(wanted)
-        for tensor, own in made.items():
+        for tensor, own in regions.items():
             self._add(tensor, own)
             for number in _read(own):
                 waiting[number] -= 1
@@ -285,11 +285,11 @@ class _Fusion:
 
     def _add_cost(self, tensor: int, regions: int) -> None:
         """Count the regions of a reader of a tensor, which is stored once they cost too much."""
-        made = self.fused[tensor]
-        if len(made) == 1:
+        fused = self.fused[tensor]
+        if len(fused) == 1:
             return  # the reader would have as many regions if the tensor were stored
         cost = self._recompute_cost[tensor] = self._recompute_cost.get(tensor, 0) + regions
-        if cost > RECOMPUTE_LIMIT * (self._store_cost[tensor] + len(made)):
+        if cost > RECOMPUTE_LIMIT * (self._store_cost[tensor] + len(fused)):
             self.stored.add(tensor)
 
     def _composed(self, own: Regions, max_regions: int, steps: int) -> Regions | None:
@@ -297,12 +297,12 @@ class _Fusion:
         steps = min(self._steps, steps)
         budget = Budget(steps)
         try:
-            found = tuple(islice((p for r in own for p in self._parts(r, budget)), max_regions + 1))
+            parts = tuple(islice((p for r in own for p in self._parts(r, budget)), max_regions + 1))
         except BudgetError:
             return None
         finally:
             self._steps -= int(steps - max(0, budget.available))
-        return merge_regions(found) if len(found) <= max_regions else None
+        return merge_regions(parts) if len(parts) <= max_regions else None
 
     def _parts(self, region: Region, budget: Budget) -> Iterable[Region]:
         number = region.input

@@ -24,11 +24,11 @@ def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Regio
     >>> region.source.view.strides, region.indices.view.strides
     ((0, 0, 1), (3, 1, 0))
     """
-    view, own = source.view, indices.view
+    view, index_view = source.view, indices.view
     term = Term(0, view.sizes[axis], view.strides[axis])
-    moved = _repeated(view.take(axis, 0), axis, own.sizes)
+    moved = _repeated(view.take(axis, 0), axis, index_view.sizes)
     before, after = view.sizes[:axis], view.sizes[axis + 1 :]
-    numbers = _repeated(_repeated(own, len(own.sizes), after), 0, before)
+    numbers = _repeated(_repeated(index_view, len(index_view.sizes), after), 0, before)
     return Region(target, Read(source.input, moved), _moving(indices, numbers, (term,), "clamp"))
 
 

@@ -53,16 +53,16 @@ class View(NamedTuple):
         """Whether the elements are stored one after the other, in row-major order."""
         packed = packed_strides(self.sizes)
         return self.strides == packed or all(
-            n == 1 or own == wanted
-            for n, own, wanted in zip(self.sizes, self.strides, packed, strict=True)
+            n == 1 or stride == expected
+            for n, stride, expected in zip(self.sizes, self.strides, packed, strict=True)
         )
 
     def narrow(self, axis: int, start: int, size: int, step: int = 1) -> View:
         """Take ``size`` indices of an axis, from ``start`` on and ``step`` apart."""
         sizes = (*self.sizes[:axis], size, *self.sizes[axis + 1 :])
-        own = self.strides[axis]
-        strides = (*self.strides[:axis], step * own, *self.strides[axis + 1 :])
-        return View(sizes, strides, self.offset + start * own)
+        stride = self.strides[axis]
+        strides = (*self.strides[:axis], step * stride, *self.strides[axis + 1 :])
+        return View(sizes, strides, self.offset + start * stride)
 
     def window(self, starts: Ints, sizes: Ints, steps: Ints) -> View:
         """Element ``c`` of the result is element ``starts + c * steps`` of this view."""
@@ -80,13 +80,13 @@ class View(NamedTuple):
         """
         sizes: list[int] = []
         strides: list[int] = []
-        offset, own = self.offset, iter(self.strides)
+        offset, old_strides = self.offset, iter(self.strides)
         for part in parts:
             if part is None:
                 sizes.append(1)
                 strides.append(0)
                 continue
-            stride = next(own)
+            stride = next(old_strides)
             if isinstance(part, range):
                 sizes.append(len(part))
                 strides.append(part.step * stride)
@@ -109,8 +109,8 @@ class View(NamedTuple):
         """Repeat the elements along axes of size 1, and along new axes in front."""
         new = len(sizes) - len(self.sizes)
         strides = (
-            stride if own == size else 0
-            for own, size, stride in zip(self.sizes, sizes[new:], self.strides, strict=True)
+            stride if old == size else 0
+            for old, size, stride in zip(self.sizes, sizes[new:], self.strides, strict=True)
         )
         return View(sizes, ((0,) * new) + tuple(strides), self.offset)
 

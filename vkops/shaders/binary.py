@@ -189,14 +189,14 @@ class Declarations:
 
     def used(self, function: int) -> set[int]:
         """Return the ids that occur in a function and in those that it calls."""
-        found: set[int] = set()
+        ids: set[int] = set()
         called = [function]
         for each in called:  # the list grows
             for instruction in self.functions[each]:
-                found.update(instruction.ids)
+                ids.update(instruction.ids)
                 if instruction.op == Op.FunctionCall and instruction.words[2] not in called:
                     called.append(instruction.words[2])
-        return found
+        return ids
 
 
 def declarations(spirv: bytes) -> Declarations:
@@ -209,48 +209,48 @@ def declarations(spirv: bytes) -> Declarations:
     words = array("I", spirv)
     if words[4] or words[1] & 0xFF0000FF:  # the schema, and reserved bytes of the version
         raise ShaderCompileError("damaged SPIR-V: the header is wrong")
-    found = Declarations((words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF))
+    module = Declarations((words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF))
     body: list[Instruction] | None = None
     types: dict[int, int] = {}  # of values
     for at, op, count in positions(words):
         operands = tuple(words[at + 1 : at + count])
         if op in WITH_RESULT:
             types[operands[1]] = operands[0]
-        elif op == Op.Switch and found.defined[types[operands[0]]].words[1] == _LONG:
+        elif op == Op.Switch and module.defined[types[operands[0]]].words[1] == _LONG:
             cases = zip(operands[2::3], operands[3::3], operands[4::3], strict=True)
             whole = (each for low, high, label in cases for each in (low | high << 32, label))
             operands = (*operands[:2], *whole)
-        made = Instruction(op, operands)
+        instruction = Instruction(op, operands)
         width = 2 if op in _OF_MEMBERS else 1
         if op == Op.Function:
-            body = found.functions[operands[1]] = []
+            body = module.functions[operands[1]] = []
         if body is not None:
-            body.append(made)
+            body.append(instruction)
         elif op == Op.Source:
-            found.language = operands[0]
+            module.language = operands[0]
             if count > 4:
-                found.sources[operands[2]] = string(operands[3:])
+                module.sources[operands[2]] = string(operands[3:])
         elif op in (Op.String, Op.ExtInstImport):
-            found.strings[operands[0]] = printable(string(operands[1:]))
+            module.strings[operands[0]] = printable(string(operands[1:]))
         elif op == Op.ExtInst:
-            found.extended[operands[1]] = made
+            module.extended[operands[1]] = instruction
         elif op == Op.Capability:
-            found.capabilities.append(operands[0])
+            module.capabilities.append(operands[0])
         elif op == Op.EntryPoint:
-            found.entries.append(made)
+            module.entries.append(instruction)
         elif op in (Op.ExecutionMode, Op.ExecutionModeId):
-            found.modes.append(made)
+            module.modes.append(instruction)
         elif op in (Op.Name, Op.MemberName):
-            found.names[operands[:width]] = printable(string(operands[width:]))
+            module.names[operands[:width]] = printable(string(operands[width:]))
         elif op in (Op.Decorate, Op.MemberDecorate):
-            target = found.decorations.setdefault(operands[:width], {})
+            target = module.decorations.setdefault(operands[:width], {})
             target[operands[width]] = operands[width + 1 :]
         elif op in (Op.GroupDecorate, Op.GroupMemberDecorate):
             for first in range(1, len(operands), width):
-                target = found.decorations.setdefault(operands[first : first + width], {})
-                target.update(found.decorated(operands[0]))
+                target = module.decorations.setdefault(operands[first : first + width], {})
+                target.update(module.decorated(operands[0]))
         elif Op.TypeVoid <= op < Op.TypeForwardPointer or op == Op.TypeCooperativeMatrixKHR:
-            found.defined[operands[0]] = made
+            module.defined[operands[0]] = instruction
         elif Op.ConstantTrue <= op <= Op.SpecConstantOp or op in (Op.Variable, Op.Undef):
-            found.defined[operands[1]] = made
-    return found
+            module.defined[operands[1]] = instruction
+    return module

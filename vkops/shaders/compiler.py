@@ -137,20 +137,20 @@ class _Compilation:
         """Return the hash of all that the SPIR-V depends on."""
         # Text is compiled in an empty folder, which has another name each time.
         temporary = Path(tempfile.gettempdir(), TEXT)
-        own = self.source.parent if isinstance(self.source, Path) else temporary
-        folders = (own, *self.include)
+        folder = self.source.parent if isinstance(self.source, Path) else temporary
+        folders = (folder, *self.include)
         digest = sources.digest(
             self.source, folders, self.flags, self.roots, self.texts, self.known
         )
-        found = os.stat(path := os.path.realpath(self.command[-1]))
-        identity = f"{path}\n{found.st_size}\n{found.st_mtime_ns}"
+        status = os.stat(path := os.path.realpath(self.command[-1]))
+        identity = f"{path}\n{status.st_size}\n{status.st_mtime_ns}"
         return hashlib.sha256(f"{digest}\n{identity}\n{_REVISION}".encode()).hexdigest()
 
     def cached(self, key: str) -> bytes:
         """Return the SPIR-V from the disk cache, or compile and store it."""
-        found = _CACHE.load(key)
-        if found is not None and is_spirv(found):
-            return found
+        stored = _CACHE.load(key)
+        if stored is not None and is_spirv(stored):
+            return stored
         spirv = self.run()
         if self.is_known and self.key() == key:  # no file was edited while the compiler read it
             _CACHE.store(key, spirv)
@@ -198,12 +198,12 @@ class _Compilation:
                 crash = loop or "; that is a fault of the compiler, not of the shader"
                 raise diagnostics.error(self.command[-1], name, returncode, log, crash, code)
             macros = [flag for flag in self.flags if flag.startswith("-D")]  # and -D for HLSL
-            own = os.path.realpath(os.path.join(cwd or "", file))
+            real_source = os.path.realpath(os.path.join(cwd or "", file))
             for path in slang.dependencies(written):
                 real = os.path.realpath(os.path.join(cwd or "", path))
-                if self.roots is not None and real != own:
+                if self.roots is not None and real != real_source:
                     sources.check_inside(path, real, self.roots)
-                self.read.update({real} - {own})
+                self.read.update({real} - {real_source})
             argv = [*self.command, "-E", "-S", "comp", *macros, *includes, file]
             if _GLOBALS in spirv and _PUSHED.search(tools.run(argv, cwd=cwd)[1]):
                 message = f"{name}: glslang ignores [[vk::push_constant]] before a struct's name: "
@@ -231,8 +231,8 @@ class _Compilation:
 
     def _without_entry(self, name: str, text: bytes) -> InvalidDescError:
         """Make an error that names the functions with [numthreads]."""
-        found = [match.decode(errors="replace") for match in _ENTRY.findall(text)]
-        allowed = " or ".join(map(repr, found)) or "a function of the shader"
+        names = [match.decode(errors="replace") for match in _ENTRY.findall(text)]
+        allowed = " or ".join(map(repr, names)) or "a function of the shader"
         return InvalidDescError(
             name, "entry point", f"got {self.entry!r}, must be {allowed}", "SH-03"
         )

@@ -43,17 +43,17 @@ _OPERATIONS: dict[int, Callable[[Sequence[int], Sequence[int]], int]] = {
 
 def numbers(module: Declarations) -> dict[int, Number]:
     """Return the scalar types of a module by id; LookupError if one has an unusual size."""
-    found = {}
+    types = {}
     for id_, (op, words) in module.defined.items():
         if op == Op.TypeBool:
-            found[id_] = Number("bool", 4)
+            types[id_] = Number("bool", 4)
         elif op == Op.TypeInt:
-            found[id_] = Number("int" if words[2] else "uint", words[1] // 8)
+            types[id_] = Number("int" if words[2] else "uint", words[1] // 8)
         elif op == Op.TypeFloat:
-            found[id_] = Number("float", words[1] // 8)
-        if id_ in found:
-            found[id_].format  # noqa: B018
-    return found
+            types[id_] = Number("float", words[1] // 8)
+        if id_ in types:
+            types[id_].format  # noqa: B018
+    return types
 
 
 def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
@@ -61,21 +61,21 @@ def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
 
     Composites are tuples. Values that are not computed are None: Vulkan allows few operations.
     """
-    found: dict[int, Any] = {}
+    known: dict[int, Any] = {}
     for id_, (op, words) in module.defined.items():
         if op in (Op.ConstantTrue, Op.SpecConstantTrue, Op.ConstantFalse, Op.SpecConstantFalse):
-            found[id_] = int(op in (Op.ConstantTrue, Op.SpecConstantTrue))
+            known[id_] = int(op in (Op.ConstantTrue, Op.SpecConstantTrue))
         elif op in (Op.Constant, Op.SpecConstant):
             type_ = types[words[0]]
             data = array("I", words[2:]).tobytes()
-            found[id_] = struct.unpack_from(type_.format, data)[0]
+            known[id_] = struct.unpack_from(type_.format, data)[0]
         elif op in (Op.ConstantComposite, Op.SpecConstantComposite):
-            found[id_] = tuple(map(found.get, words[2:]))
+            known[id_] = tuple(map(known.get, words[2:]))
         elif op == Op.ConstantNull:
-            found[id_] = 0 if words[0] in types else None
+            known[id_] = 0 if words[0] in types else None
         elif op == Op.SpecConstantOp:
-            found[id_] = _computed(module, types, found, words)
-    return found
+            known[id_] = _computed(module, types, known, words)
+    return known
 
 
 def _computed(
@@ -112,9 +112,9 @@ def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
         return spirv
     words = array("I", spirv)
     locations = {
-        target[0]: found[Decoration.SPEC_ID][0]
-        for target, found in declarations(spirv).decorations.items()
-        if Decoration.SPEC_ID in found
+        target[0]: decorations[Decoration.SPEC_ID][0]
+        for target, decorations in declarations(spirv).decorations.items()
+        if Decoration.SPEC_ID in decorations
     }
     ids = {id_: given[location] for id_, location in locations.items() if location in given}
     for at, op, count in positions(words):

@@ -81,8 +81,8 @@ def _quoted(message: str, code: str = "") -> str:
     """A message of the compiler with the line of the source and a hint."""
     text = " ".join(message.split())
     text = text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"
-    found = f"{text}, in {show(code)}" if code else text
+    quoted = f"{text}, in {show(code)}" if code else text
     for pattern, hint in _HINTS:
         if match := re.search(pattern, f"{text}\n{code}"):
-            return f"{found}; {hint.format(*match.groups())}"
-    return found
+            return f"{quoted}; {hint.format(*match.groups())}"
+    return quoted

@@ -171,23 +171,23 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
     used = dict.fromkeys(_used(module, numbers))
     for mode, operands in _modes(module, function):
         used[MODES.get(mode, "").format(*operands)] = None
-    found: list[str] = []
+    of_capabilities: list[str] = []
     for capability in map(name, module.capabilities):
         template = CAPABILITIES.get(capability, "")
         is_clock = capability == "ShaderClockKHR"
         names = ("Subgroup", "Device") if is_clock else ("Buffer", "Shared", "Image")
         places = [template.format(place) for place in names]
-        found += [place for place in places if place in used] or places[:1]
-    return tuple(dict.fromkeys(filter(None, (*found, *used))))
+        of_capabilities += [place for place in places if place in used] or places[:1]
+    return tuple(dict.fromkeys(filter(None, (*of_capabilities, *used))))
 
 
 def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
     """Yield the features that instructions of a module need, some of them without a capability."""
     pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TypePointer}
-    found, arrays = {}, {}
+    pointer_types, arrays = {}, {}
     for id_, (op, words) in module.defined.items():
         if op == Op.Variable:
-            _, storage, pointee = found[id_] = pointers[words[0]]
+            _, storage, pointee = pointer_types[id_] = pointers[words[0]]
             if storage in _DYNAMIC and module.defined[pointee].op in _ARRAYS:
                 kind = _image(module, module.defined[pointee].words[1]) or _DYNAMIC[storage]
                 arrays[id_] = f"shader{kind}ArrayDynamicIndexing"
@@ -198,9 +198,9 @@ def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
         if op in _ACCESS and words[2] in arrays and words[3] not in module.defined:
             yield arrays[words[2]]
         if op in WITH_RESULT and words[0] in pointers:
-            found[words[1]] = pointers[words[0]]
+            pointer_types[words[1]] = pointers[words[0]]
         elif op in Op.ATOMICS:
-            _, storage, pointee = found[words[0 if op == Op.AtomicStore else 2]]
+            _, storage, pointee = pointer_types[words[0 if op == Op.AtomicStore else 2]]
             place = _ATOMIC_PLACES.get(storage, "Buffer")
             yield from _atomic(instruction, numbers.get(pointee), place)
         elif op == Op.ReadClockKHR:

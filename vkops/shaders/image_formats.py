@@ -160,10 +160,10 @@ def view_format(
     Without a format of the image and of the declaration, integers of 8 and 16 bits are normalised
     where the shader declares numbers of kind float.
     """
-    wanted = declared.format
+    format_ = declared.format
     fitting = [fixed] if fixed else formats_of(dtype, channels)
-    if wanted is not None:
-        return wanted if wanted in fitting else None
+    if format_ is not None:
+        return format_ if format_ in fitting else None
     kinds = [each for each in fitting if each.kind == declared.kind and not each.is_packed]
     signed = [each for each in kinds if each.dtype[0] == dtype.kind]
     if fixed:

@@ -112,14 +112,14 @@ class Struct:
     @property
     def stride(self) -> int:
         """The bytes of an element of the array of unknown length; 0 if there is none."""
-        found = (m.type for m in self.members if isinstance(m.type, Array))
-        return next((array.stride for array in found if array.count is None), 0)
+        arrays = (m.type for m in self.members if isinstance(m.type, Array))
+        return next((array.stride for array in arrays if array.count is None), 0)
 
     @cached_property
     def numbered(self) -> dict[str, Member]:
         """Its members by name; empty if they are not all single numbers."""
-        found = {member.name: member for member in self.members}
-        return found if all(isinstance(member.type, Number) for member in self.members) else {}
+        by_name = {member.name: member for member in self.members}
+        return by_name if all(isinstance(member.type, Number) for member in self.members) else {}
 
     @cached_property
     def packer(self) -> struct.Struct | None:

@@ -64,7 +64,7 @@ def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
     types = numbers(module)
     known = values(module, types)
     words = array("I", spirv)
-    made = words[:HEADER_WORDS]
+    rewritten = words[:HEADER_WORDS]
     free_ids = count(words[3])
     glsl = new_import = functions = memory_model = 0
     of: dict[int, int] = {}  # the type of each value
@@ -74,10 +74,10 @@ def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
         if op == Op.ExtInstImport and operands[1:] == _GLSL:
             glsl = operands[0]
         elif op == Op.MemoryModel:
-            memory_model = len(made)
+            memory_model = len(rewritten)
             glsl = glsl or (new_import := next(free_ids))
         elif op == Op.Function and not functions:
-            functions = len(made)
+            functions = len(rewritten)
         if op in WITH_RESULT:
             of[operands[1]] = operands[0]
         if op in (Op.AccessChain, Op.InBoundsAccessChain):
@@ -88,20 +88,20 @@ def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
                     limits[type_, size] = next(free_ids)
                 operands[number] = next(free_ids)
                 limited = (operands[number], glsl, _UMIN, index, limits[type_, size])
-                made.extend([7 << 16 | Op.ExtInst, type_, *limited])
-        made.append(words[at])
-        made.extend(operands)
+                rewritten.extend([7 << 16 | Op.ExtInst, type_, *limited])
+        rewritten.append(words[at])
+        rewritten.extend(operands)
     if not limits:
         return spirv
     for (type_, size), id_ in limits.items():
         nbytes = types[type_].nbytes
         last = min(size, 1 << 8 * nbytes - 1) - 1  # indices are signed
         value = [last] if nbytes <= 4 else [last, 0]
-        made[functions:functions] = array(
+        rewritten[functions:functions] = array(
             "I", [(3 + len(value)) << 16 | Op.Constant, type_, id_, *value]
         )
     if new_import:
         imported = array("I", [(2 + len(_GLSL)) << 16 | Op.ExtInstImport, new_import, *_GLSL])
-        made[memory_model:memory_model] = imported
-    made[3] = next(free_ids)
-    return made.tobytes()
+        rewritten[memory_model:memory_model] = imported
+    rewritten[3] = next(free_ids)
+    return rewritten.tobytes()

@@ -86,15 +86,15 @@ def _renamed(text: str) -> Iterator[str]:
     def named(match: re.Match[str]) -> str:
         return names.get(match[0], "%later")
 
-    found = [i for i in _instructions(text) if not i.op.startswith(_DEBUG)]
-    for result, op, rest, _ in found:
+    instructions = [i for i in _instructions(text) if not i.op.startswith(_DEBUG)]
+    for result, op, rest, _ in instructions:
         if _NUMBER.fullmatch(result):
             definition = _NUMBER.sub(named, " ".join([op, *rest]))
             digest = hashlib.sha256(definition.encode()).hexdigest()[:4]
             name = f"%{op.removeprefix('Op')}_{digest}"
             seen[name] += 1
             names[result] = name if seen[name] == 1 else f"{name}_{seen[name]}"
-    for instruction in found:
+    for instruction in instructions:
         yield _NUMBER.sub(named, instruction.text)
 
 
@@ -112,15 +112,15 @@ class _Instruction(NamedTuple):
 
 def _instructions(text: str) -> list[_Instruction]:
     """Parse the output of spirv-dis; ShaderCompileError if there is something else in it."""
-    found = []
+    instructions = []
     for line in _LINE.findall(text):
         words = _TOKEN.findall(line)
         result = words[0] if words[1:2] == ["="] else ""
         op, *operands = (words[2:] if result else words) or [""]
         if not op.startswith("Op"):
             raise ShaderCompileError(f"spirv-dis printed {show(line)}, which is not an instruction")
-        found.append(_Instruction(result, op, tuple(operands), line))
-    return found
+        instructions.append(_Instruction(result, op, tuple(operands), line))
+    return instructions
 
 
 def _unquoted(literal: str) -> str:
@@ -133,7 +133,7 @@ def _unquoted(literal: str) -> str:
 def describe(module: Module) -> tuple[tuple[str, str], ...]:
     """Return headings and texts: the bindings, and the resources that it uses."""
     x, y, z = module.local_size
-    found = [
+    sections = [
         ("Workgroup", f"{x} x {y} x {z} invocations"),
         ("Blocks", "; ".join(map(block_text, module.blocks)) or "none"),
     ]
@@ -141,20 +141,20 @@ def describe(module: Module) -> tuple[tuple[str, str], ...]:
         listed = [f"{s.type} {s.name}" for s in islice(leaves(module.push), _SHOWN_NUMBERS)]
         more = ["..."] if module.push.numbers > _SHOWN_NUMBERS else []
         numbers = ", ".join(listed + more)
-        found.append(("Push constants", f"{numbers} ({module.push_nbytes} bytes)"))
+        sections.append(("Push constants", f"{numbers} ({module.push_nbytes} bytes)"))
     if module.specialization_constants:
         texts = map(_constant_text, module.specialization_constants)
-        found.append(("Specialization constants", ", ".join(texts)))
+        sections.append(("Specialization constants", ", ".join(texts)))
     if module.shared_nbytes:
-        found.append(("Shared memory", f"{module.shared_nbytes:,} bytes"))
+        sections.append(("Shared memory", f"{module.shared_nbytes:,} bytes"))
     size = f"{len(module.spirv):,} bytes"
     code = f"{module.instructions:,} instructions, {module.loops} loops, {size}"
-    found += [("Code", code), ("Capabilities", ", ".join(module.capabilities))]
+    sections += [("Code", code), ("Capabilities", ", ".join(module.capabilities))]
     if module.needs:
-        found.append(("Features", ", ".join(module.needs)))
+        sections.append(("Features", ", ".join(module.needs)))
     if module.entry_points != ("main",):
-        found.insert(0, ("Entry points", ", ".join(module.entry_points)))
-    return tuple(found)
+        sections.insert(0, ("Entry points", ", ".join(module.entry_points)))
+    return tuple(sections)
 
 
 def block_text(block: Block) -> str:

@@ -88,10 +88,10 @@ class Block(NamedTuple):
 
         if self.image and self.image.format:
             return np.dtype(self.image.format.dtype)
-        found = sorted(self.type.scalars) if self.type else []
-        if len(found) != 1 or found[0].kind == "bool":
+        scalars = sorted(self.type.scalars) if self.type else []
+        if len(scalars) != 1 or scalars[0].kind == "bool":
             return None
-        return np.dtype(f"{found[0].kind}{8 * found[0].nbytes}")
+        return np.dtype(f"{scalars[0].kind}{8 * scalars[0].nbytes}")
 
     @property
     def scalar_nbytes(self) -> int:
@@ -144,18 +144,18 @@ class Module:
         if not is_spirv(spirv):
             raise ShaderCompileError(f"{name}: {len(spirv)} bytes that are not SPIR-V", file=name)
         try:
-            found = declarations(spirv)
+            module = declarations(spirv)
             entries = {
-                string(words[2:]): words[1] for _, words in found.entries if words[0] == GL_COMPUTE
+                string(words[2:]): words[1] for _, words in module.entries if words[0] == GL_COMPUTE
             }
             if not entries:
-                message = f"has {len(found.entries)} entry points, none of a compute shader"
+                message = f"has {len(module.entries)} entry points, none of a compute shader"
                 raise ShaderCompileError(message)
             entry = next(iter(entries)) if entry is None else entry
             if entry not in entries:
                 message = f"got {show(entry)}, must be {' or '.join(map(show, entries))}"
                 raise InvalidDescError(name, "entry point", message, "SH-03")
-            return _read(spirv, found, entry, entries)
+            return _read(spirv, module, entry, entries)
         except ShaderCompileError as error:
             raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
         except InvalidDescError:
@@ -189,42 +189,42 @@ class Module:
         return self.push.nbytes if self.push else 0
 
 
-def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, int]) -> Module:
+def _read(spirv: bytes, module: Declarations, entry: str, entries: Mapping[str, int]) -> Module:
     function = entries[entry]
-    numbers = constants.numbers(found)
-    values = constants.values(found, numbers)
-    types = Types(found, numbers, values)
-    for id_, (op, _) in found.defined.items():
+    numbers = constants.numbers(module)
+    values = constants.values(module, numbers)
+    types = Types(module, numbers, values)
+    for id_, (op, _) in module.defined.items():
         if op == Op.TypeArray:
             types.type(id_)  # finds wrong lengths
-    used = found.used(function)
-    variables = list(found.variables())
-    blocks = sorted(_blocks(found, types, values), key=lambda pair: pair[1].place)
+    used = module.used(function)
+    variables = list(module.variables())
+    blocks = sorted(_blocks(module, types, values), key=lambda pair: pair[1].place)
     pushes = {id_: pointee for id_, kind, pointee in variables if kind == Storage.PUSH_CONSTANT}
     chosen = [pointee for id_, pointee in pushes.items() if id_ in used]
-    if not chosen and len(found.entries) == 1:  # declared for this entry point, but not used
+    if not chosen and len(module.entries) == 1:  # declared for this entry point, but not used
         chosen = list(pushes.values())[:1]
     pushed = [types.type(id_) for id_ in chosen]
     shared: dict[int, int] = {}
     for id_, kind, pointee in variables:
         if kind == Storage.WORKGROUP and id_ in used:
-            key = found.shared_memory(id_, pointee)
+            key = module.shared_memory(id_, pointee)
             shared[key] = max(shared.get(key, 0), types.type(pointee).nbytes)
-    ops = [each.op for body in found.functions.values() for each in body]
+    ops = [each.op for body in module.functions.values() for each in body]
     return Module(
         spirv,
-        found.version,
+        module.version,
         entry,
         tuple(entries),
-        tuple(map(features.name, found.capabilities)),
-        features.needs(found, numbers, function),
-        features.unknown(found, function),
+        tuple(map(features.name, module.capabilities)),
+        features.needs(module, numbers, function),
+        features.unknown(module, function),
         next(iter(types.faults), ""),
-        _local_size(found, values, function),
+        _local_size(module, values, function),
         tuple(block for id_, block in blocks if id_ in used),
         tuple(block for id_, block in blocks if id_ not in used),
         next((type_ for type_ in pushed if isinstance(type_, Struct)), None),
-        tuple(sorted(_specialization_constants(found, numbers, values), key=lambda c: c.location)),
+        tuple(sorted(_specialization_constants(module, numbers, values), key=lambda c: c.location)),
         sum(shared.values()),
         sum(op not in (Op.Line, Op.NoLine) for op in ops),
         ops.count(Op.LoopMerge),
@@ -232,14 +232,14 @@ def _read(spirv: bytes, found: Declarations, entry: str, entries: Mapping[str, i
 
 
 def _local_size(
-    found: Declarations, values: Mapping[int, Any], function: int
+    module: Declarations, values: Mapping[int, Any], function: int
 ) -> tuple[int, int, int]:
     """Invocations of a workgroup, with the default values of specialization constants."""
-    for target, decorations in found.decorations.items():
+    for target, decorations in module.decorations.items():
         if decorations.get(Decoration.BUILTIN) == (_WORKGROUP_SIZE,) and len(target) == 1:
             x, y, z = values[target[0]]
             return x, y, z
-    for _, (id_, mode, *sizes) in found.modes:
+    for _, (id_, mode, *sizes) in module.modes:
         if id_ == function and mode in (_LOCAL_SIZE, _LOCAL_SIZE_ID):
             x, y, z = sizes if mode == _LOCAL_SIZE else map(values.__getitem__, sizes)
             return x, y, z
@@ -247,52 +247,52 @@ def _local_size(
 
 
 def _blocks(
-    found: Declarations, types: Types, values: Mapping[int, Any]
+    module: Declarations, types: Types, values: Mapping[int, Any]
 ) -> Iterator[tuple[int, Block]]:
     """Yield the blocks with the ids of their variables.
 
     The name of a struct that several variables share is the name of none of them. Compilers of
     other languages than GLSL invent names of structs: there the variable has the block's name.
     """
-    variables = list(found.variables())
+    variables = list(module.variables())
     shared = Counter(pointee for _, _, pointee in variables)
     for id_, storage, pointee in variables:
-        decorations = found.decorated(id_)
+        decorations = module.decorated(id_)
         if storage not in _RESOURCES:
             continue
-        own, length = pointee, None
-        if own in found.defined and found.defined[own].op in _ARRAYS:
-            _, pointee, *sizes = found.defined[own].words
+        declared, length = pointee, None
+        if declared in module.defined and module.defined[declared].op in _ARRAYS:
+            _, pointee, *sizes = module.defined[declared].words
             length = values[sizes[0]] if sizes else 0
-        set_, binding = found.place(id_)
-        instance = found.names.get((id_,), "" if binding >= 0 else f"%{id_}")
-        name = found.names.get((pointee,), "") if shared[own] == 1 else ""
-        if found.language not in _STRUCT_NAMES:
+        set_, binding = module.place(id_)
+        instance = module.names.get((id_,), "" if binding >= 0 else f"%{id_}")
+        name = module.names.get((pointee,), "") if shared[declared] == 1 else ""
+        if module.language not in _STRUCT_NAMES:
             name, instance = instance or name, ""
         type_, image = None, None
         if storage == Storage.UNIFORM_CONSTANT:
-            kind, image = _opaque(found, types, pointee)
+            kind, image = _opaque(module, types, pointee)
         else:
             type_ = types.type(pointee)
-            decorated = Decoration.BUFFER_BLOCK in found.decorated(pointee)  # up to SPIR-V 1.3
+            decorated = Decoration.BUFFER_BLOCK in module.decorated(pointee)  # up to SPIR-V 1.3
             kind = "storage" if storage == Storage.STORAGE_BUFFER or decorated else "uniform"
             if name.startswith(_COUNTERS[0]) or name.endswith(_COUNTERS[1]):
                 kind = "counter of an append or consume buffer"
         kind = f"{kind} without a binding" if binding < 0 else kind
-        struct_ = type_ if isinstance(type_, Struct) else None
-        flags = [found.decorated(pointee, n) for n in range(len(struct_.members) if struct_ else 0)]
+        block = type_ if isinstance(type_, Struct) else None
+        flags = [module.decorated(pointee, n) for n in range(len(block.members) if block else 0)]
         is_readonly = not kind.startswith("storage") or Decoration.NON_WRITABLE in decorations
         is_readonly |= bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)
-        size = (struct_.nbytes, struct_.stride) if struct_ else (0, 0)
+        size = (block.nbytes, block.stride) if block else (0, 0)
         place = set_, binding
-        yield id_, Block(name, instance, kind, *place, is_readonly, *size, struct_, length, image)
+        yield id_, Block(name, instance, kind, *place, is_readonly, *size, block, length, image)
 
 
-def _opaque(found: Declarations, types: Types, id_: int) -> tuple[str, ImageType | None]:
+def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageType | None]:
     """The kind of an image, a texture or a sampler, and the type of the image."""
-    op, words = found.defined[id_]
+    op, words = module.defined[id_]
     if op == Op.TypeSampledImage:
-        kind, image = _opaque(found, types, words[1])
+        kind, image = _opaque(module, types, words[1])
         return ("combined image sampler" if kind == "sampled image" else kind), image
     if op != Op.TypeImage:
         return "sampler" if op == Op.TypeSampler else "another resource", None
@@ -305,12 +305,12 @@ def _opaque(found: Declarations, types: Types, id_: int) -> tuple[str, ImageType
 
 
 def _specialization_constants(
-    found: Declarations, numbers: Mapping[int, Number], values: Mapping[int, Any]
+    module: Declarations, numbers: Mapping[int, Number], values: Mapping[int, Any]
 ) -> Iterator[Scalar]:
-    for id_, (_, words) in found.defined.items():
-        decorations = found.decorated(id_)
+    for id_, (_, words) in module.defined.items():
+        decorations = module.decorated(id_)
         if Decoration.SPEC_ID in decorations:
-            name = found.names.get((id_,), "")
+            name = module.names.get((id_,), "")
             (location,) = decorations[Decoration.SPEC_ID]
             if not isinstance(values[id_], (int, float)):
                 raise TypeError("a specialization constant that is not a number")

@@ -155,17 +155,17 @@ class Shader:
     @functools.cached_property
     def _keywords(self) -> dict[str, bool]:
         """Whether each name that a call can have is that of a push constant."""
-        found = {name: False for unused in self.module.unused for name in unused.names}
-        found |= dict.fromkeys(self.module.push_names, True)
-        return found | dict.fromkeys(self._by_point, False)
+        is_pushed = {name: False for unused in self.module.unused for name in unused.names}
+        is_pushed |= dict.fromkeys(self.module.push_names, True)
+        return is_pushed | dict.fromkeys(self._by_point, False)
 
     @functools.cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
         """The blocks of each binding, by set and number: one buffer is bound to all of them."""
-        found: dict[tuple[int, int], list[Block]] = {}
+        places: dict[tuple[int, int], list[Block]] = {}
         for block in sorted(self.blocks, key=attrgetter("place")):
-            found.setdefault(block.place, []).append(block)
-        return found
+            places.setdefault(block.place, []).append(block)
+        return places
 
     def bindings(
         self, lengths: Mapping[tuple[int, int], int] = {}
@@ -174,12 +174,12 @@ class Shader:
 
         ``lengths`` are those of the arrays of blocks that have as many elements as are bound.
         """
-        found: list[list[tuple[int, int, int]]] = []
+        sets: list[list[tuple[int, int, int]]] = []
         for (number, binding), (block, *_) in self.places.items():
-            found += [[] for _ in range(number + 1 - len(found))]
+            sets += [[] for _ in range(number + 1 - len(sets))]
             count = block.length or lengths.get(block.place, 1)
-            found[number].append((binding, DESCRIPTOR_TYPES[block.kind], count))
-        return tuple(map(tuple, found))
+            sets[number].append((binding, DESCRIPTOR_TYPES[block.kind], count))
+        return tuple(map(tuple, sets))
 
     def block(self, point: str) -> Block | None:
         """Return the block with this name, instance name or binding."""
@@ -255,15 +255,15 @@ class Shader:
             if block is None or block.place not in [each.place for each in free]:
                 message = f"got {show(name)}, must be a block without a buffer: {listed}"
                 raise BindingError(self.name, "out", message, "SH-04")
-        made = tuple([block.point for block in free]) if isinstance(outputs, int) else named
-        bound |= {name: n for n, name in enumerate(made, positional + len(keywords))}
+        written = tuple([block.point for block in free]) if isinstance(outputs, int) else named
+        bound |= {name: n for n, name in enumerate(written, positional + len(keywords))}
         slots = self.slots(bound)
         sources = tuple([bound.get(slot.point, -1) for slot in slots])
         layout = self.module.push or Struct((), 0)
         packer, order = None, tuple(pushed.values())
         if pushed.keys() == layout.numbered.keys():
             packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])
-        return Arguments(slots, sources, made, pushed, packer, order)
+        return Arguments(slots, sources, written, pushed, packer, order)
 
     def check(self, extents: Mapping[str, Any]) -> None:
         """Check the bytes that are bound to blocks, and that all but samplers are bound.
@@ -325,10 +325,10 @@ class Shader:
         """
         if not self.has_arrays:
             return slots, values
-        made: list[tuple[Slot, Any]] = []
+        pairs: list[tuple[Slot, Any]] = []
         for slot, value in zip(slots, values, strict=True):
             if (length := slot.block.length) is None:
-                made.append((slot, value))
+                pairs.append((slot, value))
                 continue
             if value is None and slot.block.kind == "sampler":
                 value = [None] * length
@@ -337,11 +337,11 @@ class Shader:
                 got = f"a list of {count}" if count else show(value)
                 message = f"got {got}, must be a list of {length or 'one or more'} for the array"
                 raise BindingError(self.name, slot.point, message, "SH-04")
-            made += [
+            pairs += [
                 (slot._replace(point=f"{slot.point}[{number}]"), each)
                 for number, each in enumerate(value)
             ]
-        return [slot for slot, _ in made], [value for _, value in made]
+        return [slot for slot, _ in pairs], [value for _, value in pairs]
 
     @functools.cached_property
     def has_arrays(self) -> bool:
@@ -582,15 +582,15 @@ def _constants(
     """Return the values of specialization constants by SpecId."""
     values: dict[int, bytes] = {}
     for key, number in given.items():
-        found = [c for c in module.specialization_constants if key in (c.name, c.location)]
-        if not found or key == "":
+        matches = [c for c in module.specialization_constants if key in (c.name, c.location)]
+        if not matches or key == "":
             declared = module.specialization_constants
             known = ", ".join(f"{c.location} ({c.name or 'unnamed'})" for c in declared) or "none"
             message = f"there is no constant {show(key)}; there are {known}"
             message += did_you_mean(key, [c.name for c in declared])
             raise InvalidDescError(name, "constants", message, "SH-10")
         field = f"constants[{show(key)}]"
-        (constant, *_) = found
+        (constant, *_) = matches
         if constant.location in values:
             message = f"constant {constant.location} is given twice"
             raise InvalidDescError(name, field, message, "SH-10")

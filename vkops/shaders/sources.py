@@ -253,7 +253,7 @@ def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
 
     ``strict`` refuses includes that glslang may read differently.
     """
-    found: dict[bytes, None] = {}
+    includes: dict[bytes, None] = {}
     for each in dict.fromkeys((_SPLICE.sub(b"", text), text)):
         for match in _QUOTED.finditer(each) if strict else ():
             if not _PLAIN_NAME.match(each, match.end()):
@@ -262,12 +262,12 @@ def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
                     f"{shown!r}: an include must be a plain name in quotes, unless --allow_paths "
                     "is given"
                 )
-        found.update(dict.fromkeys(match[1] for match in _INCLUDE.finditer(each)))
+        includes.update(dict.fromkeys(match[1] for match in _INCLUDE.finditer(each)))
         for quoted, dotted in _IMPORT.findall(each):
             path = dotted.replace(b".", b"/") + b".slang"
             names = (quoted, quoted + b".slang") if quoted else (path, path.replace(b"_", b"-"))
-            found.update(dict.fromkeys(names))
-    return found
+            includes.update(dict.fromkeys(names))
+    return includes
 
 
 def check_inside(name: str, path: str, roots: Sequence[Path]) -> None:

@@ -35,9 +35,9 @@ def find(program: str, package: str, variable: str | None = None) -> str:
     names = [chosen] if chosen else [program, *_OTHER_NAMES.get(program, ())]
     if not chosen and (folder := lavapipe.programs()):
         names.insert(0, os.path.join(folder, program))
-    found = next(filter(None, map(shutil.which, names)), None)
-    if found:
-        return os.path.abspath(found)  # the program may run in another folder
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path:
+        return os.path.abspath(path)  # the program may run in another folder
     if chosen:
         raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
     hint = f", or set {variable} to its path" if variable else ""

@@ -19,8 +19,8 @@ class _Operators(Mapping[str, "type[OperatorDesc]"]):
     def __getitem__(self, name: str) -> type[OperatorDesc]:
         if name not in SUPPORT:
             raise KeyError(name)
-        found: type[OperatorDesc] = getattr(import_late("vkops.dml"), class_name(name))
-        return found
+        descriptor: type[OperatorDesc] = getattr(import_late("vkops.dml"), class_name(name))
+        return descriptor
 
     def __iter__(self) -> Iterator[str]:
         return iter(SUPPORT)

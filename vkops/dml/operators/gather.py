@@ -44,8 +44,8 @@ class GatherOperatorDesc(IndexedOperatorDesc):
     def _infer(self) -> Sequence[Sequence[Size]]:
         rule = "GATH-03"
         indices = self._counted_sizes("index_dimensions", "indices_tensor", rule, rule, minimum=0)
-        own, axis = self._sizes_of_input("GATH-04"), self.axis
-        return [self._with_rank([*own[:axis], *indices, *own[axis + 1 :]], "GATH-04")]
+        sizes, axis = self._sizes_of_input("GATH-04"), self.axis
+        return [self._with_rank([*sizes[:axis], *indices, *sizes[axis + 1 :]], "GATH-04")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         indices = self._index_tensor("indices_tensor", self.index_dimensions)

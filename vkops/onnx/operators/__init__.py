@@ -45,7 +45,7 @@ class Operator:
     first: Literal["moved", "needed", "unread"] = "moved"
     moves: str = ""
     computes: str = ""
-    if_types: Callable[[Any, Any], bool] = lambda first, made: True
+    if_types: Callable[[Any, Any], bool] = lambda first, output: True
     makes: type | None = None
     check: Callable[[Node], object] = lambda node: None
     stub: Callable[[Node], Ints | None] = lambda node: None

@@ -46,10 +46,10 @@ _VALUES: dict[str, Callable[[Any], Array]] = {
 
 def constant(call: Call) -> list[LoweredTensor]:
     """Constant 1 to 25."""
-    given = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
+    values = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
     allowed = f"one of {', '.join(_VALUES)}"
-    call.require(len(given) == 1, "attributes", ", ".join(given) or "none", allowed)
-    ((name, value),) = given.items()
+    call.require(len(values) == 1, "attributes", ", ".join(values) or "none", allowed)
+    ((name, value),) = values.items()
     try:
         return [call.lowering.constant(_VALUES[name](value))]
     except UnicodeDecodeError as error:
@@ -60,8 +60,8 @@ def constant_of_shape(call: Call) -> list[LoweredTensor]:
     """ConstantOfShape 9 to 25."""
     shape = call.ints("input") or ()
     call.require_at_least(0, "input", shape)
-    given = call.attribute("value")
-    value = np.zeros(1, np.float32) if given is None else given
+    attribute = call.attribute("value")
+    value = np.zeros(1, np.float32) if attribute is None else attribute
     call.require_single("value", value)
     return [call.lowering.full(value, shape)]
 
@@ -185,9 +185,9 @@ def cast(call: Call) -> list[LoweredTensor]:
         dtype = dtype_of(elem_type)
     except (ModelError, ValueError):
         call.refuse("to", f"got {to!r}, which is not a data type")
-    given = call.tensor("input")
-    if given.dtype == dtype:
-        return [given]
+    tensor = call.tensor("input")
+    if tensor.dtype == dtype:
+        return [tensor]
     array = operand(call, "input")
     if STRING in (array.dtype, dtype):
         call.refuse("to", "vkops does not compute with strings")

@@ -50,8 +50,8 @@ def check_node(node: Node) -> None:
     """Refuse a node that interpolates or has no target, and what its version does not have."""
     node.choice("mode", "nearest", reason=": vkops moves data, it does not interpolate")
     for name in ("antialias", "exclude_outside"):
-        given = node.attributes.get(name)
-        node.require(not given, name, given, "0: it is for interpolation")
+        value = node.attributes.get(name)
+        node.require(not value, name, value, "0: it is for interpolation")
     node.choice("coordinate_transformation_mode", *coordinate_modes(node.version))
     node.choice("nearest_mode", *_ROUNDINGS)
     node.choice("keep_aspect_ratio_policy", *_POLICIES)
@@ -99,28 +99,28 @@ def resize(call: Call) -> list[LoweredTensor]:
 
 def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
     """Return the size of each axis of the output, and by how much it is scaled."""
-    given, wanted = call.array("scales"), call.ints("sizes")
+    array, new_sizes = call.array("scales"), call.ints("sizes")
     if call.version == 1:  # Upsample, of images
-        given = np.array([1, 1, call.attribute("height_scale"), call.attribute("width_scale")])
+        array = np.array([1, 1, call.attribute("height_scale"), call.attribute("width_scale")])
     # Version 11 has an empty list for what is left out.
-    if (given is None or not given.size) == (not wanted) and axes:
+    if (array is None or not array.size) == (not new_sizes) and axes:
         call.refuse(*_ONE_TARGET)
     sizes, scales, per_axis = list(shape), [1.0] * len(shape), f"{len(axes)}, one for each axis"
-    if wanted:
-        call.require(len(wanted) == len(axes), "sizes", f"{len(wanted)} values", per_axis)
-        call.require_at_least(0, "sizes", wanted)
-        for axis, size in zip(axes, wanted, strict=True):
+    if new_sizes:
+        call.require(len(new_sizes) == len(axes), "sizes", f"{len(new_sizes)} values", per_axis)
+        call.require_at_least(0, "sizes", new_sizes)
+        for axis, size in zip(axes, new_sizes, strict=True):
             sizes[axis], scales[axis] = size, size / (shape[axis] or 1)
         policy = call.node.choice("keep_aspect_ratio_policy", *_POLICIES)
         if policy != "stretch":
             scale = (min if policy == "not_larger" else max)(scales[axis] for axis in axes)
             for axis in axes:
                 sizes[axis], scales[axis] = int(scale * shape[axis] + 0.5), scale
-    elif given is not None:
-        if given.ndim != 1:
-            call.refuse("scales", f"got {given.ndim} dimensions, must have 1")
-        call.require(given.size == len(axes), "scales", f"{given.size} values", per_axis)
-        factors = given.astype(np.float32).tolist()  # attributes are 32-bit floats, too
+    elif array is not None:
+        if array.ndim != 1:
+            call.refuse("scales", f"got {array.ndim} dimensions, must have 1")
+        call.require(array.size == len(axes), "scales", f"{array.size} values", per_axis)
+        factors = array.astype(np.float32).tolist()  # attributes are 32-bit floats, too
         for i, (axis, scale) in enumerate(zip(axes, factors, strict=True)):
             call.require(isfinite(scale) and scale > 0, f"scales[{i}]", scale, "above 0 and finite")
             sizes[axis], scales[axis] = int(scale * shape[axis]), scale
@@ -135,8 +135,8 @@ def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
     roi = call.array("roi")
     if roi is None:
         call.refuse("roi", "is missing, tf_crop_and_resize needs it")
-    wanted = (2 * len(axes),)
-    call.require(roi.shape == wanted, "roi", f"shape {roi.shape}", f"{wanted}, two for each axis")
+    shape = (2 * len(axes),)
+    call.require(roi.shape == shape, "roi", f"shape {roi.shape}", f"{shape}, two for each axis")
     if not np.isfinite(roi).all():
         call.refuse("roi", "must be finite")
     return {axis: (roi[i], roi[i + len(axes)]) for i, axis in enumerate(axes)}

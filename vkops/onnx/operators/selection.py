@@ -51,15 +51,15 @@ def slice(call: Call) -> list[LoweredTensor]:
 def expand(call: Call) -> list[LoweredTensor]:
     """Expand 8 and 13."""
     data = call.tensor("input")
-    wanted = call.ints("shape") or ()
-    for i, size in enumerate(wanted):
+    shape = call.ints("shape") or ()
+    for i, size in enumerate(shape):
         call.require(size >= -1, f"shape[{i}]", size, "at least 0, or -1 for the input's")
-    wanted = tuple(abs(size) for size in wanted)  # -1 as ONNX Runtime has it: it changes nothing
-    rank = max(data.rank, len(wanted))
-    own, other = ((1,) * (rank - len(sizes)) + tuple(sizes) for sizes in (data.shape, wanted))
-    if any(a != b and 1 not in (a, b) for a, b in zip(own, other, strict=True)):
-        call.refuse("shape", f"got {list(wanted)}, which does not broadcast with {data.shape}")
-    sizes = tuple(b if a == 1 else a for a, b in zip(own, other, strict=True))
+    shape = tuple(abs(size) for size in shape)  # -1 as ONNX Runtime has it: it changes nothing
+    rank = max(data.rank, len(shape))
+    old, new = ((1,) * (rank - len(sizes)) + tuple(sizes) for sizes in (data.shape, shape))
+    if any(a != b and 1 not in (a, b) for a, b in zip(old, new, strict=True)):
+        call.refuse("shape", f"got {list(shape)}, which does not broadcast with {data.shape}")
+    sizes = tuple(b if a == 1 else a for a, b in zip(old, new, strict=True))
     return [call.lowering.view(data, data.packed.broadcast(sizes))]
 
 
@@ -118,11 +118,11 @@ def center_crop_pad(call: Call) -> list[LoweredTensor]:
     """CenterCropPad 18: where the difference is odd, one element more is moved at the end."""
     data = call.tensor("input_data")
     axes = call.axes("axes", data.rank, range(data.rank))
-    wanted = call.ints("shape") or ()
-    _require_count(call, "shape", wanted, len(axes), "as many as axes")
-    call.require_at_least(0, "shape", wanted)
+    sizes = call.ints("shape") or ()
+    _require_count(call, "shape", sizes, len(axes), "as many as axes")
+    call.require_at_least(0, "shape", sizes)
     pairs = [(0, 0)] * data.rank
-    for axis, size in zip(axes, wanted, strict=True):
+    for axis, size in zip(axes, sizes, strict=True):
         more = size - data.shape[axis]
         half = abs(more) // 2
         before = half if more > 0 else -half
@@ -143,20 +143,20 @@ def _framed(
 
 def _padding(call: Call, name: str, rank: int) -> list[tuple[int, int]]:
     """Return the number of elements to add to each axis, before and after."""
-    given = call.ints(name, max_size=2 * MAX_DIMENSIONS) or ()
+    counts = call.ints(name, max_size=2 * MAX_DIMENSIONS) or ()
     axes = call.axes("axes", rank, range(rank))
-    _require_count(call, name, given, 2 * len(axes), "two for each axis")
+    _require_count(call, name, counts, 2 * len(axes), "two for each axis")
     pairs = [(0, 0)] * rank
-    for axis, before, after in zip(axes, given, given[len(axes) :], strict=False):
+    for axis, before, after in zip(axes, counts, counts[len(axes) :], strict=False):
         pairs[axis] = before, after
     return pairs
 
 
 def _padding_value(call: Call, data: LoweredTensor) -> Read:
     """Return the element to pad with: the attribute, the input, or the type's zero."""
-    given = call.attribute("value")
-    if given is not None:
-        return call.lowering.constant(np.array(given).astype(data.dtype)).read
+    attribute = call.attribute("value")
+    if attribute is not None:
+        return call.lowering.constant(np.array(attribute).astype(data.dtype)).read
     value = call.optional("constant_value")
     if isinstance(value, LoweredTensor):
         call.require_single("constant_value", value)
@@ -181,12 +181,12 @@ def eye_like(call: Call) -> list[LoweredTensor]:
     """EyeLike 9 and 22."""
     like = call.tensor("input")
     call.require(like.rank == 2, "input", f"rank {like.rank}", 2)
-    dtype, given = like.dtype, call.attribute("dtype")
-    if given is not None:
+    dtype, elem_type = like.dtype, call.attribute("dtype")
+    if elem_type is not None:
         try:
-            dtype = dtype_of(given)
+            dtype = dtype_of(elem_type)
         except ModelError:
-            call.refuse("dtype", f"got {given}, which is not a data type")
+            call.refuse("dtype", f"got {elem_type}, which is not a data type")
     allowed = call.node.schema.outputs[0].types
     text = type_text(dtype)
     call.require(text in allowed, "dtype", text, ", ".join(sorted(allowed)))

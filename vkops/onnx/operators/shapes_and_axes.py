@@ -21,29 +21,29 @@ def identity(call: Call) -> list[LoweredValue]:
 def reshape(call: Call) -> list[LoweredTensor]:
     """Reshape 1 to 25."""
     data = call.tensor("data")
-    given = call.ints("shape")
-    if given is None:
+    shape = call.ints("shape")
+    if shape is None:
         call.refuse("shape", "is missing")
     keeps_zeros = bool(call.attribute("allowzero"))
-    sizes = list(given)
-    call.require_at_least(-1, "shape", given)
-    for i, size in enumerate(given):
+    sizes = list(shape)
+    call.require_at_least(-1, "shape", shape)
+    for i, size in enumerate(shape):
         if size == 0 and not keeps_zeros:
             if i >= data.rank:
                 call.refuse(f"shape[{i}]", f"got 0, but the input has rank {data.rank}")
             sizes[i] = data.shape[i]
-    if given.count(-1) > 1:
-        call.refuse("shape", f"got {list(given)}, must have one -1 at most")
-    if -1 in given:
-        if keeps_zeros and 0 in given:
-            call.refuse("shape", f"got {list(given)}, must not have both -1 and 0 (allowzero)")
+    if shape.count(-1) > 1:
+        call.refuse("shape", f"got {list(shape)}, must have one -1 at most")
+    if -1 in shape:
+        if keeps_zeros and 0 in shape:
+            call.refuse("shape", f"got {list(shape)}, must not have both -1 and 0 (allowzero)")
         known = prod(size for size in sizes if size != -1)
         if known == 0 or data.size % known:
-            message = f"got {list(given)}, which leaves no size for -1 of {data.size} elements"
+            message = f"got {list(shape)}, which leaves no size for -1 of {data.size} elements"
             call.refuse("shape", message)
-        sizes[given.index(-1)] = data.size // known
+        sizes[shape.index(-1)] = data.size // known
     count, allowed = prod(sizes), f"{data.size} ({data.shape})"
-    call.require(count == data.size, "shape", f"{list(given)}, {count} elements", allowed)
+    call.require(count == data.size, "shape", f"{list(shape)}, {count} elements", allowed)
     return [data.reshape(tuple(sizes))]
 
 
@@ -72,10 +72,10 @@ def squeeze(call: Call) -> list[LoweredTensor]:
 def unsqueeze(call: Call) -> list[LoweredTensor]:
     """Unsqueeze 1 to 25."""
     data = call.tensor("data")
-    given = call.ints("axes")
-    if given is None:
+    new_axes = call.ints("axes")
+    if new_axes is None:
         call.refuse("axes", "is missing")
-    axes = call.axes("axes", data.rank + len(given))
+    axes = call.axes("axes", data.rank + len(new_axes))
     sizes = iter(data.shape)
     rank = data.rank + len(axes)
     return [data.reshape(tuple(1 if axis in axes else next(sizes) for axis in range(rank)))]

@@ -43,8 +43,8 @@ def _part_sizes(call: Call, whole: int) -> Ints:
         if whole % count:
             call.refuse("outputs", f"got {count}, must divide {whole}, or 'split' must be given")
     call.require(count >= 1, "num_outputs", count, "at least 1")
-    made = call.output_count
-    call.require(count == made, "num_outputs", count, f"{made}, the outputs")
+    outputs = call.output_count
+    call.require(count == outputs, "num_outputs", count, f"{outputs}, the outputs")
     size = ceil_div(whole, count)
     last = whole - size * (count - 1)
     if last < 0:
@@ -61,20 +61,20 @@ def split_to_sequence(call: Call) -> list[LoweredSequence]:
     data = call.tensor("input")
     axis = call.axis("axis", data.rank)
     whole = data.shape[axis]
-    given = call.array("split")
-    if given is not None and given.ndim:
+    split_sizes = call.array("split")
+    if split_sizes is not None and split_sizes.ndim:
         sizes = _checked_sizes(call, call.ints("split", max_size=MAX_PIECES) or (), whole)
     else:
-        size = 1 if given is None else int(given)
+        size = 1 if split_sizes is None else int(split_sizes)
         call.require(size >= 1, "split", size, "at least 1")
         count = ceil_div(whole, size)
         if count > MAX_PIECES:
             call.refuse("split", f"makes {count} parts, must be {MAX_PIECES} at most")
         sizes = tuple(min(size, whole - start) for start in range(0, whole, size))
-    made = _parts(call, data, axis, sizes)
-    if given is None and not call.attribute("keepdims"):
-        made = [part.reshape((*data.shape[:axis], *data.shape[axis + 1 :])) for part in made]
-    return [LoweredSequence(data.dtype, tuple(made))]
+    parts = _parts(call, data, axis, sizes)
+    if split_sizes is None and not call.attribute("keepdims"):
+        parts = [part.reshape((*data.shape[:axis], *data.shape[axis + 1 :])) for part in parts]
+    return [LoweredSequence(data.dtype, tuple(parts))]
 
 
 def _checked_sizes(call: Call, sizes: Ints, whole: int) -> Ints:
