@@ -49,11 +49,11 @@ def basic_index(
     if count > rank:
         raise IndexError(texts.too_many.format(count=count, rank=rank))
     place = ellipses[0] if ellipses else len(parts)
-    found: list[int | range | None] = []
+    indices: list[int | range | None] = []
     axis = 0
     for part in (*parts[:place], *[slice(None)] * (rank - count), *parts[place + 1 :]):
         if part is None:
-            found.append(None)
+            indices.append(None)
             continue
         size = sizes[axis]
         if isinstance(part, slice):
@@ -62,11 +62,11 @@ def basic_index(
             chosen = range(size)[part]
             if abs(chosen.step) > MAX_STEP and not chosen[1:]:
                 chosen = range(chosen.start, chosen.start + len(chosen))
-            found.append(chosen)
+            indices.append(chosen)
         elif -size <= part < size:
-            found.append(part % size)
+            indices.append(part % size)
         else:
             limits = {"low": show(-size), "high": show(size - 1), "size": size}
             raise IndexError(texts.outside.format(index=show(part), axis=axis, **limits))
         axis += 1
-    return found
+    return indices

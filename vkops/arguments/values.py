@@ -77,11 +77,11 @@ def number(value: object, place: Place) -> float:
 
 def float32(value: object, place: Place) -> float:
     """Return a number rounded to 32 bits, which DirectML's type FLOAT has."""
-    found = number(value, place)
+    exact = number(value, place)
     try:
-        rounded: float = struct.unpack("<f", struct.pack("<f", found))[0]
+        rounded: float = struct.unpack("<f", struct.pack("<f", exact))[0]
     except (struct.error, OverflowError):
-        message = f"got {show(found)}, must be a number in the range of FLOAT32"
+        message = f"got {show(exact)}, must be a number in the range of FLOAT32"
         raise InvalidDescOverflowError(*place[:2], message, place.rule) from None
     return rounded
 
@@ -114,12 +114,12 @@ def array(
         raise place.wrong_kind(value, expected)
     try:
         is_long = len(value) > _MAX_ENTRIES  # type: ignore[arg-type]
-        found = [] if is_long else list(value)  # type: ignore[call-overload]
+        items = [] if is_long else list(value)  # type: ignore[call-overload]
     except TypeError:
         raise place.wrong_kind(value, expected) from None
     if is_long:
         raise place.wrong_kind(value, f"{expected}, {_MAX_ENTRIES} at most")
-    return tuple([entry(item, place.item(i)) for i, item in enumerate(found)])
+    return tuple([entry(item, place.item(i)) for i, item in enumerate(items)])
 
 
 def integers(value: object, place: Place) -> tuple[int, ...]:

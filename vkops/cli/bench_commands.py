@@ -118,8 +118,8 @@ def _show_traffic(
     if calls := [name for name in chosen if name in traffic.KERNELS]:
         with vkops.Device(adapter, expect=expect) as device:
             others = [*traffic.count_kernels(calls, device, **how)]
-    found = traffic.count([workloads[name] for name in chosen if name in workloads], **how)
-    counted = [*found, *others]
+    counts = traffic.count([workloads[name] for name in chosen if name in workloads], **how)
+    counted = [*counts, *others]
     if as_json:
         click.echo(json.dumps(traffic.json_ready(counted), indent=2))
     else:

@@ -240,15 +240,15 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
 
 def _buffers(texts: Sequence[str], shader: Shader) -> dict[str, Any]:
     """Return what blocks are given: lists for arrays of blocks, and levels of images."""
-    found: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for text in texts:
         name, value = _buffer(text, shader.name)
         block = shader.block(name)
-        if name in found and block and block.length is None and block.image is None:
+        if name in named and block and block.length is None and block.image is None:
             options.refuse("--buffer", f"got {name} twice, must be an array of blocks or an image")
-        found.setdefault(name, []).append(value)
-    lists = {name: (block := shader.block(name)) and block.length is not None for name in found}
-    return {name: each if lists[name] or len(each) > 1 else each[0] for name, each in found.items()}
+        named.setdefault(name, []).append(value)
+    lists = {name: (block := shader.block(name)) and block.length is not None for name in named}
+    return {name: each if lists[name] or len(each) > 1 else each[0] for name, each in named.items()}
 
 
 def _buffer(text: str, owner: str) -> tuple[str, Any]:
@@ -281,21 +281,21 @@ def printf(context: click.Context, target: str, invocation: str, rows: int, kern
     from vkops.debug import message_tables
     from vkops.debug.printf import printf as run
 
-    wanted = _invocation(invocation)
+    chosen = _invocation(invocation)
     source = target if Path(target).suffix in (".comp", ".py") else ""
-    found = run(_vkops(target, context.args), kernels=kernels, source=source)
-    shown = [m for m in found.messages if wanted is None or m.invocation == wanted]
+    printed = run(_vkops(target, context.args), kernels=kernels, source=source)
+    shown = [m for m in printed.messages if chosen is None or m.invocation == chosen]
     if shown:
         show(message_tables.printed(shown[:rows]))
     if len(shown) > rows:
         click.echo(f"{len(shown) - rows} more (--rows shows them)")
-    if not (shown or found.returncode):
+    if not (shown or printed.returncode):
         click.echo("Nothing was printed" + (f" by invocation {invocation}" if invocation else ""))
-    if found.lost:
+    if printed.lost:
         raise ModelError(
             "Messages were lost: a dispatch printed more than the layer's buffer holds; print less"
         )
-    _end(target, found.returncode)
+    _end(target, printed.returncode)
 
 
 @debug.command(context_settings={**_FORWARDS, "allow_interspersed_args": False})
@@ -371,11 +371,11 @@ def trace(
     if element:
         from vkops.debug import model_trace
 
-        found = model_trace.traced(subject, dispatch, output, index)
-        click.echo(_printable(found.text(rows)))
-        if found.differs:
-            raise ModelError(found.verdict)
-        if found.wanted:
+        traced = model_trace.traced(subject, dispatch, output, index)
+        click.echo(_printable(traced.text(rows)))
+        if traced.differs:
+            raise ModelError(traced.verdict)
+        if traced.wanted:
             click.echo("The kernel did as the plan says")
 
 
@@ -386,12 +386,12 @@ def _compare(subject: Subject, adapter: str, rows: int, level: FeatureLevel) -> 
 
     with vkops.Device(adapter or None, level) as device:
         click.echo(printable(f"Running on '{device.name}'"))
-        found = driver_comparison.compare(subject, device)
-        if found is None:
+        difference = driver_comparison.compare(subject, device)
+        if difference is None:
             click.echo(printable(f"All outputs are the same on '{device.name}'"))
             return
-        click.echo(_printable(found.text(rows)))
-        raise ModelError(found.verdict)
+        click.echo(_printable(difference.text(rows)))
+        raise ModelError(difference.verdict)
 
 
 @debug.command(context_settings=_FORWARDS)
@@ -409,8 +409,8 @@ def capture(context: click.Context, target: str, output: Path) -> None:
 
     if Path(target).suffix == ".py":
         raise ModelError(f"{target}: must be a model or a shader: a capture is of its dispatches")
-    own = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
-    done = subprocess.run(_vkops(target, context.args), env={**os.environ, **own}, check=False)
+    extra = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
+    done = subprocess.run(_vkops(target, context.args), env={**os.environ, **extra}, check=False)
     _end(target, done.returncode)
     click.echo(printable(f"Capture written to '{output}'"))
     try:

@@ -48,9 +48,9 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
     if not as_json and drivers:
         rows: dict[tuple[str, ...], list[str]] = {}  # drivers that fail alike are in one
         for driver in drivers:
-            found = ", ".join(driver.adapters) if driver.usable else driver.reason
+            result = ", ".join(driver.adapters) if driver.usable else driver.reason
             source = ", ".join(filter(None, [driver.source, driver.built]))
-            row = "yes" if driver.usable else "no", found, source
+            row = "yes" if driver.usable else "no", result, source
             rows.setdefault(row, []).append(driver.name)
         heads = "Driver", "Usable", "Adapters, or what is wrong", "From, built"
         listed = ((", ".join(names), *cells) for cells, names in rows.items())

@@ -133,8 +133,8 @@ def run(
         for line in device_commands.dependency_lines():
             click.echo(line)
     if show_adapters:
-        for found in vkops.devices():
-            click.echo(device_commands.adapter_block(found))
+        for info in vkops.devices():
+            click.echo(device_commands.adapter_block(info))
     path = model if model_option is None else model_option
     if path is None:
         if not (show_dependencies or show_adapters):

@@ -155,15 +155,15 @@ def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
 
 def _named_sizes(option: str, texts: Texts, form: str, example: str) -> dict[str, Any]:
     """Return the size of each name, or its shape if ``form`` ends in SHAPE."""
-    found: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for text in texts:
         name, _, sizes = text.rpartition(":")
         numbers = sizes.split(",") if sizes else []
         is_shape = form.endswith("SHAPE")
         if not (name and (is_shape or len(numbers) == 1) and all(map(_SIZE.fullmatch, numbers))):
             refuse(option, f"got '{text}', must be {form}, such as {example}")
-        found[name] = tuple(map(int, numbers)) if is_shape else int(sizes)
-    return found
+        named[name] = tuple(map(int, numbers)) if is_shape else int(sizes)
+    return named
 
 
 def help_without_command(context: click.Context) -> None:

@@ -27,8 +27,8 @@ def rule(id: str | None, markdown: bool) -> None:
         groups = ", ".join(GROUPS)
         raise click.BadParameter(f"there is no rule {show(id)}; the groups are {groups}")
     lines = [line for group in GROUPS.values() for line in group.lines]
-    for ids, found in lines if id is None else [(id.upper(), RULES[id.upper()])]:
-        click.echo(f"{ids}: {found.text}\n    Source: {found.source}")
+    for ids, entry in lines if id is None else [(id.upper(), RULES[id.upper()])]:
+        click.echo(f"{ids}: {entry.text}\n    Source: {entry.source}")
 
 
 def markdown_lines() -> Iterator[str]:

@@ -201,17 +201,17 @@ def stats(
         _, spirv = _spirv(source, **settings)
         loaded.append(shaders.load(spirv, name=printable(source), entry=settings["entry"]))
     compiled = {family: compile_for(family, loaded) for family in gpu.split(",")}
-    found: dict[str, dict[str, Mapping[str, float]]] = {}
-    for family, made in compiled.items():
-        programs = dict(zip([shader.name for shader in loaded], made.programs, strict=True))
-        found[family] = {name: program.figures for name, program in programs.items()}
-        console.show(gpu_statistics.table(f"{family}: {made.gpu}, {made.driver}", found[family]))
+    figures: dict[str, dict[str, Mapping[str, float]]] = {}
+    for family, each in compiled.items():
+        programs = dict(zip([shader.name for shader in loaded], each.programs, strict=True))
+        figures[family] = {name: program.figures for name, program in programs.items()}
+        console.show(gpu_statistics.table(f"{family}: {each.gpu}, {each.driver}", figures[family]))
         for name, program in programs.items() if isa else ():
             click.echo(f"\n{printable(name)} on {family}:\n{program.machine_code}")
     if json is not None:
-        gpu_statistics.write(json, found)
+        gpu_statistics.write(json, figures)
     if before is not None:
-        changed = [*gpu_statistics.changes(before, found)]
+        changed = [*gpu_statistics.changes(before, figures)]
         if changed:
             console.show(gpu_statistics.table_of_changes(changed))
         else:

@@ -136,10 +136,10 @@ def _environment(number: int, entry: Any) -> dict[str, str]:
 
 def _bytes(size: int | str) -> int:
     try:
-        found = int(dask.utils.parse_bytes(size))
+        nbytes = int(dask.utils.parse_bytes(size))
     except (TypeError, ValueError, OverflowError, AttributeError):
-        found = 0
-    if isinstance(size, bool) or found < 1:
+        nbytes = 0
+    if isinstance(size, bool) or nbytes < 1:
         message = f"got {show(size)}, must be a number of bytes, such as '2 GiB'"
         raise DeviceError(f"device_memory: {message} [DEV-14]")
-    return found
+    return nbytes

@@ -92,25 +92,25 @@ def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
 def number_of(name: str, operand: Operand) -> Any:
     """Return the value of an operand as a number of Python that its data type can hold (EW-05)."""
     field, value, dtype = operand.parameter.name, operand.value, operand.dtype
-    found = value.item() if isinstance(value, np.generic) else value
+    number = value.item() if isinstance(value, np.generic) else value
     rank, kind = _KINDS[dtype.kind]
-    if (0 if isinstance(found, bool) else 1 if isinstance(found, int) else 2) > rank:
+    if (0 if isinstance(number, bool) else 1 if isinstance(number, int) else 2) > rank:
         message = f"got {show(value)}, must be {kind}, as its type is {dtype}"
         raise InvalidDescTypeError(name, field, message, "EW-05")
     try:
-        struct.pack(f"<{FORMATS[dtype.name]}", found)
+        struct.pack(f"<{FORMATS[dtype.name]}", number)
     except (struct.error, OverflowError):
         limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
         message = f"got {show(value)}, must be {dtype}, from {limits.min} to {limits.max}"
         raise InvalidDescOverflowError(name, field, message, "EW-05") from None
-    return found
+    return number
 
 
 def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:
     """The shape of the outputs (EW-06), which have 2**31 - 1 elements at most (EW-07)."""
-    given = [(each.parameter, each.value.shape) for each in operands if each.is_array]
-    inputs = {p.name: shape for p, shape in given if not p.raw and not p.is_output}
-    targets = [(p.name, shape) for p, shape in given if p.is_output and not p.raw]
+    shaped = [(each.parameter, each.value.shape) for each in operands if each.is_array]
+    inputs = {p.name: shape for p, shape in shaped if not p.raw and not p.is_output}
+    targets = [(p.name, shape) for p, shape in shaped if p.is_output and not p.raw]
     if (size is None) == (not targets and not inputs and any(e.parameter.raw for e in operands)):
         message = f"got {show(size)}, must be given if and only if no other argument has a shape"
         refuse(name, "size", message, "EW-06")
@@ -119,14 +119,14 @@ def shape_of(name: str, operands: Sequence[Operand], size: Any) -> Ints:
         if any(n < 0 for n in shape):
             refuse(name, "size", f"got {show(size)}, must be at least 0", "EW-06")
     else:
-        found = broadcast_shapes([*(inputs or dict(targets[:1])).values()])
-        if found is None:
+        common = broadcast_shapes([*(inputs or dict(targets[:1])).values()])
+        if common is None:
             listed = ", ".join(f"{field} {shape}" for field, shape in inputs.items())
             refuse(name, "arguments", f"cannot be broadcast together: {listed}", "EW-06")
-        shape = found
-    for field, own in targets:
-        if own != shape:
-            refuse(name, field, f"has shape {own}, must be {shape}", "EW-06")
+        shape = common
+    for field, actual in targets:
+        if actual != shape:
+            refuse(name, field, f"has shape {actual}, must be {shape}", "EW-06")
     if prod(shape) > MAX_ELEMENTS:
         message = f"got {prod(shape)} elements, must be {MAX_ELEMENTS} at most"
         refuse(name, "arguments", message, "EW-07")

@@ -68,18 +68,18 @@ def indexing(
     bases: list[int] = []
     strides: list[int] = []
     for number, (view, itemsize) in enumerate(zip(views, itemsizes, strict=True)):
-        own = tuple([dim[2 + number] for dim in dims])
+        view_strides = tuple([dim[2 + number] for dim in dims])
         first, last = view.bounds
         start = first * itemsize // alignment * alignment
         spans.append((start, (last + 1) * itemsize - start))
         bases.append(view.offset - start // itemsize)
-        if not any(own):
+        if not any(view_strides):
             forms.append("constant")
-        elif View(sizes, own).is_contiguous:
+        elif View(sizes, view_strides).is_contiguous:
             forms.append("linear")
         else:
             forms.append("strided")
-            strides += [stride % _WORD for stride in own]
+            strides += [stride % _WORD for stride in view_strides]
     if not any(base for base, form in zip(bases, forms, strict=True) if form == "linear"):
         forms = ["packed" if form == "linear" else form for form in forms]
     words += [base for base, form in zip(bases, forms, strict=True) if form != "packed"]
@@ -89,8 +89,8 @@ def indexing(
 @lru_cache(maxsize=1024)
 def broadcast(view: View, shape: Ints) -> View:
     """Broadcast a view, to one form: dimensions of size 1 have stride 0."""
-    sizes, own, offset = view.broadcast(shape)
-    strides = tuple([0 if n == 1 else stride for n, stride in zip(sizes, own, strict=True)])
+    sizes, steps, offset = view.broadcast(shape)
+    strides = tuple([0 if n == 1 else stride for n, stride in zip(sizes, steps, strict=True)])
     return View(sizes, strides, offset)
 
 

@@ -154,9 +154,9 @@ class ElementwiseKernel:
         """
         targets = [] if out is None else out if isinstance(out, (tuple, list)) else [out]
         values = [*args, *targets]
-        found = self._signature(values, len(args), size, device)
-        if found is not None and (call := self._calls.get(found[0])) is not None:
-            _, home, memory, scalars = found
+        signature = self._signature(values, len(args), size, device)
+        if signature is not None and (call := self._calls.get(signature[0])) is not None:
+            _, home, memory, scalars = signature
             results = values[len(self.in_params) :]
             for shape, dtype in call.made:
                 results.append(Tensor(home, shape, dtype))
@@ -185,7 +185,7 @@ class ElementwiseKernel:
             elif isinstance(each.value, np.ndarray) and 0 not in shape:
                 each.value = Tensor.from_array(home, each.value)
         if 0 not in shape:
-            self._run(home, shape, operands, operands[len(values) :], found)
+            self._run(home, shape, operands, operands[len(values) :], signature)
         results = [each.value for each in operands if each.parameter.is_output]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -205,9 +205,9 @@ class ElementwiseKernel:
             for value in values:
                 if isinstance(value, Tensor):
                     device = device or value.device
-                    own = elements(device, self.name, "", value, written=False)
-                    kinds += own[1:], own[0].layout, value.is_read_only
-                    memory.append(own.buffer)
+                    argument = elements(device, self.name, "", value, written=False)
+                    kinds += argument[1:], argument[0].layout, value.is_read_only
+                    memory.append(argument.buffer)
                 else:
                     kinds.append(type(value))
                     scalars.append(value)
@@ -224,7 +224,7 @@ class ElementwiseKernel:
         shape: Ints,
         operands: Sequence[Operand],
         made: Sequence[Operand],
-        found: Any,
+        signature: Any,
     ) -> None:
         """Run the kernel for operands with tensors and scalars; there are elements.
 
@@ -238,14 +238,14 @@ class ElementwiseKernel:
             each.elements = self._elements(each.parameter, each.value, shape)
         self._separate(arrays, shape)
         plain = [each.elements for each in arrays if not each.parameter.raw]
-        views, itemsizes = zip(*[(own.view, own.itemsize) for own in plain], strict=True)
+        views, itemsizes = zip(*[(part.view, part.itemsize) for part in plain], strict=True)
         place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
         passed = scalars_of(operands)
         formats = "".join([FORMATS[each.passed_dtype.name] for each in passed])
         packer = struct.Struct(f"<{formats}{len(place.words)}I")
         source, shader = self._compiled(home, operands, place, packer.size <= MAX_PUSH_BYTES)
         raw = [each.elements for each in arrays[len(plain) :]]
-        spans = [*place.spans, *[(own.view.offset * own.itemsize, own.nbytes) for own in raw]]
+        spans = [*place.spans, *[(part.view.offset * part.itemsize, part.nbytes) for part in raw]]
         used = sorted({block.binding for block in shader.shader.blocks})
         buffers = {
             str(n): bytes(packer.size) if n == len(spans) else self._part(arrays[n], spans[n], home)
@@ -254,7 +254,7 @@ class ElementwiseKernel:
         places = [*map(tensors.index, arrays), len(tensors)]
         order = [places[n] for n in used]
         numbers = [scalars.index(each) for each in passed]
-        own = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
+        converter = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         call, words = shader._prepared(buffers), place.words
         invocations = prod(shape)
         if self._invocations is not None:
@@ -266,7 +266,7 @@ class ElementwiseKernel:
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
             try:
-                narrow = own.unpack(own.pack(*map(values.__getitem__, numbers)))
+                narrow = converter.unpack(converter.pack(*map(values.__getitem__, numbers)))
                 packed = packer.pack(*narrow, *words)
             except PACKING_ERRORS:
                 return False
@@ -277,10 +277,10 @@ class ElementwiseKernel:
         memory = [each.elements.buffer for each in tensors]
         run(home, memory, [each.value for each in scalars])
         self._source = source
-        if found and [*map(id, found[2])] == [*map(id, memory[: len(memory) - len(made)])]:
+        if signature and [*map(id, signature[2])] == [*map(id, memory[: len(memory) - len(made)])]:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
-            self._calls[found[0]] = _Call(source, [(shape, each.dtype) for each in made], run)
+            self._calls[signature[0]] = _Call(source, [(shape, each.dtype) for each in made], run)
 
     def _shape(self, operands: Sequence[Operand], size: Any) -> Ints:
         """The shape of the outputs."""
@@ -328,9 +328,9 @@ class ElementwiseKernel:
     def _part(self, operand: Operand, span: tuple[int, int], device: OpenDevice) -> Any:
         """The binding of a span of a buffer (EW-07)."""
         buffer = operand.elements.buffer
-        found = slice_extents(getattr(buffer, "extents", ()), *span)  # those of the host have none
+        parts = slice_extents(getattr(buffer, "extents", ()), *span)  # those of the host have none
         most = device.pool.max_range
-        if len(found) != 1 or span[1] > most:
+        if len(parts) != 1 or span[1] > most:
             message = f"covers {span[1]} bytes, must be at most {most} in one piece on the device"
             refuse(self.name, operand.parameter.name, message, "EW-07")
         return buffer, *span

@@ -132,8 +132,8 @@ class Symbol:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The data type."""
-        found: np.dtype[Any] | None = self.trace.dtypes[self.name]
-        return self.__getattr__("the data type of a number") if found is None else found
+        dtype: np.dtype[Any] | None = self.trace.dtypes[self.name]
+        return self.__getattr__("the data type of a number") if dtype is None else dtype
 
     def __getattr__(self, name: str) -> Any:
         return self.trace.refuse("value", f"is used with {name}, which is not a kernel")
@@ -161,33 +161,33 @@ def parse(
     Parameter(type='T', name='x', is_output=False, raw=True)
     """
     inputs = in_params.split(",") if in_params.strip() else []
-    found = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]
+    parameters = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]
     for i, text in enumerate(out_params.split(",")):
-        found.append(_parameter(name, f"out_params[{i}]", text, is_output=True))
-        if found[-1].raw and not raw_outputs:
+        parameters.append(_parameter(name, f"out_params[{i}]", text, is_output=True))
+        if parameters[-1].raw and not raw_outputs:
             message = "is a raw output, must not be: only inputs can be raw"
             raise InvalidDescError(name, f"out_params[{i}]", message, "EW-01")
-    names = [name for parameter in found for name in {parameter.name, parameter.type}]
-    for parameter in found:
+    names = [name for parameter in parameters for name in {parameter.name, parameter.type}]
+    for parameter in parameters:
         if names.count(parameter.name) > 1:
             message = f"got the name {parameter.name} twice, must be once"
             raise InvalidDescError(name, "parameters", message, "EW-01")
-    return tuple(found)
+    return tuple(parameters)
 
 
 def _parameter(name: str, field: str, text: str, *, is_output: bool = False) -> Parameter:
-    found = _DECLARATION.fullmatch(text.strip())
-    raw, type_, own = found.groups() if found else ("", "", "")
+    match = _DECLARATION.fullmatch(text.strip())
+    raw, type_, identifier = match.groups() if match else ("", "", "")
     message = ""
-    if found is None:
+    if match is None:
         message = f"got {show(text.strip())}, must be a type and a name, such as 'float32 x'"
     elif type_ not in GLSL_TYPES and not _VARIABLE.fullmatch(type_):
         types = ", ".join(GLSL_TYPES)
         message = f"got type {show(type_)}, must be {types}, or a type variable such as T"
-    elif not NAME.fullmatch(own):
-        message = f"got name {show(own)}, must begin with a letter, and not be i or n"
-    elif _KEYWORDS.fullmatch(own):
-        message = f"got name {show(own)}, which is a word of GLSL, must be another"
+    elif not NAME.fullmatch(identifier):
+        message = f"got name {show(identifier)}, must begin with a letter, and not be i or n"
+    elif _KEYWORDS.fullmatch(identifier):
+        message = f"got name {show(identifier)}, which is a word of GLSL, must be another"
     if message:
         raise InvalidDescError(name, field, message, "EW-01")
-    return Parameter(type_, own, is_output, bool(raw))
+    return Parameter(type_, identifier, is_output, bool(raw))

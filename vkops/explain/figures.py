@@ -85,17 +85,17 @@ def legend(described: Mapping[str, Any]) -> list[tuple[str, str]]:
     """For each region that is drawn and has colours, their CSS and the numbers of its blocks."""
     colours = [Colour(*colour) for colour in described["colours"]]
     firsts = [region["colour"] for region in described["regions"] if region["colour"] < COLOURED]
-    found = []
+    entries = []
     for first, end in pairwise([*firsts, len(colours)]):
         last = end - 1
         stops = ", ".join(
             f"{colour.css} {100 * i / (end - first):.4g}% {100 * (i + 1) / (end - first):.4g}%"
             for i, colour in enumerate(colours[first:end])
         )
-        found.append(
+        entries.append(
             (f"linear-gradient(90deg, {stops})", f"blocks {first}–{last}" if last > first else "")
         )
-    return found
+    return entries
 
 
 def hint(described: Mapping[str, Any]) -> str:
@@ -237,12 +237,12 @@ def blocks_of(region: Region) -> tuple[Parts, ...]:
     # The outermost axis of both sides, such as a batch, changes no places.
     while len(axes) > 2 and strides[axes[0]][1] == max(strides[axis][1] for axis in axes):
         del axes[0]
-    found: list[Parts] = []
+    blocks: list[Parts] = []
     for axis in axes[:2]:  # at least 4 blocks
         n = region.sizes[axis]
-        length = ceil_div(n, _parts_of(n, best=4 if found else MAX_PARTS))
-        found.append(Parts(axis, length, ceil_div(n, length)))
-    return tuple(found)
+        length = ceil_div(n, _parts_of(n, best=4 if blocks else MAX_PARTS))
+        blocks.append(Parts(axis, length, ceil_div(n, length)))
+    return tuple(blocks)
 
 
 def _parts_of(n: int, best: int) -> int:

@@ -57,16 +57,16 @@ def ratio_text(nbytes: float, must: int) -> str:
 
 def render(movement: Movement, cache: int) -> Iterator[RenderableType]:
     """Return the table of the kernels of a plan, and the sentences about them."""
-    found = plan_traffic(movement.plan, TUNINGS["GPU"], cache=cache)
-    if not found:
+    parts = plan_traffic(movement.plan, TUNINGS["GPU"], cache=cache)
+    if not parts:
         yield Text("Traffic: not counted; no shader runs, or the tensors have more than 2 GiB")
         return
     yield Text(
         "Traffic on a GPU: bytes of the segments that accesses of subgroups touch, divided by the "
         "bytes that must move"
     )
-    yield table([("", part) for part in found])
-    for part in found:
+    yield table([("", part) for part in parts])
+    for part in parts:
         if part.traffic.is_estimate:
             yield Text(f"{part.kernel}: estimated from a part of the workgroups")
         for sentence in wasteful(part):

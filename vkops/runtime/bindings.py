@@ -126,15 +126,15 @@ class Elements(NamedTuple):
         if isinstance(source, HostBuffer):
             device.vulkan.refuse_recording("host memory cannot be bound to a shader")
         packed, resource = View.packed(view.sizes), Buffer(device, self.nbytes)
-        made = ShaderCopy(source, resource, is_written, view.offset * itemsize)
+        shader_copy = ShaderCopy(source, resource, is_written, view.offset * itemsize)
         if isinstance(source, Buffer):
             there, here = [source.extents], [resource.extents]
             plan = movement(device.tuning, itemsize, view, packed)
-            made.before = plan.operations(device.vulkan, there, here)
+            shader_copy.before = plan.operations(device.vulkan, there, here)
             if is_written:
                 plan = movement(device.tuning, itemsize, packed, view)
-                made.after = plan.operations(device.vulkan, here, there)
-        return made
+                shader_copy.after = plan.operations(device.vulkan, here, there)
+        return shader_copy
 
     def _addresses(self) -> Any:
         """An array at addresses as far from one another, which are not read."""
@@ -148,8 +148,8 @@ class Elements(NamedTuple):
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
     """Return the elements that a value of a call names; see ``elements``."""
-    own = elements(device, shader.name, slot.point, value, written=slot.is_written)
-    return own, own.buffer, (own[1:], own.buffer.layout)
+    argument = elements(device, shader.name, slot.point, value, written=slot.is_written)
+    return argument, argument.buffer, (argument[1:], argument.buffer.layout)
 
 
 def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> int:
@@ -173,17 +173,17 @@ def elements(
     tensor = binding if part is None else binding[0]
     if not hasattr(tensor, "placed"):
         buffer, start, nbytes = extent_of(device, shader, path, binding, written=False)
-        found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
+        argument = Elements(buffer, View((nbytes,), (1,), start), 1, None)
     else:
         base, view = tensor.placed()
         buffer, dtype = base.buffer, tensor.dtype
         if written and tensor.is_read_only:
             raise BindingError(shader, path, "is read-only, must be writable", "B-21")
         # As ``Elements(...)``, without a call of Python.
-        found = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
+        argument = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
         is_whole = type(buffer) is Buffer and part is None
         if is_whole and (buffer._device is device or buffer.is_on(device)):
-            return found  # the usual case
+            return argument  # the usual case
         if buffer is not None:
             extent_of(device, shader, path, buffer, written=False)
         if part is not None and buffer is not None:
@@ -197,10 +197,10 @@ def elements(
                 message = f"got offset {start} and {nbytes} bytes, must end at {tensor.nbytes}"
                 raise BindingError(shader, path, f"{message} or before", "SH-05")
             start += view.offset * dtype.itemsize
-            found = Elements(buffer, View((nbytes,), (1,), start), 1, None)
-    if buffer is None or not found.nbytes:
+            argument = Elements(buffer, View((nbytes,), (1,), start), 1, None)
+    if buffer is None or not argument.nbytes:
         raise BindingError(shader, path, "has no elements, must have some", "SH-12")
-    if type(buffer) is HostBuffer and not found.view.is_contiguous:
+    if type(buffer) is HostBuffer and not argument.view.is_contiguous:
         message = "is a view of host memory that is not contiguous, must be"
         raise BindingError(shader, path, message, "SH-12")
-    return found
+    return argument

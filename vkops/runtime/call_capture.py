@@ -129,7 +129,7 @@ class CallCapture:
             _write(file, "inputs", inputs)
         yield
         with ZipFile(self._path, "a", ZIP_DEFLATED) as file:
-            results = {name: _array(device, shader, *own) for name, own in outputs.items()}
+            results = {name: _array(device, shader, *output) for name, output in outputs.items()}
             _write(file, "outputs", results)
 
 

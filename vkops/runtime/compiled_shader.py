@@ -158,18 +158,18 @@ class CompiledShader:
         if lengths not in self._pipelines:
             device, shader = self._device, self.shader
             check_limits(device, shader, lengths)
-            self._pipelines[lengths] = made = device.vulkan.shader_pipeline(
+            self._pipelines[lengths] = pipeline = device.vulkan.shader_pipeline(
                 within_bounds(device, shader, lengths),
                 shader.bindings(dict(lengths)),
                 shader.entry_point,
                 shader.module.push_nbytes,
             )
-            made.name = shader.name
+            pipeline.name = shader.name
         return self._pipelines[lengths]
 
     def _lengths(self, slots: Sequence[Slot]) -> Lengths:
-        found = Counter(slot.block.place for slot in slots if slot.block.length == 0)
-        return tuple(found.items())
+        lengths = Counter(slot.block.place for slot in slots if slot.block.length == 0)
+        return tuple(lengths.items())
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -217,13 +217,13 @@ class CompiledShader:
         arguments = self._arguments(len(buffers), (*named,), outputs)
         given = [*buffers, *named.values()]
         counts = self._counts(groups, threads)
-        made: Any = ()
+        results: Any = ()
         if specs:
-            made = [
+            results = [
                 spec if hasattr(spec, "placed") else self._made(point, spec, arguments, given)
                 for point, spec in zip(arguments.outputs, specs, strict=True)
             ]
-            given += made
+            given += results
         if counts is None:
             self._device.check()
         else:
@@ -245,7 +245,7 @@ class CompiledShader:
             if packed is None:
                 pushed = {name: given[n] for name, n in arguments.pushed.items()}
             self._run(slots, values, counts, pushed, packed)
-        return None if out is None else made[0] if len(made) == 1 else tuple(made)
+        return None if out is None else results[0] if len(results) == 1 else tuple(results)
 
     def dispatch(
         self,
@@ -286,9 +286,9 @@ class CompiledShader:
         slots, values, counts = self._mapped(buffers, groups, threads)
         launch: Launch = (), (), (), ()
         if counts is not None:
-            call, found, memory = self._located(slots, values)
+            call, arguments, memory = self._located(slots, values)
             push = self._packed(push_constants)
-            launch = self._launch(slots, call, found, memory, counts, push)
+            launch = self._launch(slots, call, arguments, memory, counts, push)
         addressed = self.shader.module.uses_addresses
         return BoundShader(self._device, self.name, launch, uses_addresses=addressed)
 
@@ -321,7 +321,7 @@ class CompiledShader:
         packed: bytes | None = None,
     ) -> None:
         """Check all bindings, and the push constants unless they are ``packed``; run the shader."""
-        call, found, memory = self._located(slots, values)
+        call, arguments, memory = self._located(slots, values)
         push = self._packed(push_constants) if packed is None else packed
         if captures:
             with captures.pop().around(self._device, self.shader, slots, values, counts, push):
@@ -330,7 +330,7 @@ class CompiledShader:
         if not call.copied:
             call.run(self._device, memory, counts, push)
             return
-        launch = self._launch(slots, call, found, memory, counts, push)
+        launch = self._launch(slots, call, arguments, memory, counts, push)
         BoundShader(self._device, self.name, launch).dispatch()
 
     def _packed(self, push_constants: Any) -> bytes:
@@ -342,39 +342,39 @@ class CompiledShader:
         self,
         slots: Sequence[Slot],
         call: PreparedCall,
-        found: Sequence[Argument],
+        arguments: Sequence[Argument],
         memory: Sequence[Any],
         counts: Groups,
         push: bytes,
     ) -> Launch:
         """Bind a call, with copies of what cannot be bound where it is."""
-        copies = make_copies(self._device, call, slots, found)
+        copies = make_copies(self._device, call, slots, arguments)
         if copies:
-            memory = [copies[n].resource if n in copies else own for n, own in enumerate(memory)]
+            memory = [copies[n].resource if n in copies else each for n, each in enumerate(memory)]
             places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
             pipeline = self._pipeline(slots)
             call = PreparedCall(self._device, self.shader, slots, pipeline, places)
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
-        made = [*dict.fromkeys(copies.values())]
-        for copy in made:
+        distinct = [*dict.fromkeys(copies.values())]
+        for copy in distinct:
             work = [*copy.before, *work, *copy.after]
             writes += copy.used
             if not isinstance(copy.source, HostBuffer):
                 (writes if copy.is_written else reads).append(copy.source.allocation)
-        return work, reads, writes, made
+        return work, reads, writes, distinct
 
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
     ) -> tuple[PreparedCall, list[Argument], list[Any]]:
         """Return the call for bindings, the argument of each, and the memory of each."""
         kinds: list[Any] = []
-        found: list[Argument] = []
+        arguments: list[Argument] = []
         memory: list[Any] = []
         for slot, value in zip(slots, values, strict=True):
             resolve = _RESOLVERS[slot.block.kind]
-            own, resource, kind = resolve(self._device, self.shader, slot, value)
-            found.append(own)
+            argument, resource, kind = resolve(self._device, self.shader, slot, value)
+            arguments.append(argument)
             memory.append(resource)
             kinds.append(kind)
         if self._is_open:
@@ -383,13 +383,13 @@ class CompiledShader:
         if call is None:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
-            call = self._calls[key] = self._checked(slots, found)
-        return call, found, memory
+            call = self._calls[key] = self._checked(slots, arguments)
+        return call, arguments, memory
 
-    def _checked(self, slots: Sequence[Slot], found: Sequence[Argument]) -> PreparedCall:
+    def _checked(self, slots: Sequence[Slot], arguments: Sequence[Argument]) -> PreparedCall:
         """Check all arguments, and decide what is bound where it is."""
-        pairs = zip(slots, found, strict=True)
-        placed = [own.place(self._device, self.shader, slot) for slot, own in pairs]
+        pairs = zip(slots, arguments, strict=True)
+        placed = [argument.place(self._device, self.shader, slot) for slot, argument in pairs]
         self.shader.check_complete([slot.block for slot in slots])
         copied = [number for number, (_, fits) in enumerate(placed) if not fits]
         places = [place for place, _ in placed]
@@ -473,9 +473,9 @@ class CompiledShader:
 
     def _counts(self, groups: Counts | None, threads: int | Sequence[int] | None) -> Groups | None:
         """The numbers of workgroups, or the bytes that hold them; None if there are no threads."""
-        given = threads if groups is None else groups
+        counts = threads if groups is None else groups
         is_one = groups is None or threads is None
-        if is_one and (type(given) is int or are_integers(given)):
+        if is_one and (type(counts) is int or are_integers(counts)):
             return self._group_counts(groups, threads, self._most_groups)
         is_pair = type(groups) is tuple and len(groups) == 2
         pair: Any = groups if is_pair else (groups, 0)
@@ -485,12 +485,12 @@ class CompiledShader:
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:
-        found = elements(self._device, self.name, "groups", target, written=False)
-        buffer, view, itemsize, dtype = found
+        argument = elements(self._device, self.name, "groups", target, written=False)
+        buffer, view, itemsize, dtype = argument
         start = view.offset * itemsize + offset
         wrong = dtype is not None and (dtype.kind not in "iu" or itemsize != 4)
         wrong |= isinstance(buffer, HostBuffer)
-        fits = 0 <= offset <= found.nbytes - _GROUPS_NBYTES and start % 4 == 0
+        fits = 0 <= offset <= argument.nbytes - _GROUPS_NBYTES and start % 4 == 0
         if wrong or not fits or not view.is_contiguous:
             message = f"got {show(target)} and offset {offset}, must be contiguous integers of 32 "
             message += "bits and a multiple of 4 with 12 bytes behind it"

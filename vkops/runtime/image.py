@@ -114,12 +114,12 @@ class Image:
             OutOfDeviceMemoryError: the device has no room for it.
             DeviceError: the device is closed.
         """
-        made = self.device.empty(self.shape, self.dtype)
-        own: Any = elements_on_device(self.device, "", "image", made, written=True)
-        work, used = self.part.copied(self.device, own, into=False)
-        memory = [self.part.memory.allocation], [own.buffer.allocation, *used]
+        tensor = self.device.empty(self.shape, self.dtype)
+        elements: Any = elements_on_device(self.device, "", "image", tensor, written=True)
+        work, used = self.part.copied(self.device, elements, into=False)
+        memory = [self.part.memory.allocation], [elements.buffer.allocation, *used]
         self.device.submit(work, *memory, "image.tensor")
-        return made
+        return tensor
 
     def numpy(self) -> npt.NDArray[Any]:
         """Copy it to an array of NumPy, when all that writes it has ended."""
@@ -162,8 +162,8 @@ class Image:
         if not hasattr(value, "placed"):
             try:
                 is_typed = hasattr(value, "dtype")  # not numbers of Python
-                given = np.asarray(value, None if is_typed else self.dtype)
-                array = np.broadcast_to(given.astype(self.dtype, casting="same_kind"), shape)
+                numbers = np.asarray(value, None if is_typed else self.dtype)
+                array = np.broadcast_to(numbers.astype(self.dtype, casting="same_kind"), shape)
             except CONVERSION_ERRORS as error:
                 message = f"got {show(value)}, must be an array of {shape} {self.dtype}: {error}"
                 raise InvalidDescError("", "image", message, "IMG-06") from None
@@ -171,10 +171,10 @@ class Image:
         if value.shape != shape or value.dtype != self.dtype:
             message = f"got {value.shape} {value.dtype}, must be {shape} {self.dtype}"
             raise InvalidDescError("", "image", message, "IMG-06")
-        own: Any = elements_on_device(device, "", "image", value, written=False)
-        work, used = target.part.copied(device, own, into=True)
+        elements: Any = elements_on_device(device, "", "image", value, written=False)
+        work, used = target.part.copied(device, elements, into=True)
         written = [target.part.memory.allocation, *used]
-        device.submit(work, [own.buffer.allocation], written, "image[...]")
+        device.submit(work, [elements.buffer.allocation], written, "image[...]")
 
     def _keys(self, key: Any, count: int) -> list[Any]:
         """The index of each axis, the channels not included, as integers and slices."""
@@ -214,10 +214,10 @@ class Image:
         if not 0 <= number < self.mips:
             message = f"got {number}, must be from 0 and less than {self.mips}"
             raise InvalidDescError("", "level", message, "IMG-05")
-        own, layers = self.part, self.part.memory.form.has_layers
-        at = own.level + number
-        sizes = (*own.sizes[:layers], *own.memory.sizes(at)[layers:])
-        part = ImagePart(own.memory, at, own.corner, sizes)
+        whole, layers = self.part, self.part.memory.form.has_layers
+        at = whole.level + number
+        sizes = (*whole.sizes[:layers], *whole.memory.sizes(at)[layers:])
+        part = ImagePart(whole.memory, at, whole.corner, sizes)
         return Image(self.device, part, self.channels, self._dropped, self.mips - number)
 
     def generate_mips(self) -> Image:
@@ -280,10 +280,10 @@ def create(
     form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
     grid = shape[: form.rank]
     levels = integer(mips, Place("", "mips", "IMG-04"))
-    made = Image(device, allocated(device, form, grid, levels), shown, mips=levels)
+    image = Image(device, allocated(device, form, grid, levels), shown, mips=levels)
     if values is not None:
-        made[...] = values.reshape(made.shape) if values.size == made.size else values
-    return made
+        image[...] = values.reshape(image.shape) if values.size == image.size else values
+    return image
 
 
 def _shape(value: Any) -> Ints | None:

@@ -76,11 +76,11 @@ def elements_on_device(
     device: OpenDevice, shader: str, path: str, binding: Any, *, written: bool
 ) -> Elements:
     """Return elements that can be copied to an image: ``elements``, without the host's (SH-12)."""
-    found = elements(device, shader, path, binding, written=written)
-    if not isinstance(found.buffer, Buffer):
+    argument = elements(device, shader, path, binding, written=written)
+    if not isinstance(argument.buffer, Buffer):
         message = "is in memory of the host, must be on the device to be copied to an image"
         raise BindingError(shader, path, message, "SH-12")
-    return found
+    return argument
 
 
 def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Any]:

@@ -80,8 +80,8 @@ class SamplerArgument(NamedTuple):
 
 def default_sampler(device: OpenDevice, *, is_linear: bool) -> Sampler:
     """The sampler of a texture for which a call gives none."""
-    made, name = _defaults.setdefault(device.vulkan, {}), "linear" if is_linear else "nearest"
-    return made.get(name) or made.setdefault(name, Sampler(device, name))
+    samplers, name = _defaults.setdefault(device.vulkan, {}), "linear" if is_linear else "nearest"
+    return samplers.get(name) or samplers.setdefault(name, Sampler(device, name))
 
 
 def check_sampler(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Sampler:

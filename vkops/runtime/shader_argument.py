@@ -66,13 +66,13 @@ class ShaderCopy:
 
 
 def make_copies(
-    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], found: Sequence[Any]
+    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], arguments: Sequence[Any]
 ) -> dict[int, Any]:
     """Make copies, by the numbers of the bindings that are bound to them (SH-06).
 
     Bindings of the same elements share one.
     """
-    used = [(n, own) for n, own in enumerate(found) if call.places[n]]
+    used = [(n, argument) for n, argument in enumerate(arguments) if call.places[n]]
     for (one, first), (other, second) in combinations(used, 2):
         copied = one in call.copied or other in call.copied
         written = slots[one].is_written or slots[other].is_written
@@ -83,9 +83,9 @@ def make_copies(
                 "copied while the shader runs, and one is written"
             )
             raise BindingError(call.shader.name, slots[other].point, message, "SH-06")
-    changed = {own for n, own in used if slots[n].is_written}
-    made = {
-        own: own.copy(device, is_written=own in changed)
-        for own in dict.fromkeys([own for n, own in used if n in call.copied])
+    changed = {argument for n, argument in used if slots[n].is_written}
+    copies = {
+        argument: argument.copy(device, is_written=argument in changed)
+        for argument in dict.fromkeys([argument for n, argument in used if n in call.copied])
     }
-    return {n: made[own] for n, own in used if own in made}
+    return {n: copies[argument] for n, argument in used if argument in copies}

@@ -112,11 +112,11 @@ def open_regular(
     # The caller closes it. The builtin "open" is gone while Python exits.
     stream = io.open(os.open(path, flags, dir_fd=dir_fd), "rb")  # noqa: SIM115, UP020
     try:
-        found = os.fstat(stream.fileno())
-        _check_regular(found, path)
-        if before is not None and not os.path.samestat(before, found):
+        status = os.fstat(stream.fileno())
+        _check_regular(status, path)
+        if before is not None and not os.path.samestat(before, status):
             raise OSError(errno.EINVAL, "replaced while it was opened", os.fspath(path))
-        if own and not _is_own(found):
+        if own and not _is_own(status):
             raise PermissionError(errno.EPERM, "belongs to another user", os.fspath(path))
     except BaseException:
         stream.close()
@@ -251,10 +251,10 @@ def private_folder(
         return
     folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        found = os.fstat(folder)
-        if not _is_own(found):
+        status = os.fstat(folder)
+        if not _is_own(status):
             raise PermissionError(errno.EPERM, "it belongs to another user", os.fspath(path))
-        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise PermissionError(errno.EPERM, "other users may write to it", os.fspath(path))
         yield PrivateFolder(os.fspath(path), folder)
     finally:

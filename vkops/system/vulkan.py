@@ -92,8 +92,8 @@ def _registered() -> Iterator[str]:
     for group in _ADAPTER_CLASSES:
         for adapter in _keys(registry, f"{_CLASSES}\\{group}"):
             with suppress(OSError), registry.OpenKey(registry.HKEY_LOCAL_MACHINE, adapter) as key:
-                found, _ = registry.QueryValueEx(key, "VulkanDriverName")
-                yield from [found] if isinstance(found, str) else found
+                value, _ = registry.QueryValueEx(key, "VulkanDriverName")
+                yield from [value] if isinstance(value, str) else value
     for root in (registry.HKEY_LOCAL_MACHINE, registry.HKEY_CURRENT_USER):
         with suppress(OSError), registry.OpenKey(root, _DRIVERS) as key:
             for number in range(registry.QueryInfoKey(key)[1]):

@@ -62,8 +62,8 @@ def array_plan(
     outputs = []
     for shape, regions in zip(shapes, pieces, strict=True):
         if size := prod(shape):
-            own = [region for region in regions if prod(region.sizes)]
-            outputs.append(Output(size * itemsize, tuple(own)))
+            kept = [region for region in regions if prod(region.sizes)]
+            outputs.append(Output(size * itemsize, tuple(kept)))
     nbytes = [view.extent * itemsize for view in inputs]
     return ArrayPlan(CopyPlan(itemsize, tuple(filter(None, nbytes)), tuple(outputs)), shapes)
 
@@ -82,14 +82,14 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
         self._lock = RLock()
 
     def __missing__(self, arguments: tuple[Any, ...]) -> ArrayPlan:
-        made = self._build(*arguments)
-        made.program.name = self._build.__name__.strip("_")
+        plan = self._build(*arguments)
+        plan.program.name = self._build.__name__.strip("_")
         with self._lock:
-            if arguments not in self and made.kilobytes <= MAX_KILOBYTES:
-                self[arguments] = made
-                self._kilobytes += made.kilobytes
+            if arguments not in self and plan.kilobytes <= MAX_KILOBYTES:
+                self[arguments] = plan
+                self._kilobytes += plan.kilobytes
                 self._remove_oldest()  # a loop here could keep the lock (test_locks.py)
-        return made
+        return plan
 
     def _remove_oldest(self) -> None:
         while self._kilobytes > MAX_KILOBYTES:

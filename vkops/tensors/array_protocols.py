@@ -46,10 +46,10 @@ def call_counterpart(
     """Call the function of vkops that stands for one of NumPy, if there is one (ARRAY-08)."""
     if func.__module__ == "numpy" and func.__name__ in UNCHANGED:
         return func._implementation(*args, **kwargs)  # type: ignore[attr-defined]
-    found = _counterpart(func)
-    if found is None:
+    counterpart = _counterpart(func)
+    if counterpart is None:
         refuse_to_compute(f"{func.__module__}.{func.__name__}")
-    function, signature, numpys = found
+    function, signature, numpys = counterpart
     try:
         call = _rebound(numpys.bind(*args, **kwargs), signature)
     except TypeError as error:

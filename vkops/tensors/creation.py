@@ -47,10 +47,10 @@ def asarray(
     """
     home = chosen_device("ASARRAY", device)
     kind = None if dtype is None else as_dtype("ASARRAY", dtype)
-    wanted = may_copy("ASARRAY", copy)
+    copying = may_copy("ASARRAY", copy)
     if isinstance(obj, Tensor) and kind in (None, obj.dtype) and home in (None, obj.device):
-        return obj.copy() if wanted else obj
-    if wanted is False:
+        return obj.copy() if copying else obj
+    if copying is False:
         refuse("ASARRAY", "copy", _ALWAYS_COPIED, "ARRAY-16")
     if isinstance(obj, Tensor):
         home, obj = home or obj.device, obj.numpy()
@@ -81,10 +81,10 @@ def array(
     >>> np.array([1, 2], ndmin=2, like=vkops.zeros(0)).tolist()
     [[1, 2]]
     """
-    made = asarray(obj, dtype, copy=copy, device=device)
-    missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - made.ndim
+    tensor = asarray(obj, dtype, copy=copy, device=device)
+    missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - tensor.ndim
     ones = (1,) * min(missing, 1000)  # reshape refuses more
-    return made.reshape(ones + made.shape) if ones else made
+    return tensor.reshape(ones + tensor.shape) if ones else tensor
 
 
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
@@ -258,8 +258,8 @@ def arange(
         if not step:
             raise ValueError("a step of zero")
         _check_host_memory("ARANGE", ceil(span / step), kind)
-        made = np.arange(start, stop, step, dtype=kind)
-    return as_tensor("ARANGE", as_array(made), device)
+        elements = np.arange(start, stop, step, dtype=kind)
+    return as_tensor("ARANGE", as_array(elements), device)
 
 
 def linspace(
@@ -293,8 +293,8 @@ def linspace(
             if np.ndim(value):
                 raise Place("LINSPACE", field, "ARRAY-10").wrong_kind(value, "a number")
         _check_host_memory("LINSPACE", count, kind)
-        made = np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
-    return as_tensor("LINSPACE", made, device)
+        elements = np.linspace(start, stop, count, endpoint=endpoint, dtype=kind)
+    return as_tensor("LINSPACE", elements, device)
 
 
 # -- arguments and plans ---------------------------------------------------------------------------

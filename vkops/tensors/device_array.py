@@ -131,11 +131,11 @@ class DeviceArray:
 
     def _over(self, base: Self, view: View, *, read_only: bool = False) -> Self:
         """A view of a tensor's memory; without elements it needs none."""
-        made = self.over(self.device, None, view.sizes, self.dtype)
-        made._read_only = self._read_only or read_only
-        if made.size:
-            made._lazy = base, view
-        return made
+        result = self.over(self.device, None, view.sizes, self.dtype)
+        result._read_only = self._read_only or read_only
+        if result.size:
+            result._lazy = base, view
+        return result
 
     @classmethod
     def make(
@@ -152,8 +152,8 @@ class DeviceArray:
         Inputs are packed: of a view, a packed copy is read. Data that does not fit on the device is
         streamed, if all inputs are on the host.
         """
-        made = list(zip_longest(plan.shapes, dtypes, targets))
-        return run_program(cls, plan.program, plan.nbytes, device, inputs, made, progress)
+        outputs = list(zip_longest(plan.shapes, dtypes, targets))
+        return run_program(cls, plan.program, plan.nbytes, device, inputs, outputs, progress)
 
     def _run(self, plan: ArrayPlan, inputs: Sequence[Any], dtype: np.dtype[Any]) -> Self:
         return self.make(plan, self.device, inputs, [dtype])[0]
@@ -297,9 +297,9 @@ class DeviceArray:
         if not view.is_contiguous:
             return await self.copy().numpy_async()
         start = view.offset * self.dtype.itemsize
-        made = base._buffer.clone(start, self.nbytes, device.vulkan.readback)
-        await ended(device, made.allocation.written)
-        return made.peek().view(self.dtype).reshape(self.shape)
+        cloned = base._buffer.clone(start, self.nbytes, device.vulkan.readback)
+        await ended(device, cloned.allocation.written)
+        return cloned.peek().view(self.dtype).reshape(self.shape)
 
     def mapped(self) -> npt.NDArray[Any]:
         """The elements as a read-only array of the memory itself, which shows later writes, too.
@@ -359,33 +359,33 @@ def run_program(
     nbytes: int,
     device: OperatorDevice,
     inputs: Sequence[DeviceArray | npt.NDArray[Any]],
-    made: Sequence[tuple[Ints, np.dtype[Any], A | None]],
+    outputs: Sequence[tuple[Ints, np.dtype[Any], A | None]],
     progress: Progress = None,
 ) -> list[A]:
     """Run a program that uses ``nbytes`` bytes, as ``make`` runs a plan.
 
-    ``made`` has the shape and the data type of each result, and the tensor to write to.
+    ``outputs`` has the shape and the data type of each result, and the tensor to write to.
     """
     small, results = nbytes <= open_device.MAX_UNCHECKED_BYTES, []
     reads = _allocations(inputs) if small and device.vulkan.recording is None else None
     if reads is not None and (steps := program.native_steps(device)):
         results = [
             kind(device, shape, dtype) if target is None else target
-            for shape, dtype, target in made
+            for shape, dtype, target in outputs
         ]
         writes = _allocations(results, written=True)
         if writes == [] or (writes and device.run_steps(steps, reads, writes, program.name)):
             return results
-    read = [own for each in inputs if (own := _memory(each, device.vulkan)) is not None]
+    read = [source for each in inputs if (source := _memory(each, device.vulkan)) is not None]
     on_host = not small and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.fits(nbytes)
     )
     results = results or [
         kind(device, shape, dtype, on_host=on_host) if target is None else target
-        for shape, dtype, target in made
+        for shape, dtype, target in outputs
     ]
-    written: list[Any] = [own for each in results if (own := _memory(each)) is not None]
+    written: list[Any] = [result for each in results if (result := _memory(each)) is not None]
     if written:
         Bound(program, device, read, written).run(progress)
     return results
@@ -395,16 +395,16 @@ def _allocations(
     arrays: Sequence[DeviceArray | npt.NDArray[Any]], *, written: bool = False
 ) -> list[Allocation] | None:
     """The memory of tensors with elements; None if some is elsewhere, or has to move first."""
-    found = []
+    allocations = []
     for each in arrays:
         if not isinstance(each, DeviceArray):
             return None
         buffer = each._buffer
         if type(buffer) is Buffer and not (written and buffer.shown):
-            found.append(buffer.allocation)
+            allocations.append(buffer.allocation)
         elif each._size:
             return None
-    return found
+    return allocations
 
 
 def _memory(

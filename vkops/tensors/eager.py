@@ -75,9 +75,9 @@ def join(
     >>> vkops.join([np.zeros((1, 2), int), np.ones((2, 2), int)]).numpy().tolist()
     [[0, 0], [1, 1], [1, 1]]
     """
-    found, dtypes = joinable("JOIN", tensors)
+    sources, dtypes = joinable("JOIN", tensors)
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
-    return joined("JOIN", found, device, progress, "JOIN", dtypes, axis)[0]
+    return joined("JOIN", sources, device, progress, "JOIN", dtypes, axis)[0]
 
 
 def slice(
@@ -185,10 +185,10 @@ def _range(start: int, count: int, step: int) -> builtins.slice:
 
 def joinable(name: str, tensors: Any) -> tuple[list[Source], tuple[np.dtype[Any], ...]]:
     """The arrays or tensors to concatenate, at least one, and their data types (JOIN-01)."""
-    found = [*map(native, entries(name, tensors))]
-    if not found:
+    sources = [*map(native, entries(name, tensors))]
+    if not sources:
         refuse(name, "tensors", "got none, must be at least 1", "JOIN-01")
-    return found, tuple([source.dtype for source in found])
+    return sources, tuple([source.dtype for source in sources])
 
 
 def entries(name: str, tensors: Any) -> Sequence[Any]:

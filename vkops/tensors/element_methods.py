@@ -52,10 +52,10 @@ class ElementMethods(ViewMethods):
         >>> x[[True, False, True], -1].numpy().tolist()
         [2, 6]
         """
-        found = elements.select(self, index)
-        if isinstance(found, View):
-            return self._over(self.placed()[0], found)
-        return elements.gather(self, found)
+        selected = elements.select(self, index)
+        if isinstance(selected, View):
+            return self._over(self.placed()[0], selected)
+        return elements.gather(self, selected)
 
     def item(self, *index: Any) -> Any:
         """The only element, or the one at an index, as an object of Python.
@@ -119,13 +119,13 @@ class ElementMethods(ViewMethods):
         >>> x.numpy().tolist()
         [[0, 0, 8], [7, 6, 6]]
         """
-        found = elements.select(self, index)
-        if isinstance(found, View):
-            target = self._over(self.placed()[0], found)
+        selected = elements.select(self, index)
+        if isinstance(selected, View):
+            target = self._over(self.placed()[0], selected)
             elements.write(target, target._assigned("ASSIGNMENT", target.shape, value))
             return
-        source = self._assigned("ASSIGNMENT", found.shape, value)
-        elements.write_indexed(self, source, scattering, found, found.shape)
+        source = self._assigned("ASSIGNMENT", selected.shape, value)
+        elements.write_indexed(self, source, scattering, selected, selected.shape)
 
     def fill(self, value: Any) -> None:
         """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.

@@ -77,8 +77,8 @@ def select(tensor: DeviceArray, index: Any) -> View | Selection:
             message = f"has Booleans for {booleans} indices of axis {axis} of size {size}"
             refuse_index(INDEX, message)
         check_range(indices, axis, size, INDEX)
-    given = [part.indices for part in arrays.values()]
-    numbers = tuples(given, [view.sizes[axis] for axis in axes], INDEX)
+    per_axis = [part.indices for part in arrays.values()]
+    numbers = tuples(per_axis, [view.sizes[axis] for axis in axes], INDEX)
     # Beside arrays, integers are arrays to NumPy, too.
     advanced = [i for i, part in enumerate(parts) if isinstance(part, (_Array, int))]
     adjacent = advanced[-1] - advanced[0] < len(advanced)
@@ -111,14 +111,14 @@ def _parts(tensor: DeviceArray, part: Any) -> Sequence[Any]:
 def _basic(tensor: DeviceArray, parts: Sequence[Any]) -> View:
     _, view = tensor.placed()
     try:
-        found = basic_index(tensor.shape, parts, _TEXTS)
-        rank = sum(not isinstance(part, int) for part in found)
+        chosen = basic_index(tensor.shape, parts, _TEXTS)
+        rank = sum(not isinstance(part, int) for part in chosen)
         if rank > MAX_DIMENSIONS:
             limit = f"number of dimensions must be within [0, {MAX_DIMENSIONS}]"
             raise IndexError(f"{limit}, indexing result would have {rank}")
     except CONVERSION_ERRORS as error:
         raise from_builtin(error, "", "index", "ARRAY-09", "NumPy says: ") from error
-    return view.select(found)
+    return view.select(chosen)
 
 
 def _axis(parts: Sequence[Any], number: int, rank: int) -> int:

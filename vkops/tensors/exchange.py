@@ -54,16 +54,16 @@ def as_array(array: Any) -> npt.NDArray[Any]:
     Elements that NumPy has no type for, such as PyTorch's bfloat16, come by DLPack.
     """
     try:
-        made = np.asarray(array)
+        elements = np.asarray(array)
     except MemoryError as error:
         raise OutOfDeviceMemoryError("array: the host has no memory for it") from error
     except CONVERSION_ERRORS as error:
         extension = _extension_elements(array)
         if extension is None:
             raise _refused("array", error) from error
-        made = extension
-    check_dtype(made.dtype)
-    return made
+        elements = extension
+    check_dtype(elements.dtype)
+    return elements
 
 
 def imported(exporter: Any) -> npt.NDArray[Any]:
@@ -77,36 +77,36 @@ def imported(exporter: Any) -> npt.NDArray[Any]:
         # Exporters of other devices may copy to the host if they are asked to.
         is_elsewhere = _KNOWS_DLPACK_1 and relabeled.__dlpack_device__()[0] != CPU[0]
         options: Any = {"device": "cpu"} if is_elsewhere else {}
-        made = np.from_dlpack(relabeled, **options)
+        elements = np.from_dlpack(relabeled, **options)
     except DeviceError:
         raise
     except MemoryError as error:
         raise OutOfDeviceMemoryError("x: the host has no memory for it") from error
     except CONVERSION_ERRORS as error:
         raise _refused("x", error) from error
-    made = relabeled.restored(made)
-    check_dtype(made.dtype)
-    return made
+    elements = relabeled.restored(elements)
+    check_dtype(elements.dtype)
+    return elements
 
 
 def _extension_elements(array: Any) -> npt.NDArray[Any] | None:
     """The elements of an exporter whose type is one of ml_dtypes; None for anything else."""
     relabeled = Relabeled(array)
     try:
-        made = np.from_dlpack(relabeled)
+        elements = np.from_dlpack(relabeled)
     except CONVERSION_ERRORS:
         return None
-    return relabeled.restored(made) if relabeled.name else None
+    return relabeled.restored(elements) if relabeled.name else None
 
 
 def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
     """NumPy's type, of elements that can be moved (T-02)."""
     try:
-        found: np.dtype[Any] = np.dtype(dtype)
+        kind: np.dtype[Any] = np.dtype(dtype)
     except CONVERSION_ERRORS as error:
         raise from_builtin(error, name, "dtype", "T-02", "NumPy says: ") from error
-    check_dtype(found)
-    return found
+    check_dtype(kind)
+    return kind
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:
@@ -207,11 +207,11 @@ class Relabeled:
 
     def __dlpack__(self, **options: Any) -> Any:
         capsule = self._exporter.__dlpack__(**options)
-        found = element_type(capsule)
-        if found is not None and (found[2], found[3]) == (1, 0):  # one lane
-            self.name = EXTENSION_TYPES.get((found[0], found[1]), "")
+        kind = element_type(capsule)
+        if kind is not None and (kind[2], kind[3]) == (1, 0):  # one lane
+            self.name = EXTENSION_TYPES.get((kind[0], kind[1]), "")
             if self.name:
-                found[0] = _UINT
+                kind[0] = _UINT
         return capsule
 
     def __dlpack_device__(self) -> Any:

@@ -48,8 +48,8 @@ def array_split(
     """
     axis = integer(axis, Place("ARRAY_SPLIT", "axis", "ARRAY-01"))
     place = Place("ARRAY_SPLIT", "indices_or_sections", "ARRAY-06")
-    given = indices_or_sections
-    at = shapes.counts(given, place) if isinstance(given, Sized) else integer(given, place)
+    value = indices_or_sections
+    at = shapes.counts(value, place) if isinstance(value, Sized) else integer(value, place)
     return _array_split("ARRAY_SPLIT", [source_of(x)], device, progress, at, axis)
 
 
@@ -118,11 +118,11 @@ def concat(
     >>> vkops.concat([[[1, 2]], [[3, 4]]], axis=None).numpy().tolist()
     [1, 2, 3, 4]
     """
-    found, dtypes = joinable("CONCAT", arrays)
+    sources, dtypes = joinable("CONCAT", arrays)
     if axis is None:
-        return _concat_flat("CONCAT", found, device, progress, dtypes)[0]
+        return _concat_flat("CONCAT", sources, device, progress, dtypes)[0]
     axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))
-    return joined("CONCAT", found, device, progress, "CONCAT", dtypes, axis)[0]
+    return joined("CONCAT", sources, device, progress, "CONCAT", dtypes, axis)[0]
 
 
 concatenate = concat
@@ -156,9 +156,9 @@ def stack(
     >>> vkops.stack([[1, 2], [3, 4]], axis=1).numpy().tolist()
     [[1, 3], [2, 4]]
     """
-    found, dtypes = joinable("STACK", arrays)
+    sources, dtypes = joinable("STACK", arrays)
     axis = integer(axis, Place("STACK", "axis", "ARRAY-01"))
-    return _stack("STACK", found, device, progress, dtypes, axis)[0]
+    return _stack("STACK", sources, device, progress, dtypes, axis)[0]
 
 
 @planned

@@ -119,9 +119,9 @@ def eye(
     columns = rows if n_cols is None else integer(n_cols, Place("EYE", "n_cols", "ARRAY-06"))
     check_not_negative((rows, columns), Place("EYE", "shape", "ARRAY-06"))
     k = integer(k, Place("EYE", "k", "ARRAY-13"))
-    found = as_dtype("EYE", dtype)
+    kind = as_dtype("EYE", dtype)
     with numpy_refusals("EYE", "dtype", "T-02"):
-        one = np.eye(1, dtype=found)
+        one = np.eye(1, dtype=kind)
     check_shape("EYE", (rows, columns), one.itemsize)
     return Tensor.make(_eye[(rows, columns), one.tobytes(), k], home, [], [one.dtype])[0]
 

@@ -75,13 +75,13 @@ class NamespaceInfo:
         """
         if kind is None:
             kind = ("bool", "numeric")
-        found: dict[str, np.dtype[Any]] = {}
+        dtypes: dict[str, np.dtype[Any]] = {}
         for name in (kind,) if isinstance(kind, str) else kind:
             if name not in tuple(_KINDS):
                 kinds = ", ".join(map(repr, _KINDS))
                 refuse("DTYPES", "kind", f"got {show(name)}, must be one of {kinds}", "ARRAY-19")
-            found |= {dtype: np.dtype(dtype) for dtype in _KINDS[name]}
-        return found
+            dtypes |= {dtype: np.dtype(dtype) for dtype in _KINDS[name]}
+        return dtypes
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  # the array API's name

@@ -113,10 +113,10 @@ def resize(x: Any, new_shape: OneOrMore, /, *, device: DeviceLike = None) -> Ten
     """
     tensor = as_tensor("RESIZE", x, device)
     shape = shapes.sizes_of("RESIZE", new_shape, tensor.itemsize)
-    wanted = int(np.prod(shape, dtype=object))
-    if not (tensor.size and wanted):
+    count = int(np.prod(shape, dtype=object))
+    if not (tensor.size and count):
         return zeros_like(tensor, shape=shape)
-    return tile(native(tensor).ravel(), -(-wanted // tensor.size))[:wanted].reshape(shape)
+    return tile(native(tensor).ravel(), -(-count // tensor.size))[:count].reshape(shape)
 
 
 def repeat(

@@ -47,8 +47,8 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
     if axis is None or not tensor.shape:  # as in NumPy, a scalar has the axis 0
         tensor, axis = tensor.reshape(-1), 0
     place = Place("TAKE", "indices", "ARRAY-14")
-    found = _indices(tensor, indices, axis, place)
-    numbers = index_arrays.tuples([found], [tensor.shape[axis]], place)
+    positions = _indices(tensor, indices, axis, place)
+    numbers = index_arrays.tuples([positions], [tensor.shape[axis]], place)
     view = in_front(tensor.placed()[1], [axis])
     return gather(tensor, Selection(view, numbers, axis), "TAKE")
 
@@ -75,8 +75,8 @@ def take_along_axis(
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     axis = one_axis("TAKE_ALONG_AXIS", axis, tensor.ndim)
-    view, (memory, found) = _along("TAKE_ALONG_AXIS", tensor, indices, axis)
-    plan = gathering_along[view, found, axis, tensor.dtype.itemsize]
+    view, (memory, numbers) = _along("TAKE_ALONG_AXIS", tensor, indices, axis)
+    plan = gathering_along[view, numbers, axis, tensor.dtype.itemsize]
     return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
 
 
@@ -132,14 +132,14 @@ def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
 def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, Numbers]:
     """The view of a tensor that indices along an axis move in, and the indices, broadcast to it."""
     place = Place(name, "indices", "ARRAY-14")
-    found = _indices(tensor, indices, axis, place)
-    if len(found.shape) != tensor.ndim:
-        refuse_index(place, f"has rank {len(found.shape)}, must be {tensor.ndim}, that of x")
+    positions = _indices(tensor, indices, axis, place)
+    if len(positions.shape) != tensor.ndim:
+        refuse_index(place, f"has rank {len(positions.shape)}, must be {tensor.ndim}, that of x")
     before, size, after = tensor.shape[:axis], tensor.shape[axis], tensor.shape[axis + 1 :]
-    shape = index_arrays.common_shape([(*before, 1, *after), found.shape], place)
+    shape = index_arrays.common_shape([(*before, 1, *after), positions.shape], place)
     check_shape(name, shape, max(8, tensor.dtype.itemsize))
     view = tensor.placed()[1].broadcast((*shape[:axis], size, *shape[axis + 1 :]))
-    numbers = Numbers.of(found)
+    numbers = Numbers.of(positions)
     return view, numbers.over(numbers.tensor.view.broadcast(shape))
 
 

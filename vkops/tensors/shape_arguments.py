@@ -54,8 +54,8 @@ def two_axes(name: str, axis1: Any, axis2: Any, rank: int) -> Ints:
 
 def some_axes(name: str, value: Any, rank: int, field: str = "axis") -> Ints:
     """One or several axes (ARRAY-01), without repetition (ARRAY-02)."""
-    given = one_or_more(value, Place(name, field, "ARRAY-01"))
-    axes = tuple([in_rank(name, axis, rank, "ARRAY-01", field) for axis in given])
+    numbers = one_or_more(value, Place(name, field, "ARRAY-01"))
+    axes = tuple([in_rank(name, axis, rank, "ARRAY-01", field) for axis in numbers])
     if len(set(axes)) < len(axes):
         refuse(name, field, f"got {show(value)}, must name each dimension once at most", "ARRAY-02")
     return axes

@@ -204,8 +204,8 @@ class Tensor(ElementMethods):
         if kind == self.dtype:
             return self if shapes.may_copy("ASTYPE", copy) is False else self.copy()
         with numpy_refusals("ASTYPE", "tensor"):
-            made = self.numpy().astype(kind)
-        return Tensor.from_array(self.device, made, on_host=None)
+            converted = self.numpy().astype(kind)
+        return Tensor.from_array(self.device, converted, on_host=None)
 
     def to(self, device: Device | str | int) -> Tensor:
         """A copy on another device; the tensor itself if it is on that device.
@@ -249,11 +249,11 @@ class Tensor(ElementMethods):
     ) -> npt.NDArray[Any]:
         array, copied = self._elements()
         try:
-            wanted = array.dtype if dtype is None else np.dtype(dtype)
-            if wanted != array.dtype:
+            kind = array.dtype if dtype is None else np.dtype(dtype)
+            if kind != array.dtype:
                 if copy is False:
-                    raise ValueError(f"a {self.dtype} tensor as {wanted} needs a copy")
-                return array.astype(wanted)
+                    raise ValueError(f"a {self.dtype} tensor as {kind} needs a copy")
+                return array.astype(kind)
             if copied and copy is False:
                 raise ValueError("the memory cannot be shown without a copy")
         except CONVERSION_ERRORS as error:

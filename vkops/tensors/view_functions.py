@@ -174,8 +174,8 @@ def atleast_3d(*arrays: Any, device: DeviceLike = None) -> Any:
 
 
 def _at_least(rank: int, arrays: Sequence[Any], device: DeviceLike) -> Any:
-    found = tuple([of_rank(x, rank) for x in as_tensors(f"ATLEAST_{rank}D", arrays, device)])
-    return found[0] if len(found) == 1 else found
+    tensors = tuple([of_rank(x, rank) for x in as_tensors(f"ATLEAST_{rank}D", arrays, device)])
+    return tensors[0] if len(tensors) == 1 else tensors
 
 
 def of_rank(x: Tensor, rank: int) -> Tensor:
@@ -197,10 +197,10 @@ def broadcast_arrays(*arrays: Any, device: DeviceLike = None) -> list[Tensor]:
     >>> [x.tolist() for x in vkops.broadcast_arrays([1, 2], [[3], [4]])]
     [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
     """
-    found = as_tensors("BROADCAST_ARRAYS", arrays, device)
+    tensors = as_tensors("BROADCAST_ARRAYS", arrays, device)
     place = Place("BROADCAST_ARRAYS", "arrays", "ARRAY-04")
-    shape = common_shape([x.shape for x in found], place)
-    return [x.broadcast_to(shape) for x in found]
+    shape = common_shape([x.shape for x in tensors], place)
+    return [x.broadcast_to(shape) for x in tensors]
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike = None) -> list[Tensor]:
@@ -216,17 +216,17 @@ def meshgrid(*arrays: Any, indexing: str = "xy", device: DeviceLike = None) -> l
     """
     if not (isinstance(indexing, str) and indexing in ("xy", "ij")):
         refuse("MESHGRID", "indexing", f"got {show(indexing)}, must be 'xy' or 'ij'", "ARRAY-15")
-    found = as_tensors("MESHGRID", arrays, device)
-    for i, x in enumerate(found):
+    tensors = as_tensors("MESHGRID", arrays, device)
+    for i, x in enumerate(tensors):
         if x.ndim > 1:
             refuse("MESHGRID", f"arrays[{i}]", f"has rank {x.ndim}, must be 1", "ARRAY-18")
-    axes = list(range(len(found)))
+    axes = list(range(len(tensors)))
     if indexing == "xy":
         axes[:2] = axes[1::-1]
-    shape = tuple([found[axis].size for axis in axes])
+    shape = tuple([tensors[axis].size for axis in axes])
     return [
-        x.reshape([x.size if i == axis else 1 for i in range(len(found))]).broadcast_to(shape)
-        for axis, x in zip(axes, found, strict=True)
+        x.reshape([x.size if i == axis else 1 for i in range(len(tensors))]).broadcast_to(shape)
+        for axis, x in zip(axes, tensors, strict=True)
     ]
 
 

@@ -54,8 +54,8 @@ class ViewMethods(DeviceArray):
         if not axes or (len(axes) == 1 and axes[0] is None):
             order: Ints = tuple(reversed(range(self.ndim)))
         else:
-            given = axes[0] if len(axes) == 1 else axes
-            order = shapes.some_axes("TRANSPOSE", given, self.ndim, "axes")
+            value = axes[0] if len(axes) == 1 else axes
+            order = shapes.some_axes("TRANSPOSE", value, self.ndim, "axes")
             if len(order) != self.ndim:
                 message = f"got {len(order)} axes, must be {self.ndim}, the rank"
                 refuse("TRANSPOSE", "axes", message, "ARRAY-02")
@@ -136,20 +136,20 @@ class ViewMethods(DeviceArray):
         >>> vkops.asarray([1, 2, 3, 4]).reshape((2, -1)).tolist()
         [[1, 2], [3, 4]]
         """
-        given = shape[0] if len(shape) == 1 else shape
-        sizes = shapes.one_or_more(given, Place("RESHAPE", "shape", "ARRAY-03"))
+        value = shape[0] if len(shape) == 1 else shape
+        sizes = shapes.one_or_more(value, Place("RESHAPE", "shape", "ARRAY-03"))
         if not (isinstance(order, str) and order in ("C", "F")):
             refuse("RESHAPE", "order", f"got {show(order)}, must be 'C' or 'F'", "ARRAY-15")
         if order == "F":
             return self.T.reshape(sizes[::-1], copy=copy).T
         sizes = shapes.reshaped("RESHAPE", sizes, self.size)
         shapes.check_shape("RESHAPE", sizes, self.dtype.itemsize)
-        wanted = shapes.may_copy("RESHAPE", copy)
+        copying = shapes.may_copy("RESHAPE", copy)
         base, view = self.placed()
-        found = view.reshape(sizes) if self.size else shapes.packed(sizes)
-        if found is not None and not wanted:
-            return self._over(base, found)
-        if wanted is False:
+        reshaped = view.reshape(sizes) if self.size else shapes.packed(sizes)
+        if reshaped is not None and not copying:
+            return self._over(base, reshaped)
+        if copying is False:
             message = f"got False, must be True or None: no view has the shape {sizes}"
             refuse("RESHAPE", "copy", message, "ARRAY-16")
         return self.copy().reshape(sizes)

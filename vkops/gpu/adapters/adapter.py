@@ -110,7 +110,7 @@ def devices() -> list[DeviceInfo]:
     >>> [device.index for device in devices()][0]
     0
     """
-    infos = [_info(index, found) for index, found in enumerate(native_adapters())]
+    infos = [_info(index, adapter) for index, adapter in enumerate(native_adapters())]
     names = Counter(info.name for info in infos)
     return [replace(info, shares_name=True) if names[info.name] > 1 else info for info in infos]
 
@@ -149,23 +149,23 @@ def select(adapter: str | int | None) -> DeviceInfo:
 
     None selects the one that VKOPS_ADAPTER names in the same way, or the best one.
     """
-    found = devices()
+    infos = devices()
     source = ""
     if adapter is None:
         adapter = _chosen()
         source = f" ({CHOSEN})"
     if adapter is None:
-        return min(found, key=lambda info: _PREFERENCE.index(info.type))
+        return min(infos, key=lambda info: _PREFERENCE.index(info.type))
     if isinstance(adapter, str):
-        matches = [info for info in found if adapter.lower() in info.name.lower()]
-        wanted = f"whose name contains {show(adapter)}"
+        matches = [info for info in infos if adapter.lower() in info.name.lower()]
+        criterion = f"whose name contains {show(adapter)}"
     else:
         index = operator.index(adapter)
-        matches = [info for info in found if info.index == index]
-        wanted = f"with index {show(index)}"
+        matches = [info for info in infos if info.index == index]
+        criterion = f"with index {show(index)}"
     if not matches:
-        names = ", ".join(f"[{info.index}] {info.name}" for info in found)
-        raise DeviceError(f"no adapter {wanted}{source}; available devices: {names}")
+        names = ", ".join(f"[{info.index}] {info.name}" for info in infos)
+        raise DeviceError(f"no adapter {criterion}{source}; available devices: {names}")
     return matches[0]
 
 
@@ -198,10 +198,10 @@ def _refuse(field: str, value: object, allowed: str) -> NoReturn:
 def threads() -> int:
     """Return the number of threads that Mesa's CPU driver runs shaders on."""
     try:
-        wanted = int(os.environ.get("LP_NUM_THREADS", ""))
+        count = int(os.environ.get("LP_NUM_THREADS", ""))
     except ValueError:
-        wanted = os.cpu_count() or 1
-    return max(1, min(32, wanted))
+        count = os.cpu_count() or 1
+    return max(1, min(32, count))
 
 
 def prefers_int64(info: DeviceInfo) -> bool:

@@ -147,11 +147,11 @@ class Limits:
 
 def limits_of(adapter: Any) -> Limits:
     """Return the limits of an adapter of the native module: its own, or what VKOPS_LIMITS says."""
-    wanted = os.environ.get(LIMITS) or "adapter"
-    if wanted not in ("adapter", "minimum"):
-        raise DeviceError(f"{LIMITS}: got {show(wanted)}, must be adapter or minimum")
+    setting = os.environ.get(LIMITS) or "adapter"
+    if setting not in ("adapter", "minimum"):
+        raise DeviceError(f"{LIMITS}: got {show(setting)}, must be adapter or minimum")
     heaps = tuple(Heap(*heap) for heap in adapter.memory_heaps)
-    if wanted == "minimum":
+    if setting == "minimum":
         return Limits(heaps=heaps)
     types = tuple(MemoryType(*kind) for kind in adapter.memory_types)
     matrices = tuple(CooperativeMatrix.read(*shape) for shape in adapter.cooperative_matrices)

@@ -70,8 +70,8 @@ class Message(NamedTuple):
         """The text that a shader printed, None for other messages."""
         if self.severity != "Information" or "DEBUG-PRINTF" not in self.id:
             return None
-        found = next(filter(None, (form.search(self.text) for form in _PRINTED)), None)
-        return found["text"] if found else None
+        match = next(filter(None, (form.search(self.text) for form in _PRINTED)), None)
+        return match["text"] if match else None
 
     @property
     def tells_of_loss(self) -> bool:
@@ -82,15 +82,15 @@ class Message(NamedTuple):
 def write_settings(name: str, log: Path) -> Path:
     """Write the settings of this name into the folder of a log, and return their file."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    own = log.parent / "vk_layer_settings.txt"
-    own.write_text(f"{text}khronos_validation.log_filename = {log}\n", encoding="utf-8")
-    return own
+    path = log.parent / "vk_layer_settings.txt"
+    path.write_text(f"{text}khronos_validation.log_filename = {log}\n", encoding="utf-8")
+    return path
 
 
 def refusal(messages: Sequence[Message]) -> str:
     """Return the reason why the layer cannot instrument shaders on this driver, or ``""``."""
-    found = (_DISABLED.search(message.text) for message in messages)
-    return next((" ".join((match[1] or match[2]).split()) for match in found if match), "")
+    matches = (_DISABLED.search(message.text) for message in messages)
+    return next((" ".join((match[1] or match[2]).split()) for match in matches if match), "")
 
 
 def dispatch_line(name: str) -> str:

@@ -67,13 +67,13 @@ def _expand(paths: str) -> list[Path]:
 
 def _listed(places: Iterable[Path]) -> list[Path]:
     """The manifests among some files, and those in folders."""
-    found: list[Path] = []
+    paths: list[Path] = []
     for place in places:
         if os.path.isdir(place):  # False also for names that are too long
-            found += sorted(place.glob("*.json"))
+            paths += sorted(place.glob("*.json"))
         elif place.suffix == ".json":
-            found.append(place)
-    for path in found:  # the loader would wait for ever for a named pipe
+            paths.append(place)
+    for path in paths:  # the loader would wait for ever for a named pipe
         if os.path.exists(path) and not os.path.isfile(path):
             raise DeviceError(f"the driver's manifest {str(path)!r} is not a regular file")
-    return found
+    return paths

@@ -130,13 +130,13 @@ def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
 
     Images that can have fewer than MAX_ROWS rows are not used.
     """
-    wanted = os.environ.get(COPY) or "auto"
-    if wanted not in ("auto", "shader", "regions"):
-        raise DeviceError(f"{COPY}: got {show(wanted)}, must be auto, shader or regions")
+    setting = os.environ.get(COPY) or "auto"
+    if setting not in ("auto", "shader", "regions"):
+        raise DeviceError(f"{COPY}: got {show(setting)}, must be auto, shader or regions")
     mesa = MESA_25 if adapter.prefers_int64(info) else MESA_22
-    if wanted == "regions":
+    if setting == "regions":
         rule = REGIONS
-    elif wanted == "auto" and info.type == "CPU" and adapter.threads() <= MAX_THREADS[mesa]:
+    elif setting == "auto" and info.type == "CPU" and adapter.threads() <= MAX_THREADS[mesa]:
         rule = mesa
     else:
         rule = SHADERS

@@ -32,11 +32,11 @@ def find_runs(region: Region, size: int) -> Runs | None:
     target, source = region.target, region.source
     if isinstance(source, Fill):
         *outer, inner = target.strides
-        found = Runs(region.sizes[-1] * size, axes[:-1]) if inner == 1 else None
+        runs = Runs(region.sizes[-1] * size, axes[:-1]) if inner == 1 else None
         whole = size % WORD == 0 or not any(
             number * size % WORD for number in (region.sizes[-1], target.offset, *outer)
         )
-        return found if whole and filled_word(source) is not None else None
+        return runs if whole and filled_word(source) is not None else None
     if target.strides[-1] == source.view.strides[-1] == 1:
         return Runs(region.sizes[-1] * size, axes[:-1])
     return Runs(size, axes) if size == VECTOR else None  # the largest elements are runs

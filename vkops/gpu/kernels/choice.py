@@ -271,7 +271,7 @@ def choose_kernel(
     """
     size = plan.element_size
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
-    boxes = [box for own in outputs for box in own]
+    boxes = [box for each in outputs for box in each]
     if boxes and boxes[0].region.indices is not None:
         return KernelChoice(_choose_indexed(boxes, size, by_word), boxes)
     may_tile = not is_cpu and TILES[size].workgroup <= invocations
@@ -281,9 +281,9 @@ def choose_kernel(
     if size == VECTOR:
         return KernelChoice(WORDS[size], boxes)
     for kernel, form in ((BLOCKS[size], _blocks), (REVERSE, _reversed_vectors)):
-        found = _each(partial(form, size=size), boxes)
-        if found is not None:
-            return KernelChoice(kernel, found)
+        fitted = _each(partial(form, size=size), boxes)
+        if fitted is not None:
+            return KernelChoice(kernel, fitted)
     long_runs = _share_of_long_runs(boxes, size)
     if size < 4:
         may_stream = is_cpu or _share_of_long_runs(boxes, size, MIN_GPU_RUN) < 1
@@ -301,9 +301,9 @@ def choose_kernel(
     if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, boxes)):
         return KernelChoice(RUNS, [box.scaled(size) for box in boxes])
     if size in ELEMENTS:
-        found = _each(partial(_grouped, size=size, is_cpu=is_cpu), boxes)
-        if found is not None:
-            return KernelChoice(ELEMENTS[size], found)
+        fitted = _each(partial(_grouped, size=size, is_cpu=is_cpu), boxes)
+        if fitted is not None:
+            return KernelChoice(ELEMENTS[size], fitted)
     return KernelChoice(WORDS.get(size) or SUBWORDS[size], boxes)
 
 
@@ -324,9 +324,9 @@ def _each(
     """Return what a function finds for each item; None if it returns None for one of them."""
     results = []
     for item in items:
-        if (found := find(item)) is None:
+        if (result := find(item)) is None:
             return None
-        results.append(found)
+        results.append(result)
     return results
 
 
@@ -451,13 +451,13 @@ def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream 
     size = plan.element_size
     if not 0 < len(boxes) <= MAX_SEGMENTS:
         return None
-    found = [_runs(box) for box in boxes]
-    if len(boxes) == 1 and found[0][0].size == 1:
+    runs = [_runs(box) for box in boxes]
+    if len(boxes) == 1 and runs[0][0].size == 1:
         return None  # one invocation stores each word in other kernels, too
-    shapes = {(dims[-1].size, dims[-1].dst) if dims else (1, 0) for _, dims in found}
+    shapes = {(dims[-1].size, dims[-1].dst) if dims else (1, 0) for _, dims in runs}
     rows, row_dst = shapes.pop() if len(shapes) == 1 else (1, 0)
     segments: list[tuple[int, RowSegment]] = []
-    for box, (run, dims) in zip(boxes, found, strict=True):
+    for box, (run, dims) in zip(boxes, runs, strict=True):
         row_src = 0
         if dims and not shapes:
             *dims, row = dims

@@ -87,8 +87,8 @@ _is_empty = attrgetter("ranges.is_empty")
 def living(objects: WeakValueDictionary[Any, _T]) -> list[_T]:
     """Return the values that still exist."""
     # One C call copies the references: no other thread or finalizer changes them meanwhile.
-    found = (reference() for reference in objects.valuerefs())
-    return [value for value in found if value is not None]
+    referents = (reference() for reference in objects.valuerefs())
+    return [value for value in referents if value is not None]
 
 
 def held_bytes(source: tuple[int, int]) -> int:
@@ -158,8 +158,8 @@ class Pool:
 
     def available(self) -> int:
         """Return the bytes that the device can still give to this process."""
-        found: int = self._device.available(self._use)
-        return found
+        nbytes: int = self._device.available(self._use)
+        return nbytes
 
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory until the result is freed."""
@@ -167,19 +167,19 @@ class Pool:
             self.check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT
         if size <= self.max_range:
-            made = self._allocate(self.heaps, size, size)
-            if not isinstance(made, int):
-                return made
+            result = self._allocate(self.heaps, size, size)
+            if not isinstance(result, int):
+                return result
         with self._lock:
             if size > self.max_range:
                 self._room(size)
             return self._grow_and_allocate(size)  # a loop here could keep the lock (test_locks.py)
 
     def _grow_and_allocate(self, size: int) -> Allocation:
-        while isinstance(made := self._allocate(self.heaps, size, self.max_range), int):
+        while isinstance(result := self._allocate(self.heaps, size, self.max_range), int):
             self._check_open()  # another thread may have closed it
-            self._grow(made)
-        return made
+            self._grow(result)
+        return result
 
     def require(self, nbytes: int) -> None:
         """Raise an OutOfDeviceMemoryError if new heaps could not hold so many bytes."""
@@ -205,17 +205,17 @@ class Pool:
     def _grow(self, size: int) -> None:
         available = self._room(size)
         # Doubling keeps heaps, and with them pipelines, few.
-        wanted = max(FIRST_NBYTES, self.reserved, size)
-        wanted = min(wanted, self.max_range, available // ALIGNMENT * ALIGNMENT)
-        minimum = min(wanted, max(FIRST_NBYTES, size))
+        nbytes = max(FIRST_NBYTES, self.reserved, size)
+        nbytes = min(nbytes, self.max_range, available // ALIGNMENT * ALIGNMENT)
+        minimum = min(nbytes, max(FIRST_NBYTES, size))
         while True:
             try:
-                self.heaps.append(self._device.new_memory(wanted, self._use))
+                self.heaps.append(self._device.new_memory(nbytes, self._use))
                 return
             except OutOfDeviceMemoryError:
-                if wanted == minimum:
+                if nbytes == minimum:
                     raise
-            wanted = max(minimum, wanted // 2 // ALIGNMENT * ALIGNMENT)
+            nbytes = max(minimum, nbytes // 2 // ALIGNMENT * ALIGNMENT)
 
     @property
     def reserved(self) -> int:

@@ -57,10 +57,10 @@ class Resource(ABC):
             DeviceError: the device is closed.
         """
         try:
-            given = memoryview(data)
-            if "O" in given.format:
+            view = memoryview(data)
+            if "O" in view.format:
                 raise TypeError("it holds Python objects")
-            source = np.frombuffer(given, np.uint8) if given.nbytes else _NOTHING
+            source = np.frombuffer(view, np.uint8) if view.nbytes else _NOTHING
         except CONVERSION_ERRORS as error:
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
@@ -113,15 +113,15 @@ class Resource(ABC):
             BindingError: the buffer ends before (B-04).
             OutOfDeviceMemoryError: the host has no memory for them.
         """
-        found = self.peek(offset, nbytes)
-        if found.base is None:  # a copy
-            return found
-        made = np.empty_like(found)
-        if found.size > MAX_UNCHECKED_BYTES:
-            made = with_reclaim(lambda: host_memory.take(found.size))
-        made[...] = found
-        made.flags.writeable = False
-        return made
+        content = self.peek(offset, nbytes)
+        if content.base is None:  # a copy
+            return content
+        copied = np.empty_like(content)
+        if content.size > MAX_UNCHECKED_BYTES:
+            copied = with_reclaim(lambda: host_memory.take(content.size))
+        copied[...] = content
+        copied.flags.writeable = False
+        return copied
 
     def mapped(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
         """Return the memory itself as read-only bytes, which show what is written later, too.
@@ -130,10 +130,10 @@ class Resource(ABC):
             BindingError: the buffer ends before (B-04).
             DeviceError: the host does not see the memory, or not what is written later.
         """
-        found = self.peek(offset, nbytes)
-        if found.size and (found.base is None or not self.is_coherent):
+        content = self.peek(offset, nbytes)
+        if content.size and (content.base is None or not self.is_coherent):
             raise DeviceError(f"{self!r} is not mapped: the host sees only copies of it")
-        return found
+        return content
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
         """Return read-only bytes: as ``mapped`` does where the host sees them, else a copy."""
@@ -200,17 +200,17 @@ class Buffer(Resource):
         self.is_addressed: bool = False
         self.nbytes = nbytes
         self.shown: set[ref[MemoryView]] = set()
-        made = None
+        allocation = None
         try:  # noqa: SIM105  # which takes longer
-            made = pool.allocate(nbytes)
+            allocation = pool.allocate(nbytes)
         except OutOfDeviceMemoryError:
             pass
-        if made is None:  # not in the handler: the error's traceback keeps memory alive
-            made = with_reclaim(lambda: pool.allocate(nbytes))
-        self.allocation: Allocation = made
-        self.extents: Extents = made.extents
-        several = len(made.extents) > 1
-        self.layout: Hashable = tuple(n for _, _, n in made.extents) if several else nbytes
+        if allocation is None:  # not in the handler: the error's traceback keeps memory alive
+            allocation = with_reclaim(lambda: pool.allocate(nbytes))
+        self.allocation: Allocation = allocation
+        self.extents: Extents = allocation.extents
+        several = len(allocation.extents) > 1
+        self.layout: Hashable = tuple(n for _, _, n in allocation.extents) if several else nbytes
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._device.info.label}>"
@@ -261,20 +261,20 @@ class Buffer(Resource):
 
     def is_on(self, device: OpenDevice) -> bool:
         """Whether that device is on the same adapter."""
-        own = self._device
-        if own.pool.closed or own.vulkan.lost:
-            own.check()
-        return own.vulkan is device.vulkan
+        home = self._device
+        if home.pool.closed or home.vulkan.lost:
+            home.check()
+        return home.vulkan is device.vulkan
 
     def clone(self, start: int, nbytes: int, pool: Pool | None = None) -> Buffer:
         """Return a copy in memory of the device, or of another pool."""
-        made = Buffer(self._device, nbytes, pool)
+        cloned = Buffer(self._device, nbytes, pool)
         source = slice_extents(self.extents, start, nbytes)
-        target = slice_extents(made.extents, 0, nbytes)
+        target = slice_extents(cloned.extents, 0, nbytes)
         work = streaming.regions(self._device, source, target)
-        memory = [self.allocation], [made.allocation]
+        memory = [self.allocation], [cloned.allocation]
         self._device.submit(work, *memory, "a transfer", now=True)
-        return made
+        return cloned
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
         """Return read-only bytes; see ``Resource``."""
@@ -317,11 +317,11 @@ class Buffer(Resource):
     def _store(self, offset: int, source: Bytes) -> None:
         target = slice_extents(self.extents, offset, source.size)
         if not self._constant and self._device.vulkan.recording is not None:
-            made = Buffer(self._device, source.size, constant=True)
-            made._store(0, source)
-            constant = slice_extents(made.extents, 0, source.size)
+            staging = Buffer(self._device, source.size, constant=True)
+            staging._store(0, source)
+            constant = slice_extents(staging.extents, 0, source.size)
             work = streaming.regions(self._device, constant, target)
-            self._device.submit(work, [made.allocation], [self.allocation], "a transfer")
+            self._device.submit(work, [staging.allocation], [self.allocation], "a transfer")
         elif _are_visible(target):
             self.settle()
             visible(target[0])[...] = source
@@ -354,9 +354,9 @@ class HostBuffer(Resource):
 
     def clone(self, start: int, nbytes: int) -> HostBuffer:
         """Return a copy on the host."""
-        made = HostBuffer(nbytes)
-        made.bytes[...] = self.peek(start, nbytes)
-        return made
+        cloned = HostBuffer(nbytes)
+        cloned.bytes[...] = self.peek(start, nbytes)
+        return cloned
 
     def settle(self) -> None:
         """Wait for the stream that reads or writes it; its own ``wait`` raises its errors."""

@@ -122,7 +122,7 @@ class EncodedPlan:
             starts = np.array([*map(_start, extents), 0], np.uint32)
             heap = extents[0].resource
             if len({*map(_heap, extents)}) == 1:  # the usual case
-                work += [Dispatch(own, (heap,), heap, starts) for own in table.in_one_heap]
+                work += [Dispatch(part, (heap,), heap, starts) for part in table.in_one_heap]
             else:
                 work += self._bind_heaps(table, read, written, starts)
         # All are disjoint, but a shader and a copy may write bytes of one word, and what scatters
@@ -145,16 +145,16 @@ class EncodedPlan:
 
         It is empty if that takes more than copies of runs and dispatches.
         """
-        made, copied = [], self._copies
+        steps, copied = [], self._copies
         if copied is not None:
             runs = copied.runs(device.module)
             if runs is None:
                 return []
-            made.append(device.module.Step(runs))
-        for own in chain.from_iterable(table.in_one_heap for table in self._tables):
-            ordered = len(made) == (copied is not None) or own.kernel.scatters
-            made.append(own.step(device, ordered=ordered))
-        return made
+            steps.append(device.module.Step(runs))
+        for part in chain.from_iterable(table.in_one_heap for table in self._tables):
+            ordered = len(steps) == (copied is not None) or part.kernel.scatters
+            steps.append(part.step(device, ordered=ordered))
+        return steps
 
     def in_one_heap(
         self, heap: DeviceMemory, inputs: Sequence[int], outputs: Sequence[int]
@@ -165,7 +165,7 @@ class EncodedPlan:
         """
         starts = np.array([*outputs, *inputs[::-1], 0], np.uint32)
         for table in self._tables:
-            yield table.plan, [Dispatch(own, (heap,), heap, starts) for own in table.in_one_heap]
+            yield table.plan, [Dispatch(part, (heap,), heap, starts) for part in table.in_one_heap]
 
     def _bind_heaps(
         self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
@@ -183,8 +183,8 @@ class EncodedPlan:
             records = np.array(numbers)
             source = [sources.index(heaps[number]) for number in encoded.inputs[records]]
             kernel = STREAM if streams and len(sources) > 1 else encoded.kernel
-            for own in _tables(encoded, kernel, records, np.array(source)):
-                yield Dispatch(own, sources, target, starts)
+            for part in _tables(encoded, kernel, records, np.array(source)):
+                yield Dispatch(part, sources, target, starts)
 
     def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Bind buffers of several extents each, with the plan cut at their bounds."""
@@ -214,7 +214,7 @@ def _plan_of(regions: _Regions, whole: CopyPlan) -> CopyPlan:
     """The optimized plan of some regions, with only the outputs that have some."""
     if [*map(len, regions.values())] == [len(output.regions) for output in whole.outputs]:
         return whole
-    outputs = (Output(whole.outputs[n].nbytes, tuple(own)) for n, own in regions.items())
+    outputs = (Output(whole.outputs[n].nbytes, tuple(pieces)) for n, pieces in regions.items())
     return optimize(replace(whole, outputs=tuple(outputs)))
 
 

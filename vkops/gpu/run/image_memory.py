@@ -56,7 +56,7 @@ class ImageForm(NamedTuple):
             allowed |= each
         if not allowed & (SAMPLED | STORED):
             return None
-        first = next(each for each, own in zip(formats, features, strict=True) if own)
+        first = next(each for each, flags in zip(formats, features, strict=True) if flags)
         return (
             first.vulkan, self.dims, levels, layers, bool(allowed & SAMPLED), bool(allowed & STORED)
         )  # fmt: skip
@@ -99,9 +99,9 @@ class ImageMemory:
 
     def viewed(self, form: ImageForm) -> ImageMemory:
         """Return the same memory with texels of another form, of as many bytes."""
-        made = copy(self)
-        made.form = form
-        return made
+        image = copy(self)
+        image.form = form
+        return image
 
     def sizes(self, level: int) -> Ints:
         """The sizes of a level."""
@@ -117,7 +117,7 @@ class ImageMemory:
         or out of it.
         """
         texel, done = self.form.nbytes, 0
-        made: list[Any] = []
+        work: list[Any] = []
         for memory, offset, nbytes in slice_extents(extents, first, prod(sizes) * texel):
             rows = []
             at = done
@@ -127,9 +127,9 @@ class ImageMemory:
                 rows.append([offset, level, *self._row(where, part)])
                 offset += prod(part) * texel
             table = np.array(rows, np.uint64)
-            ordered = not made
-            made.append(self._module.OpCopyImage(self.native, memory.native, into, table, ordered))
-        return made
+            ordered = not work
+            work.append(self._module.OpCopyImage(self.native, memory.native, into, table, ordered))
+        return work
 
     def _row(self, corner: Sequence[int], sizes: Ints) -> list[int]:
         """First layer, layers, x, y, z, width, height and depth of a box."""

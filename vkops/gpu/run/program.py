@@ -58,22 +58,22 @@ class Program:
 
     def encoded(self, device: OpenDevice) -> Sequence[EncodedPlan]:
         """The plans as devices like that one run them."""
-        found = self._encoded.get(device.tuning)
-        if found is None:
-            found = [EncodedPlan(step.plan, device.tuning) for step in self.steps]
-            self._encoded[device.tuning] = found
-        return found
+        plans = self._encoded.get(device.tuning)
+        if plans is None:
+            plans = [EncodedPlan(step.plan, device.tuning) for step in self.steps]
+            self._encoded[device.tuning] = plans
+        return plans
 
     def native_steps(self, device: OpenDevice) -> list[Any]:
         """The steps of the native module for tensors in one piece of memory."""
         prepared, tuning = device.vulkan.prepared, device.tuning
-        made_for, found = prepared.get(self, (None, []))
+        made_for, steps = prepared.get(self, (None, []))
         if made_for is not tuning:
             tensors = [(*step.reads, *step.makes) for step in self.steps]
             is_one = tensors == [(*self.reads, *self.writes)]
-            found = self.encoded(device)[0].steps(device.vulkan) if is_one else []
-            prepared[self] = tuning, found
-        return found
+            steps = self.encoded(device)[0].steps(device.vulkan) if is_one else []
+            prepared[self] = tuning, steps
+        return steps
 
     @cached_property
     def scratch(self) -> tuple[Mapping[int, int], Sequence[int]]:
@@ -134,8 +134,8 @@ class Bound:
             device.vulkan.refuse_recording("host memory cannot be streamed")
         else:
             self._work = self._bind()
-            made = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
-            self._memory = [*map(_allocation, used)], [*map(_allocation, made)]
+            written = [*map(_resource, map(self.tensors.__getitem__, program.writes)), *self._kept]
+            self._memory = [*map(_allocation, used)], [*map(_allocation, written)]
 
     def _bind(self) -> list[PlanWork]:
         """Return what the device runs."""
@@ -154,15 +154,15 @@ class Bound:
                 arrays[number] = memory
         if len(plans) > 1:
             buffers, sizes = program.scratch
-            made = [Buffer(device, nbytes) for nbytes in sizes]
-            places.update((number, made[at].extents) for number, at in buffers.items())
-            self._kept += made
+            scratch = [Buffer(device, nbytes) for nbytes in sizes]
+            places.update((number, scratch[at].extents) for number, at in buffers.items())
+            self._kept += scratch
         # Copies read arrays where they are on CPU drivers only: no GPU has shown what that costs.
         may_import = arrays and device.tuning.is_cpu and all(plan.can_import for plan in plans)
         if may_import and device.vulkan.recording is None:
-            found = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
-            sent = self._send({n: array for n, array in arrays.items() if found[n] is None})
-            imported = {n: (extent,) for n, extent in found.items() if extent is not None}
+            extents = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
+            sent = self._send({n: array for n, array in arrays.items() if extents[n] is None})
+            imported = {n: (extent,) for n, extent in extents.items() if extent is not None}
             work = self._planned(plans, {**places, **sent, **imported})
             if not any(isinstance(each, Dispatch) for each in work):  # shaders read no arrays
                 self._imports = bool(imported)
@@ -194,13 +194,13 @@ class Bound:
             self._kept.append(packed)
             parts = map(packed.extents[0].part, accumulate(sizes, initial=0), sizes)
             return {number: (part,) for number, part in zip(arrays, parts, strict=True)}
-        found = {}
+        places = {}
         for (number, array), nbytes in zip(arrays.items(), sizes, strict=True):
             buffer = Buffer(device, nbytes, constant=True)
             buffer.fill_with([array])
             self._kept.append(buffer)
-            found[number] = buffer.extents
-        return found
+            places[number] = buffer.extents
+        return places
 
     def _spread_indices(self, number: int, extents: Extents, nbytes: int) -> VkopsError:
         """Return the error for a tensor of indices that is in several ranges of memory."""
@@ -233,11 +233,11 @@ class Bound:
             if isinstance(self.tensors[number].resource, Buffer):
                 bytes_of[number] = bytes_of[number].copy()  # to be written when it is complete
         buffers, sizes = self.program.scratch
-        made = [HostBuffer(nbytes).bytes for nbytes in sizes]
+        scratch = [HostBuffer(nbytes).bytes for nbytes in sizes]
         for step in self.program.steps:
             for number, output in zip(step.makes, step.plan.outputs, strict=True):
                 if number in buffers:
-                    bytes_of[number] = made[buffers[number]][: output.nbytes]
+                    bytes_of[number] = scratch[buffers[number]][: output.nbytes]
             read, written = ([bytes_of[n] for n in numbers] for numbers in (step.reads, step.makes))
             if step.plan.index_inputs:
                 _run_on_host(step.plan, read, written)
@@ -288,8 +288,8 @@ class Bound:
         So streams of several devices, each of which waits for the buffers one after the other,
         never wait for one another.
         """
-        found = {memory.resource for memory in self.tensors.values() if type(memory) is Extent}
-        return sorted((each for each in found if isinstance(each, HostBuffer)), key=id)
+        resources = {memory.resource for memory in self.tensors.values() if type(memory) is Extent}
+        return sorted((each for each in resources if isinstance(each, HostBuffer)), key=id)
 
 
 class Submission:
@@ -311,14 +311,14 @@ def _host_bytes(memory: TensorMemory | None) -> Bytes:
     resource, start, nbytes = memory
     if isinstance(resource, HostBuffer):
         return resource.bytes[start : start + nbytes]
-    found: Bytes = resource.peek(start, nbytes)
-    return found
+    content: Bytes = resource.peek(start, nbytes)
+    return content
 
 
 def _whole_vectors(array: npt.NDArray[Any], nbytes: int) -> Bytes:
     """The bytes of an array, row by row, and zeros up to ``nbytes``."""
-    own = packed_bytes(array)
-    return own if own.size == nbytes else np.pad(own, (0, nbytes - own.size))
+    packed = packed_bytes(array)
+    return packed if packed.size == nbytes else np.pad(packed, (0, nbytes - packed.size))
 
 
 # -- indices on the host ---------------------------------------------------------------------------

@@ -64,18 +64,18 @@ class PreparedCall:
         That is the memory that it only reads, and the memory that it writes.
         """
         vulkan = device.vulkan
-        made = self._native.bind(vulkan.native, memory, groups, push_constants, vulkan.validated)
-        made.call = BoundCall(self, memory, groups, push_constants)
-        used = [(each[2], own) for own, each in zip(memory, self.places, strict=True) if each]
+        bound = self._native.bind(vulkan.native, memory, groups, push_constants, vulkan.validated)
+        bound.call = BoundCall(self, memory, groups, push_constants)
+        used = [(each[2], part) for part, each in zip(memory, self.places, strict=True) if each]
         reads, writes = (
-            [own.allocation for is_written, own in used if is_written == chosen]
+            [part.allocation for is_written, part in used if is_written == chosen]
             for chosen in (False, True)
         )
         if isinstance(groups, Extent):
             reads.append(groups.resource.allocation)
         if self.uses_addresses:
             writes += vulkan.addressed_memory()
-        return made, reads, writes
+        return bound, reads, writes
 
     def run(
         self, device: OpenDevice, memory: Sequence[Any], groups: Groups, push_constants: bytes
@@ -87,8 +87,8 @@ class PreparedCall:
             values = memory, groups, push_constants, vulkan.validated, self.shader.name
             vulkan.start(self._native.run, vulkan.native, *values)
             return
-        made, reads, writes = self.bind(device, memory, groups, push_constants)
-        vulkan.submit([made], reads, writes, self.shader.name)
+        dispatch, reads, writes = self.bind(device, memory, groups, push_constants)
+        vulkan.submit([dispatch], reads, writes, self.shader.name)
 
 
 class BoundCall(NamedTuple):

@@ -57,14 +57,14 @@ def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocatio
 def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
     """Return bytes of memory that the host does not see, that of the allocation ``used``."""
     nbytes = sum(extent.nbytes for extent in source)
-    found: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
+    content: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
     under_way: deque[tuple[int, int, Extent]] = deque()
 
     def finish() -> None:
         number, start, part = under_way.popleft()
         device.wait(number)
         invalidate(part)
-        found[start : start + part.nbytes] = visible(part)
+        content[start : start + part.nbytes] = visible(part)
 
     for start, stage, part in _staged(device.vulkan.readback, nbytes):
         if len(under_way) == PIECES:
@@ -74,7 +74,7 @@ def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
         under_way.append((number, start, part))
     while under_way:
         finish()
-    return found
+    return content
 
 
 def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Any]:

@@ -185,14 +185,14 @@ class VulkanDevice:
         if is_cpu:
             host_memory.require(nbytes)
         try:
-            made = self.module.Memory(self.native, nbytes, use)
+            native = self.module.Memory(self.native, nbytes, use)
         except NATIVE_ERRORS as error:
             if "DeviceLost" in str(error):
                 self._refuse(error)
             message = f"{nbytes} bytes: the driver has no memory ({error})"
             raise OutOfDeviceMemoryError(message) from error
-        heap = self._adapter.memory_types[made.type][0]
-        memory = DeviceMemory(self, made, nbytes, (self.info.index, heap))
+        heap = self._adapter.memory_types[native.type][0]
+        memory = DeviceMemory(self, native, nbytes, (self.info.index, heap))
         if is_cpu and memory.view is not None:
             host_memory.touch(memory.view)
         return memory
@@ -202,12 +202,12 @@ class VulkanDevice:
         native = self._adapter
         heap = native.memory_types[native.memory_types_for(use)[0]][0]
         held = held_bytes((self.info.index, heap))
-        found = adapter.available_memory(native, heap, held)
+        free = adapter.available_memory(native, heap, held)
         if self.info.type == "CPU":
-            found = min(found, host_memory.available())
+            free = min(free, host_memory.available())
         if limited and use in ("device", "mapped"):
-            found = min(found, adapter.memory_limit(native.memory_heaps[heap][0]) - held)
-        return found
+            free = min(free, adapter.memory_limit(native.memory_heaps[heap][0]) - held)
+        return free
 
     def release_empty_heaps(self) -> None:
         """Give the memory that nothing uses back to the driver."""
@@ -236,10 +236,10 @@ class VulkanDevice:
         """
         if self.images is None or pitch > self.images.side * unit:
             return None
-        made = self._made(self.module.LinearImage, memory.native, offset, pitch, height, unit)
-        if made is not None:
-            self.start(self.native.submit, [self.module.OpLayout(made)], (), (), "")
-        return made
+        image = self._made(self.module.LinearImage, memory.native, offset, pitch, height, unit)
+        if image is not None:
+            self.start(self.native.submit, [self.module.OpLayout(image)], (), (), "")
+        return image
 
     def _made(self, make: Callable[..., Any], *arguments: Any) -> Any:
         """Make an object of the native module; None if the driver refuses."""
@@ -252,18 +252,18 @@ class VulkanDevice:
 
     def pipeline(self, kernel: Kernel, *, aligned: bool) -> Any:
         """Return the pipeline of a kernel, made when it is first used."""
-        found = self._pipelines.get((kernel.name, aligned))
-        if found is None:
+        pipeline = self._pipelines.get((kernel.name, aligned))
+        if pipeline is None:
             name = kernel.wide if kernel.wide and self._wide else kernel.name
             bindings = [
                 (number, DESCRIPTOR_TYPES["storage"], 1) for number in range(kernel.bindings)
             ]
             code = for_records(spirv(name), aligned=aligned)
             with self.lock:
-                found = self._new_pipeline(code, [bindings], robust=False)
-                found.name = name
-                self._pipelines[kernel.name, aligned] = found
-        return found
+                pipeline = self._new_pipeline(code, [bindings], robust=False)
+                pipeline.name = name
+                self._pipelines[kernel.name, aligned] = pipeline
+        return pipeline
 
     def addressed_memory(self) -> list[Allocation]:
         """Return the memory that shaders can access by addresses."""
@@ -285,11 +285,11 @@ class VulkanDevice:
         """
         try:
             make = self.module.Pipeline
-            made = make(self.native, code, entry, bindings, push_nbytes, robust)
+            pipeline = make(self.native, code, entry, bindings, push_nbytes, robust)
         except NATIVE_ERRORS as error:
             raise DeviceError(f"the driver does not compile the shader: {error}") from error
         self._stored.changed = True
-        return made
+        return pipeline
 
     def submit(
         self,
@@ -444,8 +444,8 @@ class VulkanDevice:
 
     def take_time(self, *, stop: bool = False) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
-        found: float | None = self.call(self.native.take_nanoseconds)
-        found = found if self.measures else None
+        nanoseconds: float | None = self.call(self.native.take_nanoseconds)
+        nanoseconds = nanoseconds if self.measures else None
         if stop:
             self.measure(False)
-        return found / 1e6 if found else None
+        return nanoseconds / 1e6 if nanoseconds else None

@@ -31,28 +31,28 @@ class ImageArgument(NamedTuple):
 
     def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
         """Check dimensions and format; return the view of the image, and whether it is a level."""
-        image, own, declared = self.image, self.image.part, slot.block.image
+        image, bound, declared = self.image, self.image.part, slot.block.image
         assert declared is not None
-        form = own.memory.form
+        form = bound.memory.form
         is_whole = image.dims + image.has_layers == len(image.shape) - bool(image.channels)
         if (image.dims * is_whole, image.has_layers) != (declared.dims, declared.has_layers):
             what = f"an image of {declared.dims} dimensions{' with layers' * declared.has_layers}"
             _refuse(shader, slot, f"got {image!r}, must be {what} for {declared}", "SH-13")
-        layers = (own.corner[0], own.sizes[0]) if form.has_layers else (0, 1)
+        layers = (bound.corner[0], bound.sizes[0]) if form.has_layers else (0, 1)
         levels = image.mips if slot.block.kind != "storage image" else 1
-        part = own.level, levels, *layers
-        return _place(device, shader, slot, self, form, own.sizes, part), own.is_level
+        part = bound.level, levels, *layers
+        return _place(device, shader, slot, self, form, bound.sizes, part), bound.is_level
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy of a part of an image."""
-        own = self.image.part
-        part = allocated(device, own.memory.form, own.sizes)
-        made = ShaderCopy(own.memory, part.memory, is_written)
-        made.before, made.used = own.copied_to(device, part)
+        source = self.image.part
+        part = allocated(device, source.memory.form, source.sizes)
+        shader_copy = ShaderCopy(source.memory, part.memory, is_written)
+        shader_copy.before, shader_copy.used = source.copied_to(device, part)
         if is_written:
-            made.after, used = part.copied_to(device, own)
-            made.used += used
-        return made
+            shader_copy.after, used = part.copied_to(device, source)
+            shader_copy.used += used
+        return shader_copy
 
     def overlaps(self, other: Any) -> bool:
         """Whether both are parts of one level that share texels."""
@@ -84,12 +84,12 @@ class TensorImage(NamedTuple):
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy as an image."""
         part = allocated(device, self.form, self.grid)
-        made = ShaderCopy(self.buffer, part.memory, is_written)
-        made.before, made.used = part.copied(device, self.elements, into=True)
+        shader_copy = ShaderCopy(self.buffer, part.memory, is_written)
+        shader_copy.before, shader_copy.used = part.copied(device, self.elements, into=True)
         if is_written:
-            made.after, used = part.copied(device, self.elements, into=False)
-            made.used += used
-        return made
+            shader_copy.after, used = part.copied(device, self.elements, into=False)
+            shader_copy.used += used
+        return shader_copy
 
     def overlaps(self, other: Any) -> bool:
         """Whether both share bytes."""
@@ -107,12 +107,12 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
             if value.device.vulkan is not device.vulkan:
                 message = f"is {value!r}, must be on {device.info.label}"
                 _refuse(shader, slot, message, "B-02")
-        own = tuple.__new__(ImageArgument, (value, sampler))
-        return own, value.part.memory, (value.kind, sampler)
+        argument = tuple.__new__(ImageArgument, (value, sampler))
+        return argument, value.part.memory, (value.kind, sampler)
     if not is_memory(value) or not hasattr(value, "placed"):
         message = f"got {show(value)}, must be an image, a tensor or an array"
         _refuse(shader, slot, message, "SH-13")
-    found = elements_on_device(device, shader.name, slot.point, value, written=slot.is_written)
+    elements = elements_on_device(device, shader.name, slot.point, value, written=slot.is_written)
     declared = slot.block.image
     assert declared is not None
     shape = tuple(value.shape)
@@ -120,10 +120,10 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
     if channels is None:
         message = f"got the shape {shape}, must have {declared.shapes} for {declared}"
         _refuse(shader, slot, message, "SH-13")
-    assert found.dtype is not None
-    form = ImageForm(found.dtype, declared.dims, declared.has_layers, channels, None)
-    image = TensorImage(found, form, shape[: form.rank], sampler)
-    return image, found.buffer, (found[1:], shape, found.buffer.layout, sampler)
+    assert elements.dtype is not None
+    form = ImageForm(elements.dtype, declared.dims, declared.has_layers, channels, None)
+    image = TensorImage(elements, form, shape[: form.rank], sampler)
+    return image, elements.buffer, (elements[1:], shape, elements.buffer.layout, sampler)
 
 
 def _place(

@@ -49,5 +49,5 @@ class Texels(Elements):
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
     """Return the elements that a value of a call names, as texels."""
-    own = Texels(*elements(device, shader.name, slot.point, value, written=slot.is_written))
-    return own, own.buffer, (own[1:], own.buffer.layout)
+    texels = Texels(*elements(device, shader.name, slot.point, value, written=slot.is_written))
+    return texels, texels.buffer, (texels[1:], texels.buffer.layout)

@@ -29,8 +29,8 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
     if is_memory(value):
         return bindings.resolved(device, shader, slot, value)
     value = with_addresses(device, shader, slot.point, value)
-    own = UniformValues(shader.pack_uniform(slot.block, value))
-    return own, own, len(own)
+    values = UniformValues(shader.pack_uniform(slot.block, value))
+    return values, values, len(values)
 
 
 def with_addresses(device: OpenDevice, shader: Shader, path: str, value: Any) -> Any:
