@@ -297,7 +297,7 @@ def test_results_are_compared_by_the_types_of_their_numbers():
 
 
 def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
-    status, out, _ = command(*GIVEN, "--buffer", "Data=256", "-D", "BARRIER")
+    status, out, _ = command("reverse.comp", "--buffer", "Data=256", *GIVEN[3:], "-D", "BARRIER")
     assert status == 1
     assert "12: never written: reads 'part', which was never written" in out
 
