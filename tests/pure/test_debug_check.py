@@ -226,7 +226,8 @@ void main() { uint own = gl_LocalInvocationIndex;
 #endif
   data[own] = part[n - own] << shift; }
 """
-GIVEN = ["reverse.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=64"]
+OTHERS = ["reverse.comp", "--push", "63", "--spec", "1=64"]
+GIVEN = [*OTHERS, "--buffer", "Data=x.npy"]
 
 
 def test_plain_barriers_can_be_left_out(command, tmp_path):
@@ -297,7 +298,7 @@ def test_results_are_compared_by_the_types_of_their_numbers():
 
 
 def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
-    status, out, _ = command("reverse.comp", "--buffer", "Data=256", *GIVEN[3:], "-D", "BARRIER")
+    status, out, _ = command(*OTHERS, "--buffer", "Data=256", "-D", "BARRIER")
     assert status == 1
     assert "12: never written: reads 'part', which was never written" in out
 
@@ -386,9 +387,9 @@ def test_a_terminal_shows_where_a_run_is_and_interrupts_it(command, tmp_path, ar
 def test_wrong_arguments(command, message):
     for arguments, status in (
         (["reverse.comp"], 1), (["missing.comp"], 1), ([*GIVEN, "--groups", "0"], 1), ([*GIVEN, "--buffer", "Data"], 2),
-        ([*GIVEN, "--buffer", "Other=4"], 1), ([*GIVEN, "--buffer", "Data=missing.npy"], 1), ([*GIVEN, "--groups", "a"], 2),
+        ([*GIVEN, "--buffer", "Other=4"], 1), ([*OTHERS, "--buffer", "Data=missing.npy"], 1), ([*GIVEN, "--groups", "a"], 2),
         ([*GIVEN, "--subgroup-size", "3"], 1), ([*GIVEN, "--groups", "1", "--threads", "2"], 1), ([*GIVEN, "--threads", "0"], 1),
-        ([*GIVEN, "--buffer", f"Data={1 << 60}"], 1), ([*GIVEN, "--input", "x.npy"], 2), (["x.json", "--groups", "2"], 2),
+        ([*OTHERS, "--buffer", f"Data={1 << 60}"], 1), ([*GIVEN, "--input", "x.npy"], 2), (["x.json", "--groups", "2"], 2),
     ):  # fmt: skip
         got, out, err = command(*arguments)
         assert (got, out) == (status, ""), err
