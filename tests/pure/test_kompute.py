@@ -63,4 +63,4 @@ def test_the_reason_why_it_cannot_be_imported(error, message):
 
 def test_the_wheel_of_another_version():
     before = "import sys, types\nsys.modules['vkops_native'] = types.SimpleNamespace(interface=0)\n"
-    assert said(before) == [WRONG_WHEEL.format("vkops_native has interface 0, must be 14")] * 3
+    assert said(before) == [WRONG_WHEEL.format("vkops_native has interface 0, must be 15")] * 3
