@@ -269,6 +269,9 @@ void main() { uint x = data[i];
         "power_of_zero": "floatBitsToUint(pow(max(x, 0.0), -x))", "arc_tangent": "floatBitsToUint(atan(x, x * 2.0))",
         "minimum_of_no_number": "floatBitsToUint(min(x, x / 0.0 * 0.0))", "limits": "clamp(own, 9u, i)",
         "limits_of_floats": "floatBitsToUint(clamp(x, 2.0, x))", "no_direction": "floatBitsToUint(normalize(vec2(x, 0)).x)",
+        **{f"outside_of_{name}": f"floatBitsToUint({name}(x))" for name in (
+            "sqrt", "inversesqrt", "log", "log2", "asin", "acos", "acosh", "atanh")},
+        "edges_of_a_step": "floatBitsToUint(smoothstep(2.0, x, 0.5))", "exponent": "floatBitsToUint(ldexp(x, n + 127))",
     }.items()),
     Case("endless_loop", "loop", """void main() { uint n = data[i];
   while (n != 1000u) //!

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.interpreter import addresses, glsl_functions, images, operations, subgroups
+from vkops.interpreter import addresses, cooperative, glsl_functions, images, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, Function, dtype_of
 from vkops.interpreter.program import Step, composed, dtype_in, parts_of, scalar_of, shape_of, zeros
@@ -23,6 +23,7 @@ from vkops.interpreter.values import (
     Pointer,
     Value,
     merge,
+    rearranged,
     separated,
     take,
 )
@@ -174,22 +175,12 @@ def _glsl(run: State, step: Step) -> Value:
     return _computed(run, step, ids, glsl_functions.FUNCTIONS[number], RULES.get(number))
 
 
-def _rearranged(parts: Sequence[Value], move: Callable[..., Array]) -> Value:
-    """Return what ``move`` makes of numbers, with marks on those that are undefined."""
-    numbers, masks, known = separated([*parts])
-    made = move(*numbers)
-    if masks is None or known is None:
-        return made
-    missing = move(*masks)
-    return known._replace(numbers=made, missing=missing) if missing.any() else made
-
-
 def _construct(run: State, step: Step) -> Value:
     type_ = run.program.type(step.type)
     parts = [run.raw(id_) for id_ in step.operands]
     if scalar_of(type_) is None:
         return parts
-    return _rearranged(parts, lambda *given: composed(type_, [*given]))
+    return rearranged(parts, lambda *given: composed(type_, [*given]))
 
 
 def _extract(run: State, step: Step) -> Value:
@@ -198,7 +189,7 @@ def _extract(run: State, step: Step) -> Value:
         if isinstance(value, list):
             value = value[index]
         else:
-            value = _rearranged([value], lambda numbers, at=index: numbers[:, at])
+            value = rearranged([value], lambda numbers, at=index: numbers[:, at])
     return value
 
 
@@ -222,7 +213,7 @@ def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
         copy[at] = after
         return copy
 
-    return _rearranged([whole, part], changed)
+    return rearranged([whole, part], changed)
 
 
 def _shuffle(run: State, step: Step) -> Value:
@@ -235,7 +226,7 @@ def _shuffle(run: State, step: Step) -> Value:
         wide = [np.broadcast_to(each, (count, each.shape[1])) for each in (one, two)]
         return np.concatenate(wide, 1)[:, chosen]
 
-    return _rearranged([run.raw(id_) for id_ in step.operands[:2]], both)
+    return rearranged([run.raw(id_) for id_ in step.operands[:2]], both)
 
 
 def _dynamic(run: State, step: Step) -> Value:
@@ -245,7 +236,7 @@ def _dynamic(run: State, step: Step) -> Value:
         count = max(len(value), len(wide))
         return np.broadcast_to(value, (count, value.shape[1]))[np.arange(count), wide]
 
-    return _rearranged([run.raw(step.operands[0])], chosen)
+    return rearranged([run.raw(step.operands[0])], chosen)
 
 
 def _checked_component(run: State, vector: int, id_: int) -> Array:
@@ -266,7 +257,7 @@ def _dynamic_insert(run: State, step: Step) -> Value:
     def changed(value: Array, part: Array) -> Array:
         return np.where(np.arange(value.shape[1]) == at[:, None], part[:, None], value)
 
-    return _rearranged([run.raw(vector), run.raw(part)], changed)
+    return rearranged([run.raw(vector), run.raw(part)], changed)
 
 
 def _select(run: State, step: Step) -> Value:
@@ -426,6 +417,7 @@ def _clock(run: State, step: Step) -> Value:
 
 
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+    **cooperative.HANDLERS,
     **images.HANDLERS,
     **dict.fromkeys(operations.TABLE, _arithmetic),
     **dict.fromkeys((*_ATOMIC, Op.AtomicStore), _atomic),
@@ -456,11 +448,10 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
 """By opcode."""
 
 REFUSED = {
-    "CooperativeMatrixLengthKHR", "CooperativeMatrixLoadKHR", "CooperativeMatrixMulAddKHR",
-    "CooperativeMatrixStoreKHR", "DPdx", "DPdy", "DemoteToHelperInvocation", "Fwidth",
+    "DPdx", "DPdy", "DemoteToHelperInvocation", "Fwidth",
     "ImageDrefGather", "ImageQueryLod", "ImageSampleDrefExplicitLod", "ImageSampleDrefImplicitLod",
     "ImageSampleImplicitLod", "ImageSampleProjDrefExplicitLod", "ImageSampleProjDrefImplicitLod",
     "ImageSampleProjImplicitLod", "IsHelperInvocationEXT",
 }  # fmt: skip
 """The instructions that are not supported, of all that vkops accepts in a module: those of
-cooperative matrices, of depth comparisons, and of derivatives, which are for fragment shaders."""
+depth comparisons and of derivatives, which are for fragment shaders."""

@@ -251,7 +251,7 @@ class Memory(Variable):
     def units_of(self, number: Number, addresses: Array) -> Array:
         """Return the units of numbers, with an axis more if they have several."""
         first = addresses // self.unit
-        if number.nbytes == self.unit:
+        if number.nbytes <= self.unit:
             return first
         return first[..., None] + np.arange(number.nbytes // self.unit)
 
@@ -273,7 +273,7 @@ class Memory(Variable):
         if self._written is None:
             return found
         missing: Any = ~self._written[self.units_of(number, addresses)]
-        if number.nbytes != self.unit:
+        if number.nbytes > self.unit:
             missing = missing.any(-1)
         if not missing.any():
             return found
@@ -303,7 +303,7 @@ class Memory(Variable):
         if self._written is not None:
             marks: Any = True if masks is None else ~masks[0]
             units = self.units_of(number, addresses)
-            if number.nbytes != self.unit and masks is not None:
+            if number.nbytes > self.unit and masks is not None:
                 marks = np.asarray(marks)[..., None]
             self._written[units] = marks
 

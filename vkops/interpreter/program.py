@@ -25,7 +25,7 @@ _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 _LINE = re.compile(r'\s*#\s*line\s+0*([1-9]\d{0,5})(?:\s+"(.*)")?')
 _DEBUG_LINE = 103
 
-SUBGROUP_SCOPE = 3
+WORKGROUP_SCOPE, SUBGROUP_SCOPE = 2, 3
 _BARRIERS = (Op.ControlBarrier, Op.MemoryBarrier)
 _VARIABLE_POINTERS = {"VariablePointersStorageBuffer", "VariablePointers"}
 
@@ -78,15 +78,17 @@ class Function:
 class Program:
     """A module and its entry point, as a scheduler runs them.
 
+    ``scopes`` has the numbers of invocations in those of cooperative matrices.
+
     Raises LookupError for a damaged module, as ``Module.read``.
     """
 
-    def __init__(self, module: Module, name: str) -> None:
-        self.module = module
+    def __init__(self, module: Module, name: str, scopes: Mapping[int, int]) -> None:
+        self.module, self.scopes = module, scopes
         self.found = found = declarations(module.spirv)
         self._numbers = constants.numbers(found)
         self._known = constants.values(found, self._numbers)
-        self._types = Types(found, self._numbers, self._known)
+        self._types = Types(found, self._numbers, self._known, scopes)
         self._name = name
         self._lines = {file: embedded_lines(text) for file, text in found.sources.items()}
         entry = next(
@@ -350,7 +352,10 @@ def zeros(type_: Type) -> Any:
 
 
 def composed(type_: Type, parts: list[Any]) -> Any:
-    """Return a composite of its members; those of a vector can be scalars and vectors."""
+    """Return a composite of its members; those of a vector can be scalars and vectors.
+
+    A cooperative matrix is made of one scalar.
+    """
     if scalar_of(type_) is None:
         return parts
     count = max(map(len, parts))
@@ -361,4 +366,4 @@ def composed(type_: Type, parts: list[Any]) -> Any:
         else np.broadcast_to(part, (count, *part.shape[1:]))[:, None]
         for part in parts
     ]
-    return np.concatenate(wide, 1)
+    return np.broadcast_to(np.concatenate(wide, 1), (count, *shape_of(type_)))

@@ -17,6 +17,8 @@ from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import (
+    SUBGROUP_SCOPE,
+    WORKGROUP_SCOPE,
     Function,
     Program,
     Step,
@@ -89,8 +91,6 @@ class State:
         push: bytes,
         settings: Settings,
     ) -> None:
-        self.program = Program(shader.module, shader.name)
-        self.settings = settings
         self.findings = Findings()
         self.told: defaultdict[str, list[Callable[..., None]]] = defaultdict(list)
         self.has_addresses = False
@@ -98,6 +98,9 @@ class State:
         self.groups = (groups[0], groups[1], groups[2])
         self.local = shader.module.local_size
         self.group_size = int(np.prod(self.local))
+        scopes = {WORKGROUP_SCOPE: self.group_size, SUBGROUP_SCOPE: settings.subgroup_size}
+        self.program = Program(shader.module, shader.name, scopes)
+        self.settings = settings
         self.executed = 0
         self.stopped = False
         self.begun = 0

@@ -57,6 +57,14 @@ def _no_power(_: Any, x: Array, y: Array) -> Array:
     return (x < 0) | ((x == 0) & (y <= 0))
 
 
+def _outside(name: str, wrong: Callable[[Array], Array]) -> Rule:
+    return Rule(_UNDEFINED, f"uses {name}({{0}})", 1, lambda _, x: wrong(x))
+
+
+def _too_large(_: Any, x: Array, exponent: Array) -> Array:
+    return integers(exponent, "s") > np.finfo(x.dtype).maxexp
+
+
 _UNDEFINED = "undefined result"
 _SHIFT = Rule("shift", "shifts a number of {bits} bits by {0}", 1, _too_many_bits)
 _FIELD = Rule("shift", "uses {0} bits from bit {1} on, of a number of {bits} bits", 2,
@@ -77,7 +85,14 @@ _OPERATIONS = {
 _FUNCTIONS = {
     "Pow": Rule(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
     "Atan2": Rule(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
-    "FMin": _LEAST, "FMax": _LEAST,
+    "FMin": _LEAST, "FMax": _LEAST, "Sqrt": _outside("sqrt", lambda x: x < 0),
+    "InverseSqrt": _outside("inversesqrt", lambda x: x <= 0),
+    "Log": _outside("log", lambda x: x <= 0), "Log2": _outside("log2", lambda x: x <= 0),
+    "Asin": _outside("asin", lambda x: abs(x) > 1), "Acos": _outside("acos", lambda x: abs(x) > 1),
+    "Acosh": _outside("acosh", lambda x: x < 1), "Atanh": _outside("atanh", lambda x: abs(x) >= 1),
+    "SmoothStep": Rule(_UNDEFINED, "uses smoothstep, whose second edge is not above the first", 0,
+                       lambda _, low, high, x: (low >= high) | np.zeros_like(x, bool)),
+    "Ldexp": Rule(_UNDEFINED, "uses ldexp with the exponent {0}", 1, _too_large),
     "FClamp": Rule(_UNDEFINED, f"{_LIMITS}, or of NaN", 2,
                    lambda _, v, low, high: _nan(_, v, low, high) | (low > high)),
     "SClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("s")),

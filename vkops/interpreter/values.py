@@ -6,6 +6,7 @@ all have the same value. An array or a struct is a list of its members.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -181,3 +182,13 @@ def separated(parts: list[Value]) -> tuple[list[Value], list[Array] | None, Part
     if known is None:
         return parts, None, None
     return [_numbers(p) for p in parts], [_missing(p) for p in parts], known
+
+
+def rearranged(parts: Sequence[Value], move: Callable[..., Array]) -> Value:
+    """Return what ``move`` makes of numbers, with marks on those that are undefined."""
+    numbers, masks, known = separated([*parts])
+    made = move(*numbers)
+    if masks is None or known is None:
+        return made
+    missing = move(*masks)
+    return known._replace(numbers=made, missing=missing) if missing.any() else made

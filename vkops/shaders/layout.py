@@ -71,7 +71,7 @@ class Array:
     count: int | None
     stride: int
     nbytes: int
-    form: str = "array"  # or vector or matrix
+    form: str = "array"  # or vector, matrix, or cooperative: what an invocation has of a matrix
 
     @cached_property
     def numbers(self) -> int:
@@ -172,10 +172,15 @@ class Types:
     """The types of a module, by id."""
 
     def __init__(
-        self, module: Declarations, numbers: Mapping[int, Number], constants: Mapping[int, Any]
+        self,
+        module: Declarations,
+        numbers: Mapping[int, Number],
+        constants: Mapping[int, Any],
+        scopes: Mapping[int, int] | None = None,
     ) -> None:
         self._module = module
         self._constants = constants
+        self._scopes = scopes or {}
         self.faults: list[str] = []
         self._known: dict[tuple[int, int, bool], Type] = {
             (id_, 0, False): number for id_, number in numbers.items()
@@ -199,6 +204,11 @@ class Types:
             return self._struct(id_)
         if op == Op.TypePointer and words[1] == Storage.PHYSICAL:
             return Number("uint", 8)  # an address
+        if op == Op.TypeCooperativeMatrixKHR:
+            number = self.type(words[1])
+            scope, rows, columns = (self._constants[id_] for id_ in words[2:5])
+            count = -(-rows * columns // self._scopes.get(scope, 1))
+            return Array(number, count, number.nbytes, count * number.nbytes, "cooperative")
         if op not in (Op.TypeVector, Op.TypeMatrix, Op.TypeArray, Op.TypeRuntimeArray):
             return self._known.get((id_, 0, False), _OPAQUE)
         element = self.type(words[1], matrix_stride, row_major=row_major)

@@ -1,0 +1,274 @@
+"""Cooperative matrices in the interpreter, against NumPy."""
+
+import numpy as np
+import pytest
+from spirv import cooperative
+
+from vkops.debug import check
+from vkops.shaders.module import Module
+from vkops.shaders.shader import Shader
+
+TYPES = {
+    "float16": "OpTypeFloat 16", "float32": "OpTypeFloat 32", "int8": "OpTypeInt 8 1", "int32": "OpTypeInt 32 1",
+}  # fmt: skip
+
+PRODUCT = """
+OpCapability Shader
+OpCapability VulkanMemoryModel
+OpCapability {type_capability}
+OpCapability {capability}
+OpCapability !6022
+OpExtension "SPV_KHR_cooperative_matrix"
+OpMemoryModel Logical Vulkan
+OpEntryPoint GLCompute %main "main" %group %a %b %c %y
+OpExecutionMode %main LocalSize {local} 1 1
+OpName %a "a"
+OpName %b "b"
+OpName %c "c"
+OpName %y "y"
+OpDecorate %group BuiltIn WorkgroupId
+OpDecorate %narrows ArrayStride {narrow_bytes}
+OpDecorate %wides ArrayStride {wide_bytes}
+OpDecorate %narrow_block Block
+OpDecorate %wide_block Block
+OpMemberDecorate %narrow_block 0 Offset 0
+OpMemberDecorate %wide_block 0 Offset 0
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0
+OpDecorate %b DescriptorSet 0
+OpDecorate %b Binding 1
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 2
+OpDecorate %y DescriptorSet 0
+OpDecorate %y Binding 3
+%void = OpTypeVoid
+%function = OpTypeFunction %void
+%bool = OpTypeBool
+%uint = OpTypeInt 32 0
+%uint3 = OpTypeVector %uint 3
+%narrow = {narrow}
+%wide = {wide}
+%narrows = OpTypeRuntimeArray %narrow
+%wides = OpTypeRuntimeArray %wide
+%narrow_block = OpTypeStruct %narrows
+%wide_block = OpTypeStruct %wides
+%to_narrow_block = OpTypePointer StorageBuffer %narrow_block
+%to_wide_block = OpTypePointer StorageBuffer %wide_block
+%to_narrow = OpTypePointer StorageBuffer %narrow
+%to_wide = OpTypePointer StorageBuffer %wide
+%to_uint3 = OpTypePointer Input %uint3
+%a = OpVariable %to_narrow_block StorageBuffer
+%b = OpVariable %to_narrow_block StorageBuffer
+%c = OpVariable %to_wide_block StorageBuffer
+%y = OpVariable %to_wide_block StorageBuffer
+%group = OpVariable %to_uint3 Input
+%zero = OpConstant %uint 0
+%unit = OpConstant %uint 1
+%two = OpConstant %uint 2
+%scope = OpConstant %uint {scope}
+%rows = OpConstant %uint {rows}
+%depth = OpConstant %uint {depth}
+%columns = OpConstant %uint {columns}
+%a_order = OpConstant %uint {a_order}
+%a_stride = OpConstant %uint {a_stride}
+%a_down = OpConstant %uint {a_down}
+%a_across = OpConstant %uint {a_across}
+%b_order = OpConstant %uint {b_order}
+%b_stride = OpConstant %uint {b_stride}
+%b_down = OpConstant %uint {b_down}
+%b_across = OpConstant %uint {b_across}
+%y_stride = OpConstant %uint {y_stride}
+%y_down = OpConstant %uint {y_down}
+%three = OpConstant %wide 3
+%A = OpTypeCooperativeMatrixKHR %narrow %scope %rows %depth %zero
+%B = OpTypeCooperativeMatrixKHR %narrow %scope %depth %columns %unit
+%C = OpTypeCooperativeMatrixKHR %wide %scope %rows %columns %two
+%to_C = OpTypePointer Function %C
+%to_part = OpTypePointer Function %wide
+%main = OpFunction %void None %function
+%start = OpLabel
+%sum = OpVariable %to_C Function
+%ids = OpLoad %uint3 %group
+%x_at = OpCompositeExtract %uint %ids 0
+%y_at = OpCompositeExtract %uint %ids 1
+%down = OpIMul %uint %y_at %y_down
+%right = OpIMul %uint %x_at %columns
+%place = OpIAdd %uint %down %right
+%from_c = OpAccessChain %to_wide %c %zero %place
+%before = OpCooperativeMatrixLoadKHR %C %from_c %zero %y_stride
+%a_first = OpIMul %uint %y_at %a_down
+%b_first = OpIMul %uint %x_at %b_across
+OpBranch %loop
+%loop = OpLabel
+%k = OpPhi %uint %zero %start %next_k %again
+%so_far = OpPhi %C %before %start %after %again
+%more = OpULessThan %bool %k %two
+OpLoopMerge %done %again None
+OpBranchConditional %more %again %done
+%again = OpLabel
+%a_skip = OpIMul %uint %k %a_across
+%a_at = OpIAdd %uint %a_first %a_skip
+%b_skip = OpIMul %uint %k %b_down
+%b_at = OpIAdd %uint %b_first %b_skip
+%from_a = OpAccessChain %to_narrow %a %zero %a_at
+%from_b = OpAccessChain %to_narrow %b %zero %b_at
+%one = OpCooperativeMatrixLoadKHR %A %from_a %a_order %a_stride
+%other = OpCooperativeMatrixLoadKHR %B %from_b %b_order %b_stride
+%after = OpCooperativeMatrixMulAddKHR %C %one %other %so_far {flags}
+%next_k = OpIAdd %uint %k %unit
+OpBranch %loop
+%done = OpLabel
+OpStore %sum %so_far
+{scale}
+%made = OpLoad %C %sum
+%to = OpAccessChain %to_wide %y %zero %place
+OpCooperativeMatrixStoreKHR %to %made %zero %y_stride
+OpReturn
+OpFunctionEnd
+"""
+
+LOOP = """
+%length = OpCooperativeMatrixLengthKHR %uint %C
+OpBranch %each
+%each = OpLabel
+%n = OpPhi %uint %zero %done %next_n %body
+%some = OpULessThan %bool %n %length
+OpLoopMerge %end %body None
+OpBranchConditional %some %body %end
+%body = OpLabel
+%to_one = OpAccessChain %to_part %sum %n
+%part = OpLoad %wide %to_one
+%larger = Op{sign}Mul %wide %part %three
+OpStore %to_one %larger
+%next_n = OpIAdd %uint %n %unit
+OpBranch %each
+%end = OpLabel
+"""
+
+WHOLE = """
+%old = OpLoad %C %sum
+%filled = OpCompositeConstruct %C %three
+%product = Op{sign}Mul %C %old %filled
+%twice = Op{sign}Add %C %old %old
+%thrice = Op{sign}Add %C %twice %old
+%none = Op{sign}Sub %C %product %thrice
+%less = OpMatrixTimesScalar %C %old %three
+%negative = Op{negate}Negate %C %less
+%positive = Op{sign}Sub %C %none %negative
+%first = OpCompositeExtract %wide %positive 0
+%same = OpCompositeInsert %C %first %positive 0
+OpStore %sum %same
+"""
+
+
+def product(
+    narrow, wide, tile, size, orders=(0, 0), *, flags=0, scale="", scope=3, stride=None, excess=0
+):
+    """A shader of products of tiles, 2 along each dimension."""
+    (m, k, n), (nbytes, wide_bytes) = tile, (np.dtype(t).itemsize for t in (narrow, wide))
+    is_float = narrow.startswith("float")
+    values = {
+        "scope": scope,
+        "rows": m,
+        "depth": k,
+        "columns": n,
+        "local": size,
+        "narrow": TYPES[narrow],
+    }
+    values |= {
+        "wide": TYPES[wide],
+        "narrow_bytes": nbytes,
+        "wide_bytes": wide_bytes,
+        "flags": flags,
+    }
+    values["capability"] = "StorageBuffer16BitAccess" if is_float else "StorageBuffer8BitAccess"
+    for name, order, (rows, columns) in zip("ab", orders, ((m, k), (k, n)), strict=True):
+        lead = 2 * (rows if order else columns) + 3 + excess
+        values |= {f"{name}_order": order, f"{name}_stride": lead}
+        values[f"{name}_down"], values[f"{name}_across"] = (
+            (rows, columns * lead) if order else (rows * lead, columns)
+        )
+    values |= {"y_stride": 2 * n if stride is None else stride, "y_down": 2 * m * n}
+    values["type_capability"] = "Float16" if is_float else "Int8"
+    sign = "F" if is_float else "I"
+    values["scale"] = scale.format(sign=sign, negate="F" if is_float else "S")
+    return Shader("product.spv", Module.read(cooperative(PRODUCT.format(**values))))
+
+
+def operands(narrow, wide, tile, orders, largest=127):
+    """Random matrices and how they lie in memory."""
+    m, k, n = (2 * each for each in tile)
+    random = np.random.default_rng(1)
+    made = [random.integers(-largest, largest, (*shape,)).astype(t)
+            for shape, t in (((m, k), narrow), ((k, n), narrow), ((m, n), wide))]  # fmt: skip
+    stored = []
+    for matrix, order in zip(made, orders, strict=False):
+        lines = matrix.T if order else matrix
+        stored.append(np.pad(lines, ((0, 0), (0, 3))).ravel())
+    return made, [*stored, made[2].ravel(), np.zeros(m * n, wide)]
+
+
+@pytest.mark.parametrize("scale", [LOOP, WHOLE], ids=["by elements", "as a whole"])
+@pytest.mark.parametrize("orders", [(0, 0), (0, 1), (1, 0), (1, 1)])
+@pytest.mark.parametrize(
+    ("size", "tile", "scope"),
+    [(8, (8, 16, 8), 3), (32, (16, 16, 16), 3), (64, (5, 8, 7), 3), (96, (16, 8, 16), 2)],
+)
+@pytest.mark.parametrize(("narrow", "wide"), [("float16", "float32"), ("int8", "int32")])
+def test_products_of_tiles(narrow, wide, size, tile, scope, orders, scale):
+    (a, b, c), arrays = operands(narrow, wide, tile, orders, 20)
+    flags = 15 if narrow == "int8" else 0
+    shader = product(narrow, wide, tile, size, orders, flags=flags, scale=scale, scope=scope)
+    report = check(shader, arrays, groups=(2, 2), subgroup_size=size if scope == 3 else 32)
+    assert report.findings == ()
+    expected = 3 * (a.astype(np.int64) @ b.astype(np.int64) + c.astype(np.int64))
+    np.testing.assert_array_equal(
+        report.buffers["y"].reshape(expected.shape), expected.astype(wide)
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "is_signed", "saturates"),
+    [(15, True, False), (31, True, True), (0, False, False), (16, False, True)],
+)
+def test_integers_that_are_too_large(flags, is_signed, saturates):
+    tile = (8, 8, 8)
+    (a, b, c), arrays = operands("int8", "int32", tile, (0, 0))
+    c[:] = np.where(c % 2, 2**31 - 1, -(2**31))
+    arrays[2] = c.ravel()
+    report = check(
+        product("int8", "int32", tile, 8, flags=flags), arrays, groups=(2, 2), subgroup_size=8
+    )
+    wide = np.dtype(np.int32 if is_signed else np.uint32)
+    total = c.view(wide).astype(np.int64)
+    for k in (slice(8), slice(8, 16)):
+        one, other = (each if is_signed else each.view(np.uint8) for each in (a[:, k], b[k]))
+        total = total + one.astype(np.int64) @ other.astype(np.int64)
+        if saturates:
+            total = total.clip(np.iinfo(wide).min, np.iinfo(wide).max)
+    np.testing.assert_array_equal(
+        report.buffers["y"].view(wide).reshape(16, 16), total.astype(wide)
+    )
+
+
+def test_a_load_out_of_bounds():
+    _, arrays = operands("float16", "float32", (16, 16, 16), (0, 0))
+    report = check(product("float16", "float32", (16, 16, 16), 32, excess=1), arrays, groups=(2, 2))
+    assert {finding.kind for finding in report.findings} == {"out of bounds"}
+    assert {finding.message.split("'")[1] for finding in report.findings} == {"a.0", "b.0"}
+
+
+def test_a_race_between_stores():
+    _, arrays = operands("float16", "float32", (16, 16, 16), (0, 0))
+    report = check(
+        product("float16", "float32", (16, 16, 16), 32, stride=16), arrays, groups=(2, 2)
+    )
+    assert {finding.kind for finding in report.findings} == {"data race"}
+
+
+def test_invocations_that_are_missing():
+    _, arrays = operands("float16", "float32", (16, 16, 16), (0, 0))
+    report = check(
+        product("float16", "float32", (16, 16, 16), 16), arrays, groups=(2, 2), subgroup_size=32
+    )
+    assert "an invocation is not active" in report.findings[0].message

@@ -1,0 +1,193 @@
+"""Cooperative matrices (SPV_KHR_cooperative_matrix).
+
+Elements are numbered by rows. Of a scope of ``size`` invocations, number ``i`` has the elements
+``i``, ``i + size``, ``i + 2 * size`` and so on; its value of a matrix is an array of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkops.interpreter.memory import Memory
+from vkops.interpreter.operations import Array, integers
+from vkops.interpreter.order import subgroup_of
+from vkops.interpreter.program import Step
+from vkops.interpreter.state import State
+from vkops.interpreter.subgroups import Subgroups
+from vkops.interpreter.values import (
+    Outside,
+    Partial,
+    Pointer,
+    Value,
+    rearranged,
+    separated,
+    take,
+)
+from vkops.shaders import layout
+from vkops.shaders.binary import Op
+from vkops.shaders.layout import Number, Struct
+
+_ROW_MAJOR, _COLUMN_MAJOR = 0, 1
+_SATURATING = 16
+"""The operand of a product that lets its sums saturate; lower bits say what is signed."""
+
+
+class _Matrix(NamedTuple):
+    """A type: an invocation has ``length`` elements."""
+
+    number: Number
+    size: int
+    rows: int
+    columns: int
+    length: int
+
+    @classmethod
+    def of(cls, run: State, type_: int) -> _Matrix:
+        """Return the type with an id."""
+        program = run.program
+        _, _, scope, *sizes = program.found.defined[type_].words
+        rows, columns = (int(program.constants[id_][0]) for id_ in sizes[:2])
+        array: Any = program.type(type_)
+        size = program.scopes[int(program.constants[scope][0])]
+        return cls(array.element, size, rows, columns, array.count)
+
+    def lanes(self, run: State) -> Array:
+        """Return the numbers of the active invocations in their scopes."""
+        return run.active.who % run.group_size % self.size
+
+    def whole(self, group: Subgroups, value: Array, fill: Any) -> Array:
+        """Return the matrices of all scopes; ``fill`` is what invocations have that are missing."""
+        value = np.broadcast_to(value, (len(group.row), self.length))
+        flat = np.swapaxes(group.table(value, fill), 1, 2).reshape(group.rows, -1)
+        return flat[:, : self.rows * self.columns].reshape(-1, self.rows, self.columns)
+
+    def parts(self, group: Subgroups, whole: Array) -> Array:
+        """Return what each invocation has of the matrices of all scopes."""
+        flat = np.zeros((group.rows, self.length * self.size), whole.dtype)
+        flat[:, : self.rows * self.columns] = whole.reshape(group.rows, -1)
+        table = np.swapaxes(flat.reshape(group.rows, self.length, self.size), 1, 2)
+        return table[group.row, group.column]
+
+
+def _array_of(pointer: Pointer) -> tuple[layout.Array | None, Array]:
+    """Return the array into which a pointer points, and where it begins for each invocation."""
+    part, at = pointer.variable.type, np.atleast_1d(np.asarray(pointer.offset, np.int64))
+    start = np.zeros_like(at)
+    while isinstance(part, Struct) or (isinstance(part, layout.Array) and part.form == "array"):
+        if isinstance(part, Struct):
+            first = int((at - start)[0])
+            inside = [member for member in part.members if member.offset <= first]
+            if not inside:
+                return None, start
+            start, part = start + inside[-1].offset, inside[-1].type
+        elif part.element is pointer.type:
+            return part, start
+        else:
+            start, part = start + (at - start) // part.stride * part.stride, part.element
+    return None, start
+
+
+def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Pointer, Array]]:
+    """Yield pointers to the elements that invocations have, and which invocations have them.
+
+    ``ids`` are those of the pointer, the layout and the stride.
+    """
+    matrix, pointer = _Matrix.of(run, type_), run.pointer(ids[0])
+    order = int(run.value(ids[1])[0])
+    if order not in (_ROW_MAJOR, _COLUMN_MAJOR):
+        run.refuse(f"the layout {order} of a cooperative matrix")
+    stride = run.value(ids[2]).astype(np.int64) * pointer.type.nbytes if ids[2:] else 0
+    memory, array, start = pointer.variable, None, np.zeros(1, np.int64)
+    if isinstance(memory, Memory):
+        array, start = _array_of(pointer)
+    count = matrix.rows * matrix.columns
+    for number in range(matrix.length):
+        at = number * matrix.size + matrix.lanes(run)
+        row, column = np.divmod(np.minimum(at, count - 1), matrix.columns)
+        if order == _COLUMN_MAJOR:
+            row, column = column, row
+        offset = pointer.offset + row * stride + column * matrix.number.nbytes
+        outside = pointer.outside
+        if array is not None:
+            length = array.count or memory.room(int(start[0])) // array.stride
+            index = (offset - start) // array.stride
+            wrong = (index < 0) | (index >= length)
+            if outside is None and wrong.any():
+                outside = Outside(memory.element(int(start[0]), array), wrong, index, length)
+            offset = np.where(wrong, start, offset)
+        yield Pointer(memory, matrix.number, offset, outside), at < count
+
+
+def _load(run: State, step: Step) -> Value:
+    parts = [run.load(pointer) for pointer, _ in _elements(run, step.type, step.operands[:3])]
+    return rearranged(parts, lambda *given: np.stack(np.broadcast_arrays(*given), 1))
+
+
+def _store(run: State, step: Step) -> None:
+    pointer_id, id_, *rest = step.operands[:4]
+    value, active = run.raw(id_), run.active
+    for number, (pointer, has) in enumerate(
+        [*_elements(run, run.program.value_types[id_], (pointer_id, *rest))]
+    ):
+        part = rearranged([value], lambda whole, at=number: whole[:, at])
+        if not has.all():
+            rows = np.flatnonzero(has)
+            run.active, pointer, part = active.some(has), take(pointer, rows), take(part, rows)
+        if has.any():
+            run.store(pointer, part)
+        run.active = active
+
+
+def _multiply_add(run: State, step: Step) -> Value:
+    ids, flags = step.operands[:3], (*step.operands[3:], 0)[0]
+    matrices = [_Matrix.of(run, run.program.value_types[id_]) for id_ in ids]
+    values, masks, known = separated([run.raw(id_) for id_ in ids])
+    result = matrices[2]
+    _, rows = np.unique(
+        subgroup_of(run.active.who, run.group_size, result.size), return_inverse=True
+    )
+    group = Subgroups(rows, result.lanes(run), result.size)
+    kinds = ["s" if flags >> n & 1 else "u" for n in range(4)]
+    wide = []
+    for matrix, value, kind in zip(matrices, values, kinds, strict=False):
+        exact: Any = np.float64
+        if matrix.number.kind != "float":
+            value = integers(np.ascontiguousarray(value), kind)
+            is_short = matrices[0].number.nbytes <= 2 and result.number.nbytes <= 4
+            exact = np.int64 if is_short else object
+        wide.append(matrix.whole(group, value, 0).astype(exact))
+    total = wide[0] @ wide[1] + wide[2]
+    found = result.parts(group, _narrowed(total, values[2].dtype, kinds[3], flags & _SATURATING))
+    run.tell("arithmetic", step, [each.sum((1, 2))[group.row] for each in wide], found)
+    own = [np.zeros(value.shape, bool) for value in values] if masks is None else masks
+    a, b, c = (m.whole(group, mask, True) for m, mask in zip(matrices, own, strict=True))
+    missing = result.parts(group, a.any(2)[:, :, None] | b.any(1)[:, None] | c)
+    if not missing.any():
+        return found
+    message = "multiplies a cooperative matrix of which an invocation is not active"
+    known = known or Partial(found, missing, message, step.place)
+    return known._replace(numbers=found, missing=missing, is_computed=True)
+
+
+def _narrowed(total: Array, dtype: np.dtype[Any], kind: str, saturating: int) -> Array:
+    """Return exact numbers as those of a result, whose sign ``kind`` tells."""
+    if dtype.kind == "f":
+        return total.astype(dtype)
+    own = np.dtype(f"{'i' if kind == 's' else 'u'}{dtype.itemsize}")
+    if saturating:
+        return np.clip(total, np.iinfo(own).min, np.iinfo(own).max).astype(own).view(dtype)
+    return (total & np.iinfo(f"u{dtype.itemsize}").max).astype(f"u{dtype.itemsize}").view(dtype)
+
+
+HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+    Op.CooperativeMatrixLoadKHR: _load,
+    Op.CooperativeMatrixStoreKHR: _store,
+    Op.CooperativeMatrixMulAddKHR: _multiply_add,
+    Op.CooperativeMatrixLengthKHR: lambda run, step: np.array(
+        [_Matrix.of(run, step.operands[0]).length], np.uint32
+    ),
+}
+"""By opcode."""
