@@ -295,8 +295,8 @@ void main() { if (own != 0) return; uint turn = atomicAdd(counter, 1u);
     Case("subgroup_number", "subgroup size", """void main() { uint sum = subgroupAdd(1u);
   if (own == 0) result[0] = sum; //!
 }"""),
-    Case("square_root", "floats", """void main() {
-  result[i] = floatBitsToUint(sqrt(float(data[i]) - 3.0)); //!
+    Case("exponential", "floats", """void main() {
+  result[i] = floatBitsToUint(exp(float(data[i]) * 100.0)); //!
 }""", {"floats": True}),
     Case("quotient", "floats", """void main() { float x = float(data[i]);
   result[i] = floatBitsToUint(x / (x - 4.0)); //!
