@@ -240,15 +240,18 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
 
 def _buffers(texts: Sequence[str], shader: Shader) -> dict[str, Any]:
     """Return what blocks are given: lists for arrays of blocks, and levels of images."""
-    named: dict[str, Any] = {}
+    given: dict[str, list[Any]] = {}
     for text in texts:
         name, value = _buffer(text, shader.name)
+        given.setdefault(name, []).append(value)
+    bound: dict[str, Any] = {}
+    for name, values in given.items():
         block = shader.block(name)
-        if name in named and block and block.length is None and block.image is None:
+        is_array = block is not None and block.is_array
+        if len(values) > 1 and block and not is_array and block.image is None:
             options.refuse("--buffer", f"got {name} twice, must be an array of blocks or an image")
-        named.setdefault(name, []).append(value)
-    lists = {name: (block := shader.block(name)) and block.length is not None for name in named}
-    return {name: each if lists[name] or len(each) > 1 else each[0] for name, each in named.items()}
+        bound[name] = values if is_array or len(values) > 1 else values[0]
+    return bound
 
 
 def _buffer(text: str, owner: str) -> tuple[str, Any]:

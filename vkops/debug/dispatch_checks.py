@@ -140,7 +140,7 @@ class Checks:
         for each in bindings:
             value = each.read()
             value = shared.setdefault(each.value, value) if each.is_plain else value
-            if each.block is not None and each.block.length is not None:
+            if each.block is not None and each.block.is_array:
                 buffers.setdefault(each.point.rpartition("[")[0], []).append(value)
             else:
                 (buffers if each.block is not None else tensors)[each.point] = value

@@ -87,12 +87,12 @@ def _on_device(
     moved = {BASE + heap.start(name): each.device_address for name, each in made.items()}
     bound: dict[str, Any] = {}
     for place, (block, *_) in case.shader.places.items():
-        own = [memory[place]] if block.length is None else memory[place]
+        own = memory[place] if block.is_array else [memory[place]]
         given = zip(case.arguments(place), own, strict=True)
         elements = [
             _bound(block, each, one.contents().tobytes(), device, moved) for each, one in given
         ]
-        bound[block.point] = elements[0] if block.length is None else elements
+        bound[block.point] = block.bound_to(elements)
         made |= {result_name(block, n): each for n, each in enumerate(elements)}
     compiled.dispatch(bound, case.groups, _with_addresses(case.push, moved))
     for name, stored in case.stored(memory).items():

@@ -99,7 +99,7 @@ class Program:
         self.main = entry
         self.used = found.used(entry)
         is_variable = not _VARIABLE_POINTERS.isdisjoint(module.capabilities)
-        self.has_variable_pointers = is_variable or any(b.length is not None for b in module.blocks)
+        self.has_variable_pointers = is_variable or any(b.is_array for b in module.blocks)
         self.functions = {id_: self._function(body) for id_, body in found.functions.items()}
 
     # -- types and constants -----------------------------------------------------------------------

@@ -152,66 +152,65 @@ class ShaderDispatchable(Dispatchable):
     def bind(self, command: DispatchCommand) -> Bound:
         bindings, shader = command.node["bindings"], self.shader
         given: dict[str, Any] = {}
-        for point, found in command.bindings.items():
+        extents: dict[str, Any] = {}
+        nodes: dict[str, Node] = {}
+        for point, sources in command.bindings.items():
             block = shader.block(point)
-            is_array = block is not None and block.length is not None
-            if len(found) != 1 and not is_array:
-                count = len(found)
+            is_array = block is not None and block.is_array
+            if len(sources) != 1 and not is_array:
+                count = len(sources)
                 raise bindings.error(
                     f"Bind point '{point}' requires 1 resources, but {count} were bound. [B-01]"
                 )
-            given[point] = found if is_array else found[0]
+            parts = [_extent(each) for each in sources]
+            given[point], extents[point] = (sources, parts) if is_array else (sources[0], parts[0])
+            nodes[point] = bindings[point]
+            nodes |= {f"{point}[{number}]": each.node for number, each in enumerate(sources)}
         try:
-            shader.check(
-                {
-                    point: [_extent(each) for each in found]
-                    if isinstance(found, tuple)
-                    else _extent(found)
-                    for point, found in given.items()
-                }
-            )
+            shader.check(extents)
         except BindingError as error:
-            places = {point: bindings[point] for point in given} | {
-                f"{point}[{number}]": each.node
-                for point, found in command.bindings.items()
-                for number, each in enumerate(found)
-            }
-            raise places.get(error.field, bindings).error(str(error)) from error
+            raise nodes.get(error.field, bindings).error(str(error)) from error
         _check_groups(command)
         blocks = tuple(
             BoundTensor(slot.name, slot.block, source, source.shape)
             for slot, source in shader.elements(given)
         )
         for point, settings in self.samplers.items():
-            block = shader.block(point)
-            most = sum(each.desc is block for each in blocks) or (block and block.length)
-            if len(settings) > 1 and most != 0 and most != len(settings):
-                text = (
-                    f"got a list of {len(settings)}, must be one sampler or a list of {most or 1}"
-                )
+            count = self._sampler_count(point, blocks)
+            if len(settings) > 1 and count not in (0, len(settings)):
+                text = f"got a list of {len(settings)}, must be one sampler or a list of {count}"
                 raise self.node["samplers"][point].error(f"{text} [SH-04]")
         written = tuple(each for each in blocks if not each.desc.readonly)
         return Bound(command.node, self, blocks, written, command.groups)
+
+    def _sampler_count(self, point: str, bound: Sequence[BoundTensor]) -> int:
+        """Return how many samplers a block takes: one for each of its textures, else its length.
+
+        It is 0 for an array of samplers that has as many as there are.
+        """
+        block = self.shader.block(point)
+        assert block is not None
+        textures = sum(each.desc is block for each in bound)
+        return textures or (1 if block.length is None else block.length)
 
     def compile(self, execution: Execution) -> Any:
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
             return execution.shader(self.shader, self.load)
 
     def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
-        made: dict[Block, list[Any]] = {}
+        elements: dict[Block, list[Any]] = {}
         for each in bound.inputs:
-            own = execution.texels(each) if each.desc.image else execution.binding(each)
-            made.setdefault(each.desc, []).append(own)
+            element = execution.texels(each) if each.desc.image else execution.binding(each)
+            elements.setdefault(each.desc, []).append(element)
         for point, settings in self.samplers.items():
             block = self.shader.block(point)
-            samplers = [execution.device.sampler(**each) for each in settings]
             assert block is not None
+            samplers = [execution.device.sampler(**each) for each in settings]
             if len(samplers) == 1:
-                samplers *= len(made.get(block, ())) or block.length or 1
-            made[block] = [*zip(made[block], samplers, strict=True)] if block in made else samplers
-        buffers: dict[str, Any] = {
-            block.point: own[0] if block.length is None else own for block, own in made.items()
-        }
+                samplers *= self._sampler_count(point, bound.inputs) or 1
+            textures = elements.get(block)
+            elements[block] = [*zip(textures, samplers, strict=True)] if textures else samplers
+        buffers = {block.point: block.bound_to(each) for block, each in elements.items()}
         groups: Any = bound.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset

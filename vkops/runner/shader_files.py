@@ -16,6 +16,7 @@ from vkops.models.model import RunOptions
 from vkops.plan.rounding import round_up
 from vkops.runner import array_files
 from vkops.runner.dispatch_timing import run_timed
+from vkops.shaders.module import Block
 from vkops.shaders.shader import Number, Shader
 
 Array = npt.NDArray[Any]
@@ -51,17 +52,15 @@ def run_shader(
     for name, array in arrays.items():
         buffers[name].fill(array)
         buffers[name].write(bytes(-array.nbytes % 4), array.nbytes)
-    spans: dict[str, Any] = {}
+    elements: dict[Block, list[Any]] = {}
     for name, array in arrays.items():
         buffer, block = buffers[name], shader.block(name.partition("[")[0])
         assert block is not None
-        own: Any = buffer, 0, buffer.nbytes
+        span: Any = buffer, 0, buffer.nbytes
         if block.image:
-            own = vkops.Tensor.over(device, buffer, array.shape, array.dtype)
-        if block.length is None:
-            spans[name] = own
-        else:
-            spans.setdefault(block.point, []).append(own)
+            span = vkops.Tensor.over(device, buffer, array.shape, array.dtype)
+        elements.setdefault(block, []).append(span)
+    spans = {block.point: block.bound_to(each) for block, each in elements.items()}
     groups: Any = given.groups
     if groups is not None and isinstance(groups[0], str):
         name, offset = groups
@@ -99,7 +98,7 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
     for number, (name, array) in enumerate(entries):
         block = shader.block(name) if name else next(free, None)
         point = block.point if block else ""
-        if block is not None and block.length is not None:
+        if block is not None and block.is_array:
             point += f"[{sum(key.startswith(f'{point}[') for key in arrays)}]"
         if block is None or point in arrays:
             blocks = ", ".join(b.point for b in shader.blocks) or "none"

@@ -82,6 +82,15 @@ class Block(NamedTuple):
         return self.name or self.instance or self.number
 
     @property
+    def is_array(self) -> bool:
+        """Whether it is an array of blocks, images or samplers."""
+        return self.length is not None
+
+    def bound_to(self, elements: Sequence[Any]) -> Any:
+        """Return what is bound to it: a list of the elements of an array, else the only one."""
+        return [*elements] if self.is_array else elements[0]
+
+    @property
     def dtype(self) -> numpy.dtype[Any] | None:
         """The NumPy type of all of its numbers; None if they have several."""
         import numpy as np

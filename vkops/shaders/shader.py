@@ -346,7 +346,7 @@ class Shader:
     @functools.cached_property
     def has_arrays(self) -> bool:
         """Whether a block is an array of blocks, images or samplers."""
-        return any(block.length is not None for block in self.blocks)
+        return any(block.is_array for block in self.blocks)
 
     def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:
         """Check elements that are bound to the blocks of one binding; None are bytes (SH-11)."""
