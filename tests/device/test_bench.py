@@ -79,7 +79,7 @@ def test_the_traffic_of_kernels(device, monkeypatch, call, shape, dtype, expecte
     monkeypatch.setattr(device, "tuning", GPU)
     monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 256)
     x = device.tensor((np.arange(np.prod(shape)) % 10).astype(dtype).reshape(shape))
-    found, _ = counts.call_traffic(lambda: call(x))
+    _, found, _ = counts.call_traffic(lambda: call(x))
     assert [found.loads.requested, found.stores.requested] == [*expected]
     assert found.is_estimate == (x.size == 1 << 22)
 

@@ -165,33 +165,23 @@ def product(
     narrow, wide, tile, size, orders=(0, 0), *, flags=0, scale="", scope=3, stride=None, excess=0
 ):
     """A shader of products of tiles, 2 along each dimension."""
-    (m, k, n), (nbytes, wide_bytes) = tile, (np.dtype(t).itemsize for t in (narrow, wide))
+    m, k, n = tile
     is_float = narrow.startswith("float")
+    letter = "F" if is_float else "I"
     values = {
-        "scope": scope,
-        "rows": m,
-        "depth": k,
-        "columns": n,
-        "local": size,
-        "narrow": TYPES[narrow],
-    }
-    values |= {
-        "wide": TYPES[wide],
-        "narrow_bytes": nbytes,
-        "wide_bytes": wide_bytes,
-        "flags": flags,
-    }
-    values["capability"] = "StorageBuffer16BitAccess" if is_float else "StorageBuffer8BitAccess"
+        "type_capability": "Float16" if is_float else "Int8",
+        "capability": f"StorageBuffer{16 if is_float else 8}BitAccess",
+        "scope": scope, "local": size, "rows": m, "depth": k, "columns": n, "flags": flags,
+        "narrow": TYPES[narrow], "narrow_bytes": np.dtype(narrow).itemsize,
+        "wide": TYPES[wide], "wide_bytes": np.dtype(wide).itemsize,
+        "y_stride": 2 * n if stride is None else stride, "y_down": 2 * m * n,
+        "scale": scale.format(sign=letter, negate="F" if is_float else "S"),
+    }  # fmt: skip
     for name, order, (rows, columns) in zip("ab", orders, ((m, k), (k, n)), strict=True):
         lead = 2 * (rows if order else columns) + 3 + excess
+        down, across = (rows, columns * lead) if order else (rows * lead, columns)
         values |= {f"{name}_order": order, f"{name}_stride": lead}
-        values[f"{name}_down"], values[f"{name}_across"] = (
-            (rows, columns * lead) if order else (rows * lead, columns)
-        )
-    values |= {"y_stride": 2 * n if stride is None else stride, "y_down": 2 * m * n}
-    values["type_capability"] = "Float16" if is_float else "Int8"
-    sign = "F" if is_float else "I"
-    values["scale"] = scale.format(sign=sign, negate="F" if is_float else "S")
+        values |= {f"{name}_down": down, f"{name}_across": across}
     return Shader("product.spv", Module.read(cooperative(PRODUCT.format(**values))))
 
 

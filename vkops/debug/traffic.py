@@ -14,7 +14,7 @@ from functools import cache as cached
 from functools import lru_cache
 from math import gcd, prod
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,8 @@ from vkops.shaders.features import without_modes
 from vkops.shaders.layout import Number, Type
 from vkops.shaders.shader import Shader
 from vkops.shaders.tools import optimized
+
+_T = TypeVar("_T")
 
 SUBGROUPS = (32, 64)
 """The numbers of invocations of a subgroup: 32 on NVIDIA's GPUs and AMD's since RDNA, else 64."""
@@ -195,10 +197,10 @@ def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cach
     return traffic
 
 
-def call_traffic(call: Callable[[], object], cache: int = CACHE) -> tuple[Traffic, int]:
-    """Count the traffic of the dispatches of shaders that a call submits, and these.
+def call_traffic(call: Callable[[], _T], cache: int = CACHE) -> tuple[_T, Traffic, int]:
+    """Return the result of a call, the traffic of the dispatches that it submits, and their number.
 
-    Each of them is counted before it runs on the device.
+    The traffic of each dispatch of a shader is counted before it runs on the device.
     """
     traffic, dispatches = Traffic(), 0
 
@@ -211,10 +213,10 @@ def call_traffic(call: Callable[[], object], cache: int = CACHE) -> tuple[Traffi
 
     before, VulkanDevice.around_call = VulkanDevice.around_call, around
     try:
-        call()
+        result = call()
     finally:
         VulkanDevice.around_call = before
-    return traffic, dispatches
+    return result, traffic, dispatches
 
 
 def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
