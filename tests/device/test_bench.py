@@ -1,6 +1,7 @@
 """The benchmark measures the workloads, and its command reports the results."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,9 +75,12 @@ TRAFFIC = [
 ]
 
 
+@pytest.mark.features
 @pytest.mark.parametrize(("call", "shape", "dtype", "expected"), TRAFFIC)
 def test_the_traffic_of_kernels(device, monkeypatch, call, shape, dtype, expected):
-    monkeypatch.setattr(device, "tuning", GPU)
+    own = device.tuning
+    tuning = replace(GPU, sources=own.sources, invocations=own.invocations)
+    monkeypatch.setattr(device, "tuning", tuning)
     monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 256)
     x = device.tensor((np.arange(np.prod(shape)) % 10).astype(dtype).reshape(shape))
     _, found, _ = counts.call_traffic(lambda: call(x))

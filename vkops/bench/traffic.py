@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -53,7 +54,8 @@ def count_kernels(
     names: Iterable[str], device: Device, *, scale: int, cache: int
 ) -> Iterator[Counted]:
     """Count the traffic of kernels as on a GPU, while a device of the caller's own runs them."""
-    device.tuning = GPU
+    own = device.tuning  # that of a GPU with the same limits
+    device.tuning = replace(GPU, sources=own.sources, invocations=own.invocations)
     random = np.random.default_rng(0)
     for name in names:
         size, call = KERNELS[name]
