@@ -13,6 +13,7 @@ from processes import run_with
 import vkops
 from vkops.debug import CheckError, checking, dispatch_checks
 from vkops.debug.shader_check import Case
+from vkops.shaders import variants
 
 REVERSE = """#version 450
 layout(local_size_x = 64) in;
@@ -126,6 +127,15 @@ def test_right_dispatches_run_and_are_counted(device):
 PLAIN = REVERSE.replace("own] = part[63 - own]", "own + 32] += data[own ^ 1]").replace(
     "= data[own];", "= data[own] = 1;"
 )
+
+
+def test_kernels_of_the_package_are_the_same_in_a_block():
+    """Only users' shaders have lines there: a kernel is kept as it is first compiled."""
+    variants.spirv.cache_clear()
+    with checking():
+        inside = variants.spirv("copy_reverse")
+    variants.spirv.cache_clear()
+    assert variants.spirv("copy_reverse") == inside
 
 
 def test_plain_barriers_can_be_left_out(device, tmp_path):

@@ -48,9 +48,6 @@ _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s
 _GLOBALS = b"$Global"
 _PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\](?!\s*(?:ConstantBuffer|cbuffer)\b)")
 
-keeps_lines = False
-"""Whether the SPIR-V of all sources has their lines."""
-
 
 def compile(
     source: str | Path,
@@ -85,7 +82,7 @@ def compile(
         InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
     """
     # Messages of the layer then have lines.
-    debug = debug or keeps_lines or "VKOPS_MESSAGE_LOG" in os.environ
+    debug = debug or "VKOPS_MESSAGE_LOG" in os.environ
     flags = sources.flags(defines, target_env, debug, language, entry)
     if language == "glsl" and sources.has_includes(sources.read(source)):
         flags = (*flags, sources.ALLOW_INCLUDES)

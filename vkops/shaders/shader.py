@@ -42,6 +42,9 @@ _SUFFIXES = (".comp", ".glsl", ".hlsl", ".slang", ".spv")
 
 LANGUAGES = ("glsl", "hlsl", "slang", "spirv")
 
+keeps_lines = False
+"""Whether the SPIR-V of all sources of users has their lines."""
+
 _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "source": ((str, Path, bytes), "text, a path or SPIR-V"),
     "language": ((str, type(None)), "'glsl', 'hlsl', 'slang' or 'spirv'"),
@@ -540,7 +543,8 @@ def read(source: str | Path, *, language: str | None = None, **settings: Any) ->
         language = {".spv": "spirv", ".hlsl": "hlsl", ".slang": "slang"}.get(suffix, "glsl")
     if language == "spirv" and isinstance(source, Path):
         return corrected(sources.read(source, sources.MAX_SPIRV_BYTES))
-    return compiler.compile(source, language=language, memoize=True, **settings)
+    debug = settings.pop("debug", False) or keeps_lines
+    return compiler.compile(source, language=language, memoize=True, debug=debug, **settings)
 
 
 @functools.lru_cache(maxsize=128)
