@@ -49,13 +49,13 @@ OpDecorate %y Binding 3
 %narrow = {narrow}
 %wide = {wide}
 %narrows = OpTypeRuntimeArray %narrow
-%wides = OpTypeRuntimeArray %wide
+%wides = OpTypeRuntimeArray {stored}
 %narrow_block = OpTypeStruct %narrows
 %wide_block = OpTypeStruct %wides
 %to_narrow_block = OpTypePointer StorageBuffer %narrow_block
 %to_wide_block = OpTypePointer StorageBuffer %wide_block
 %to_narrow = OpTypePointer StorageBuffer %narrow
-%to_wide = OpTypePointer StorageBuffer %wide
+%to_wide = OpTypePointer StorageBuffer {stored}
 %to_uint3 = OpTypePointer Input %uint3
 %a = OpVariable %to_narrow_block StorageBuffer
 %b = OpVariable %to_narrow_block StorageBuffer
@@ -162,9 +162,23 @@ OpStore %sum %same
 
 
 def product(
-    narrow, wide, tile, size, orders=(0, 0), *, flags=0, scale="", scope=3, stride=None, excess=0
+    narrow,
+    wide,
+    tile,
+    size,
+    orders=(0, 0),
+    *,
+    flags=0,
+    scale="",
+    scope=3,
+    stride=None,
+    excess=0,
+    packed=1,
 ):
-    """A shader of products of tiles, 2 along each dimension."""
+    """A shader of products of tiles, 2 along each dimension.
+
+    Buffers of sums have elements of so many ``packed`` numbers.
+    """
     m, k, n = tile
     is_float = narrow.startswith("float")
     letter = "F" if is_float else "I"
@@ -173,8 +187,9 @@ def product(
         "capability": f"StorageBuffer{16 if is_float else 8}BitAccess",
         "scope": scope, "local": size, "rows": m, "depth": k, "columns": n, "flags": flags,
         "narrow": TYPES[narrow], "narrow_bytes": np.dtype(narrow).itemsize,
-        "wide": TYPES[wide], "wide_bytes": np.dtype(wide).itemsize,
-        "y_stride": 2 * n if stride is None else stride, "y_down": 2 * m * n,
+        "wide": TYPES[wide], "wide_bytes": packed * np.dtype(wide).itemsize,
+        "stored": "%uint" if packed > 1 else "%wide",
+        "y_stride": 2 * n // packed if stride is None else stride, "y_down": 2 * m * n // packed,
         "scale": scale.format(sign=letter, negate="F" if is_float else "S"),
     }  # fmt: skip
     for name, order, (rows, columns) in zip("ab", orders, ((m, k), (k, n)), strict=True):
@@ -254,6 +269,19 @@ def test_a_race_between_stores():
         product("float16", "float32", (16, 16, 16), 32, stride=16), arrays, groups=(2, 2)
     )
     assert {finding.kind for finding in report.findings} == {"data race"}
+
+
+def test_matrices_of_numbers_smaller_than_those_of_the_buffer_are_no_race():
+    (a, b, c), arrays = operands("float16", "float16", (8, 8, 8), (0, 0), 20)
+    report = check(
+        product("float16", "float16", (8, 8, 8), 8, packed=2),
+        [*arrays[:2], c.view(np.uint32), 4 * c.size // 2],
+        groups=(1, 2),
+        subgroup_size=8,
+    )
+    assert report.findings == ()
+    found = report.buffers["y"].view(np.float16).reshape(c.shape)
+    np.testing.assert_array_equal(found[:, :8], (a @ b + c)[:, :8])
 
 
 def test_invocations_that_are_missing():

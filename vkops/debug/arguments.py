@@ -15,7 +15,6 @@ from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.images import Image, SamplerVariable, Sampling
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import stored_dtype
-from vkops.interpreter.shadow import Shadow
 from vkops.plan.rounding import round_up
 from vkops.shaders.image_formats import FORMATS, Format, view_format
 from vkops.shaders.module import Block
@@ -73,8 +72,6 @@ class BufferArgument(Argument):
         is_written = isinstance(data, np.ndarray)
         size = data.size if isinstance(data, np.ndarray) else data
         memory = Memory(block.instance, block.type, "", 1, size, is_written=is_written)
-        if not all(each.readonly for each in blocks):
-            memory.shadow = Shadow(memory.units)
         if isinstance(data, np.ndarray):
             memory.fill(data.tobytes())
         return memory
@@ -170,10 +167,7 @@ class Resource(Argument):
         declared = self._block.image
         if declared is None:
             return SamplerVariable(self.sampler)
-        image = Image(declared, self._format, self._levels, self.sampler)
-        if not self._block.readonly:
-            image.shadow = Shadow(image.units)
-        return image
+        return Image(declared, self._format, self._levels, self.sampler)
 
     def result(self, block: Block | None, memory: Any) -> npt.NDArray[Any]:
         """Return the array with what is stored in an image."""

@@ -25,7 +25,6 @@ from vkops.interpreter.observer import Observer
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
-from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.state import MAX_ITERATIONS, Settings
 from vkops.interpreter.undefined import Floats, Undefined
 from vkops.notebook import repr_html
@@ -295,10 +294,12 @@ class Case:
             except MemoryError as error:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
+            if not all(block.readonly for block in blocks):
+                made.follow(self.shader.module)
             for place, number, _ in parts:
                 found[place][number] = copy(made)  # each has a name of its own
         heap = Heap(self.tensors, self.shader.module.capabilities, self.addresses)
-        heap.shadow = Shadow(heap.units)
+        heap.follow(self.shader.module)
         return {addresses.PLACE: heap} | {
             place: own[0] if places[place][0].length is None else [own[n] for n in range(len(own))]
             for place, own in found.items()

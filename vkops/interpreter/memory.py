@@ -14,6 +14,7 @@ from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.values import Partial, Place, Value, merge, separated, take
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.module import Module
 
 _ROW_ALIGNMENT = 8
 
@@ -182,6 +183,16 @@ class Memory(Variable):
         scalars = [number.nbytes for number in type_.scalars]
         self.unit = min(scalars, default=4)
         self._written = None if is_written else np.zeros(len(self._data) // self.unit, bool)
+
+    def follow(self, module: Module) -> None:
+        """Let accesses be recorded: of single bytes, if a module has cooperative matrices.
+
+        Their numbers can be smaller than those of the memory that they are stored in.
+        """
+        if "CooperativeMatrixKHR" in module.capabilities:
+            self._written = None if self._written is None else np.repeat(self._written, self.unit)
+            self.unit = 1
+        self.shadow = Shadow(self.units)
 
     def fill(self, data: bytes) -> None:
         """Set the first bytes."""

@@ -21,7 +21,6 @@ from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Block, Function, Step
-from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.state import Frame, State, TooManyInstructionsError
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
@@ -96,7 +95,7 @@ class Run(State):
             members = tuple(Member(name, 0, type_) for _, name, type_ in declared)
             nbytes = max(member.type.nbytes for member in members)
             memory = Memory("", Struct(members, nbytes), "group", len(groups), nbytes)
-            memory.shadow = Shadow(memory.units)
+            memory.follow(self.program.module)
             for id_, name, type_ in declared:
                 own = copy(memory)
                 own.name, own.type = name, type_
