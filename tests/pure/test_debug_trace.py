@@ -49,6 +49,20 @@ def way(body, element, **options):
     ]  # fmt: skip
 
 
+def test_each_texel_of_a_sample_has_its_own_value():
+    text = """#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) uniform sampler2D picture;
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { y[0] = texture(picture, vec2(0.5)).x; }"""
+    given = {"picture": np.arange(4, dtype=np.float32).reshape(2, 2), "Y": 4}
+    (line,) = traced(Case.of(text, given), 1, "Y", (0,)).lines
+    assert line.value == "1.5"
+    assert [source[:2] for source in line.sources] == [
+        (f"picture({n % 2}, {n // 2})", f"{n}.0") for n in (0, 2, 1, 3)
+    ]
+
+
 def test_a_way_through_local_variables():
     body = """
     void main() {

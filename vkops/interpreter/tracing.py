@@ -17,6 +17,8 @@ from vkops.interpreter.program import Block, Function, Step
 from vkops.interpreter.values import Partial, Place, Pointer, Value, take
 from vkops.shaders.binary import Op
 
+_COLLECTIVE = subgroups.OPERATIONS | {Op.CooperativeMatrixMulAddKHR}
+
 
 @dataclass(eq=False)
 class Made:
@@ -114,12 +116,12 @@ class Tracer(Observer):
             name = self.machine.program.found.names.get((step.result,), "")
             for row, who in self._rows(self.machine.active):
                 own, reads = _row(value, row), self._reads.get(who, [])
-                for read in reads:
-                    read.value = own
+                if len(reads) == 1:  # the value before an atomic operation, or a decoded texel
+                    reads[0].value = own
                 is_call = step.op == Op.FunctionCall
                 found = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
-                if step.op in subgroups.OPERATIONS:  # it is made of what others have, too
+                if step.op in _COLLECTIVE:  # it is made of what others have, too
                     active = self.machine.active
                     together = self.machine.subgroup(active.who)
                     peers = active.who[together == together[row]].tolist()
@@ -198,9 +200,11 @@ class Tracer(Observer):
     def _read(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset = pointer.variable, _offset(pointer, row)
         name = _name(pointer, offset)
-        made = self._made("read", self.machine.step.place, who, name, None, ())
+        own, place = _one(active, row), self.machine.step.place
+        value = _row(variable.load(pointer.type, offset, own, place), 0)
+        made = self._made("read", place, who, name, value, ())
         if variable.shadow is not None:
-            first = variable.addresses(pointer.type, offset, _one(active, row)).item(0)
+            first = variable.addresses(pointer.type, offset, own).item(0)
             units = range(
                 first // variable.unit, -(-(first + pointer.type.nbytes) // variable.unit)
             )
