@@ -124,6 +124,21 @@ def test_right_dispatches_run_and_are_counted(device):
     assert checks.checked == 6
 
 
+def test_restrict_blocks_may_have_parts_of_a_tensor_that_are_disjoint(device):
+    text = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) restrict readonly buffer A { uint a[]; };
+layout(std430, binding = 1) restrict writeonly buffer B { uint b[]; };
+void main() { uint i = gl_LocalInvocationIndex; b[i] = a[i] + 1u; }"""
+    x = device.arange(128, dtype=np.uint32)
+    with checking(strict=True):
+        shader = device.compile_shader(text)
+        shader(x[:64], x[64:], groups=1)
+        with pytest.raises(CheckError, match="'b' is declared restrict"):
+            shader(x[:64], x[:64], groups=1)
+    assert x.tolist() == [*range(64), *range(1, 9), *range(72, 128)]
+
+
 PLAIN = REVERSE.replace("own] = part[63 - own]", "own + 32] += data[own ^ 1]").replace(
     "= data[own];", "= data[own] = 1;"
 )

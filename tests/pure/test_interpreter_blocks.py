@@ -99,3 +99,47 @@ def test_findings(body, kind, text, count):
     report = run(body)
     assert [(f.kind, f.count) for f in report.findings] == [(kind, count)], str(report)
     assert text in report.findings[0].message
+
+
+SHARING = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) {} buffer A {{ uint a[]; }};
+layout(std430, binding = 1) {} buffer B {{ uint n; uint b[]; }} to[2];
+uint i = gl_GlobalInvocationID.x;
+void main() {{ uint x = 1;
+{}
+{}
+atomicMax(to[1].n, x); }}"""
+READ, WRITE, CHANGE = "x = a[i + 1];", "to[0].b[i] = x;", "atomicAdd(a[i + 1], i);"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "first", "second", "text"),
+    [
+        ("restrict", "restrict", READ, WRITE, "'to[0]' is declared restrict: the first invocation writes it, the second read it as 'a[1]' in line 7"),
+        ("restrict", "", READ, WRITE, "'a' is declared restrict: the first invocation writes it, the second read it"),
+        ("", "restrict", WRITE, READ, "'to[0]' is declared restrict: the first invocation reads it, the second wrote it as 'to[0].b[0]' in line 7"),
+        ("restrict", "", "to[0].n = i;", "atomicAdd(a[0], 1u);", "the first invocation changes it atomically, the second wrote it as 'to[0].n' in line 7"),
+        ("restrict", "", READ, "if (i < 4) to[0].b[i] = x;", "writes it"),
+        ("", "", READ, WRITE, ""),
+        ("restrict", "restrict", READ, "x += to[0].b[i];", ""),
+        ("restrict", "restrict", READ, "to[0].b[i + 8] = x;", ""),
+        ("restrict", "restrict", READ, "to[1].b[i] = x;", ""),
+        ("restrict", "restrict", CHANGE, "x = a[i + 1];", ""),
+        ("", "restrict", "to[0].n = 1;", "x = to[1].n;", ""),
+    ],
+)  # fmt: skip
+def test_blocks_that_are_restrict_share_nothing_that_is_written(one, other, first, second, text):
+    data = np.arange(32, dtype=np.uint32)
+    body = SHARING.format(one, other, first, second)
+    found = check(body, {"A": data, "B": [data, data.copy()]}).findings
+    found = [each for each in found if each.kind != "data race"]
+    assert [each.kind for each in found] == ["restrict"] * bool(text)
+    assert all(text in each.message and each.place.line == 8 for each in found), found
+    assert not text or found[0].other.line == 7
+
+
+def test_only_blocks_of_which_all_is_restrict_are_so():
+    body = SHARING.replace("A {{ uint a[]", "A {{ restrict uint m; uint a[]")
+    data = np.arange(32, dtype=np.uint32)
+    assert check(body.format("", "", "x = a[i];", WRITE), {"A": data, "B": [data, data.copy()]}).ok

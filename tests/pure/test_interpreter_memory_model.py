@@ -1,5 +1,7 @@
 """Litmus tests of Vulkan's memory model in the interpreter: what is ordered, and what is a data race."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,46 @@ SEQUENCE = f"""if (own == 0u) {{
     if (group == 2u && atomicAdd(flag[0], 0u) == 1u) {{ {FENCE} result[0] = data[0]; }} }}"""
 ONE_READS = f"""if (group == 0u) {{ if (own == 0u) {{ data[0] = 1u; {FENCE} {SIGNAL} }} }}
     else {{ if (own == 0u && {SEEN}) {{ {FENCE} }} BETWEEN if (own == 1u) result[0] = data[0]; }}"""
+LOCK = """if (own == 0u) { while (atomicCompSwap(flag[0], 0u, 1u) != 0u); ACQUIRE
+    data[0] += group; RELEASE atomicExchange(flag[0], 0u); }"""
+TICKETS = """if (own == 0u) { uint turn = atomicAdd(flag[0], 1u);
+    while (atomicOr(flag[1], 0u) != turn); ACQUIRE data[0] += group; RELEASE atomicAdd(flag[1], 1u); }"""
+LOOK_BACK = """if (own == 0u) { uint before = 1u;
+    if (group > 0u) { while (atomicOr(flag[group - 1u], 0u) == 0u); ACQUIRE before = data[group - 1u]; }
+    data[group] = before + group; RELEASE atomicExchange(flag[group], 1u); }"""
+ONCE = f"""if (own == 0u) {{ if (atomicOr(flag[1], 0u) == 0u) {{
+    while (atomicCompSwap(flag[0], 0u, 1u) != 0u); {FENCE}
+    if (atomicOr(flag[1], 0u) == 0u) {{ data[0] = 5u; RELEASE atomicExchange(flag[1], 1u); }}
+    {FENCE} atomicExchange(flag[0], 0u); }} else {{ ACQUIRE }} result[group] = data[0]; }}"""
+
+
+def fenced(body, without=""):
+    """A program with its fences; without the one named, if any."""
+    for name in ("ACQUIRE", "RELEASE"):
+        body = body.replace(name, "" if name == without else FENCE)
+    return body
+
+
+def scoped(change, own, scope):
+    """Atomic operations of a scope, by invocations of the workgroup or by some of them."""
+    first = "if (own == 0u) atomicExchange(ready, 0u); barrier();"
+    return f"{first} if (own {own}) atomicAdd({change}, own, gl_Scope{scope}, 0, 0);"
+
+
+def semantics(flags, name="Buffer"):
+    """A barrier of a workgroup for some memory, with these semantics."""
+    return control("gl_ScopeWorkgroup", f"gl_StorageSemantics{name}", flags)
+
+
+def made(release="| gl_SemanticsMakeAvailable", acquire="| gl_SemanticsMakeVisible"):
+    """A message with fences of Vulkan's memory model, with flags beside their semantics."""
+    fences = [
+        f"memoryBarrier(gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_Semantics{flags});"
+        for flags in (f"Release {release}", f"Acquire {acquire}")
+    ]
+    return passed(release=fences[0], acquire=fences[1])
+
+
 BUFFER = "data[own] = own; {} result[own] = data[own ^ 1u];"
 PART = "part[own] = own; {} result[own] = part[own ^ 1u];"
 ACQ_REL = "gl_SemanticsAcquireRelease"
@@ -100,6 +142,15 @@ ORDERED = {
     "buffer, control barrier": BUFFER.format(control("gl_ScopeWorkgroup", "gl_StorageSemanticsBuffer", ACQ_REL)),
     "buffer, read and write": "result[own] = data[own ^ 1u]; barrier(); data[own] = own;",
     "buffer, subgroup": BUFFER.format("subgroupBarrier();"),
+    "lock": fenced(LOCK),
+    "tickets": fenced(TICKETS),
+    "look-back": fenced(LOOK_BACK),
+    "made once": fenced(ONCE),
+    "barrier for the memory of a subgroup": PART.format(control("gl_ScopeSubgroup", "gl_StorageSemanticsShared", ACQ_REL)),
+    "release, acquiring barrier": BUFFER.format(fence("Workgroup") + semantics("gl_SemanticsAcquire")),
+    "releasing barrier, acquire": BUFFER.format(semantics("gl_SemanticsRelease") + fence("Workgroup")),
+    "atomics of a workgroup": scoped("flag[group]", "< 8u", "Workgroup"),
+    "atomics of subgroups": scoped("ready", "< 4u", "Subgroup") + "barrier();" + scoped("flag[group]", "> 3u", "Subgroup"),
 }  # fmt: skip
 RACES = {
     "no release": passed(release=""),
@@ -124,7 +175,39 @@ RACES = {
     "shared, of buffers": PART.format(control("gl_ScopeWorkgroup", "gl_StorageSemanticsBuffer", ACQ_REL)),
     "buffer, no memory": BUFFER.format(control("gl_ScopeWorkgroup", 0, 0)),
     "buffer, of one": BUFFER.format(f"if (own == 0u) {FENCE} {control('gl_ScopeWorkgroup', 0, 0)}"),
+    "lock, no acquire": fenced(LOCK, "ACQUIRE"),
+    "lock, no release": fenced(LOCK, "RELEASE"),
+    "tickets, no acquire": fenced(TICKETS, "ACQUIRE"),
+    "tickets, no release": fenced(TICKETS, "RELEASE"),
+    "look-back, no acquire": fenced(LOOK_BACK, "ACQUIRE"),
+    "look-back, no release": fenced(LOOK_BACK, "RELEASE"),
+    "made once, no acquire": fenced(ONCE, "ACQUIRE"),
+    "barrier for the memory of a subgroup": PART.replace("1u]", "4u]").format(control("gl_ScopeSubgroup", "gl_StorageSemanticsShared", ACQ_REL)),
+    "acquiring barrier": PART.format(semantics("gl_SemanticsAcquire", "Shared")),
+    "atomics of a workgroup": scoped("flag[0]", "+ group < 8u", "Workgroup"),
+    "atomics of a subgroup": scoped("ready", "< 8u", "Subgroup"),
+    "atomics of an invocation": scoped("ready", "< 2u", "Invocation"),
+    "atomics of two scopes": scoped("flag[0]", "+ group == 0u", "Workgroup") + scoped("flag[0]", "+ group == 1u", "Device"),
     "atomic and plain": "if (own == 0u) flag[0] = 2u; if (own == 5u) atomicAdd(flag[0], 1u);",
+}  # fmt: skip
+DECLARED_ORDERED = {
+    "available and visible": ("nonprivate", made()),
+    "coherent": ("coherent", made("", "")),
+    "coherent, fences": ("coherent", passed()),
+    "barrier": ("nonprivate", BUFFER.format(semantics(f"{ACQ_REL} | gl_SemanticsMakeAvailable | gl_SemanticsMakeVisible"))),
+    "barrier, coherent for a workgroup": ("workgroupcoherent", BUFFER.format(semantics(ACQ_REL))),
+    "read, then written": ("nonprivate", f"result[own] = data[own ^ 1u]; {semantics(ACQ_REL)} data[own] = own;"),
+    "shared": ("", PART.format("barrier();")),
+    "by one": ("", "data[own] = own; result[own] = data[own];"),
+}  # fmt: skip
+DECLARED_RACES = {
+    "private": ("", made()),
+    "private, barrier": ("", DECLARED_ORDERED["barrier"][1]),
+    "not available": ("nonprivate", made(release="")),
+    "not visible": ("nonprivate", made(acquire="")),
+    "fences of GLSL": ("nonprivate", passed()),
+    "coherent for a workgroup": ("workgroupcoherent", made("", "")),
+    "barrier": ("nonprivate", BUFFER.format(semantics(ACQ_REL))),
 }  # fmt: skip
 PLAIN = {
     "plain barrier": BUFFER.format("barrier();"),
@@ -133,10 +216,14 @@ PLAIN = {
 }
 
 
-def kinds(body, **options):
+def kinds(body, head=HEAD, **options):
+    if isinstance(body, tuple):
+        qualifier, body = body
+        head = head.replace("450\n", "450\n#pragma use_vulkan_memory_model\n")
+        head = head.replace("buffer Data", f"{qualifier} buffer Data")
     buffers = {"Data": np.zeros(8, np.uint32), "Flag": np.zeros(2, np.uint32), "Out": 32}
-    groups = 3 if "group == 2u" in body else 2 if "group ==" in body else 1
-    case = Case.of(HEAD + body + "}", buffers, groups=groups, subgroup_size=4)
+    groups = 3 if "group == 2u" in body else 2 if re.search(r"\bgroup\b", body) else 1
+    case = Case.of(head + body + "}", buffers, groups=groups, subgroup_size=4)
     observers = [Barriers(), Races(**options)]
     Run(case.shader, case.memory(), case.groups, case.push, Settings(4), observers=observers).run()
     return {finding.kind for finding in observers[0].machine.findings}
@@ -150,6 +237,16 @@ def test_no_correct_program_is_accused(name):
 @pytest.mark.parametrize("name", RACES)
 def test_data_races_are_found(name):
     assert kinds(RACES[name]) == {"data race"}
+
+
+@pytest.mark.parametrize("name", DECLARED_ORDERED)
+def test_no_correct_program_that_declares_the_memory_model_is_accused(name):
+    assert kinds(DECLARED_ORDERED[name]) == set()
+
+
+@pytest.mark.parametrize("name", DECLARED_RACES)
+def test_data_races_by_the_declared_memory_model_are_found(name):
+    assert kinds(DECLARED_RACES[name]) == {"data race"}
 
 
 @pytest.mark.parametrize("name", PLAIN)

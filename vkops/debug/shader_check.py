@@ -17,6 +17,7 @@ from vkops.debug.results import first_difference
 from vkops.errors import InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.interpreter import addresses
 from vkops.interpreter.addresses import Heap, with_addresses
+from vkops.interpreter.aliases import Aliases
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
@@ -39,7 +40,7 @@ OTHER_SUBGROUP_SIZES = (8, 64)
 SUBGROUP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_INVOCATIONS = 1 << 24
 
-CHECKS: tuple[type[Observer], ...] = (Barriers, Bounds, Undefined)
+CHECKS: tuple[type[Observer], ...] = (Aliases, Barriers, Bounds, Undefined)
 """The checks that are made by default, with that of data races."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
@@ -91,8 +92,9 @@ def check(
 
     These are data races, barriers that not all invocations reach, reads of what was never written,
     indices out of bounds, integer divisions by zero, shifts by too many bits and other undefined
-    results that are used, loops that do not end, and results that depend on the order of workgroups
-    or on the size of subgroups. A loop that does not end is the last fault that is reported.
+    results that are used, ``restrict`` blocks that share what is written, loops that do not end,
+    and results that depend on the order of workgroups or on the size of subgroups. A loop that does
+    not end is the last fault that is reported.
 
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -265,6 +266,19 @@ class Memory(Variable):
         if number.nbytes <= self.unit:
             return first
         return first[..., None] + np.arange(number.nbytes // self.unit)
+
+    def touched(self, type_: Type, offset: int | Array, active: Active) -> Iterator[Array]:
+        """Yield the units of each scalar, vector or matrix, with a row for each invocation or one.
+
+        That is one if all have the same.
+        """
+        number = scalar_of(type_)
+        if number is not None:
+            units = self.units_of(number, self.addresses(type_, offset, active))
+            yield units.reshape(len(units), -1)
+            return
+        for part, at in parts_of(type_):
+            yield from self.touched(part, offset + at, active)
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return a value, whose parts are read one after the other."""

@@ -15,14 +15,21 @@ from vkops.interpreter.program import SUBGROUP_SCOPE
 LANE_BITS = 32
 LANES = (1 << LANE_BITS) - 1
 
-_ACQUIRES, _RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
-_CLASSES = (0x40, 0x100, 0x800)
+ACQUIRES, RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
+_CLASSES = (0x40, 0x100, 0x800) * 2
 """Memory semantics: of storage buffers, of shared memory, and of images."""
 
-BUFFERS, SHARED, IMAGES = _ALL = range(3)
+_AVAILABLE, _VISIBLE = 0x2000, 0x4000
+AVAILABILITY = _AVAILABLE | _VISIBLE
+"""Semantics that Vulkan's memory model requires, and that others imply."""
+
+BUFFERS, SHARED, IMAGES = range(3)
 _WORKGROUP_SCOPE, _INVOCATION_SCOPE = 2, 4
-LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2}
-"""How near invocations must be for a scope to contain both; 0 is anywhere."""
+LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
+"""How near invocations must be for a scope to contain both; 0 is anywhere, and 3 nowhere."""
+
+INCOHERENT, PRIVATE = 3, 4
+"""What an access of Vulkan's memory model needs, above the levels: see ``Order``."""
 
 UNORDERED, BY_BARRIER = 1, 2
 
@@ -77,13 +84,22 @@ class Order:
     contain both. A plain ``barrier()`` is taken to order buffers as well, and to acquire what one
     of the workgroup has read; ``unordered`` tells where the first matters. Atomic operations are
     only noted, and understood when a conflict needs it. Times are those of the machine.
+
+    An access can need more, as ``needs`` says by its time: an atomic operation that invocations
+    are as near as its scope says. In a module that declares Vulkan's memory model, there are twice
+    as many classes of memory: a write and a read that are not coherent for both invocations need
+    semantics with availability and visibility. Nothing orders a private access.
     """
 
-    def __init__(self, groups: int, group_size: int, subgroup_size: int) -> None:
+    def __init__(
+        self, groups: int, group_size: int, subgroup_size: int, *, is_declared: bool
+    ) -> None:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
-        self._barriers = np.zeros((3, groups), np.int64)
-        self._full_barriers = np.zeros((3, groups), np.int64)  # for the memory in their semantics
+        self.needs: dict[int, int] = {}
+        self._classes = 6 if is_declared else 3
+        self._barriers = np.zeros((self._classes, groups), np.int64)
+        self._full_barriers = np.zeros_like(self._barriers)  # for the memory in their semantics
         self._subgroup_barriers: Array | None = None
         self._published: Array | None = None  # the last release before the last barrier
         self._has_releases = False
@@ -100,7 +116,7 @@ class Order:
         """Let workgroups begin, in which nobody has released anything."""
         self._first, self._count = int(who.min()), len(who)
         self._fences: Array | None = None
-        self._fence_barriers = np.zeros((3, len(who)), np.int64)
+        self._fence_barriers = np.zeros((self._classes, len(who)), np.int64)
         self._observes = np.zeros(len(who) // self.group_size, bool)
 
     def _subgroup(self, who: Any) -> Any:
@@ -108,12 +124,12 @@ class Order:
 
     def barrier(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Order the workgroups or the subgroups of invocations."""
-        classes = [c for c in _ALL if semantics & _CLASSES[c]]
-        classes = classes if semantics & (_ACQUIRES | _RELEASES) else []
+        classes = self._chosen(semantics, AVAILABILITY)
+        classes = classes if semantics & ACQUIRES & RELEASES else []
         if scope == SUBGROUP_SCOPE:
             if self._subgroup_barriers is None:
                 count = int(self._subgroup(self._barriers.shape[1] * self.group_size))
-                self._subgroup_barriers = np.zeros((3, count), np.int64)
+                self._subgroup_barriers = np.zeros((self._classes, count), np.int64)
             for c in classes:
                 self._subgroup_barriers[c, self._subgroup(who)] = time
             return
@@ -121,32 +137,36 @@ class Order:
         if self._fences is not None:
             if self._published is None:
                 count = self._barriers.shape[1] * self.group_size
-                self._published = np.zeros((3, count), np.int64)
+                self._published = np.zeros((self._classes, count), np.int64)
             self._published[:, who] = self._fences[1][:, who - self._first]
         self._memoized.clear()
         for c in classes:
             self._full_barriers[c, groups] = time
         if classes:
-            self._barriers[BUFFERS, groups] = self._barriers[IMAGES, groups] = time
-            self._barriers[SHARED, groups] = self._full_barriers[SHARED, groups]
-            self.acquire(who, 0, _ACQUIRES | sum(_CLASSES), time)
+            self._barriers[:, groups] = time
+            self._barriers[SHARED::3, groups] = self._full_barriers[SHARED::3, groups]
+            self.acquire(who, 0, ACQUIRES | sum(_CLASSES[:3]) | AVAILABILITY, time)
             self._observes[(who - self._first) // self.group_size] = False
+
+    def _chosen(self, semantics: int, flags: int) -> list[int]:
+        """Return the classes of memory in semantics; the first ones need these flags, too."""
+        first = 0 if semantics & flags == flags else 3
+        return [c for c in range(first, self._classes) if semantics & _CLASSES[c]]
 
     def release(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Let later atomic operations of the invocations release what they did before."""
-        if not semantics & _RELEASES or scope == _INVOCATION_SCOPE:
+        if not semantics & RELEASES or scope == _INVOCATION_SCOPE:
             return
         if self._fences is None:
-            self._fences = np.zeros((3, 3, self._count), np.int64)
+            self._fences = np.zeros((3, self._classes, self._count), np.int64)
         rows = who - self._first
-        for c in _ALL:
-            if semantics & _CLASSES[c]:
-                self._fences[LEVELS.get(scope, 0) :, c, rows] = time
+        for c in self._chosen(semantics, _AVAILABLE):
+            self._fences[LEVELS.get(scope, 0) :, c, rows] = time
         self._fence_barriers[:, rows] = self._barriers[:, who // self.group_size]
 
     def acquire(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Let invocations acquire what they have read by atomic operations."""
-        if self._has_releases and semantics & _ACQUIRES and scope != _INVOCATION_SCOPE:
+        if self._has_releases and semantics & ACQUIRES and scope != _INVOCATION_SCOPE:
             who = who[self._observes[(who - self._first) // self.group_size]]
             barriers = self._barriers[BUFFERS, who // self.group_size]
             self._log.append((time, who, LEVELS.get(scope, 0), semantics, barriers))
@@ -155,7 +175,9 @@ class Order:
     def atomic(self, shadow: object, units: Array, who: Array, time: int, kind: str) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
         rows = who - self._first
-        fences = np.zeros((3, 3, 1)) if self._fences is None else self._fences[:, :, rows]
+        fences = (
+            np.zeros((3, self._classes, 1)) if self._fences is None else self._fences[:, :, rows]
+        )
         self._has_releases |= bool(fences.any())
         if self._has_releases:
             self._observes[rows // self.group_size] = True
@@ -173,7 +195,7 @@ class Order:
                     self._members[one // self.group_size].add(one)
                 continue
             shadow, units, fences, before, last, kind = noted
-            fences = np.broadcast_to(fences, (3, 3, len(who)))
+            fences = np.broadcast_to(fences, (3, self._classes, len(who)))
             for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
                 location = self._locations.setdefault((shadow, unit), [])
                 if location and kind != "store":
@@ -218,7 +240,7 @@ class Order:
         """Return the releases that an invocation has acquired up to a time, and the level."""
         last: dict[int, _Acquire] = {}
         for each in self._acquires[member]:
-            if each.time <= limit and each.semantics & _CLASSES[c]:
+            if each.time <= limit and c in self._chosen(each.semantics, _VISIBLE):
                 last[each.level] = each
         found = []
         for level, each in last.items():
@@ -234,12 +256,34 @@ class Order:
             return 0
         return 1 + bool(self._subgroup(one) == self._subgroup(other))
 
-    def unordered(self, before: Array, who: Array, c: int) -> Array:
+    def _pairs(self, before: Array, who: Array) -> tuple[Array, Array]:
+        """Return what earlier accesses need, and how near invocations are to theirs."""
+        when, other = (before >> LANE_BITS).tolist(), (before & LANES) - 1
+        needs = np.array([self.needs.get(each, 0) for each in when])
+        same = who // self.group_size == other // self.group_size
+        return needs, 1 * same + (same & (self._subgroup(who) == self._subgroup(other)))
+
+    def apart(self, before: Array, who: Array, need: int) -> Array:
+        """Return which atomic operations are not in the scopes of earlier ones, or vice versa."""
+        needs, near = self._pairs(before, who)
+        return near < np.maximum(needs, need)
+
+    def unordered(self, before: Array, who: Array, c: int, need: int) -> Array:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.
 
         The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
         order this memory; nothing more is needed between a read and a write.
         """
+        if self._classes == len(_CLASSES) and before.any():
+            needs, near = self._pairs(before, who)
+            exact = (near < needs) & (near < need)
+            is_private = (np.maximum(needs, need) == PRIVATE) & (before & LANES != who + 1)
+            one, other = (self._unordered(before, who, each) != 0 for each in (c, c + 3))
+            return np.where(exact, one, other) | (is_private & (before != 0))
+        return self._unordered(before, who, c)
+
+    def _unordered(self, before: Array, who: Array, c: int) -> Array:
+        """Return the same, for a class of memory."""
         other = (before & LANES) - 1
         found = (before != 0) & (other != who)
         if not found.any():

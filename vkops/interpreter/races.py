@@ -10,15 +10,32 @@ from vkops.interpreter.images import Image
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.order import BUFFERS, IMAGES, LEVELS, SHARED, Order
-from vkops.interpreter.program import parts_of, scalar_of
+from vkops.interpreter.order import (
+    ACQUIRES,
+    AVAILABILITY,
+    BUFFERS,
+    IMAGES,
+    INCOHERENT,
+    LEVELS,
+    PRIVATE,
+    RELEASES,
+    SHARED,
+    Order,
+)
+from vkops.interpreter.program import SUBGROUP_SCOPE
 from vkops.interpreter.shadow import Conflict, Shadow
 from vkops.interpreter.values import Pointer
 from vkops.shaders.binary import Op
-from vkops.shaders.layout import Number, Type
 
-_VERBS = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
-_PAST = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
+VERBS = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
+PAST = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
+
+_OPERANDS = {
+    Op.Load: 1, Op.Store: 2, Op.ImageRead: 2, Op.ImageWrite: 3,
+    Op.CooperativeMatrixLoadKHR: 3, Op.CooperativeMatrixStoreKHR: 4,
+}  # fmt: skip
+"""Where the memory operands begin."""
+_MAKE_AVAILABLE, _MAKE_VISIBLE, _NON_PRIVATE = 0x8, 0x10, 0x20
 
 
 class Races(Observer):
@@ -34,7 +51,10 @@ class Races(Observer):
     def begin(self) -> None:
         run = self.machine
         groups = int(np.prod(run.groups))
-        self._order = Order(groups, run.group_size, run.settings.subgroup_size)
+        is_declared = "VulkanMemoryModel" in run.program.module.capabilities
+        size = run.settings.subgroup_size
+        self._order = Order(groups, run.group_size, size, is_declared=is_declared)
+        self._is_declared, self._implied = is_declared, 0 if is_declared else AVAILABILITY
         self._deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
         self._exchanged: dict[Shadow, list[Array]] = {}
 
@@ -42,12 +62,19 @@ class Races(Observer):
         self._order.begin(active.who)
 
     def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
-        if memory_scope not in LEVELS:  # else it releases and acquires only for those it orders
+        who, time, level = active.who, self.machine.time, LEVELS.get(memory_scope, 0)
+        if not level or not semantics & ACQUIRES & RELEASES:  # for more than those it orders
             self.fence(memory_scope, semantics, active)
-        self._order.barrier(active.who, scope, semantics, self.machine.time)
+        semantics |= self._implied
+        if level > LEVELS.get(scope, 0):  # it orders memory for less than all that wait
+            if memory_scope == SUBGROUP_SCOPE:
+                self._order.barrier(who, memory_scope, semantics, time)
+            semantics = 0
+        self._order.barrier(who, scope, semantics, time)
 
     def fence(self, scope: int, semantics: int, active: Active) -> None:
         """Release what was written before, and acquire; an atomic operation acquires after it."""
+        semantics |= self._implied
         self._order.release(active.who, scope, semantics, self.machine.time)
         if self.machine.step.op in Op.ATOMICS:
             self._acquire = scope, semantics
@@ -60,10 +87,12 @@ class Races(Observer):
             return
         is_image, time = isinstance(memory, Image), self.machine.time
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
-        for number, type_, offset in _scalars(pointer.type, pointer.offset):
-            addresses = memory.addresses(type_, offset, active)
-            units = memory.units_of(number, addresses)
-            units = units.reshape(len(units), -1)
+        need = self._need(kind)
+        if need and (kind != "read" or need == PRIVATE):  # of what conflicts with it later
+            self._order.needs[time] = need
+        if kind == "write" and need < PRIVATE:
+            need = 0
+        for units in memory.touched(pointer.type, pointer.offset, active):
             who = active.who
             if len(units) == 1 and len(who) > 1:
                 if kind == "read":
@@ -71,7 +100,7 @@ class Races(Observer):
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
             who = np.repeat(who, units.shape[1])
             units = units.reshape(-1)
-            for conflict in memory.shadow.access(kind, self._order, units, who, time, c):
+            for conflict in memory.shadow.access(kind, self._order, units, who, time, c, need):
                 self._race(kind, memory, conflict, units, who)
         if kind == "atomic":
             op = self.machine.step.op
@@ -81,6 +110,20 @@ class Races(Observer):
             if op == Op.AtomicCompareExchange:
                 pairs = units << 32 | who
                 self._exchanged.setdefault(memory.shadow, []).append(pairs)
+
+    def _need(self, kind: str) -> int:
+        """Return what an access needs, by its scope or its memory operands."""
+        step = self.machine.step
+        if kind == "atomic":
+            return LEVELS.get(self._acquire[0], 0)
+        if not self._is_declared or step.op not in _OPERANDS:
+            return 0
+        mask, *ids = step.operands[_OPERANDS[step.op] :] or (0,)
+        mask >>= 5 * (step.op in (Op.ImageRead, Op.ImageWrite))  # to the bits of memory operands
+        if not mask & _NON_PRIVATE:
+            return PRIVATE
+        is_coherent = mask & (_MAKE_VISIBLE if kind == "read" else _MAKE_AVAILABLE)
+        return LEVELS.get(int(self.machine.value(ids[-1])[0]), 0) if is_coherent else INCOHERENT
 
     def end(self) -> None:
         """Report reads of what atomic operations change, by those that have never exchanged it.
@@ -109,29 +152,25 @@ class Races(Observer):
             room = "shared memory" if memory.kind else "a storage buffer"
             room = "an image" if isinstance(memory, Image) else room
             end = "there is no barrier between them" if memory.kind else "nothing orders them"
+            if self._is_declared:
+                end = "nothing orders them, and makes the second available and visible to the first"
+            if (kind, conflict.did) == ("atomic", "changed"):
+                end = "a scope does not contain both"
             if conflict.has_barrier:
                 what = "Image" if isinstance(memory, Image) else "Buffer"
                 end = f"the barrier between them does not order {what.lower()}s"
                 end += f" (memoryBarrier{what} does)"
             message = (
-                f"'{name}' in {room}: the first invocation {_VERBS[kind]}, the second "
-                f"{_PAST[conflict.did]}{where.seen_from(place)}, and {end}"
+                f"'{name}' in {room}: the first invocation {VERBS[kind]}, the second "
+                f"{PAST[conflict.did]}{where.seen_from(place)}, and {end}"
             )
             key = f"{name.partition('[')[0]} {where}"
             pair, count = np.array([who[at], other]), len(conflict.at)
             run.report(fault, message, pair, key, place, where, count)
 
-        if {kind, conflict.did} <= {"read", "atomic", "changed"}:
+        if "read" in (kind, conflict.did) and {kind, conflict.did} & {"atomic", "changed"}:
             readers = who[conflict.at] if kind == "read" else conflict.others
             assert memory.shadow is not None
             self._deferred.append((memory.shadow, units[conflict.at], readers, report))
         else:
             report(run.example(np.ones(len(conflict.at), bool), who[conflict.at]))
-
-
-def _scalars(type_: Type, offset: int | Array) -> list[tuple[Number, Type, int | Array]]:
-    """Return the parts of a type that are scalars, vectors or matrices, with their offsets."""
-    number = scalar_of(type_)
-    if number is not None:
-        return [(number, type_, offset)]
-    return [each for part, at in parts_of(type_) for each in _scalars(part, offset + at)]

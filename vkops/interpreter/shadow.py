@@ -38,19 +38,24 @@ class Shadow:
         )
 
     def access(
-        self, kind: str, order: Order, at: Array, who: Array, time: int, c: int
+        self, kind: str, order: Order, at: Array, who: Array, time: int, c: int, need: int
     ) -> list[Conflict]:
         """Record accesses of units by invocations, and return a conflict of each kind.
 
-        Their kind is "read", "write" or "atomic".
+        Their kind is "read", "write" or "atomic", and ``need`` is what ``Order`` says.
         """
-        kinds = [(self._writes, "written")]
-        kinds += [(each, "read") for each in (self._reads, self._readers) if kind != "read"]
-        kinds += [(each, "changed") for each in (self._atomics, self._others) if kind != "atomic"]
+        kinds, atomics = [(self._writes[at], "written")], (self._atomics, self._others)
+        kinds += [(each[at], "read") for each in (self._reads, self._readers) if kind != "read"]
+        if kind != "atomic" or order.needs:
+            kinds += [(each[at], "changed") for each in atomics]
+        if kind == "atomic":
+            self._record(order, *atomics, at, who, time)
+            kinds += [(each[at], "changed") for each in atomics if order.needs]  # at this time
         found = []
-        for entries, did in kinds:
-            before = entries[at]
-            unordered = order.unordered(before, who, c)
+        for before, did in kinds:
+            unordered = order.unordered(before, who, c, need)
+            if (kind, did) == ("atomic", "changed") and unordered.any():
+                unordered = unordered * order.apart(before, who, need)
             statuses = (UNORDERED,) if did == "read" else (UNORDERED, BY_BARRIER)
             for status in statuses if unordered.any() else ():
                 numbers = np.flatnonzero(unordered == status)
@@ -60,9 +65,7 @@ class Shadow:
                     found.append(Conflict(did, numbers, others, when, status == BY_BARRIER))
         if kind == "read":
             self._record(order, self._reads, self._readers, at, who, time)
-        elif kind == "atomic":
-            self._record(order, self._atomics, self._others, at, who, time)
-        else:
+        elif kind == "write":
             code = time << LANE_BITS | (who + 1)
             self._writes[at] = code
             lost = np.flatnonzero(self._writes[at] != code)

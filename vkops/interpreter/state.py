@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any, NoReturn
@@ -152,7 +153,7 @@ class State:
         """Return a pointer to a block; a list of them for an array of blocks."""
         if isinstance(memory, Memory):
             memory.name, memory.type = name, type_
-            return Pointer(memory, type_, 0)
+            return Pointer(copy(memory), type_, 0)  # another variable of the binding has its own
         element = getattr(type_, "element", type_)
         return [self._bound(f"{name}[{n}]", element, each) for n, each in enumerate(memory)]
 

@@ -37,7 +37,7 @@ class Decoration:
     """Decorations."""
 
     SPEC_ID, BUFFER_BLOCK, ROW_MAJOR, ARRAY_STRIDE, MATRIX_STRIDE, BUILTIN = 1, 3, 4, 6, 7, 11
-    BLOCK, NON_WRITABLE, BINDING, DESCRIPTOR_SET, OFFSET = 2, 24, 33, 34, 35
+    BLOCK, RESTRICT, NON_WRITABLE, BINDING, DESCRIPTOR_SET, OFFSET = 2, 19, 24, 33, 34, 35
 
 
 class Storage:
@@ -167,6 +167,18 @@ class Declarations:
     def decorated(self, *target: int) -> dict[int, tuple[int, ...]]:
         """Return the decorations of an id or a member, with their operands."""
         return self.decorations.get(target, {})
+
+    def has(self, variable: int, decoration: int) -> bool:
+        """Whether a variable has a decoration, or all members of the struct that it points to."""
+        type_ = self.defined[self.defined[variable].words[0]].words[2]
+        while type_ in self.defined and self.defined[type_].op in (
+            Op.TypeArray,
+            Op.TypeRuntimeArray,
+        ):
+            type_ = self.defined[type_].words[1]
+        members = [own for target, own in self.decorations.items() if target[:-1] == (type_,)]
+        of_members = bool(members) and all(decoration in own for own in members)
+        return of_members or decoration in self.decorated(variable)
 
     def place(self, variable: int) -> tuple[int, int]:
         """Return the descriptor set and the binding of a variable; -1 if it has no binding."""

@@ -266,7 +266,6 @@ def _blocks(
     variables = list(module.variables())
     shared = Counter(pointee for _, _, pointee in variables)
     for id_, storage, pointee in variables:
-        decorations = module.decorated(id_)
         if storage not in _RESOURCES:
             continue
         declared, length = pointee, None
@@ -289,9 +288,8 @@ def _blocks(
                 kind = "counter of an append or consume buffer"
         kind = f"{kind} without a binding" if binding < 0 else kind
         block = type_ if isinstance(type_, Struct) else None
-        flags = [module.decorated(pointee, n) for n in range(len(block.members) if block else 0)]
-        is_readonly = not kind.startswith("storage") or Decoration.NON_WRITABLE in decorations
-        is_readonly |= bool(flags) and all(Decoration.NON_WRITABLE in flag for flag in flags)
+        is_storage = kind.startswith("storage")
+        is_readonly = not is_storage or module.has(id_, Decoration.NON_WRITABLE)
         size = (block.nbytes, block.stride) if block else (0, 0)
         place = set_, binding
         yield id_, Block(name, instance, kind, *place, is_readonly, *size, block, length, image)
