@@ -272,6 +272,11 @@ void main() { uint x = data[i];
         **{f"outside_of_{name}": f"floatBitsToUint({name}(x))" for name in (
             "sqrt", "inversesqrt", "log", "log2", "asin", "acos", "acosh", "atanh")},
         "edges_of_a_step": "floatBitsToUint(smoothstep(2.0, x, 0.5))", "exponent": "floatBitsToUint(ldexp(x, n + 127))",
+        "product_that_is_too_large": "floatBitsToUint(ldexp(3e38, n))", "modulus_of_zero": "floatBitsToUint(mod(1.0, x))",
+        "mantissa_of_infinity": "floatBitsToUint(frexp(1.0 / x, n))", "exponent_of_infinity": "frexp(1.0 / x, n) * 0.0 + n",
+        "no_inverse": "floatBitsToUint(inverse(mat2(x, 0, 0, 1))[1][1])", "empty_ballot": "subgroupBallotFindLSB(uvec4(0))",
+        "bit_beyond_a_ballot": "subgroupBallotBitExtract(uvec4(1), 128u + own)",
+        "ballots_that_differ": "subgroupInverseBallot(uvec4(own)) ? 5u : 5u",
     }.items()),
     Case("endless_loop", "loop", """void main() { uint n = data[i];
   while (n != 1000u) //!
@@ -294,6 +299,10 @@ void main() { if (own != 0) return; uint turn = atomicAdd(counter, 1u);
 }"""),
     Case("subgroup_number", "subgroup size", """void main() { uint sum = subgroupAdd(1u);
   if (own == 0) result[0] = sum; //!
+}"""),
+    Case("clusters", "subgroup size", """#extension GL_KHR_shader_subgroup_clustered : require
+void main() {
+  result[i] = subgroupClusteredMax(7u, 16); //!
 }"""),
     Case("exponential", "floats", """void main() {
   result[i] = floatBitsToUint(exp(float(data[i]) * 100.0)); //!

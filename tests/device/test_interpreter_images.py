@@ -245,6 +245,7 @@ void main() { int i = int(gl_LocalInvocationIndex); BODY }"""
     [
         ("o[i] = imageLoad(A, ivec2(i, 2)).x;", "out of bounds", "index (5, 2) of 'A' is out of bounds: it has 5 x 3 texels", 3),
         ("imageStore(A, ivec2(-i, 0), vec4(1)); o[i] = 0;", "out of bounds", "index (-1, 0)", 7),
+        ("o[i] = textureSize(T, i / 7).x;", "out of bounds", "index 1 of 'T' is out of bounds: it has 1 levels", 1),
         ("o[i] = texelFetch(T, ivec2(1), i / 7).x;", "out of bounds", "index (1, 1) of 'T'", 1),
         ("imageStore(A, ivec2(i / 2, 1), vec4(i)); o[i] = 0;", "data race", "'A(0, 1)' in an image: the first", 4),
         ("imageStore(A, ivec2(i % 5, i / 5), vec4(i)); barrier(); o[i] = imageLoad(A, ivec2(4 + i / 8, 0)).x;",

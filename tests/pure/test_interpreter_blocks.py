@@ -85,6 +85,7 @@ def test_all_that_is_stored_is_compared_between_orders_of_workgroups(body, name)
     ("body", "kind", "text", "count"),
     [
         ("o[i] = b[nonuniformEXT(i)].n;", "out of bounds", "index 3 of 'b' is out of bounds: it has 3 elements", 5),
+        ("o[i] = b[i % 3].n;", "undefined result", "chooses one of 'b' by an index that differs", 5),
         ("o[i] = b[1].data[i];", "out of bounds", "index 3 of 'b[1].data' is out of bounds: it has 3 elements", 5),
         ("b[k].data[i / 4] = i; o[i] = 0;", "data race", "'b[1].data[0]'", 6),
         ("o[i] = numbers.at[i + 2];", "out of bounds", "index 32 of 'push_constants.numbers' is out of bounds: it has 32 bytes", 2),

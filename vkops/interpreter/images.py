@@ -158,7 +158,11 @@ def _texel_pointer(run: State, step: Step) -> Pointer:
 def _size(run: State, step: Step) -> Value:
     image, _ = _image(run, step.operands[0])
     level = run.value(step.operands[1]).astype(np.int64) if step.operands[1:] else np.zeros(1, int)
-    sizes = image.sizes[np.clip(level, 0, len(image.levels) - 1)]
+    known = np.clip(level, 0, len(image.levels) - 1)
+    if (level != known).any():
+        count = f"{len(image.levels)} levels"
+        run.report_outside(f"'{image.name}'", level, level != known, count, run.active)
+    sizes = image.sizes[known]
     if image.declared.dimension == "Cube":
         sizes = np.c_[sizes[:, :2], sizes[:, 2:] // 6][:, : 2 + image.declared.is_arrayed]
     return _result(run, step, sizes)

@@ -51,7 +51,7 @@ def _declare(run: State, step: Step) -> Pointer:
 def _access(run: State, step: Step) -> Pointer:
     base: Pointer = run.pointer(step.operands[0])
     if isinstance(base, list):
-        chosen = _block(run, base, run.value(step.operands[1]))
+        chosen = _block(run, base, run.value(step.operands[1]), step)
         step = step._replace(operands=(step.operands[0], *step.operands[2:]))
         return run.spread(step.operands[0], chosen, lambda: _access(run, step))
     indices = [*map(run.value, step.operands[1:])]
@@ -86,9 +86,15 @@ def _access(run: State, step: Step) -> Pointer:
     return Pointer(base.variable, part, offset, outside, stride)
 
 
-def _block(run: State, blocks: list[Pointer], index: Array) -> Choice:
+def _block(run: State, blocks: list[Pointer], index: Array, step: Step) -> Choice:
     """Return the pointers of invocations to blocks of an array."""
     at = np.broadcast_to(index.astype(np.int64), len(run.active.slots))
+    ids, found = (step.result, step.operands[1]), run.program.found
+    if len(index) > 1 and not any(Decoration.NON_UNIFORM in found.decorated(id_) for id_ in ids):
+        _, first, rows = np.unique(run.active.groups, return_index=True, return_inverse=True)
+        text = f"chooses one of '{blocks[0].variable.name.removesuffix('[0]')}' by an index that "
+        text += "differs in a workgroup, and is not nonuniformEXT"
+        run.report_where(at != at[first][rows], "undefined result", text)
     if (wrong := (at < 0) | (at >= len(blocks))).any():
         name = blocks[0].variable.name.removesuffix("[0]")
         outside = Outside(name, wrong, at, len(blocks))
@@ -165,11 +171,10 @@ def _glsl(run: State, step: Step) -> Value:
     if name != "GLSL.std.450":
         return None
     if number in glsl_functions.STORING:
-        operands, masks, known = separated([run.raw(ids[0])])
-        first, second = operations.apply(glsl_functions.STORING[number], operands, None)
-        target: Pointer = run.raw(ids[1])
-        run.store(target, _marked(second.astype(dtype_in(target.type)), masks, known))
-        return _marked(first, masks, known)
+        entry, rule, target = glsl_functions.STORING[number], RULES.get(number), run.raw(ids[1])
+        first, second = _computed(run, step, ids[:1], entry, rule)
+        run.store(target, rearranged([second], lambda v: v.astype(dtype_in(target.type))))
+        return first
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")
     return _computed(run, step, ids, glsl_functions.FUNCTIONS[number], RULES.get(number))
@@ -382,9 +387,14 @@ def _subgroup(run: State, step: Step) -> Value:
     if step.op in subgroups.MOVES:
         return _moved(run, step, where, [run.raw(ids[0]), *map(run.value, ids[1:])])
     values = [run.value(id_) for id_ in ids]
+    if operation == subgroups.CLUSTERED and values[1][0] > size:
+        text = f"uses clusters of {values[1][0]} invocations in subgroups of {size}"
+        run.report("subgroup size", text, active.who)
     found = subgroups.execute(step.op, where, operation, values)
     dtype = dtype_in(run.program.type(step.type))
-    return found if found.dtype in (bool, dtype) else found.view(dtype)
+    found = found if found.dtype in (bool, dtype) else found.view(dtype)
+    wrong = undefined(OPERATIONS.get(step.op), where, values, step.place)
+    return found if wrong is None else _marked(found, [wrong.missing], wrong)
 
 
 def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Value]) -> Value:

@@ -246,7 +246,7 @@ def apply(entry: tuple[str, Function], operands: list[Array], dtype: np.dtype[An
     if kind:
         operands = [integers(each, kind) if each.dtype.kind in "iu" else each for each in operands]
     found = function(*operands)
-    if dtype is None or found.dtype == dtype or dtype.kind == "b":
+    if dtype is None or isinstance(found, list) or found.dtype == dtype or dtype.kind == "b":
         return found
     if found.dtype.kind in "iu" and dtype.kind in "iu" and found.itemsize == dtype.itemsize:
         return found.view(dtype)

@@ -16,7 +16,7 @@ from vkops.interpreter.operations import Array, bit_count, integers
 from vkops.shaders.binary import Op
 from vkops.shaders.grammar import OPCODES
 
-_REDUCE, _INCLUSIVE, _EXCLUSIVE, _CLUSTERED = range(4)
+_REDUCE, _INCLUSIVE, _EXCLUSIVE, CLUSTERED = range(4)
 _PARTITIONED = 6
 """The first of the same operations among the invocations of a ballot."""
 
@@ -64,8 +64,8 @@ WITH_OPERATION = {*_ARITHMETIC, Op.GroupNonUniformBallotBitCount}
 _VOTES = {
     Op.GroupNonUniformAll: ("LogicalAnd", _REDUCE),
     Op.GroupNonUniformAny: ("LogicalOr", _REDUCE),
-    Op.GroupNonUniformQuadAllKHR: ("LogicalAnd", _CLUSTERED),
-    Op.GroupNonUniformQuadAnyKHR: ("LogicalOr", _CLUSTERED),
+    Op.GroupNonUniformQuadAllKHR: ("LogicalAnd", CLUSTERED),
+    Op.GroupNonUniformQuadAnyKHR: ("LogicalOr", CLUSTERED),
 }
 """Votes, by the arithmetic on booleans that is the same: of the subgroup, or of clusters of 4."""
 
@@ -135,7 +135,7 @@ def execute(opcode: int, group: Subgroups, operation: int, values: list[Array]) 
         return words(bits)
     if opcode in (Op.GroupNonUniformInverseBallot, Op.GroupNonUniformBallotBitExtract):
         at = values[1].astype(np.int64) if values[1:] else group.column
-        word = np.take_along_axis(value, (at // 32)[:, None], 1)[:, 0]
+        word = np.take_along_axis(value, (at // 32 % 4)[:, None], 1)[:, 0]
         return (word >> (at % 32).astype(np.uint32)) & 1 != 0
     return _ballot_bits(opcode, group, operation, value)
 
@@ -154,8 +154,8 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
             found[own] = _arithmetic(opcode, alone, operation - _PARTITIONED, [values[0][own]])
         return found
     table = group.table(value, neutral)
-    if operation == _CLUSTERED:
-        width = int(values[1][0])
+    if operation == CLUSTERED:
+        width = min(int(values[1][0]), group.size)
         parts = table.reshape(group.rows, group.size // width, width, *value.shape[1:])
         table = np.repeat(function.reduce(parts, axis=2), width, axis=1)
         return table.astype(value.dtype)[group.row, group.column]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.interpreter.operations import Array, column, integers
+from vkops.interpreter.subgroups import Subgroups
 from vkops.interpreter.values import Partial, Place
 from vkops.shaders.grammar import FUNCTIONS, OPCODES
 
@@ -19,8 +20,9 @@ from vkops.shaders.grammar import FUNCTIONS, OPCODES
 class Rule(NamedTuple):
     """The kind of the finding, its text, and a function that finds undefined results.
 
-    It gets the type of the result, and the operands. The text can name the ``bits`` of the first
-    operand, and the numbers of the last ``spans`` operands, the last one first.
+    It gets the type of the result, or the subgroups, and the operands. The text can name the
+    ``bits`` of the first operand, and the numbers of the last ``spans`` operands, the last one
+    first.
     """
 
     kind: str
@@ -62,7 +64,15 @@ def _outside(name: str, wrong: Callable[[Array], Array]) -> Rule:
 
 
 def _too_large(_: Any, x: Array, exponent: Array) -> Array:
-    return integers(exponent, "s") > np.finfo(x.dtype).maxexp
+    exponent = integers(exponent, "s").astype(np.int32)
+    overflows = np.isfinite(x) & np.isinf(np.ldexp(x, exponent))
+    return overflows | (exponent > np.finfo(x.dtype).maxexp)
+
+
+def _differs(group: Subgroups, ballot: Array) -> Array:
+    if len(ballot) == 1:
+        return np.zeros(1, bool)
+    return (ballot != group.table(ballot)[group.row, group.first()]).any(1)
 
 
 _UNDEFINED = "undefined result"
@@ -80,6 +90,24 @@ _OPERATIONS = {
     **dict.fromkeys(("BitFieldInsert", "BitFieldSExtract", "BitFieldUExtract"), _FIELD),
     **dict.fromkeys(("ConvertFToS", "ConvertFToU"), _CONVERSION),
     **dict.fromkeys(("SRem", "SMod"), _REMAINDER),
+    **dict.fromkeys(
+        ("FRem", "FMod"), Rule(_UNDEFINED, "uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
+    ),
+    **dict.fromkeys(
+        ("GroupNonUniformBallotFindLSB", "GroupNonUniformBallotFindMSB"),
+        Rule(
+            _UNDEFINED,
+            "looks for a bit in a ballot that has none",
+            0,
+            lambda _, ballot: ~ballot.any(1),
+        ),
+    ),
+    "GroupNonUniformBallotBitExtract": Rule(
+        _UNDEFINED, "uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size
+    ),
+    "GroupNonUniformInverseBallot": Rule(
+        _UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs
+    ),
     "SDiv": Rule(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
 }
 _FUNCTIONS = {
@@ -92,7 +120,11 @@ _FUNCTIONS = {
     "Acosh": _outside("acosh", lambda x: x < 1), "Atanh": _outside("atanh", lambda x: abs(x) >= 1),
     "SmoothStep": Rule(_UNDEFINED, "uses smoothstep, whose second edge is not above the first", 0,
                        lambda _, low, high, x: (low >= high) | np.zeros_like(x, bool)),
-    "Ldexp": Rule(_UNDEFINED, "uses ldexp with the exponent {0}", 1, _too_large),
+    "Ldexp": Rule(_UNDEFINED, "uses ldexp({1}, {0})", 2, _too_large),
+    **dict.fromkeys(("Frexp", "FrexpStruct"), _outside("frexp", lambda x: ~np.isfinite(x))),
+    "MatrixInverse": Rule(_UNDEFINED, "inverts a matrix whose determinant is 0", 0,
+                          lambda _, m: np.linalg.det(m.astype(np.float64)) == 0),
+    "NClamp": Rule(_UNDEFINED, _LIMITS, 2, lambda _, v, low, high: low > high),
     "FClamp": Rule(_UNDEFINED, f"{_LIMITS}, or of NaN", 2,
                    lambda _, v, low, high: _nan(_, v, low, high) | (low > high)),
     "SClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("s")),
@@ -109,10 +141,10 @@ RULES: Mapping[int, Rule] = {FUNCTIONS[name]: rule for name, rule in _FUNCTIONS.
 
 
 def undefined(
-    rule: Rule | None, dtype: np.dtype[Any] | None, operands: list[Array], place: Place
+    rule: Rule | None, how: np.dtype[Any] | Subgroups | None, operands: list[Array], place: Place
 ) -> Partial | None:
     """Return a mask of the results that are undefined, and why they are; None if none is."""
-    if rule is None or not (wrong := rule.wrong(dtype, *operands)).any():
+    if rule is None or not (wrong := rule.wrong(how, *operands)).any():
         return None
     spans = (_span(each, wrong) for each in reversed(operands[-rule.spans :]) if rule.spans)
     text = rule.text.format(*spans, bits=8 * operands[0].itemsize)
