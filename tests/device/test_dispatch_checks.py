@@ -130,7 +130,7 @@ layout(local_size_x = 8) in;
 layout(std430, binding = 0) restrict readonly buffer A { uint a[]; };
 layout(std430, binding = 1) restrict writeonly buffer B { uint b[]; };
 void main() { uint i = gl_LocalInvocationIndex; b[i] = a[i] + 1u; }"""
-    x = device.arange(128, dtype=np.uint32)
+    x = device.tensor(np.arange(128, dtype=np.uint32))
     with checking(strict=True):
         shader = device.compile_shader(text)
         shader(x[:64], x[64:], groups=1)

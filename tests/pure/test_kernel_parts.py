@@ -27,7 +27,12 @@ class Loads(Observer):
         self.memory, self.moved = memory, 0
 
     def access(self, kind, pointer, active):
-        if kind == "read" and pointer.variable is self.memory:
+        memory, own = pointer.variable, self.memory.contents()
+        if (
+            kind == "read"
+            and isinstance(memory, Memory)
+            and np.shares_memory(memory.contents(), own)
+        ):
             first = pointer.variable.addresses(pointer.type, pointer.offset, active).reshape(-1)
             pairs = np.stack([active.slots // SUBGROUP, first // SEGMENT])
             self.moved += SEGMENT * np.unique(pairs, axis=1).shape[1]

@@ -184,6 +184,7 @@ class Memory(Variable):
         scalars = [number.nbytes for number in type_.scalars]
         self.unit = min(scalars, default=4)
         self._written = None if is_written else np.zeros(len(self._data) // self.unit, bool)
+        self._asked: tuple[Any, ...] = (None,)
 
     def follow(self, module: Module) -> None:
         """Let accesses be recorded: of single bytes, if a module has cooperative matrices.
@@ -227,6 +228,9 @@ class Memory(Variable):
 
     def addresses(self, type_: Type, offset: int | Array, active: Active) -> Array:
         """Return the first bytes of the numbers of a scalar, vector or matrix."""
+        asked = type_, offset, active  # again by observers of an access
+        if all(one is other for one, other in zip(self._asked, asked, strict=False)):
+            return self._asked[-1]
         steps: Array = np.zeros((), np.int64)
         part = type_
         while isinstance(part, layout.Array):
@@ -235,7 +239,8 @@ class Memory(Variable):
         base: Any = np.atleast_1d(np.asarray(offset, np.int64))
         if self.kind:
             base = base + (active.slots if self.kind == "invocation" else active.groups) * self._row
-        return base.reshape(-1, *(1,) * steps.ndim) + steps
+        self._asked = *asked, base.reshape(-1, *(1,) * steps.ndim) + steps
+        return self._asked[-1]
 
     def _own_parts(
         self, type_: Type, offset: int | Array, active: Active

@@ -115,6 +115,7 @@ class Order:
     def begin(self, who: Array) -> None:
         """Let workgroups begin, in which nobody has released anything."""
         self._first, self._count = int(who.min()), len(who)
+        self._met = 0  # when the last workgroup had a barrier for shared memory
         self._fences: Array | None = None
         self._fence_barriers = np.zeros((self._classes, len(who)), np.int64)
         self._observes = np.zeros(len(who) // self.group_size, bool)
@@ -133,7 +134,7 @@ class Order:
             for c in classes:
                 self._subgroup_barriers[c, self._subgroup(who)] = time
             return
-        groups = who // self.group_size
+        groups = np.flatnonzero(np.bincount(who // self.group_size))
         if self._fences is not None:
             if self._published is None:
                 count = self._barriers.shape[1] * self.group_size
@@ -143,10 +144,13 @@ class Order:
         for c in classes:
             self._full_barriers[c, groups] = time
         if classes:
+            own = slice(*(n // self.group_size for n in (self._first, self._first + self._count)))
+            if self._classes == 3:
+                self._met = int(self._full_barriers[SHARED, own].min())
             self._barriers[:, groups] = time
             self._barriers[SHARED::3, groups] = self._full_barriers[SHARED::3, groups]
             self.acquire(who, 0, ACQUIRES | sum(_CLASSES[:3]) | AVAILABILITY, time)
-            self._observes[(who - self._first) // self.group_size] = False
+            self._observes[groups - self._first // self.group_size] = False
 
     def _chosen(self, semantics: int, flags: int) -> list[int]:
         """Return the classes of memory in semantics; the first ones need these flags, too."""
@@ -282,8 +286,14 @@ class Order:
             return np.where(exact, one, other) | (is_private & (before != 0))
         return self._unordered(before, who, c)
 
+    def is_past(self, time: int, c: int) -> bool:
+        """Whether a time is before barriers of all workgroups that order shared memory, or 0."""
+        return time <= (self._met if c == SHARED else 0)
+
     def _unordered(self, before: Array, who: Array, c: int) -> Array:
         """Return the same, for a class of memory."""
+        if self.is_past(int(before.max()) >> LANE_BITS, c):
+            return np.zeros(len(before), bool)
         other = (before & LANES) - 1
         found = (before != 0) & (other != who)
         if not found.any():

@@ -98,7 +98,7 @@ class Races(Observer):
                 if kind == "read":
                     who = who[[0, -1]]
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
-            who = np.repeat(who, units.shape[1])
+            who = np.repeat(who, units.shape[1]) if units.shape[1] > 1 else who
             units = units.reshape(-1)
             for conflict in memory.shadow.access(kind, self._order, units, who, time, c, need):
                 self._race(kind, memory, conflict, units, who)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vkops.interpreter.operations import Array
-from vkops.interpreter.order import BY_BARRIER, LANE_BITS, LANES, UNORDERED, Order
+from vkops.interpreter.order import BY_BARRIER, LANE_BITS, LANES, SHARED, UNORDERED, Order
 
 
 class Conflict(NamedTuple):
@@ -33,9 +33,11 @@ class Shadow:
     """
 
     def __init__(self, units: int) -> None:
-        self._writes, self._reads, self._readers, self._atomics, self._others = (
-            np.zeros(units, np.int64) for _ in range(5)
-        )
+        counts = {"written": 1, "read": 2, "changed": 2}
+        self._entries = {
+            did: [np.zeros(units, np.int64) for _ in range(n)] for did, n in counts.items()
+        }
+        self._latest = dict.fromkeys(counts, 0)
 
     def access(
         self, kind: str, order: Order, at: Array, who: Array, time: int, c: int, need: int
@@ -44,59 +46,47 @@ class Shadow:
 
         Their kind is "read", "write" or "atomic", and ``need`` is what ``Order`` says.
         """
-        kinds, atomics = [(self._writes[at], "written")], (self._atomics, self._others)
-        kinds += [(each[at], "read") for each in (self._reads, self._readers) if kind != "read"]
-        if kind != "atomic" or order.needs:
-            kinds += [(each[at], "changed") for each in atomics]
-        if kind == "atomic":
-            self._record(order, *atomics, at, who, time)
-            kinds += [(each[at], "changed") for each in atomics if order.needs]  # at this time
-        found = []
-        for before, did in kinds:
+        own = {"read": "read", "write": "written", "atomic": "changed"}[kind]
+        code, befores, found = time << LANE_BITS | (who + 1), [], []
+        conflicts_with_own = kind == "write" or (kind == "atomic" and order.needs)
+        for did, kept in self._entries.items():
+            if (did != own or conflicts_with_own) and not order.is_past(self._latest[did], c):
+                befores += [(did, entries[at]) for entries in kept]
+        self._record(order, self._entries[own], at, code, c)
+        self._latest[own] = time
+        for entries in self._entries[own] if conflicts_with_own else ():
+            befores += [(own, now)] if ((now := entries[at]) != code).any() else []
+        for did, before in befores:
             unordered = order.unordered(before, who, c, need)
-            if (kind, did) == ("atomic", "changed") and unordered.any():
+            if kind == "atomic" and did == own and unordered.any():
                 unordered = unordered * order.apart(before, who, need)
             statuses = (UNORDERED,) if did == "read" else (UNORDERED, BY_BARRIER)
             for status in statuses if unordered.any() else ():
-                numbers = np.flatnonzero(unordered == status)
-                if len(numbers):
-                    code = before[numbers]
-                    others, when = (code & LANES) - 1, code >> LANE_BITS
-                    found.append(Conflict(did, numbers, others, when, status == BY_BARRIER))
-        if kind == "read":
-            self._record(order, self._reads, self._readers, at, who, time)
-        elif kind == "write":
-            code = time << LANE_BITS | (who + 1)
-            self._writes[at] = code
-            lost = np.flatnonzero(self._writes[at] != code)
-            if len(lost):
-                others = (self._writes[at[lost]] & LANES) - 1
-                found.append(Conflict("written", lost, others, np.full(len(lost), time)))
+                rows = np.flatnonzero(unordered == status)
+                if len(rows):
+                    others, when = (before[rows] & LANES) - 1, before[rows] >> LANE_BITS
+                    found.append(Conflict(did, rows, others, when, status == BY_BARRIER))
         return found
 
     def last_change(self, unit: int) -> tuple[int, int]:
         """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
-        code = max(int(each[unit]) for each in (self._writes, self._atomics))
+        code = max(int(self._entries[did][0][unit]) for did in ("written", "changed"))
         return code >> LANE_BITS, (code & LANES) - 1
 
     @staticmethod
-    def _record(order: Order, last: Array, others: Array, at: Array, who: Array, time: int) -> None:
-        code = time << LANE_BITS | (who + 1)
-        size = order.group_size
-        old = last[at]
-        for candidates in (old, None):
-            if candidates is None:
-                last[at] = code
-                candidates, holder = code, last[at]
-            else:
-                holder = code
-            differs = (candidates & LANES) != (holder & LANES)
-            differs &= candidates != 0
-            if not differs.any():
+    def _record(order: Order, entries: list[Array], at: Array, code: Array, c: int) -> None:
+        last, *rest = entries
+        old = last[at] if rest else code
+        last[at] = code
+        for candidates, holder in ((old, code), (code, last[at])) if rest else ():
+            if order.is_past(int(candidates.max()) >> LANE_BITS, c):
                 continue
-            lane, kept = ((each & LANES) - 1 for each in (holder, others[at]))
-            group = lane // size
-            has_far = (kept >= 0) & (kept // size != group)
-            is_far = ((candidates & LANES) - 1) // size != group
-            put = differs & (is_far | ~has_far)
-            others[at[put]] = candidates[put]
+            one, other = candidates.astype(np.uint32), holder.astype(np.uint32)  # who they are
+            put = (one != other) & (one != 0)
+            if c != SHARED and put.any():  # in shared memory, all are of one workgroup
+                lane, kept, own = ((e & LANES) - 1 for e in (holder, rest[0][at], candidates))
+                group = lane // order.group_size
+                has_far = (kept >= 0) & (kept // order.group_size != group)
+                put &= (own // order.group_size != group) | ~has_far
+            rows = np.flatnonzero(put)
+            rest[0][at[rows]] = candidates[rows]
