@@ -47,15 +47,15 @@ class Peer:
 
     def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
         """Prepare a workload; see ``Peer``."""
-        given = _given(case, arrays)
+        inputs_given = _given(case, arrays)
         try:
             session = onnxruntime.InferenceSession(
-                _model(case, given), self._options, providers=_CPU
+                _model(case, inputs_given), self._options, providers=_CPU
             )
         except _NotImplemented:  # it has no kernel for this data type
             return None
         binding = session.io_binding()
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in given]
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in inputs_given]
         for number, value in enumerate(values):
             binding.bind_ortvalue_input(f"x{number}", value)
         outputs = [

@@ -59,9 +59,9 @@ class Peer:
             device.queue.write_buffer(buffer, 0, padded)
 
         programs = []
-        wanted = reads(case)
-        if all(len(output.sources) < limits[_INPUTS] for output in wanted):
-            programs.append(self._submitter(self._kernels(case, wanted, inputs, outputs)))
+        known = reads(case)
+        if all(len(output.sources) < limits[_INPUTS] for output in known):
+            programs.append(self._submitter(self._kernels(case, known, inputs, outputs)))
         if commands := copies(case, _MAX_COPIES):
 
             def encode(encoder: Any) -> None:
@@ -110,19 +110,21 @@ class Peer:
         for output, target in zip(wanted, outputs, strict=True):
             groups = ceil_div(target.size // max(4, case.dtype.itemsize), _GROUP)
             across = ceil_div(groups, ceil_div(groups, max_groups))
-            made = pipeline(_kernel(output, case.dtype.itemsize, across))
+            kernel = pipeline(_kernel(output, case.dtype.itemsize, across))
             offset = device.create_buffer_with_data(
                 data=np.array([output.offset], np.uint32), usage=wgpu.BufferUsage.UNIFORM
             )
             bound = [target, offset, *(inputs[source.input] for source in output.sources)]
             entries = [{"binding": i, "resource": {"buffer": b}} for i, b in enumerate(bound)]
-            group = device.create_bind_group(layout=made.get_bind_group_layout(0), entries=entries)
-            dispatches.append((made, group, across, ceil_div(groups, across)))
+            group = device.create_bind_group(
+                layout=kernel.get_bind_group_layout(0), entries=entries
+            )
+            dispatches.append((kernel, group, across, ceil_div(groups, across)))
 
         def encode(encoder: Any) -> None:
             compute = encoder.begin_compute_pass()
-            for made, group, across, down in dispatches:
-                compute.set_pipeline(made)
+            for kernel, group, across, down in dispatches:
+                compute.set_pipeline(kernel)
                 compute.set_bind_group(0, group)
                 compute.dispatch_workgroups(across, down)
             compute.end()
@@ -146,9 +148,9 @@ def _whole_words(nbytes: int) -> int:
 
 @cache
 def open_device(info: DeviceInfo) -> Any:
-    wanted = ("Vulkan", info.name, info.device_id)
+    identity = ("Vulkan", info.name, info.device_id)
     for adapter in wgpu.gpu.enumerate_adapters_sync():
-        if tuple(adapter.info[key] for key in ("backend_type", "device", "device_id")) == wanted:
+        if tuple(adapter.info[key] for key in ("backend_type", "device", "device_id")) == identity:
             limits = {name: adapter.limits[name] for name in (*_LIMITS, _INPUTS)}
             return adapter.request_device_sync(required_limits=limits)
     raise DeviceError(f"peer wgpu: finds no Vulkan adapter named {info.name!r}")

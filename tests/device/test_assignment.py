@@ -84,9 +84,9 @@ def slices(n):
     """Slices of an axis of size ``n``, one for each sequence of indices that is not empty."""
     bounds = [None, *range(n)]
     steps = [step for step in range(1 - n, n) if step]
-    found = {tuple(range(n)[part]): part for part in starmap(slice, product(bounds, bounds, steps))}
-    found.pop((), None)
-    return found.values()
+    parts = {tuple(range(n)[part]): part for part in starmap(slice, product(bounds, bounds, steps))}
+    parts.pop((), None)
+    return parts.values()
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 3)])

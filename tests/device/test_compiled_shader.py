@@ -304,10 +304,10 @@ def test_indices_out_of_bounds_on_a_cpu(device, at):
     shader = compiled(device, OUTSIDE)
     shader.dispatch({"Data": (around[1], 0, 24)}, push_constants=[at, 1, 2])
     expected = [0 if discards else 5, 9, 4 + 5 + 9, 8, 7 + 7 + 8, 2]
-    found = around.numpy().copy()
-    assert found[1, :6].tolist() == expected
-    found[1, :6] = 5
-    assert (found == 5).all()
+    contents = around.numpy().copy()
+    assert contents[1, :6].tolist() == expected
+    contents[1, :6] = 5
+    assert (contents == 5).all()
 
 
 def test_a_shader_without_a_bounds_check(device):
@@ -317,10 +317,10 @@ def test_a_shader_without_a_bounds_check(device):
     void main() { data[gl_GlobalInvocationID.x] = gl_GlobalInvocationID.x; }"""
     tensors = [device.tensor(np.full(100, 5, np.uint32)) for _ in range(3)]
     compiled(device, text)(tensors[1], groups=2)
-    found = tensors[1].numpy()
+    contents = tensors[1].numpy()
     if "robustBufferAccess2" in device.vulkan.features:
-        np.testing.assert_array_equal(found, np.arange(100))
-    np.testing.assert_array_equal(found[:99], np.arange(99))
+        np.testing.assert_array_equal(contents, np.arange(100))
+    np.testing.assert_array_equal(contents[:99], np.arange(99))
     for other in (tensors[0], tensors[2]):
         assert (other.numpy() == 5).all()
 

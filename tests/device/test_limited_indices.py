@@ -131,8 +131,8 @@ class Program:
     def _index(self, count):
         """An index in GLSL, and the element that it must reach."""
         if self.random.random() < 0.3:
-            found = self.random.randrange(count)
-            return str(found), found
+            number = self.random.randrange(count)
+            return str(number), number
         value = self.random.choice((*ENDS, *range(count)))
         value *= self.random.choice((1, 1, -1))
         self.indices.append(value)
@@ -176,10 +176,10 @@ class Program:
         """Pass an array of numbers to a function that reads it, or writes it."""
         written = self.random.random() < 0.5
         name, type_, values, storage = self._variable(written=written)
-        found = self._path(type_, lambda t: isinstance(t, Sequence) and isinstance(t.element, str))
-        if found is None:
+        choice = self._path(type_, lambda t: isinstance(t, Sequence) and isinstance(t.element, str))
+        if choice is None:
             return
-        path, places, array = found
+        path, places, array = choice
         if storage == "push":
             written = False
         index, number = self._index(array.count)

@@ -354,12 +354,12 @@ def test_outputs_that_are_made_are_new_each_time(any_device):
     axpy, sums = shader(any_device), kernel(any_device)
     x, y, _ = tensors(any_device)
     for run in (lambda: axpy(x, out="X", threads=256, **AB), lambda: sums(x, y, 3)):
-        made = [run() for _ in range(4)]
-        assert len({id(each.buffer) for each in made}) == 4
-        assert {(each.shape, each.dtype, each.device) for each in made} == {
+        result = [run() for _ in range(4)]
+        assert len({id(each.buffer) for each in result}) == 4
+        assert {(each.shape, each.dtype, each.device) for each in result} == {
             (x.shape, x.dtype, any_device)
         }
-    for each in made:
+    for each in result:
         np.testing.assert_array_equal(each.numpy(), x.numpy() + 3 * y.numpy())
 
 
@@ -397,12 +397,12 @@ def apart(adapter, monkeypatch):
 
 def test_devices_that_share_no_memory(apart):
     axpy, sums = shader(apart[0]), kernel(None)
-    wanted = outcome(sums, apart[0], lambda k, x, y, z: k(x, y, 3, out=z).tolist())
+    expected = outcome(sums, apart[0], lambda k, x, y, z: k(x, y, 3, out=z).tolist())
     for home in (*apart, *apart):
         x, y, _ = tensors(home)
         for _ in range(2):
             assert sums(x, y, 3).device is home
-        assert outcome(sums, home, lambda k, x, y, z: k(x, y, 3, out=z).tolist()) == wanted
+        assert outcome(sums, home, lambda k, x, y, z: k(x, y, 3, out=z).tolist()) == expected
     assert len(sums._calls) == 4  # with an output, and without, on each device
     (x, y, _), theirs = tensors(apart[0]), tensors(apart[1])
     for _ in range(2):

@@ -22,8 +22,8 @@ def pipelines():
     "The bytes that each cache began with, and for each pipeline whether it was in the cache."
     caches = [line.split()[0].partition("=")[2] for line in records("vkCreatePipelineCache")]
     assert all("bytes=0 " in line or "valid=1" in line for line in records("vkCreatePipelineCache"))
-    made = ["from_cache=1" in line for line in records("vkCreateComputePipelines")]
-    return [[int(number) for number in caches], made]
+    from_cache = ["from_cache=1" in line for line in records("vkCreateComputePipelines")]
+    return [[int(number) for number in caches], from_cache]
 
 layer().record(1)
 index, *things = sys.argv[1:]

@@ -55,16 +55,16 @@ def test_peers_have_a_table_of_their_own():
 
 
 def test_a_peer_without_results_has_no_mean():
-    made = report(2, torch="PyTorch CPU")
-    _, table = tables(Report(**{**vars(made), "results": made.results[1:]}))
+    original = report(2, torch="PyTorch CPU")
+    _, table = tables(Report(**{**vars(original), "results": original.results[1:]}))
     assert "x " not in text(table, 120).split("Ratios: ")[0]
 
 
 def test_json_reads_back(tmp_path):
-    made = report(torch="PyTorch CPU")
+    original = report(torch="PyTorch CPU")
     path = tmp_path / "r.json"
-    path.write_text(json.dumps(made.json_ready()))
-    assert read(path) == made
+    path.write_text(json.dumps(original.json_ready()))
+    assert read(path) == original
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,8 @@ def test_copies_and_kernels_of_each_kind_of_driver(load):
         tensors = {"InputTensor": tensor(rows, columns), "OutputTensor": tensor(rows, taken)}
         return "SLICE", {**tensors, **window}
 
-    found = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
-    rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in found)
+    explained = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
+    rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in explained)
     copies, image = "vkCmdCopyBuffer with 4 regions", "vkCmdCopyBufferToImage with 1 region"
     kernel = ("GPU", "1 dispatch, copy_16, 256 workgroups")
     assert rows == [[("CPU driver", copies), kernel]]
@@ -252,11 +252,11 @@ def test_the_tables_in_the_terminal(command, monkeypatch):
 
 def test_a_feature_level_that_is_too_low(command, tmp_path):
     html = tmp_path / "page.html"
-    given = (EXAMPLES / "split.json", "--dml_feature_level", "2.1")
-    status, out, err = command("explain", *given, "--html", html)
+    options = (EXAMPLES / "split.json", "--dml_feature_level", "2.1")
+    status, out, err = command("explain", *options, "--html", html)
     assert "Lowest feature level  3_0; refused at 2_1" in out
     assert not html.exists()
-    checked, _, said = command("check", *given)
+    checked, _, said = command("check", *options)
     assert (status, err) == (checked, said) == (1, said)
 
 

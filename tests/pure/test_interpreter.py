@@ -55,10 +55,10 @@ INTS = [np.int8, np.int16, np.int32, np.int64]
 
 
 def numbers(dtype):
-    found = np.frombuffer(np.random.default_rng(1).bytes(64 * np.dtype(dtype).itemsize), dtype)
-    found = found.copy()
-    found[:3] = 0, 1, np.iinfo(dtype).max
-    return found
+    values = np.frombuffer(np.random.default_rng(1).bytes(64 * np.dtype(dtype).itemsize), dtype)
+    values = values.copy()
+    values[:3] = 0, 1, np.iinfo(dtype).max
+    return values
 
 
 @pytest.mark.parametrize("dtype", UINTS + INTS)
@@ -108,10 +108,10 @@ def test_vectors_and_matrices():
     text = """mat3 m = mat3(1, 2, 3, 4, 5, 6, 7, 8, 9) * x[i] + mat3(1); vec3 v = m * vec3(1, 2, 3);
         y[i] = dot(v, transpose(m)[1]) + determinant(m) + (inverse(m) * v).y + length(cross(v, v.zxy)) + normalize(v).x;"""
     v = a @ np.float32([1, 2, 3])
-    wanted = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
-    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1)
-    wanted += v[:, 0] / np.linalg.norm(v, axis=1)
-    np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], wanted, rtol=2e-4)
+    expected = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
+    expected += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1)
+    expected += v[:, 0] / np.linalg.norm(v, axis=1)
+    np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], expected, rtol=2e-4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32])
@@ -223,17 +223,17 @@ def test_atomic_operations_on_few_numbers():
       barrier(); y[i * 4 + 2] = atomicExchange(at[k], own); y[i * 4 + 3] = floatBitsToUint(f); }"""
     )
     x = np.random.default_rng(1).integers(0, 12, 32, np.uint32)
-    wanted = np.zeros((32, 4), np.uint32)
+    expected = np.zeros((32, 4), np.uint32)
     at = [0, 0, 0]
     for i in range(32):
-        wanted[i, 0] = at[i % 3]
+        expected[i, 0] = at[i % 3]
         at[i % 3] += at[i % 3] == x[i]
     for i in range(32):
-        wanted[i, 1:3] = 1, at[i % 3]
+        expected[i, 1:3] = 1, at[i % 3]
         at[i % 3] = i
-    wanted[:, 3] = 1 << 31  # -0.0, of the last one
-    report = check(text, {"X": x, "Y": wanted.nbytes})
-    np.testing.assert_array_equal(report.buffers["Y"].reshape(32, 4), wanted)
+    expected[:, 3] = 1 << 31  # -0.0, of the last one
+    report = check(text, {"X": x, "Y": expected.nbytes})
+    np.testing.assert_array_equal(report.buffers["Y"].reshape(32, 4), expected)
 
 
 def test_each_invocation_leaves_a_loop_by_itself():
@@ -245,9 +245,9 @@ def test_each_invocation_leaves_a_loop_by_itself():
         ("v = x[i] + 5;", "v", "uint v = 0;"),  # both: 5 5 5 8, not 5 6 7 8
     ):
         text = before + loop.replace("BODY", body).replace("RESULT", result)
-        found = computed(text, x, np.uint32)
-        wanted = np.maximum(x, 1) if "y" in result else x + 5
-        np.testing.assert_array_equal(found.buffers["Y"], wanted)
+        report = computed(text, x, np.uint32)
+        expected = np.maximum(x, 1) if "y" in result else x + 5
+        np.testing.assert_array_equal(report.buffers["Y"], expected)
 
 
 def test_lines_whose_numbers_are_ids():

@@ -189,13 +189,13 @@ def operands(narrow, wide, tile, orders, largest=127):
     """Random matrices and how they lie in memory."""
     m, k, n = (2 * each for each in tile)
     random = np.random.default_rng(1)
-    made = [random.integers(-largest, largest, (*shape,)).astype(t)
+    matrices = [random.integers(-largest, largest, (*shape,)).astype(t)
             for shape, t in (((m, k), narrow), ((k, n), narrow), ((m, n), wide))]  # fmt: skip
     stored = []
-    for matrix, order in zip(made, orders, strict=False):
+    for matrix, order in zip(matrices, orders, strict=False):
         lines = matrix.T if order else matrix
         stored.append(np.pad(lines, ((0, 0), (0, 3))).ravel())
-    return made, [*stored, made[2].ravel(), np.zeros(m * n, wide)]
+    return matrices, [*stored, matrices[2].ravel(), np.zeros(m * n, wide)]
 
 
 @pytest.mark.parametrize("scale", [LOOP, WHOLE], ids=["by elements", "as a whole"])

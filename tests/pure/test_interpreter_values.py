@@ -109,10 +109,10 @@ def test_other_subgroup_sizes_are_run_where_barriers_are_the_only_operations(bar
 def test_messages_without_lines_do_not_speak_of_lines():
     text = f"{HEAD}void main() {{ part[own] = own; y[own] = part[own ^ 1u]; }}"
     assert "wrote it in the same line, and" in str(check(text))
-    found = str(check(spirv.stripped(shaders.compile(text, debug=True))))
-    assert "data race" in found
-    assert "the second wrote it, and there is no barrier" in found
-    assert not re.search(r"\blines?\b", found)
+    result = str(check(spirv.stripped(shaders.compile(text, debug=True))))
+    assert "data race" in result
+    assert "the second wrote it, and there is no barrier" in result
+    assert not re.search(r"\blines?\b", result)
 
 
 # -- blocks in shared memory -----------------------------------------------------------------------
@@ -159,9 +159,9 @@ def test_modf_of_special_numbers(dtype):
     layout(std430, binding = 0) buffer X {{ {t} x[]; }};
     layout(std430, binding = 1) buffer Y {{ {t} y[]; }};
     void main() {{ uint i = gl_LocalInvocationIndex; {t} whole; y[2 * i] = modf(x[i], whole); y[2 * i + 1] = whole; }}"""
-    found = check(text, {"X": x, "Y": np.zeros(16, dtype)}).buffers["Y"].reshape(-1, 2)
-    np.testing.assert_array_equal(found.T, np.modf(x))
-    np.testing.assert_array_equal(np.signbit(found), np.repeat(np.signbit(x)[:, None], 2, 1))
+    result = check(text, {"X": x, "Y": np.zeros(16, dtype)}).buffers["Y"].reshape(-1, 2)
+    np.testing.assert_array_equal(result.T, np.modf(x))
+    np.testing.assert_array_equal(np.signbit(result), np.repeat(np.signbit(x)[:, None], 2, 1))
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
@@ -172,8 +172,8 @@ def test_ldexp_with_exponents_of_all_sizes(width):
     operands = np.ones(4, np.float32), exponents
     with np.errstate(over="ignore"):
         entry = glsl_functions.FUNCTIONS[FUNCTIONS["Ldexp"]]
-        found = operations.apply(entry, operands, np.dtype("f4"))
-    assert found.tolist() == [32, 0.5, 0, np.inf]
+        result = operations.apply(entry, operands, np.dtype("f4"))
+    assert result.tolist() == [32, 0.5, 0, np.inf]
 
 
 @pytest.mark.parametrize("opcode", range(4450, 4456))

@@ -17,8 +17,8 @@ NAME = "000010de-00002684-92d04c00-000102030405060708090a0b0c0d0e0f"
 
 def opened(**changed):
     """The cache of an adapter of the native module."""
-    found = {**IDS, "pipeline_cache_uuid": UUID, **changed}
-    return PipelineCache(SimpleNamespace(**found))
+    properties = {**IDS, "pipeline_cache_uuid": UUID, **changed}
+    return PipelineCache(SimpleNamespace(**properties))
 
 
 def header(*, size=32, version=1, vendor=0x10DE, device=0x2684, uuid=UUID):

@@ -135,13 +135,13 @@ def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) ->
     queue = device.vulkan
     queue.measure(True)
     try:
-        found = []
+        times = []
         for _ in range(rounds):
             dispatch()
-            found.append(queue.take_time())
+            times.append(queue.take_time())
     finally:
         queue.measure(False)
-    known = [time / 1e3 for time in found if time is not None]
+    known = [time / 1e3 for time in times if time is not None]
     return {"device": median(known)} if known else {}
 
 
@@ -153,9 +153,9 @@ def _contenders(
 
     def check(contender: str, results: Sequence[Array]) -> None:
         for number, (result, right) in enumerate(zip(results, expected, strict=True)):
-            wanted = right.reshape(-1).view(np.uint8)
+            data = right.reshape(-1).view(np.uint8)
             # The buffers of vkops end at a whole word.
-            if not np.array_equal(result.reshape(-1).view(np.uint8)[: wanted.size], wanted):
+            if not np.array_equal(result.reshape(-1).view(np.uint8)[: data.size], data):
                 raise DeviceError(f"{name}: output {number} of {contender} differs from NumPy's")
 
     inputs, outputs = (
@@ -187,10 +187,10 @@ def _contenders(
         "buffer_copy": BufferCopy(device, case.nbytes).run,
     }
     if not isinstance(case.operation, Movement):
-        made = [np.empty_like(array) for array in expected]
-        case.numpy_into(made, arrays)
-        check("NumPy", made)
-        contenders["numpy_into"] = lambda: case.numpy_into(made, arrays)
+        copies = [np.empty_like(array) for array in expected]
+        case.numpy_into(copies, arrays)
+        check("NumPy", copies)
+        contenders["numpy_into"] = lambda: case.numpy_into(copies, arrays)
     for label, peer in peers.items():
         program = peer.prepare(case, arrays)
         if program is not None:

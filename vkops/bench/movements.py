@@ -24,8 +24,8 @@ def operator(
 ) -> OperatorDesc:
     """Return the descriptor of an operator; the sizes of its outputs are inferred or given."""
     draft = kind.of_tensors(inputs, inputs[:1], attributes)
-    made = draft.infer() if outputs is None else [(draft.data_type, n) for n in outputs]
-    return kind.of_tensors(inputs, [BufferTensorDesc(*each) for each in made], attributes)
+    forms = draft.infer() if outputs is None else [(draft.data_type, n) for n in outputs]
+    return kind.of_tensors(inputs, [BufferTensorDesc(*each) for each in forms], attributes)
 
 
 class Movement:
@@ -134,8 +134,8 @@ class DepthToSpace(Movement):
     def numpy(self, source: Array) -> Array:
         (n, c, h, w), b = source.shape, self.block
         blocks = source.reshape(n, b, b, c // b**2, h, w).transpose(0, 3, 4, 1, 5, 2)
-        made: Array = blocks.reshape(n, c // b**2, h * b, w * b)
-        return made
+        result: Array = blocks.reshape(n, c // b**2, h * b, w * b)
+        return result
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ class OneHot(Movement):
     dtypes = {0: "int64"}  # noqa: RUF012
 
     def desc(self, indices: BufferTensorDesc, values: BufferTensorDesc) -> OperatorDesc:
-        made = [(indices.sizes[0], self.depth)]
-        return operator(dml.OneHotOperatorDesc, indices, values, outputs=made, axis=1)
+        shapes = [(indices.sizes[0], self.depth)]
+        return operator(dml.OneHotOperatorDesc, indices, values, outputs=shapes, axis=1)
 
     def numpy(self, indices: Array, values: Array) -> Array:
         zero, one = values[0]

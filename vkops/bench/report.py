@@ -107,13 +107,13 @@ def tables(report: Report) -> list[Table]:
     )
     widths = {"NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6}
     title, results = f"{report.device} ({report.driver})", report.results
-    made = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, _PAIRS)]
+    result = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, _PAIRS)]
     if report.peers:
         empty = "Empty: the library cannot execute the workload"
         columns = {"ms": 7, **dict.fromkeys(report.peers.values(), 7)}
         pairs = [("vkops", name) for name in report.peers]
-        made.append(_table("vkops against other libraries", empty, columns, results, pairs))
-    return made
+        result.append(_table("vkops against other libraries", empty, columns, results, pairs))
+    return result
 
 
 def _table(
@@ -124,7 +124,7 @@ def _table(
     pairs: Sequence[tuple[str, str]],
 ) -> Table:
     """Make a table of results and of their means; ``columns`` are headings with least widths."""
-    made = Table(
+    grid = Table(
         title=title,
         caption=f"{_RATIOS}. {caption}",
         caption_justify="left",
@@ -132,18 +132,18 @@ def _table(
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    made.add_column("", no_wrap=True, min_width=3)
-    made.add_column("")  # where the terminal is narrow, this column is wrapped
+    grid.add_column("", no_wrap=True, min_width=3)
+    grid.add_column("")  # where the terminal is narrow, this column is wrapped
     for heading, width in columns.items():
-        made.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
+        grid.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
     for r in results:
         size = [f"{r.nbytes / 2**20:.1f}"] * ("MiB" in columns)
-        made.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *_ratios([r], pairs))
+        grid.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *_ratios([r], pairs))
     if len(results) > 1:
-        made.add_section()
+        grid.add_section()
         empty = [""] * (1 + ("MiB" in columns))
-        made.add_row("", "geometric mean", *empty, *_ratios(results, pairs))
-    return made
+        grid.add_row("", "geometric mean", *empty, *_ratios(results, pairs))
+    return grid
 
 
 def _ratios(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -140,8 +140,8 @@ class Case:
         source, shape = sources[0], self.shapes[0]
         match self.operation:
             case Split(axis, parts):
-                made = [(*shape[:axis], n, *shape[axis + 1 :]) for n in parts]
-                return operator(dml.SplitOperatorDesc, source, outputs=made, axis=axis)
+                shapes = [(*shape[:axis], n, *shape[axis + 1 :]) for n in parts]
+                return operator(dml.SplitOperatorDesc, source, outputs=shapes, axis=axis)
             case Join(axis):
                 return operator(dml.JoinOperatorDesc, *sources, axis=axis)
             case Step(strides):

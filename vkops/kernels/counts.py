@@ -80,7 +80,7 @@ def searchsorted(
     >>> vkops.kernels.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 9]), "right").numpy()
     array([3, 4])
     """
-    table, wanted = typed_input("searchsorted", a, dtype, device)
+    table, result_dtype = typed_input("searchsorted", a, dtype, device)
     if table.ndim != 1:
         refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
     if not isinstance(side, str) or side not in ("left", "right"):
@@ -91,17 +91,17 @@ def searchsorted(
         v = as_tensor("searchsorted", v, table.device)
     shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
     if not table.size:
-        return zeros(shape, wanted, device=table.device)
-    out = empty(shape, dtype=wanted, device=table.device)
-    _searching(table.dtype, side, wanted)(v, table, table.size, out=out)
+        return zeros(shape, result_dtype, device=table.device)
+    out = empty(shape, dtype=result_dtype, device=table.device)
+    _searching(table.dtype, side, result_dtype)(v, table, table.size, out=out)
     return out
 
 
 def _listed(v: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return a list of numbers as an array of a data type, which must hold them."""
     with numpy_refusals("searchsorted", "v", "EW-05"):
-        array, given = np.asarray(v, dtype), np.asarray(v)
-    if dtype.kind in "iu" and (array != given).any():
+        array, uncast = np.asarray(v, dtype), np.asarray(v)
+    if dtype.kind in "iu" and (array != uncast).any():
         refuse("searchsorted", "v", f"got {show(v)}, must be {dtype}", "EW-05")
     return array
 
@@ -118,7 +118,7 @@ def bincount(
     >>> vkops.kernels.bincount(np.array([3, 1, 3], np.int32)).numpy()
     array([0, 1, 0, 2])
     """
-    tensor, wanted = typed_input("bincount", x, dtype, device)
+    tensor, result_dtype = typed_input("bincount", x, dtype, device)
     least = integer_from(0, None, minlength, "bincount", "minlength")
     if tensor.dtype.kind not in "iu":
         refuse("bincount", "x", f"has data type {tensor.dtype}, must be integers", "EW-04")
@@ -132,7 +132,7 @@ def bincount(
     if table.size:
         find = "const int index = T(int(x)) == x ? int(x) : -1;"
         _counting("bincount", "T x", find, _is_shared(table))(tensor, table.size, out=table)
-    return converted(table, wanted)
+    return converted(table, result_dtype)
 
 
 def histogram(
@@ -147,20 +147,20 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
-    tensor, wanted = typed_input("histogram", x, dtype, device)
+    tensor, result_dtype = typed_input("histogram", x, dtype, device)
     if tensor.dtype.kind == "b":
         tensor = tensor.view("uint8")
     some = np.empty(0, tensor.dtype)
     try:
-        given = np.asarray(bins)
-        if not given.size:
+        requested = np.asarray(bins)
+        if not requested.size:
             raise ValueError("must have an edge")
-        if given.dtype.kind in "US":
+        if requested.dtype.kind in "US":
             raise ValueError(f"got {show(bins)}, must be a number of bins, or their edges")
-        if range is None and given.ndim == 0 and tensor.size:
+        if range is None and requested.ndim == 0 and tensor.size:
             tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
             some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
-        edges = np.histogram_bin_edges(some, given, range)
+        edges = np.histogram_bin_edges(some, requested, range)
         bounds = _bounds(edges, tensor.dtype)
     except VkopsError:
         raise
@@ -172,7 +172,7 @@ def histogram(
     if tensor.size and bounds.size and table.size:
         kernel = _searching(tensor.dtype, "right", None, _is_shared(table))
         kernel(tensor, bounds, bounds.size, table.size, out=table)
-    return converted(table, wanted), edges
+    return converted(table, result_dtype), edges
 
 
 def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -116,12 +116,12 @@ class ReductionKernel(AxisKernel):
         home, inputs, outputs, shape, form = self._arguments(args, out, device)
         axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
         kept = tuple(n for i, n in enumerate(shape) if i not in axes)
-        made = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
+        ends = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
         count = prod([shape[i] for i in axes])
         if not count and self._identity is None:
             refuse(self.name, "arguments", "have no elements, and there is no identity", "EW-06")
-        results = self._results(home, outputs, made)
-        if prod(made):
+        results = self._results(home, outputs, ends)
+        if prod(ends):
             reduced = []
             if count:
                 reduced = [self._reduced(home, inputs, shape, axes, form).reshape(kept)]

@@ -108,13 +108,13 @@ class ScanKernel(AxisKernel):
         one; by default all elements are scanned in C order, and outputs have one dimension.
         """
         home, inputs, outputs, shape, form = self._arguments(args, out, device)
-        made, order = shape, [*range(len(shape))]
+        result_shape, order = shape, [*range(len(shape))]
         if axis is None:
-            made, count = (prod(shape),), prod(shape)
+            result_shape, count = (prod(shape),), prod(shape)
         else:
             last = one_axis(self.name, axis, len(shape))
             order, count = [i for i in order if i != last] + [last], shape[last]
-        results = self._results(home, outputs, made)
+        results = self._results(home, outputs, result_shape)
         if prod(shape):
             values = [permuted(home, each, shape, order) for each in inputs]
             targets = [

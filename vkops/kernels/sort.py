@@ -70,8 +70,8 @@ def argsort(
     >>> vkops.kernels.argsort(np.array([3, 1, 2, 1], np.int32)).numpy()
     array([1, 3, 2, 0])
     """
-    tensor, wanted = typed_input("argsort", x, dtype, device)
-    return sorted_places("argsort", tensor, axis, descending, wanted)[1]
+    tensor, result_dtype = typed_input("argsort", x, dtype, device)
+    return sorted_places("argsort", tensor, axis, descending, result_dtype)[1]
 
 
 def partition(x: Any, kth: int | Ints, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
@@ -112,11 +112,11 @@ def topk(
     >>> values.tolist(), indices.tolist()
     ([5, 5, 3], [2, 3, 0])
     """
-    tensor, wanted = typed_input("topk", x, dtype, device)
-    values, indices = sorted_places("topk", tensor, axis, largest, wanted)
-    own = one_axis("topk", axis, tensor.ndim)
-    count = integer_from(0, tensor.shape[own], k, "topk", "k")
-    chosen = (slice(None),) * own + (slice(count),)
+    tensor, result_dtype = typed_input("topk", x, dtype, device)
+    values, indices = sorted_places("topk", tensor, axis, largest, result_dtype)
+    positive_axis = one_axis("topk", axis, tensor.ndim)
+    count = integer_from(0, tensor.shape[positive_axis], k, "topk", "k")
+    chosen = (slice(None),) * positive_axis + (slice(count),)
     return values[chosen].copy(), indices[chosen].copy()
 
 

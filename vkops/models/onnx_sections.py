@@ -31,9 +31,9 @@ def section(
     ]
     details = [("Nodes", str(len(model.nodes))), ("Shapes", "; ".join(shapes) or "no inputs")]
     # The same model with all tensors as outputs, which tells how each node is executed.
-    made = [key for node in model.nodes for key in node.outputs if key]
+    keys = [key for node in model.nodes for key in node.outputs if key]
     open_model = copy(model)
-    open_model.outputs = (*model.outputs, *(ValueInfo(key, "tensor", None, None) for key in made))
+    open_model.outputs = (*model.outputs, *(ValueInfo(key, "tensor", None, None) for key in keys))
     try:
         lowering = open_model.lower(forms, {})
     except NeedsValueError as needed:
@@ -42,11 +42,11 @@ def section(
         return Section(name, kind, (*details, ("No plan yet", why)), (), nodes)
     outputs = lowering.outputs[: len(model.outputs)]
     values: dict[str, LoweredValue] = dict(
-        zip(made, lowering.outputs[len(model.outputs) :], strict=True)
+        zip(keys, lowering.outputs[len(model.outputs) :], strict=True)
     )
     named = _named(lowering, zip((entry.name for entry in model.outputs), outputs, strict=True))
-    wanted = [tensor.number for value in outputs for tensor in tensors_of(value)]
-    steps = lowering.graph.lower(wanted)
+    numbers = [tensor.number for value in outputs for tensor in tensors_of(value)]
+    steps = lowering.graph.lower(numbers)
     constants = [tensor for tensor in named.values() if tensor.note]
     if constants:
         details.append(("Constants", f"{count(len(constants), 'tensor')}, sent to the device once"))
@@ -67,18 +67,18 @@ def section(
 
 def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> dict[int, Tensor]:
     """The inputs, constants and outputs of a model, by their numbers."""
-    found = {
+    rows = {
         number: _tensor(key if item is None else f"{key}[{item}]", lowering[number])
         for number, (key, item) in lowering.inputs.items()
     }
     for name, value in outputs:
         for i, tensor in enumerate(tensors_of(value)):
             label = name if tensor is value else f"{name}[{i}]"
-            found.setdefault(tensor.number, _tensor(label, tensor))
-    read = {number for output in list(found) for number in lowering.graph.reachable([output])}
-    for number in sorted(read & lowering.constants.keys() - found.keys()):
-        found[number] = _tensor(f"constant {number}", lowering[number], "known on the host")
-    return found
+            rows.setdefault(tensor.number, _tensor(label, tensor))
+    read = {number for output in list(rows) for number in lowering.graph.reachable([output])}
+    for number in sorted(read & lowering.constants.keys() - rows.keys()):
+        rows[number] = _tensor(f"constant {number}", lowering[number], "known on the host")
+    return rows
 
 
 def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> Tensor:
@@ -94,11 +94,11 @@ def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue])
     outside = {number for number in lowering.inputs if lowering[number].size}
     for node in model.nodes:
         names = [name for name in node.outputs if name]
-        made = [tensor for name in names for tensor in tensors_of(values[name])]
+        tensors = [tensor for name in names for tensor in tensors_of(values[name])]
         read = {number for name in node.inputs for number in held.get(name, ())}
-        if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in made):
-            result = "known on the host" + "".join(_elements(lowering, t) for t in made[:1])
-        elif all(tensor.number in read for tensor in made):
+        if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in tensors):
+            result = "known on the host" + "".join(_elements(lowering, t) for t in tensors[:1])
+        elif all(tensor.number in read for tensor in tensors):
             result = "nothing to move"
         else:
             result = "copied"
