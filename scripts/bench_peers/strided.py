@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vkops.bench.movements import Array, Shape
-from vkops.bench.workloads import Case, Join
+from vkops.bench.workloads import BenchCase, Join
 
 
 class Source(NamedTuple):
@@ -42,7 +42,7 @@ class Copy(NamedTuple):
     nbytes: int
 
 
-def reads(case: Case) -> list[Output]:
+def reads(case: BenchCase) -> list[Output]:
     """Describe a workload as strided reads."""
     if isinstance(case.operation, Join):
         axis = case.operation.axis
@@ -58,7 +58,7 @@ def reads(case: Case) -> list[Output]:
     ]
 
 
-def copies(case: Case, limit: int) -> list[Copy] | None:
+def copies(case: BenchCase, limit: int) -> list[Copy] | None:
     """Describe a workload as copies of whole words; None if more than ``limit`` are needed."""
     join = isinstance(case.operation, Join)  # then the inputs are parts of the output
     whole = _bytes((case.output_shapes if join else case.shapes)[0])

@@ -17,9 +17,9 @@ import numpy as np
 import wgpu
 
 from bench_peers.strided import Output, Source, copies, reads
-from vkops.bench.measure import Program
-from vkops.bench.movements import Array, Movement
-from vkops.bench.workloads import Case
+from vkops.bench.measure import PeerProgram
+from vkops.bench.movements import Array, CopyOperation
+from vkops.bench.workloads import BenchCase
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.plan.rounding import ceil_div, round_up
@@ -42,9 +42,9 @@ class Peer:
     def __init__(self, info: DeviceInfo) -> None:
         self._device = open_device(info)
 
-    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
         """Prepare a workload; see ``Peer``."""
-        if isinstance(case.operation, Movement):
+        if isinstance(case.operation, CopyOperation):
             return None
         device, limits = self._device, self._device.limits
         nbytes = [prod(shape) * case.dtype.itemsize for shape in case.output_shapes]
@@ -78,7 +78,7 @@ class Peer:
             read = [np.frombuffer(device.queue.read_buffer(buffer), np.uint8) for buffer in outputs]
             return [data[:n] for data, n in zip(read, nbytes, strict=True)]
 
-        return Program(min(programs, key=_seconds), results)
+        return PeerProgram(min(programs, key=_seconds), results)
 
     def _submitter(self, encode: Callable[[Any], None]) -> Callable[[], None]:
         device = self._device
@@ -94,7 +94,11 @@ class Peer:
         return run
 
     def _kernels(
-        self, case: Case, wanted: Sequence[Output], inputs: Sequence[Any], outputs: Sequence[Any]
+        self,
+        case: BenchCase,
+        wanted: Sequence[Output],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
     ) -> Callable[[Any], None]:
         device = self._device
 

@@ -14,7 +14,7 @@ from vkops.elementwise.parameters import parse
 from vkops.elementwise.source import GROUP
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
-from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.functions import converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
@@ -50,14 +50,18 @@ def _is_shared(table: Tensor) -> bool:
 
 
 @lru_cache(64)
-def _counting(name: str, inputs: str, operation: str, shared: bool, preamble: str = "") -> Kernel:
+def _counting(
+    name: str, inputs: str, operation: str, shared: bool, preamble: str = ""
+) -> InnerKernel:
     """A kernel whose operation ends with the index of what it counts in a table of a size."""
     counts = "_counts" if shared else "table"
     operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
     if not shared:
-        return Kernel(params, operation, name, preamble)
-    return Kernel(params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN)
+        return InnerKernel(params, operation, name, preamble)
+    return InnerKernel(
+        params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN
+    )
 
 
 def searchsorted(
@@ -191,7 +195,7 @@ def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 @lru_cache(64)
 def _searching(
     dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None, shared: bool = False
-) -> Kernel:
+) -> InnerKernel:
     """A kernel that returns the places of elements in an array, or else counts them in a table."""
     element = "v" if wanted else "x"
     left, right = ("a[middle]", element) if side == "left" else (element, "a[middle]")
@@ -212,4 +216,4 @@ while (low < high) {{
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))
     params = parse("searchsorted", inputs, "T y")
-    return Kernel(params, f"{operation}y = T(low)", "searchsorted", is_nan(dtype))
+    return InnerKernel(params, f"{operation}y = T(low)", "searchsorted", is_nan(dtype))

@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, NAME, Operand, Parameter, Symbol
-from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.reduction import ReductionKernel
 from vkops.plan.view import Ints
 from vkops.tensors.shape_arguments import broadcast_shapes
@@ -219,7 +219,7 @@ def _literal(type_: str, dtype: np.dtype[Any], words: Sequence[int]) -> str:
     return f"{type_}(packUint2x32({bits}))" if dtype.itemsize == 8 else f"{type_}({bits})"
 
 
-class _Fused(Kernel):
+class _Fused(InnerKernel):
     """A kernel of several, whose results have one shape, as have those kernels that use it."""
 
     _max_local_size = ElementwiseKernel._max_local_size

@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
-from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
@@ -176,7 +176,7 @@ def _radix_sorted(
 @lru_cache(64)
 def _pass(
     kind: str, bits: int, descending: bool, digit_bits: int, by_row: bool, places: int, moves: bool
-) -> Kernel:
+) -> InnerKernel:
     """The kernel whose invocations each count the digits of a run in a table, or move it by that.
 
     The table has, for each digit, a number for each run. ``places`` is 0 without places, 1 in the
@@ -219,7 +219,7 @@ const int entry = int(key >> shift & {digits - 1}) * runs + _run;
     {"" if moves else clear}
     const uint _length = uint(_value_length), _first = uint(_run) * _length;
     for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
-    return Kernel(
+    return InnerKernel(
         parse("sort", inputs, outputs, raw_outputs=True),
         operation,
         "sort",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
-from vkops.models.explanation import Node, Section, Tensor, count, movements, number_list
+from vkops.models.explanation import NodeInfo, Section, TensorInfo, count, movements, number_list
 from vkops.onnx import Model, ValueInfo
 from vkops.onnx.element_types import moved_dtype
 from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering, NeedsValueError, tensors_of
@@ -38,7 +38,7 @@ def section(
         lowering = open_model.lower(forms, {})
     except NeedsValueError as needed:
         why = f"Shapes depend on what input {needed.name!r} holds"
-        nodes = tuple(Node(node.label, node.outputs, "") for node in model.nodes)
+        nodes = tuple(NodeInfo(node.label, node.outputs, "") for node in model.nodes)
         return Section(name, kind, (*details, ("No plan yet", why)), (), nodes)
     outputs = lowering.outputs[: len(model.outputs)]
     values: dict[str, LoweredValue] = dict(
@@ -65,7 +65,9 @@ def section(
     )
 
 
-def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> dict[int, Tensor]:
+def _named(
+    lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]
+) -> dict[int, TensorInfo]:
     """The inputs, constants and outputs of a model, by their numbers."""
     rows = {
         number: _tensor(key if item is None else f"{key}[{item}]", lowering[number])
@@ -81,13 +83,15 @@ def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> d
     return rows
 
 
-def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> Tensor:
+def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> TensorInfo:
     size = moved_dtype(tensor.dtype).itemsize
     strides = packed_strides(tensor.shape)
-    return Tensor(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
+    return TensorInfo(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
 
 
-def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]) -> Iterator[Node]:
+def _nodes(
+    model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]
+) -> Iterator[NodeInfo]:
     held = {name: {tensor.number for tensor in tensors_of(value)} for name, value in values.items()}
     for number, (name, _) in lowering.inputs.items():
         held.setdefault(name, set()).add(number)
@@ -103,7 +107,7 @@ def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue])
         else:
             result = "copied"
         makes = tuple(f"{name} {_shape(values[name])}" for name in names)
-        yield Node(node.label, makes, result)
+        yield NodeInfo(node.label, makes, result)
 
 
 def _shape(value: LoweredValue) -> str:

@@ -37,7 +37,7 @@ from vkops.rules import GROUPS
 
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section, Tensor
+    from vkops.models.explanation import Section, TensorInfo
     from vkops.models.model import Execution
     from vkops.plan.region import Progression
 
@@ -288,10 +288,10 @@ def rules_of(operator: type[OperatorDesc]) -> list[str]:
     return sorted([*LEVEL_RULES, *rules])
 
 
-def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:
-    from vkops.models.explanation import Tensor
+def _tensor(path: str, tensor: BufferTensorDesc) -> TensorInfo:
+    from vkops.models.explanation import TensorInfo
 
-    return Tensor(
+    return TensorInfo(
         name=with_dml_names(path),
         type=tensor.data_type.name,
         sizes=tensor.sizes,
@@ -302,9 +302,11 @@ def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:
     )
 
 
-def _constant(number: int, constant: Progression) -> Tensor:
-    from vkops.models.explanation import Tensor
+def _constant(number: int, constant: Progression) -> TensorInfo:
+    from vkops.models.explanation import TensorInfo
 
     code, size = constant.dtype, constant.nbytes // constant.count
     note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
-    return Tensor(f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note)
+    return TensorInfo(
+        f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note
+    )
