@@ -497,25 +497,6 @@ def test_subgroup_operations(device, kind):
         )
 
 
-@pytest.mark.features
-def test_prefix_operations_of_hlsl_exclude_the_own_value(any_device):
-    text = """
-    RWStructuredBuffer<uint> x; RWStructuredBuffer<float> y;
-    [numthreads(64, 1, 1)] void main(uint i : SV_DispatchThreadID) {
-        x[i] = WavePrefixSum(x[i]);
-        y[i] = WavePrefixProduct(y[i]);
-    }"""
-    size = min(64, any_device.info.limits.subgroup_size)
-    shader = any_device.compile_shader(text, language="hlsl", name="x")
-    numbers = np.arange(64, dtype=np.uint32)
-    factors = np.where(numbers % 3, 2, 0.25).astype(np.float32)
-    x, y = any_device.tensor(numbers), any_device.tensor(factors)
-    shader(x, y, groups=1)
-    rows = numbers.reshape(-1, size), factors.reshape(-1, size)
-    np.testing.assert_array_equal(x.numpy().reshape(-1, size), np.cumsum(rows[0], 1) - rows[0])
-    np.testing.assert_array_equal(y.numpy().reshape(-1, size), np.cumprod(rows[1], 1) / rows[1])
-
-
 # -- memory, threads, closing ----------------------------------------------------------------------
 
 

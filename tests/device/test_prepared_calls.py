@@ -5,6 +5,7 @@ errors must be those of a shader or kernel that was never called.
 """
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from weakref import ref
 
@@ -74,15 +75,15 @@ def tensors(device):
 
 def outcome(run, device, call):
     """What a call leaves in fresh tensors, and what it returns or raises."""
-    x, y, z = found = tensors(device)
+    x, y, z = operands = tensors(device)
     try:
         returned = call(run, x, y, z)
     except vkops.VkopsError as error:
         return str(error)
     if isinstance(returned, vkops.Tensor):
-        where = [n for n, each in enumerate(found) if returned.base is each or returned is each]
+        where = [n for n, each in enumerate(operands) if returned.base is each or returned is each]
         returned = where, returned.device, returned.dtype, returned.tolist()
-    return returned, [each.tolist() for each in found]
+    return returned, [each.tolist() for each in operands]
 
 
 def part_of(device, nbytes):
@@ -244,7 +245,8 @@ RAW = {
 # What makes a shader or a kernel, the call that was prepared, and the calls that follow it.
 GROUPS = {
     "call": (shader, lambda s, x, y, z: s(x[0], y[0], threads=16, **AB), CALLS),
-    "call with a tuple": (shader, lambda s, x, y, z: s(x[0], y[0], threads=(16,), **AB), CALLS),
+    "call with a tuple": (shader, lambda s, x, y, z: s(x[0], y[0], threads=(16,), **AB), {
+        name: call for name, call in CALLS.items() if re.search("threads|groups|tuple", name)}),
     "dispatch": (shader, lambda s, x, y, z: s.dispatch({"X": x[0], "Y": y[0]}, 1, [2, 1]), DISPATCHES),
     "copies": (shader, lambda s, x, y, z: s(x[0, ::2], y[0, :32], threads=32, **AB), COPIED),
     "part of a buffer": (shader, lambda s, x, y, z: s(part_of(y.device, 1024), y, threads=16, **AB), {

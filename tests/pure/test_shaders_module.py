@@ -66,17 +66,18 @@ SIZES = {"storage": STORAGE, "uniform": UNIFORM}
 DECLARED = "layout(constant_id = 0) const uint N = 3; struct S { float x; ivec2 y; };"
 
 
-@pytest.mark.parametrize(
-    ("kind", "members", "size"),
-    [(kind, *sized) for kind, sizes in SIZES.items() for sized in sizes.items()],
-)
-def test_the_size_of_a_block(kind, members, size):
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_sizes_of_blocks(kind):
     layout, keyword = ("std430", "buffer") if kind == "storage" else ("std140", "uniform")
-    text = f"layout({layout}, binding = 2) {keyword} B {{ {members} }};"
-    (found,) = declared(module(f"{DECLARED}{text}{MAIN}"))
-    assert (found.nbytes, found.stride) == size
-    assert (found.name, found.kind, found.binding) == ("B", kind, 2)
-    assert found.readonly == (kind == "uniform")
+    text = "".join(
+        f"layout({layout}, binding = {n}) {keyword} B{n} {{ {members} }} b{n};"
+        for n, members in enumerate(SIZES[kind])
+    )
+    blocks = declared(module(f"{DECLARED}{text}{MAIN}"))
+    assert [(b.nbytes, b.stride) for b in blocks] == [*SIZES[kind].values()]
+    for n, each in enumerate(blocks):
+        assert (each.name, each.kind, each.binding) == (f"B{n}", kind, n)
+        assert each.readonly == (kind == "uniform")
 
 
 def block(name, binding=0, layout="", instance="", members="uint a[];"):
@@ -295,15 +296,17 @@ COMPUTED = {  # of N = 7, I = -7, B = true, W = 64 invocations
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("length", COMPUTED)
-def test_lengths_that_are_computed(length):
+def test_lengths_that_are_computed():
     text = (
         "layout(local_size_x = 64, local_size_x_id = 9) in;"
         "layout(constant_id = 0) const uint N = 7u; layout(constant_id = 1) const int I = -7;"
-        f"layout(constant_id = 2) const bool B = true; shared uint s[{length}];"
-        "void main() { s[0] = gl_WorkGroupSize.x; }"
+        "layout(constant_id = 2) const bool B = true;"
     )
-    assert module(text).shared_nbytes == 4 * COMPUTED[length]
+    text += "".join(
+        block(f"B{n}", n, "", f"b{n}", f"uint s[{length}];") for n, length in enumerate(COMPUTED)
+    )
+    blocks = declared(module(f"{text} void main() {{ b0.s[0] = gl_WorkGroupSize.x; }}"))
+    assert [b.nbytes // 4 for b in blocks] == [*COMPUTED.values()]
 
 
 LOCAL_SIZES = {
