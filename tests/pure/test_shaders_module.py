@@ -157,30 +157,26 @@ def test_blocks_of_one_struct_go_by_their_own_names():
     assert not any("type.RWStructuredBuffer.uint" in b.names for b in blocks)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("layout(binding = 0) uniform sampler s;", "sampler"),
-        ("layout(binding = 0) uniform sampler2D s;", "combined image sampler"),
-        ("layout(binding = 0) uniform itexture3D s;", "sampled image"),
-        ("layout(binding = 0, rgba8) uniform image2D s;", "storage image"),
-        ("layout(binding = 0, r32f) uniform imageBuffer s;", "storage texel buffer"),
-        ("layout(binding = 0) uniform usamplerBuffer s;", "uniform texel buffer"),
-        ("layout(binding = 0, rgba8) uniform image2D s[3];", "storage image"),
-    ],
-)
-def test_other_kinds(text, kind):
-    (found,) = declared(module(text + MAIN))
-    assert (found.kind, found.length) == (kind, 3 if "[3]" in text else None)
+KINDS = {
+    "uniform sampler": "sampler", "uniform sampler2D": "combined image sampler",
+    "uniform itexture3D": "sampled image", "rgba8) uniform image2D": "storage image",
+    "r32f) uniform imageBuffer": "storage texel buffer",
+    "uniform usamplerBuffer": "uniform texel buffer",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("length", "expected"), [("", None), ("[1]", 1), ("[2]", 2)])
-def test_arrays_of_blocks(length, expected):
+@pytest.mark.parametrize(("length", "expected"), [("", None), ("[1]", 1), ("[3]", 3)])
+def test_other_kinds_and_arrays(length, expected):
     uniform = f"layout(binding = 1) uniform U {{ vec4 v; }} u{length};"
-    blocks = declared(module(block("A", instance=f"a{length}") + uniform + MAIN))
-    assert [(b.point, b.kind, b.length, b.nbytes, b.stride) for b in blocks] == [
+    text = block("A", instance=f"a{length}") + uniform
+    for n, kind in enumerate(KINDS, 2):
+        format_ = ", " if ")" in kind else ") "
+        text += f"layout(binding = {n}{format_}{kind} s{n}{length};"
+    first, second, *others = declared(module(text + MAIN))
+    assert [(b.point, b.kind, b.length, b.nbytes, b.stride) for b in (first, second)] == [
         ("A", "storage", expected, 0, 4), ("U", "uniform", expected, 16, 0),
     ]  # fmt: skip
+    assert [(b.kind, b.length) for b in others] == [(kind, expected) for kind in KINDS.values()]
 
 
 # -- numbers ---------------------------------------------------------------------------------------
