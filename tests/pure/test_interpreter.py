@@ -1,6 +1,7 @@
 """The interpreter of shaders against NumPy, and the kernels of vkops against plans; no Vulkan."""
 
 from array import array
+from functools import partial
 
 import numpy as np
 import pytest
@@ -35,19 +36,31 @@ uint i = gl_GlobalInvocationID.x;
 UINTS_HEAD = HEAD.replace("T x", "uint x").replace("U y", "uint y")
 
 
-def computed(expression, x, result, **options):
-    """Elements of Y by an expression of x[i]."""
+def computed(body, x, result, *, count=1, **options):
+    """Run statements that assign to elements of Y, of which there are ``count`` for each of X."""
     names = {"u": "uint", "i": "int", "f": "float"}
     types = {
         key: f"{names[dtype.kind]}{8 * dtype.itemsize}_t"
         for key, dtype in (("T", x.dtype), ("U", np.dtype(result)))
     }
-    body = expression if ";" in expression else f"y[i] = {expression};"
-    text = f"{HEAD}void main() {{ {body} }}"
-    y = np.zeros(x.size, result)
+    text, y = f"{HEAD}void main() {{ {body} }}", np.zeros(count * x.size, result)
     report = check(text, {"X": x, "Y": y}, threads=x.size, defines=types, name="x", **options)
     assert report.ok, str(report)
     return report
+
+
+def compare(expressions, x, same=np.testing.assert_array_equal, **options):
+    """Compute expressions of x[i], or statements that assign to ``y[i]``, and compare the results."""
+    lines = [
+        f"{{ {each if ';' in each else f'y[i] = {each};'} }}".replace(
+            "y[i]", f"y[i + {k * x.size}]"
+        )
+        for k, each in enumerate(expressions)
+    ]
+    report = computed("\n".join(lines), x, x.dtype, count=len(lines), **options)
+    results = report.buffers["Y"].reshape(-1, x.size)
+    for (expression, wanted), result in zip(expressions.items(), results, strict=True):
+        same(result, wanted, err_msg=expression)
 
 
 UINTS = [np.uint8, np.uint16, np.uint32, np.uint64]
@@ -66,39 +79,38 @@ def test_integers(dtype):
     x, scalar = numbers(dtype), np.dtype(dtype).type
     bits = 8 * x.itemsize
     with np.errstate(all="ignore"):
-        for expression, wanted in {
+        compare({
             "x[i] * x[i] + T(3)": x * x + scalar(3), "-x[i]": (0 - x).astype(dtype), "~x[i]": ~x,
             "x[i] / T(7)": np.trunc(x / np.longdouble(7)).astype(dtype), "x[i] - T(100)": x - scalar(100),
             f"x[i] << {bits - 3}": x << scalar(bits - 3), f"x[i] >> {bits - 3}": x >> scalar(bits - 3),
             "x[i] > T(50) ? T(1) : T(0)": (x > 50).astype(dtype),
-        }.items():  # fmt: skip
-            got = computed(expression, x, dtype).buffers["Y"]
-            np.testing.assert_array_equal(got, wanted, err_msg=expression)
+        }, x)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_floats(dtype):
     x = np.linspace(-4, 9, 64).astype(dtype)
-    for expression, wanted, tolerance in [
-        ("x[i] * x[i] + x[i]", x * x + x, 0), ("floor(x[i]) + fract(x[i])", np.floor(x) + (x - np.floor(x)), 0),
-        ("x[i] / U(3)", x / dtype(3), 0), ("sqrt(abs(x[i] + U(0)))", np.sqrt(abs(x)), 0),
-        ("min(x[i], U(2)) + max(x[i], U(5)) + clamp(x[i], U(0), U(1))", np.minimum(x, 2) + np.maximum(x, 5) + np.clip(x, 0, 1), 1e-3),
-        ("U(int32_t(x[i]))", np.trunc(x), 0), ("mix(x[i], U(2), U(0.25))", x * 0.75 + 0.5, 1e-2),
-        ("mod(x[i], U(2))", x - 2 * np.floor(x / 2), 1e-2), ("U(x[i] < U(1))", (x < 1).astype(dtype), 0),
-    ]:  # fmt: skip
-        got = computed(expression, x, dtype).buffers["Y"]
-        np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance, err_msg=expression)
+    compare({
+        "x[i] * x[i] + x[i]": x * x + x, "floor(x[i]) + fract(x[i])": np.floor(x) + (x - np.floor(x)),
+        "x[i] / U(3)": x / dtype(3), "sqrt(abs(x[i] + U(0)))": np.sqrt(abs(x)),
+        "U(int32_t(x[i]))": np.trunc(x), "U(x[i] < U(1))": (x < 1).astype(dtype),
+    }, x)  # fmt: skip
+    near = partial(np.testing.assert_allclose, rtol=1e-2, atol=1e-2)
+    compare({
+        "min(x[i], U(2)) + max(x[i], U(5)) + clamp(x[i], U(0), U(1))": np.minimum(x, 2) + np.maximum(x, 5) + np.clip(x, 0, 1),
+        "mix(x[i], U(2), U(0.25))": x * 0.75 + 0.5, "mod(x[i], U(2))": x - 2 * np.floor(x / 2),
+    }, x, near)  # fmt: skip
 
 
 def test_functions_of_float32():
     x = np.linspace(0.01, 0.9, 64, dtype=np.float32)
-    for name, function in {
+    functions = {
         "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
         "exp": np.exp, "log": np.log, "exp2": np.exp2, "log2": np.log2, "sinh": np.sinh, "tanh": np.tanh,
         "inversesqrt": lambda v: 1 / np.sqrt(v), "radians": np.radians, "degrees": np.degrees,
-    }.items():  # fmt: skip
-        got = computed(f"{name}(x[i])", x, np.float32).buffers["Y"]
-        np.testing.assert_allclose(got, function(x), rtol=1e-5, err_msg=name)
+    }  # fmt: skip
+    expected = {f"{name}(x[i])": function(x) for name, function in functions.items()}
+    compare(expected, x, partial(np.testing.assert_allclose, rtol=1e-5))
 
 
 def test_vectors_and_matrices():
@@ -118,7 +130,7 @@ def test_vectors_and_matrices():
 def test_subgroups(size):
     x = np.random.default_rng(0).integers(0, 1000, 64, np.uint32)
     rows, most = x.reshape(-1, size), min(size, 4)
-    for expression, wanted in {
+    expected = {
         "subgroupAdd(x[i])": rows.sum(1, keepdims=True), "subgroupMax(x[i])": rows.max(1, keepdims=True),
         "subgroupInclusiveAdd(x[i])": rows.cumsum(1), "subgroupExclusiveAdd(x[i])": rows.cumsum(1) - rows,
         f"subgroupShuffle(x[i], gl_SubgroupInvocationID ^ {size - 1})": rows[:, ::-1],
@@ -128,11 +140,11 @@ def test_subgroups(size):
             np.where(rows < 500, np.where(rows < 500, rows, 0).sum(1, keepdims=True), (rows >= 500).sum(1, keepdims=True)),
         "uvec4 b = subgroupBallot(x[i] > 500); y[i] = subgroupBallotBitCount(b) + 100 * subgroupBallotExclusiveBitCount(b);":
             (rows > 500).sum(1, keepdims=True) + 100 * ((rows > 500).cumsum(1) - (rows > 500)),
-    }.items():  # fmt: skip
-        got = computed(expression, x, np.uint32, subgroup_size=size).buffers["Y"]
-        np.testing.assert_array_equal(
-            got.reshape(-1, size), np.broadcast_to(wanted, rows.shape), err_msg=expression
-        )
+    }  # fmt: skip
+    whole = {
+        each: np.broadcast_to(rows, (64 // size, size)).ravel() for each, rows in expected.items()
+    }
+    compare(whole, x, subgroup_size=size)
 
 
 def test_printed_texts():

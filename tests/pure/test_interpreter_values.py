@@ -38,33 +38,45 @@ UNDEFINED = {
 }  # fmt: skip
 
 
+def scopes(bodies, expression):
+    """A line for each body, with ``a`` and shared memory of its own."""
+    start = f"uint n = own + 3; uint a = {expression};"
+    return [f"{{ {start} {body} }}".replace("part[", f"part{k}[") for k, body in enumerate(bodies)]
+
+
+def checked_lines(lines):
+    """Check a shader of these lines; return the report, and the line of its first one."""
+    parts = "".join(f"shared uint part{k}[32];" for k in range(len(lines)))
+    text = "\n".join([f"{HEAD}{parts}", "void main() {", *lines, "}"])
+    return check(text, name="x"), HEAD.count("\n") + 3
+
+
 @pytest.mark.parametrize("expression", UNDEFINED)
 def test_a_value_that_is_not_used_is_no_fault(expression):
-    kind = UNDEFINED[expression]
-    start = f"uint n = own + 3; uint a = {expression};"
-    unused = "n < 30 ? a : ~0u" if kind == "shift" else "n > 99 ? a : ~0u"
-    for body in (
-        start,
-        f"{start} y[own] = {unused};",
-        f"{start} uint b = a * 2 + 1; y[own] = {unused.replace(' a ', ' b ')};",
-        f"{start} uvec2 v = uvec2(a, n); y[own] = v.y;",
-        f"{start} uint b[2] = uint[2](a, n); y[own] = b[n & 0u | 1u];",
-        f"{start} if (n > 99) y[own] = a;",
-    ):
-        report = checked(body)
-        assert report.ok, f"{body} {report}"
+    unused = "n < 30 ? a : ~0u" if UNDEFINED[expression] == "shift" else "n > 99 ? a : ~0u"
+    bodies = [
+        "",
+        f"y[own] = {unused};",
+        f"uint b = a * 2 + 1; y[own] = {unused.replace(' a ', ' b ')};",
+        "uvec2 v = uvec2(a, n); y[own] = v.y;",
+        "uint b[2] = uint[2](a, n); y[own] = b[n & 0u | 1u];",
+        "if (n > 99) y[own] = a;",
+    ]
+    report, _ = checked_lines(scopes(bodies, expression))
+    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize("expression", UNDEFINED)
-@pytest.mark.parametrize(
-    "use",
-    ["y[own] = a;", "if (a > 5) y[own] = 1;", "y[a & 31u] = 1;", "y[own] = a * 2 + 1;", "y[own] = uvec2(n)[a & 1u];",
-     "for (uint k = 0; k < (a & 1u); ++k) y[own] = 1;", "atomicAdd(y[own], a);", "switch (a) { case 1: y[own] = 1; }",
-     "float w; y[own] = uint(modf(float(a), w)) + uint(w);"],
-)  # fmt: skip
-def test_a_value_that_is_used_is_a_fault(expression, use):
-    report = checked(f"uint n = own + 3;\nuint a = {expression};\n{use}")
-    assert {f.kind for f in report.findings} & {UNDEFINED[expression]}, str(report)
+def test_a_value_that_is_used_is_a_fault(expression):
+    bodies = [
+        "y[own] = a;", "if (a > 5) y[own] = 1;", "y[a & 31u] = 1;", "y[own] = a * 2 + 1;", "y[own] = uvec2(n)[a & 1u];",
+        "for (uint k = 0; k < (a & 1u); ++k) y[own] = 1;", "atomicAdd(y[own], a);", "switch (a) { case 1: y[own] = 1; }",
+        "float w; y[own] = uint(modf(float(a), w)) + uint(w);",
+    ]  # fmt: skip
+    lines = scopes(bodies, expression)
+    report, first = checked_lines(lines)
+    places = {f.place.line for f in report.findings if f.kind == UNDEFINED[expression]}
+    assert places == {*range(first, first + len(lines))}, str(report)
 
 
 def test_the_messages_of_shifts_say_the_span_of_numbers():
