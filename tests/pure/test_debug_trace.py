@@ -217,12 +217,10 @@ def test_planted_bugs(edited, bug):
     file, right, wrong, plan, number = BUGS[bug]
     target, size = plan.outputs[0].regions[0].target, plan.element_size
     at = int(np.dot(np.unravel_index(number, target.sizes), target.strides)) * size
-    for differs in (False, True):
-        run, (output,) = plan_run(plan, TUNINGS["gpu"], input_bytes(plan, 0))
-        trace = trace_plans(run, Element(str(output), at, size))
-        assert trace.differs == differs, trace.text(20)
-        if not differs:
-            edited(file, right, wrong)
+    edited(file, right, wrong)
+    run, (output,) = plan_run(plan, TUNINGS["gpu"], input_bytes(plan, 0))
+    trace = trace_plans(run, Element(str(output), at, size))
+    assert trace.differs, trace.text(20)
     assert trace.verdict.startswith("The kernel differs from the plan: got ")
 
 

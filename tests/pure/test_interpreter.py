@@ -299,8 +299,7 @@ def test_kernels(tuning, plan):
     run_plan(plan, tuning, input_bytes(plan, 0))
 
 
-@pytest.mark.parametrize("first", [0, 8])
-@pytest.mark.parametrize("tuning", ["cpu", "single"])
+@pytest.mark.parametrize(("tuning", "first"), [("cpu", 0), ("single", 8)])
 def test_kernels_with_indices(tuning, first):
     for seed in range(first, first + 8):
         case = indexed_case(seed)
