@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 from refusals import fault
-from spirv import assembled, stripped
+from spirv import VOID, assembled, entry_point, head, stripped
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
@@ -120,12 +120,7 @@ def test_stripped_blocks_are_called_by_their_bindings():
     assert dict(describe(loaded))["Blocks"] == "2 (storage); 4 (storage, read only)"
 
 
-ONE_STRUCT = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpName %struct "type.RWStructuredBuffer.uint"
+ONE_STRUCT = f"""{head()}OpName %struct "type.RWStructuredBuffer.uint"
 OpName %x "In"
 OpName %y "Out"
 OpDecorate %array ArrayStride 4
@@ -135,19 +130,13 @@ OpDecorate %x DescriptorSet 0
 OpDecorate %x Binding 0
 OpDecorate %y DescriptorSet 0
 OpDecorate %y Binding 1
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
+{VOID}%uint = OpTypeInt 32 0
 %array = OpTypeRuntimeArray %uint
 %struct = OpTypeStruct %array
 %pointer = OpTypePointer Uniform %struct
 %x = OpVariable %pointer Uniform
 %y = OpVariable %pointer Uniform
-%main = OpFunction %void None %function
-%label = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+{entry_point()}"""
 
 
 def test_blocks_of_one_struct_go_by_their_own_names():
@@ -490,17 +479,10 @@ def test_languages_that_spirv_val_does_not_know():
         assert corrected(damaged) == damaged
 
 
-GROUPS = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpName %factor "factor"
-{}
+GROUPS = f"""{head()}OpName %factor "factor"
+{{}}
 OpDecorate %struct BufferBlock
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
+{VOID}%uint = OpTypeInt 32 0
 %zero = OpConstant %uint 0
 %factor = OpSpecConstant %uint 5
 %array = OpTypeRuntimeArray %uint
@@ -508,13 +490,11 @@ OpDecorate %struct BufferBlock
 %to_struct = OpTypePointer Uniform %struct
 %to_uint = OpTypePointer Uniform %uint
 %x = OpVariable %to_struct Uniform
-%main = OpFunction %void None %function
-%label = OpLabel
-%place = OpAccessChain %to_uint %x %zero
+{
+    entry_point('''%place = OpAccessChain %to_uint %x %zero
 OpStore %place %factor
-OpReturn
-OpFunctionEnd
-"""
+''')
+}"""
 IN_SET_1 = "OpDecorate {0} DescriptorSet 1\nOpDecorate {0} Binding 3\nOpDecorate {0} NonWritable\n"
 FIRST = "OpMemberDecorate %struct 0 Offset 0\n"
 PLAIN = (

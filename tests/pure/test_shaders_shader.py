@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import fault
-from spirv import assembled, stripped
+from spirv import VOID, assembled, entry_point, head, stripped
 
 from vkops import shaders
 from vkops.errors import BindingError, ShaderCompileError, VkopsError
@@ -18,17 +18,7 @@ HEAD = "#version 450\n"
 MAIN = "void main() {}"
 DATA = "layout(std430, binding = 0) buffer Data { uint data[]; };"
 
-ENTRY = """OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%main = OpFunction %void None %function
-%label = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+ENTRY = head() + VOID + entry_point()
 
 
 def load(body, **options):
