@@ -195,7 +195,7 @@ class BenchCase:
         return [view.copy() for view in self.views(arrays[0])]
 
     def numpy_into(self, outputs: Sequence[Array], arrays: Sequence[Array]) -> None:
-        """Write the outputs into arrays that exist; not for a ``Movement``.
+        """Write the outputs into arrays that exist; not for a ``CopyOperation``.
 
         >>> output = np.empty((3, 2))
         >>> case("float64", Permute((1, 0)), (2, 3)).numpy_into([output], [np.eye(2, 3)])
