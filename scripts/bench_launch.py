@@ -169,7 +169,7 @@ def main() -> None:
     costs = measure(device, options.rounds)
     if options.json:
         names = [n for n in ("kp", "numba_vulkan", "numpy", "slangpy") if is_installed(n)]
-        made = {
+        document = {
             "device": asdict(device.info),
             "date": date.today().isoformat(),
             "processors": os.cpu_count(),
@@ -177,7 +177,7 @@ def main() -> None:
             "rounds": options.rounds,
             "microseconds": costs,
         }
-        print(json.dumps(made, indent=2))
+        print(json.dumps(document, indent=2))
         return
     console.info(f"{device.name} ({device.info.driver}), {os.cpu_count()} processors")
     console.info(f"Microseconds for {N} elements, the best of {options.rounds} rounds")

@@ -115,11 +115,11 @@ def compile_kompute(platform: str, work: Path, root: Path, python: str) -> list[
     modules = {"kp": kompute / "python/src/main.cpp", "vkops_native": kp_wheel.MODULE}
     with ThreadPoolExecutor(kp_wheel.jobs()) as pool:
         library = list(pool.map(compiled, [*shared, *modules.values()]))
-    made = []
-    for name, own in zip(modules, library[-2:], strict=True):
-        made.append(objects / f"{name}.{suffix}")
-        run(cxx, "-shared", "-o", made[-1], own, *library[:-2], *link)
-    return made
+    libraries = []
+    for name, source_file in zip(modules, library[-2:], strict=True):
+        libraries.append(objects / f"{name}.{suffix}")
+        run(cxx, "-shared", "-o", libraries[-1], source_file, *library[:-2], *link)
+    return libraries
 
 
 def write_import_library(vulkan: Path) -> None:
@@ -165,10 +165,10 @@ def add_loader(tree: Path, root: Path) -> str:
 
 def build_kp(platform: str, work: Path, target: Path, pythons: list[str]) -> None:
     """Build a wheel of kp for each Python, and print its path."""
-    wanted = ["libvulkan-dev/bookworm"]
+    packages = ["libvulkan-dev/bookworm"]
     if platform == "aarch64":
-        wanted += ["libvulkan1/bookworm", *(f"libpython{p}-dev/{DEBIAN[p]}" for p in pythons)]
-    root = debian(work, "arm64" if platform == "aarch64" else "amd64", *wanted)
+        packages += ["libvulkan1/bookworm", *(f"libpython{p}-dev/{DEBIAN[p]}" for p in pythons)]
+    root = debian(work, "arm64" if platform == "aarch64" else "amd64", *packages)
     headers = work / "headers"
     requirements = [one for one in kp_wheel.BUILD_REQUIREMENTS if "pybind11" in one or "fmt" in one]
     pip = (sys.executable, "-m", "pip", "install", "-qq", "--target", headers)

@@ -144,7 +144,7 @@ def build_compilers(work: Path, settings: Mapping[str, str | Path]) -> list[Sour
         licence = target / ("LICENSE.txt" if name == "glslang" else "LICENSE")
         version = archive.name.removesuffix(".orig.tar.gz").partition("_")[2]
         sources.append(Source(name, version, sha256(archive), licence))
-    made = {
+    result = {
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_RUNTIME_OUTPUT_DIRECTORY": work / "bin",
         "CMAKE_LIBRARY_OUTPUT_DIRECTORY": work / "lib",
@@ -152,7 +152,7 @@ def build_compilers(work: Path, settings: Mapping[str, str | Path]) -> list[Sour
         "GLSLANG_TESTS": "OFF",
         **settings,
     }
-    arguments = [f"-D{key}={value}" for key, value in made.items()]
+    arguments = [f"-D{key}={value}" for key, value in result.items()]
     run("cmake", "-S", work / "source", "-B", work / "made", *arguments)
     build = ("cmake", "--build", work / "made", "--parallel", str(kp_wheel.jobs()), "--target")
     run(*build, "glslang-standalone", *PROGRAMS[1:])

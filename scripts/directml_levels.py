@@ -18,15 +18,15 @@ TARGET = Path(__file__).parents[1] / "tests/pure/directml.json"
 
 def rows(operator: dict[str, Any]) -> dict[str, dict[str, list[Any]]]:
     """Return the ranks and data types of each tensor from each feature level on."""
-    found: dict[str, dict[str, list[Any]]] = {}
+    levels: dict[str, dict[str, list[Any]]] = {}
     for entry in operator["levels"]:
         row = {
             name: [tensor["dims"]["min"], tensor["dims"]["max"], *sorted(tensor["data_types"])]
             for name, tensor in entry["tensors"].items()
         }
-        if row not in [*found.values()][-1:]:
-            found[entry["feature_level"]] = row
-    return found
+        if row not in [*levels.values()][-1:]:
+            levels[entry["feature_level"]] = row
+    return levels
 
 
 def text(data: dict[str, dict[str, Any]]) -> str:

@@ -85,10 +85,10 @@ def cache_folder() -> Path:
 def loadable(platforms: str) -> bool:
     """Whether this system can load a wheel with these platform tags, separated by dots."""
     libc, release = platform.libc_ver()
-    own = tuple(map(int, release.split(".")[:2])) if libc == "glibc" else ()
+    host_version = tuple(map(int, release.split(".")[:2])) if libc == "glibc" else ()
     tags = re.findall(r"manylinux_(\d+)_(\d+)_(\w+)", platforms)
     return any(
-        machine == platform.machine() and (int(major), int(minor)) <= own
+        machine == platform.machine() and (int(major), int(minor)) <= host_version
         for major, minor, machine in tags
     )
 
@@ -97,8 +97,8 @@ def released_wheel() -> Path | None:
     """Return the wheel that scripts/wheels has written for this interpreter, if there is one."""
     tag = "cp{}{}".format(*sys.version_info[:2])
     abi = f"{tag}t" if sysconfig.get_config_var("Py_GIL_DISABLED") else tag
-    found = RELEASED.glob(f"kp-{version()}-{tag}-{abi}-*.whl")
-    return next((path for path in found if loadable(path.stem.rpartition("-")[2])), None)
+    wheels = RELEASED.glob(f"kp-{version()}-{tag}-{abi}-*.whl")
+    return next((path for path in wheels if loadable(path.stem.rpartition("-")[2])), None)
 
 
 def cached_wheel(folder: Path) -> Path | None:

@@ -137,15 +137,15 @@ def copy_libraries(folders: list[Path], names: list[str], target: Path, tools: P
     users, copied = dict.fromkeys(names, Path()), []
     names = [*users]
     for name in names:  # grows
-        found = next(path for folder in folders if (path := folder / name).is_file()).resolve()
+        source = next(path for folder in folders if (path := folder / name).is_file()).resolve()
         library = target / f"{PREFIX}{name}"
         if UNUSED.match(name):
-            write_empty_library(found, users[name], library, tools)
+            write_empty_library(source, users[name], library, tools)
             continue
-        wanted = copy(found, library, "--set-soname", library.name, "--set-rpath", "$ORIGIN")
-        names += [new for new in wanted if new not in users]
-        users = {**dict.fromkeys(wanted, found), **users}
-        copied.append(found)
+        needed = copy(source, library, "--set-soname", library.name, "--set-rpath", "$ORIGIN")
+        names += [new for new in needed if new not in users]
+        users = {**dict.fromkeys(needed, source), **users}
+        copied.append(source)
     return copied
 
 
@@ -175,9 +175,9 @@ def build(work: Path, target: Path, machine: str) -> Path:
     built = int((root / "usr" / libraries / DRIVER).stat().st_mtime)  # of Debian's changelog
     os.environ["SOURCE_DATE_EPOCH"] = str(built)
     tools = unpack_compiler(work / "compiler", machine)
-    found = {"CMAKE_C_COMPILER": tools / "gcc", "CMAKE_CXX_COMPILER": tools / "g++"}
+    tool_paths = {"CMAKE_C_COMPILER": tools / "gcc", "CMAKE_CXX_COMPILER": tools / "g++"}
     compilers = work / "compilers"
-    sources = build_compilers(compilers, {**BUILD, **found, "CMAKE_SYSTEM_PROCESSOR": machine})
+    sources = build_compilers(compilers, {**BUILD, **tool_paths, "CMAKE_SYSTEM_PROCESSOR": machine})
     names = [DRIVER]
     for program in PROGRAMS:
         rpath = ("--set-rpath", "$ORIGIN/../lib")

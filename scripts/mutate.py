@@ -263,18 +263,18 @@ def main() -> None:
     if options.list:
         print(*faults, sep="\n")
         return
-    copies, found = Copies(), Counter[str]()
+    copies, found_faults = Copies(), Counter[str]()
     tests = [copies.tests_that_reach(fault) for fault in faults]
     with ThreadPoolExecutor(PROCESSES) as pool:
         for number, is_found in enumerate(pool.map(copies.is_found, faults, tests)):
             if is_found:
-                found[faults[number].file.split("/")[1]] += 1
+                found_faults[faults[number].file.split("/")[1]] += 1
                 continue
             why = f"{len(tests[number])} tests pass" if tests[number] else "no test reaches it"
             print(f"{number + 1} of {len(faults)}: {why}: {faults[number]}", flush=True)
     planted = Counter(fault.file.split("/")[1] for fault in faults)
     for name, count in sorted(planted.items()):
-        print(f"{name}: {found[name]} of {count} found ({found[name] / count:.0%})")
+        print(f"{name}: {found_faults[name]} of {count} found ({found_faults[name] / count:.0%})")
 
 
 if __name__ == "__main__":

@@ -40,9 +40,9 @@ def _commands(
     yield f"## {context.command_path}\n\n```text\n{_help(command, context, described)}\n```\n"
     if isinstance(command, click.Group):
         for child in command.list_commands(context):
-            found = command.get_command(context, child)
-            assert found is not None
-            yield from _commands(found, context, child, described)
+            subcommand = command.get_command(context, child)
+            assert subcommand is not None
+            yield from _commands(subcommand, context, child, described)
 
 
 def _help(

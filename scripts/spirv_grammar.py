@@ -32,15 +32,15 @@ VENDORS = ("ALTERA", "AMD", "AMDX", "ARM", "INTEL", "NV", "QCOM")
 
 def pattern(instruction: dict[str, Any]) -> str:
     """Return the kinds of an instruction's operands."""
-    name, found = instruction["opname"], ""
+    name, kinds = instruction["opname"], ""
     for operand in instruction.get("operands", []):
         kind = KINDS.get(operand["kind"], "n")
         if operand["kind"] in ("Decoration", "ExecutionMode"):
             # Enumerants with ids belong to the instructions whose names say so.
             rest = "i" if "Id" in name else "s" if name.endswith("String") else "n"
             kind = f"n*{rest}"
-        found += ("*" if operand.get("quantifier") == "*" else "") + kind
-    return found
+        kinds += ("*" if operand.get("quantifier") == "*" else "") + kind
+    return kinds
 
 
 def enumerants(grammar: dict[str, Any], kind: str) -> dict[str, int]:

@@ -36,8 +36,8 @@ def offer_also(name, monkeypatch):
     manifests = glob(MANIFESTS[name])
     if not manifests:
         pytest.skip(f"{name} is not installed: there is no {MANIFESTS[name]}")
-    given = os.environ.get("VK_DRIVER_FILES")
-    offered = given.split(":") if given else [file for p in FOUND_BY_LOADERS for file in glob(p)]
+    files = os.environ.get("VK_DRIVER_FILES")
+    offered = files.split(":") if files else [file for p in FOUND_BY_LOADERS for file in glob(p)]
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):  # the latter before loader 1.3.207
         monkeypatch.setenv(variable, ":".join(dict.fromkeys([*offered, *manifests])))
     monkeypatch.delenv("VKOPS_EXPECT", raising=False)

@@ -86,13 +86,13 @@ def agree(ours, theirs):
             assert isinstance(caught.value, IndexError)
             assert isinstance(caught.value, ValueError)
         return
-    made = ours()
+    actual = ours()
     if isinstance(expected, (list, tuple)):
-        assert len(made) == len(expected)
-        for one, other in zip(made, expected, strict=True):
+        assert len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
             equal(one, other)
     else:
-        equal(made, np.asarray(expected))
+        equal(actual, np.asarray(expected))
 
 
 class Counter:

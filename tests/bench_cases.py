@@ -1,7 +1,7 @@
 """Small cases of each operation that the benchmark measures."""
 
 from vkops.bench import movements
-from vkops.bench.workloads import Join, Permute, Split, Step, Window, case, case_of
+from vkops.bench.workloads import EveryNth, Join, Permute, Split, Window, case, case_of
 
 VIEWS = {
     "split": case("float32", Split(1, (1, 3, 2)), (4, 6)),
@@ -13,10 +13,10 @@ VIEWS = {
     "join of many": case("float32", Join(0), (16,), 64),
     "join of rank 5": case("int64", Join(2), (2, 1, 3, 2, 4), 2),
     "window": case("float32", Window((1, 2), (3, 4)), (6, 7)),
-    "steps": case("float32", Step((2, 3)), (7, 9)),
-    "steps back": case("float64", Step((-2, 3)), (7, 9)),
-    "reverse": case("float32", Step((-1, -1)), (5, 6)),
-    "reverse of bytes": case("uint8", Step((-1, -1)), (5, 5)),
+    "steps": case("float32", EveryNth((2, 3)), (7, 9)),
+    "steps back": case("float64", EveryNth((-2, 3)), (7, 9)),
+    "reverse": case("float32", EveryNth((-1, -1)), (5, 6)),
+    "reverse of bytes": case("uint8", EveryNth((-1, -1)), (5, 5)),
     "transpose": case("float32", Permute((1, 0)), (5, 6)),
     "transpose of bytes": case("uint8", Permute((1, 0)), (5, 7)),
     "permute": case("float32", Permute((7, 3, 5, 1, 6, 2, 4, 0)), (2, 3, 4, 5, 2, 3, 2, 2)),

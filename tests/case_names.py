@@ -44,9 +44,9 @@ def _text(value):
         return None if None in names else f"[{', '.join(names)}]"
     if isinstance(value, FUNCTION) and value.__name__ == LAMBDA:
         code = value.__code__
-        found = _lambdas(code.co_filename)[code.co_firstlineno]
-        same = [text for text, *parts in found if parts == [code.co_names, code.co_consts]]
-        text = found[0][0] if len(found) == 1 else same[0] if same else None
+        lambdas = _lambdas(code.co_filename)[code.co_firstlineno]
+        same = [text for text, *parts in lambdas if parts == [code.co_names, code.co_consts]]
+        text = lambdas[0][0] if len(lambdas) == 1 else same[0] if same else None
         return text and " ".join([text, *filter(None, map(_text, value.__defaults__ or ()))])
     if value is ...:
         return "..."

@@ -113,15 +113,15 @@ class Chain:
 
     def index(self, shape):
         """An index that selects a part of every dimension."""
-        found = []
+        index = []
         for size in shape:
             start, stop = sorted(self.random.choices(range(size + 1), k=2))
             if start == stop:
                 start, stop = 0, size
             step = self.random.choice((1, 1, 1, 2, 3))
             backwards = slice(stop - 1, start - 1 if start else None, -step)
-            found.append(backwards if self.random.random() < 0.2 else slice(start, stop, step))
-        return tuple(found)
+            index.append(backwards if self.random.random() < 0.2 else slice(start, stop, step))
+        return tuple(index)
 
     # -- steps: making tensors ---------------------------------------------------------------------
 
@@ -167,13 +167,13 @@ class Chain:
         tensor, array = self.any()
         axis = self.random.randrange(array.ndim)
         places = np.array(self.random.choices(range(array.shape[axis]), k=9), np.int32)
-        given = self.device().tensor(places) if self.random.random() < 0.5 else places
-        self.add(vkops.take(tensor, given, axis=axis), array.take(places, axis))
+        at = self.device().tensor(places) if self.random.random() < 0.5 else places
+        self.add(vkops.take(tensor, at, axis=axis), array.take(places, axis))
 
     def imported(self):
         tensor, array = self.any()
-        made = vkops.asarray(np.from_dlpack(tensor.copy()), device=self.device(), copy=True)
-        self.add(made, array.copy())
+        imported = vkops.asarray(np.from_dlpack(tensor.copy()), device=self.device(), copy=True)
+        self.add(imported, array.copy())
 
     # -- steps: writing ----------------------------------------------------------------------------
 
@@ -211,8 +211,8 @@ class Chain:
         rows = range(array.shape[0])
         places = np.array(self.random.sample(rows, min(6, len(rows))), np.int64)
         value = self.array([len(places), *array.shape[1:]])
-        given = self.device().tensor(places) if self.random.random() < 0.5 else places
-        tensor[given] = self.device().tensor(value) if self.random.random() < 0.5 else value
+        indices = self.device().tensor(places) if self.random.random() < 0.5 else places
+        tensor[indices] = self.device().tensor(value) if self.random.random() < 0.5 else value
         array[places] = value
 
     def fill(self):
@@ -289,18 +289,18 @@ class Chain:
 
     def record(self):
         """Record a few steps, and run them; the program may run again later."""
-        made, effects = [], []
+        new, effects = [], []
         with self.place.recording, self.device().record() as program:
             for _ in range(self.random.randrange(1, 6)):
                 name = self.random.choice([*RECORDED])
                 self.log.append(name)
-                effects.append(getattr(self, name)(*self.random.choice([*self.pairs, *made]), made))
-        for tensor, array in made:
+                effects.append(getattr(self, name)(*self.random.choice([*self.pairs, *new]), new))
+        for tensor, array in new:
             assert tensor.shape == array.shape
         self.programs.append((program, effects))
         del self.programs[:-3]
         self.run_program()
-        self.pairs += made
+        self.pairs += new
 
     def run_program(self):
         if self.programs:

@@ -30,8 +30,8 @@ if package := lavapipe.package():
         ("VK_ADD_DRIVER_FILES", package.manifest()),
         ("PYTHONPATH", str(HIDDEN)),
     ):
-        given = filter(None, [os.environ.get(variable), value])
-        os.environ[variable] = os.pathsep.join(given)
+        values = filter(None, [os.environ.get(variable), value])
+        os.environ[variable] = os.pathsep.join(values)
     sys.modules["vkops_lavapipe"] = None
     lavapipe.package.cache_clear()
 

@@ -39,8 +39,8 @@ def report(dask_worker):
 def reports(client):
     """The reports of all workers, in the order of the entries."""
     names = {address: info["name"] for address, info in client.scheduler_info()["workers"].items()}
-    found = client.run(report)
-    return [found[address] for address in sorted(found, key=names.__getitem__)]
+    by_address = client.run(report)
+    return [by_address[address] for address in sorted(by_address, key=names.__getitem__)]
 
 
 def counts(dask_scheduler):
@@ -52,12 +52,12 @@ def counts(dask_scheduler):
 
 def kill_one(client):
     """Kill the first worker when it has results, and others are to come; return the counts."""
-    found = [0, 0]
-    while found[0] < 8:
+    numbers = [0, 0]
+    while numbers[0] < 8:
         time.sleep(0.05)
-        found = client.run_on_scheduler(counts)
+        numbers = client.run_on_scheduler(counts)
     os.kill(reports(client)[0]["process"], signal.SIGKILL)
-    return found
+    return numbers
 
 
 def main(entries, kill):
@@ -75,9 +75,9 @@ def main(entries, kill):
         wait(columns)
         client.wait_for_workers(len(entries))
         after = reports(client)
-        made = columns.map_blocks(np.asarray).compute()
+        computed = columns.map_blocks(np.asarray).compute()
         expected = np.arange(ROWS * ROWS, dtype=np.uint32).reshape(ROWS, ROWS).T[::-1]
-        found = {
+        report = {
             "adapters": [worker["adapter"] for worker in before],
             "limits": [worker["limit"] for worker in before],
             "reserved": [worker["reserved"] for worker in after],
@@ -85,9 +85,9 @@ def main(entries, kill):
             "restarted": before[0]["process"] != after[0]["process"],
             "tasks_when_killed": killed,
             "array_bytes": expected.nbytes,
-            "equal": bool(np.array_equal(made, expected)),
+            "equal": bool(np.array_equal(computed, expected)),
         }
-    print(json.dumps(found))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,6 @@ def run(desc, *inputs):
     pipeline = desc.pipeline
     held = dict(zip(pipeline.inputs, (x.reshape(-1).view(np.uint8) for x in inputs), strict=True))
     for step in pipeline.steps:
-        made = execute(step.plan, [held[number] for number in step.reads])
-        held.update(zip(step.makes, made, strict=True))
+        outputs = execute(step.plan, [held[number] for number in step.reads])
+        held.update(zip(step.makes, outputs, strict=True))
     return [held[number] for number in pipeline.outputs]

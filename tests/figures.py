@@ -11,18 +11,18 @@ def check(path, figures, better_if_more=()):
 
     With VKOPS_WRITE_BASELINES=1, write the file instead: a line for each inner mapping.
     """
-    found = dict(_flat(figures))
+    measured = dict(_flat(figures))
     if os.environ.get("VKOPS_WRITE_BASELINES") == "1":
-        lines = [f"{json.dumps(name)}: {json.dumps(own)}" for name, own in figures.items()]
+        lines = [f"{json.dumps(name)}: {json.dumps(values)}" for name, values in figures.items()]
         path.write_text("{\n " + ",\n ".join(lines) + "\n}\n")
     known = dict(_flat(json.loads(path.read_text())))
     worse = [
         f"{' '.join(name)}: {known[name]:,.6g} before, {figure:,.6g} now"
-        for name, figure in found.items()
+        for name, figure in measured.items()
         if name in known and _is_worse(known[name], figure, name[-1] in better_if_more)
     ]
     assert not worse, "\n".join(["worse by more than 5 %:", *worse])
-    assert found.keys() == known.keys(), f"write {path.name} again with VKOPS_WRITE_BASELINES=1"
+    assert measured.keys() == known.keys(), f"write {path.name} again with VKOPS_WRITE_BASELINES=1"
 
 
 def _is_worse(before, now, better_if_more):

@@ -31,10 +31,10 @@ def indexed_case(seed, *, element_size=None):
     """Any operator, on strided tensors, with indices that may be anything."""
     random = Random(seed)
     name = random.choice(NAMES)
-    wanted = [kind for kind in kinds(name) if element_size in (None, DTYPES[kind].itemsize)]
+    reference = [kind for kind in kinds(name) if element_size in (None, DTYPES[kind].itemsize)]
     sizes = tuple(random.choices(SIZES, k=random.randint(1, 3)))
     axis = random.randrange(len(sizes))
-    case = OPERATORS[name].make(random, random.choice(wanted), sizes, axis)
+    case = OPERATORS[name].make(random, random.choice(reference), sizes, axis)
     plan, tensors = case.desc.lower(), [tensor for _, tensor in case.desc.inputs]
     inputs = case.inputs(random)
     (result,) = case.expect([described(*pair) for pair in zip(tensors, inputs, strict=True)])

@@ -16,8 +16,8 @@ def plan_run(plan, tuning, inputs):
         arrays[number] = random.integers(0, 256, output.nbytes, np.uint8)
     tensors = {number: HostHeap.holding(array) for number, array in arrays.items()}
     names = {number: f"input {number}" for number in pipeline.inputs}
-    made = {str(n): PlanOutput(n, (), (), np.dtype(np.uint8)) for n in pipeline.outputs}
-    return PlanRun(pipeline.steps, tensors, names, made, tuning), pipeline.outputs
+    result = {str(n): PlanOutput(n, (), (), np.dtype(np.uint8)) for n in pipeline.outputs}
+    return PlanRun(pipeline.steps, tensors, names, result, tuning), pipeline.outputs
 
 
 def bytes_of(run, number):

@@ -30,9 +30,11 @@ def checked(subgroup_sizes=(8, 32, 64)):
     def contents(call, memory):
         parts = [each[:2] if each else (0, None) for each in call.places]
         arrays = {}  # one for all bindings of the same bytes
-        for own, (start, size) in zip(memory, parts, strict=True):
-            content = own if isinstance(own, bytes) else own.read(start, size)
-            yield arrays.setdefault((id(own), start, size), np.frombuffer(content, np.uint8).copy())
+        for held, (start, size) in zip(memory, parts, strict=True):
+            content = held if isinstance(held, bytes) else held.read(start, size)
+            yield arrays.setdefault(
+                (id(held), start, size), np.frombuffer(content, np.uint8).copy()
+            )
 
     def run_and_check(call, device, memory, groups, push):
         before = [*contents(call, memory)]
@@ -41,9 +43,9 @@ def checked(subgroup_sizes=(8, 32, 64)):
         for size in subgroup_sizes:
             report = check(shader, before, groups=groups, push=push, subgroup_size=size)
             assert report.ok, f"{shader.name}: {report}"
-            for block, own in zip(shader.blocks, expected, strict=True):
-                found = report.buffers.get(block.name, own)
-                np.testing.assert_array_equal(found.view(np.uint8), own, err_msg=shader.name)
+            for block, held in zip(shader.blocks, expected, strict=True):
+                result = report.buffers.get(block.name, held)
+                np.testing.assert_array_equal(result.view(np.uint8), held, err_msg=shader.name)
         names.append(shader.name)
 
     with pytest.MonkeyPatch.context() as patch:

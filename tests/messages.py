@@ -17,11 +17,11 @@ FILE = TESTS / "messages.txt"
 
 def read():
     """The messages of each test, by its identifier, in the order in which it makes them."""
-    found = defaultdict(list)
+    result = defaultdict(list)
     for line in FILE.read_text("utf-8").splitlines():
         test, _, text = line.partition(": ")
-        found[test].append(text)
-    return found
+        result[test].append(text)
+    return result
 
 
 LINES = read()

@@ -138,18 +138,18 @@ def streamed(place, random):
 def graph(place, random):
     """Halves change places, and again along another axis: one compiled graph."""
     x = some_array(random, dml.TensorDataType.INT16, rank=3)
-    made = dml.Graph()
-    y = made.input(dml.BufferTensorDesc(dml.TensorDataType.INT16, x.shape))
+    result = dml.Graph()
+    y = result.input(dml.BufferTensorDesc(dml.TensorDataType.INT16, x.shape))
     expected = x
     for axis in random.sample(range(3), 2):
         cut = random.randint(1, x.shape[axis] - 1) if x.shape[axis] > 1 else 0
         if cut:
-            left, right = made.split(y, axis, [cut, x.shape[axis] - cut])
-            y = made.join([right, left], axis)
+            left, right = result.split(y, axis, [cut, x.shape[axis] - cut])
+            y = result.join([right, left], axis)
             expected = np.roll(expected, -cut, axis)
-    made.output(made.identity(y))
+    result.output(result.identity(y))
     out = place.device.buffer(-(-x.nbytes // 4) * 4)
-    place.device.compile_graph(made).dispatch([place.device.tensor(x)], [out])
+    place.device.compile_graph(result).dispatch([place.device.tensor(x)], [out])
     same(np.frombuffer(out.read(0, x.nbytes), x.dtype).reshape(x.shape), expected)
     return 1
 
@@ -242,8 +242,8 @@ def fill(random, case, inputs):
 
 def check(case, inputs, outputs):
     """Compare each output with NumPy's result of the same inputs."""
-    found = [buffer.array() for buffer in outputs]
-    expected = [array.copy() for array in found]
+    result = [buffer.array() for buffer in outputs]
+    expected = [array.copy() for array in result]
     case.write([buffer.array() for buffer in inputs], expected)
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(result, expected, strict=True):
         same(one, other)

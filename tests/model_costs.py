@@ -51,9 +51,9 @@ def interleaved(count):
 def shuffled(count):
     """The tensor before in 256 parts, put together in another order, again and again."""
     parts = 256
-    made = [f"p{{n}}_{i}" for i in range(parts)]
-    order = [made[i] for i in np.random.default_rng(0).permutation(parts)]
-    step = f"""{", ".join(made)} = Split <axis = 0> ({{a}}, n)
+    result = [f"p{{n}}_{i}" for i in range(parts)]
+    order = [result[i] for i in np.random.default_rng(0).permutation(parts)]
+    step = f"""{", ".join(result)} = Split <axis = 0> ({{a}}, n)
         {{b}} = Concat <axis = 0> ({", ".join(order)})"""
     sizes = [4096 // parts + (1 if i % 2 else -1) for i in range(parts)]
     return model(chain(count, step), n=sizes)

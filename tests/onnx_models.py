@@ -51,11 +51,11 @@ def model(nodes, inputs, outputs, opset=OPSET, **graph):
 def node_model(operator, *inputs, outputs=1, opset=OPSET, **attributes):
     """A model of one node, and its inputs by name; None leaves an input out."""
     names = [f"i{i}" if value is not None else "" for i, value in enumerate(inputs)]
-    made = [f"o{i}" for i in range(outputs)]
-    node = helper.make_node(operator, names, made, **attributes)
+    result = [f"o{i}" for i in range(outputs)]
+    node = helper.make_node(operator, names, result, **attributes)
     values = {name: value for name, value in zip(names, inputs, strict=True) if name}
     declared = [info(name, value) for name, value in values.items()]
-    return model([node], declared, made, opset), values
+    return model([node], declared, result, opset), values
 
 
 def evaluate(proto, values):
@@ -82,8 +82,8 @@ def run_on_device(operator, *inputs, opset=OPSET, **attributes):
         tensors[number] = packed_bytes(moved)
     (output,) = lowering.outputs
     for step in lowering.graph.lower([output.number]):
-        made = execute(step.plan, [tensors[number] for number in step.reads])
-        tensors.update(zip(step.makes, made, strict=True))
+        result = execute(step.plan, [tensors[number] for number in step.reads])
+        tensors.update(zip(step.makes, result, strict=True))
     elements = tensors.get(output.number, np.empty(0, np.uint8)).view(moved_dtype(output.dtype))
     if output.dtype == STRING:
         elements = np.array([strings[handle] for handle in elements], STRING)

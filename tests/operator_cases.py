@@ -46,8 +46,8 @@ class Case(NamedTuple):
     def inputs(self, random):
         """Random bytes for each input, with its indices in their places."""
         sizes = [tensor.total_tensor_size_in_bytes for _, tensor in self.desc.inputs]
-        made = (np.frombuffer(bytearray(random.randbytes(size)), np.uint8) for size in sizes)
-        return [self.fill(number, data) for number, data in enumerate(made)]
+        result = (np.frombuffer(bytearray(random.randbytes(size)), np.uint8) for size in sizes)
+        return [self.fill(number, data) for number, data in enumerate(result)]
 
     def write(self, inputs, outputs):
         """Write what NumPy makes of the bytes of inputs into those of outputs."""
@@ -182,13 +182,13 @@ class Runner:
     def compare(self):
         """Compare all bytes that operators could have written, and those they read."""
         for device, source, target in self.memory:
-            found = target.array()
-            wrong = np.flatnonzero(found != self.expected)
+            result = target.array()
+            wrong = np.flatnonzero(result != self.expected)
             if wrong.size:
                 at = int(wrong[-1])
                 desc = next((desc for begin, desc in self.since if begin <= at), "nothing")
                 raise AssertionError(
-                    f"{device.name}: {wrong.size} bytes are wrong; the last, {at}, is {found[at]}, "
+                    f"{device.name}: {wrong.size} bytes are wrong; the last, {at}, is {result[at]}, "
                     f"must be {self.expected[at]}: in an output of, or right behind, {desc}"
                 )
             assert np.array_equal(source.array(), self.data), f"{device.name}: inputs were written"

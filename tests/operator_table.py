@@ -97,8 +97,8 @@ def packed(desc):
         value = getattr(desc, field.name)
         if field.role != "attribute" and value is not None:
             several = value if field.kind.name == "tensor_array" else [value]
-            made = [dml.BufferTensorDesc(t.data_type, t.sizes) for t in several]
-            tensors[field.name] = made if several is value else made[0]
+            result = [dml.BufferTensorDesc(t.data_type, t.sizes) for t in several]
+            tensors[field.name] = result if several is value else result[0]
     return replace(desc, **tensors)
 
 
@@ -178,8 +178,8 @@ def _blocks(cls, rearranged):
         n, c, h, w = (*sizes, 1, 1, 1)[:4]  # batch, channels, height and width
         block = random.choice((1, 2, 3)) if prod(sizes) < 2000 else 1
         space, depth = (n, c, h * block, w * block), (n, c * block**2, h, w)
-        given, made = (space, depth) if rearranged is space_to_depth else (depth, space)
-        source, target = _input(random, kind, given), _output(random, kind, made)
+        before, after = (space, depth) if rearranged is space_to_depth else (depth, space)
+        source, target = _input(random, kind, before), _output(random, kind, after)
         order = [dml.DepthSpaceOrder(random.randrange(2))] * any(f.enum for f in cls.FIELDS)
         desc = cls(source, target, block, *order)
         return Case(desc, lambda arrays: [rearranged(arrays[0], block, *order)])
@@ -293,8 +293,8 @@ def _diagonal_matrix(random, kind, sizes, _):
     value = random.choice((0, 1, 100.9))
     desc = dml.DiagonalMatrixOperatorDesc(_output(random, kind, sizes), offset, value)
     dtype = DTYPES[kind]
-    found = np.eye(*sizes[-2:], offset, dtype) * np.float32(value).astype(dtype)
-    return Case(desc, lambda arrays: [np.broadcast_to(found, sizes)])
+    result = np.eye(*sizes[-2:], offset, dtype) * np.float32(value).astype(dtype)
+    return Case(desc, lambda arrays: [np.broadcast_to(result, sizes)])
 
 
 def _diagonal_matrix1(random, kind, sizes, _):
@@ -386,14 +386,14 @@ def _gather(random, kind, sizes, axis):
     count = random.randint(0, min(3, 9 - len(sizes)))
     places = _few(random, count, MAX_SPANNED * sizes[axis] // prod(sizes))
     rank = _rank(random, len(sizes), len(sizes) - 1 + count)
-    own, axis = _raised(sizes, rank), axis + rank - len(sizes)
+    raised, axis = _raised(sizes, rank), axis + rank - len(sizes)
     indices, content = _indices(random, any_numbers, _raised(places, rank), sizes[axis - rank])
     result = (*sizes[: axis - rank], *places, *sizes[axis - rank :][1:])
-    source, target = _input(random, kind, own), _output(random, kind, _raised(result, rank))
+    source, target = _input(random, kind, raised), _output(random, kind, _raised(result, rank))
     desc = dml.GatherOperatorDesc(source, indices, target, axis, count)
 
     def expect(arrays):
-        numbers = clamped(arrays[1], own[axis]).ravel()
+        numbers = clamped(arrays[1], raised[axis]).ravel()
         return [arrays[0].take(numbers, axis).reshape(target.sizes)]
 
     return Case(desc, expect, {1: content})
@@ -402,9 +402,9 @@ def _gather(random, kind, sizes, axis):
 def _gather_elements(random, kind, sizes, axis):
     rest = prod(sizes) // sizes[axis]
     count = _few(random, 1, MAX_SPANNED // rest)
-    wanted = (*sizes[:axis], *count, *sizes[axis + 1 :])
-    indices, content = _indices(random, any_numbers, wanted, sizes[axis])
-    source, target = _input(random, kind, sizes), _output(random, kind, wanted)
+    shape = (*sizes[:axis], *count, *sizes[axis + 1 :])
+    indices, content = _indices(random, any_numbers, shape, sizes[axis])
+    source, target = _input(random, kind, sizes), _output(random, kind, shape)
     desc = dml.GatherElementsOperatorDesc(source, indices, target, axis)
 
     def expect(arrays):
@@ -453,8 +453,8 @@ def _reverse_subsequences(random, kind, sizes, axis):
     def counts(rng, wanted, dtype):
         return rng.choice(np.array([0, 1, n // 2, n, n + 1, np.iinfo(dtype).max], dtype), wanted)
 
-    wanted = (*sizes[:axis], 1, *sizes[axis + 1 :])
-    lengths, content = _indices(random, counts, wanted, kinds="UINT32 UINT64")
+    shape = (*sizes[:axis], 1, *sizes[axis + 1 :])
+    lengths, content = _indices(random, counts, shape, kinds="UINT32 UINT64")
     source, target = _input(random, kind, sizes), _output(random, kind, sizes)
     desc = dml.ReverseSubsequencesOperatorDesc(source, lengths, target, axis)
 
@@ -468,18 +468,18 @@ def _reverse_subsequences(random, kind, sizes, axis):
 
 
 def _scatter(random, kind, sizes, axis):
-    wanted = (*sizes[:axis], _count(random, sizes[axis]), *sizes[axis + 1 :])
+    shape = (*sizes[:axis], _count(random, sizes[axis]), *sizes[axis + 1 :])
     others = [d for d in range(len(sizes)) if d != axis]
-    indices, content = _indices(random, distinct_numbers, wanted, axis, sizes[axis], repeat=others)
+    indices, content = _indices(random, distinct_numbers, shape, axis, sizes[axis], repeat=others)
     source, target = _input(random, kind, sizes), _output(random, kind, sizes)
-    updates = _input(random, kind, wanted)
+    updates = _input(random, kind, shape)
     desc = dml.ScatterOperatorDesc(source, indices, updates, target, axis)
 
     def expect(arrays):
         data, numbers, new = arrays
         places = wrapped(numbers, sizes[axis])
         inside = (places >= 0) & (places < sizes[axis])
-        grid = [*np.indices(wanted)]
+        grid = [*np.indices(shape)]
         grid[axis] = places
         result = data.copy()
         result[tuple(places[inside] for places in grid)] = new[inside]
@@ -497,8 +497,8 @@ def _scatter_nd(random, kind, sizes, _):
     def tuples(rng, wanted, dtype):
         return distinct_tuples(rng, prod(places), indexed, dtype).reshape(wanted)
 
-    wanted = _raised((*places, length), rank)
-    indices, content = _indices(random, tuples, wanted, repeat=())
+    shape = _raised((*places, length), rank)
+    indices, content = _indices(random, tuples, shape, repeat=())
     source, target = (make(random, kind, _raised(sizes, rank)) for make in (_input, _output))
     updates = _input(random, kind, _raised((*places, *rest), rank))
     counts = len(sizes), len(places) + 1
@@ -506,17 +506,17 @@ def _scatter_nd(random, kind, sizes, _):
 
     def expect(arrays):
         data, numbers = arrays[0].reshape(sizes).copy(), arrays[1].reshape(-1, length)
-        found = np.stack([wrapped(numbers[:, k], n) for k, n in enumerate(indexed)], 1)
-        inside = ((found >= 0) & (found < indexed)).all(1)
-        data[tuple(found[inside].T)] = arrays[2].reshape(-1, *rest)[inside]
+        columns = np.stack([wrapped(numbers[:, k], n) for k, n in enumerate(indexed)], 1)
+        inside = ((columns >= 0) & (columns < indexed)).all(1)
+        data[tuple(columns[inside].T)] = arrays[2].reshape(-1, *rest)[inside]
         return [data.reshape(target.sizes)]
 
     return Case(desc, expect, {1: content})
 
 
 def _one_hot(random, kind, sizes, axis):
-    wanted = (*sizes[:axis], 1, *sizes[axis + 1 :])
-    indices, content = _indices(random, any_numbers, wanted, sizes[axis])
+    shape = (*sizes[:axis], 1, *sizes[axis + 1 :])
+    indices, content = _indices(random, any_numbers, shape, sizes[axis])
     few = [random.choice((1, 2, 3)) for _ in sizes]
     few[random.randrange(len(sizes))] = 2
     values, target = _input(random, kind, few), _output(random, kind, sizes)

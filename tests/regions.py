@@ -23,10 +23,10 @@ def fitting(element_size, *outputs, inputs=1, unit=4):
     def nbytes(end):
         return -(-end * element_size // unit) * unit
 
-    made = []
+    result = []
     for regions in map(tuple, outputs):
-        made.append(Output(nbytes(max(region.target.extent for region in regions)), regions))
+        result.append(Output(nbytes(max(region.target.extent for region in regions)), regions))
         for region in regions:
             if region.input is not None:
                 ends[region.input] = max(ends[region.input], region.source_view.extent)
-    return CopyPlan(element_size, tuple(nbytes(ends[n]) for n in sorted(ends)), tuple(made))
+    return CopyPlan(element_size, tuple(nbytes(ends[n]) for n in sorted(ends)), tuple(result))

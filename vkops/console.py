@@ -48,10 +48,10 @@ Rows = Iterable[Sequence[str | Text]]
 
 def table(title: str | None, headings: Iterable[str], rows: Rows) -> Table:
     """Return a table whose cells wrap."""
-    made = Table(title=title, title_justify="left")
+    result = Table(title=title, title_justify="left")
     for heading in headings:
-        made.add_column(heading, overflow="fold")
-    return _filled(made, rows)
+        result.add_column(heading, overflow="fold")
+    return _filled(result, rows)
 
 
 def figures(
@@ -66,14 +66,14 @@ def figures(
 
     Only texts after the first column wrap.
     """
-    made = Table(
+    result = Table(
         title=title, title_justify="left", box=None, pad_edge=False, padding=(0, gap, 0, 0)
     )
     for number, heading in enumerate(texts):
-        made.add_column(heading, no_wrap=number == 0)
+        result.add_column(heading, no_wrap=number == 0)
     for heading in numbers:
-        made.add_column(heading, justify="right", no_wrap=True)
-    return _filled(made, rows)
+        result.add_column(heading, justify="right", no_wrap=True)
+    return _filled(result, rows)
 
 
 def _filled(made: Table, rows: Rows) -> Table:

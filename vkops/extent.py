@@ -44,11 +44,11 @@ def slice_extents(extents: tuple[Extent, ...], start: int, nbytes: int) -> tuple
     """
     if len(extents) == 1:
         return (extents[0].part(start, nbytes),)
-    found = []
+    parts = []
     end = start + nbytes
     for extent in extents:
         if start < extent.nbytes and end > 0:
             first = max(0, start)
-            found.append(extent.part(first, min(end, extent.nbytes) - first))
+            parts.append(extent.part(first, min(end, extent.nbytes) - first))
         start, end = start - extent.nbytes, end - extent.nbytes
-    return tuple(found)
+    return tuple(parts)

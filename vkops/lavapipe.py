@@ -21,11 +21,11 @@ def manifest() -> str:
 
     >>> os.environ["VK_DRIVER_FILES"] = vkops.lavapipe.manifest()  # doctest: +SKIP
     """
-    found = package()
-    if found is None:
+    module = package()
+    if module is None:
         message = f"{PACKAGE} is not installed: pip install 'vkops[lavapipe]'"
         raise MissingPackageError(message, name=PACKAGE)
-    return str(found.manifest())
+    return str(module.manifest())
 
 
 @lru_cache(maxsize=1)
@@ -40,8 +40,8 @@ def package() -> ModuleType | None:
 def programs() -> str:
     """Return the folder of the shader compilers that pip has installed; "" if there is none."""
     with suppress(DeviceError):  # Python exits, and nothing has looked for them before
-        if found := package() or _compilers():
-            return str(found.programs())
+        if module := package() or _compilers():
+            return str(module.programs())
     return ""
 
 

@@ -13,8 +13,8 @@ from vkops.errors import import_late
 
 def repr_html(self: object) -> str:
     """Return what a notebook shows of an object: the method ``_repr_html_`` of several classes."""
-    found: str = import_late("vkops.explain.notebooks").html(self)
-    return found
+    text: str = import_late("vkops.explain.notebooks").html(self)
+    return text
 
 
 def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

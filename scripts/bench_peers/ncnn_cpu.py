@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import ncnn
 import numpy as np
 
-from vkops.bench.measure import Program
+from vkops.bench.measure import PeerProgram
 from vkops.bench.movements import Array
-from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
+from vkops.bench.workloads import BenchCase, EveryNth, Join, Permute, Split, Window
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.adapter import DeviceInfo
 
@@ -40,7 +40,7 @@ class Peer:
     def __init__(self, info: DeviceInfo) -> None:
         pass
 
-    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
         """Prepare a workload; see ``Peer``."""
         layer = _layer(case)
         if layer is None or case.dtype.itemsize != 4 or len(case.shapes[0]) > _MAX_RANK:
@@ -63,10 +63,10 @@ class Peer:
                     raise DeviceError(f"ncnn: {layer[0]} failed with status {status}")
                 done.append(mat)
 
-        return Program(run, lambda: [np.array(mat) for mat in done])
+        return PeerProgram(run, lambda: [np.array(mat) for mat in done])
 
 
-def _layer(case: Case) -> tuple[str, str] | None:
+def _layer(case: BenchCase) -> tuple[str, str] | None:
     """Return the type and the parameters of the layer, as in the description of a net."""
     axes = range(len(case.shapes[0]))
     match case.operation:
@@ -78,7 +78,7 @@ def _layer(case: Case) -> tuple[str, str] | None:
             return "Permute", "0=1"
         case Window(offsets) as window:
             return "Crop", f"{_array(9, offsets)} {_array(10, window.ends)} {_array(11, axes)}"
-        case Step(strides) if set(strides) == {-1}:
+        case EveryNth(strides) if set(strides) == {-1}:
             return "Flip", _array(0, axes)
         case _:
             return None

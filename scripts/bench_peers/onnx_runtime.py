@@ -10,13 +10,13 @@ import numpy as np
 import onnxruntime
 from onnx import helper, numpy_helper
 
-from vkops.bench.measure import Program
+from vkops.bench.measure import PeerProgram
 from vkops.bench.movements import (
     Array,
+    CopyOperation,
     DepthToSpace,
     Gather,
     GatherElements,
-    Movement,
     OneHot,
     PadReflect,
     ReverseSequences,
@@ -24,7 +24,7 @@ from vkops.bench.movements import (
     Tile,
     Upsample,
 )
-from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
+from vkops.bench.workloads import BenchCase, EveryNth, Join, Permute, Split, Window
 from vkops.gpu.adapters.adapter import DeviceInfo
 
 _OPSET, _IR_VERSION = 17, 8  # ONNX 1.12: every current runtime reads it
@@ -45,17 +45,17 @@ class Peer:
         # Its threads would otherwise keep spinning into the next contender's turn.
         self._options.add_session_config_entry("session.force_spinning_stop", "1")
 
-    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
         """Prepare a workload; see ``Peer``."""
-        given = _given(case, arrays)
+        inputs_given = _given(case, arrays)
         try:
             session = onnxruntime.InferenceSession(
-                _model(case, given), self._options, providers=_CPU
+                _model(case, inputs_given), self._options, providers=_CPU
             )
         except _NotImplemented:  # it has no kernel for this data type
             return None
         binding = session.io_binding()
-        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in given]
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array.copy()) for array in inputs_given]
         for number, value in enumerate(values):
             binding.bind_ortvalue_input(f"x{number}", value)
         outputs = [
@@ -64,13 +64,13 @@ class Peer:
         ]
         for number, value in enumerate(outputs):
             binding.bind_ortvalue_output(f"y{number}", value)
-        return Program(
+        return PeerProgram(
             lambda: session.run_with_iobinding(binding),
             lambda: [value.numpy() for value in outputs],
         )
 
 
-def _given(case: Case, arrays: Sequence[Array]) -> list[Array]:
+def _given(case: BenchCase, arrays: Sequence[Array]) -> list[Array]:
     """The inputs as ONNX has them."""
     match case.operation:
         case OneHot():
@@ -80,7 +80,7 @@ def _given(case: Case, arrays: Sequence[Array]) -> list[Array]:
     return list(arrays)
 
 
-def _model(case: Case, arrays: Sequence[Array]) -> bytes:
+def _model(case: BenchCase, arrays: Sequence[Array]) -> bytes:
     operator, parameters, attributes = _node(case)
     dtype = helper.np_dtype_to_tensor_dtype(case.dtype)
     inputs = [
@@ -113,7 +113,7 @@ def _model(case: Case, arrays: Sequence[Array]) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def _node(case: Case) -> tuple[str, list[Any], dict[str, Any]]:
+def _node(case: BenchCase) -> tuple[str, list[Any], dict[str, Any]]:
     """Return the operator, its inputs after the data, and its attributes."""
     axes = range(len(case.shapes[0]))
     match case.operation:
@@ -125,15 +125,15 @@ def _node(case: Case) -> tuple[str, list[Any], dict[str, Any]]:
             return "Transpose", [], {"perm": order}
         case Window(offsets) as window:
             return "Slice", [offsets, window.ends, axes], {}
-        case Step(strides):
+        case EveryNth(strides):
             starts = [0 if s > 0 else -1 for s in strides]
             ends = [_END if s > 0 else -_END for s in strides]
             return "Slice", [starts, ends, axes, strides], {}
-        case Movement() as movement:
+        case CopyOperation() as movement:
             return _movement(movement)
 
 
-def _movement(movement: Movement) -> tuple[str, list[Any], dict[str, Any]]:
+def _movement(movement: CopyOperation) -> tuple[str, list[Any], dict[str, Any]]:
     match movement:
         case Gather():
             return "Gather", [], {"axis": 0}

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from vkops.bench.measure import Program
+from vkops.bench.measure import PeerProgram
 from vkops.bench.movements import (
     Array,
+    CopyOperation,
     DepthToSpace,
     Gather,
     GatherElements,
-    Movement,
     OneHot,
     PadReflect,
     ReverseSequences,
@@ -22,7 +22,7 @@ from vkops.bench.movements import (
     Tile,
     Upsample,
 )
-from vkops.bench.workloads import Case, Join, Permute, Split, Step, Window
+from vkops.bench.workloads import BenchCase, EveryNth, Join, Permute, Split, Window
 from vkops.gpu.adapters.adapter import DeviceInfo
 
 # torch supports these types only in part; the signed type of the same width has the same bytes.
@@ -39,7 +39,7 @@ class Peer:
         self._cuda = info.type == "DISCRETE_GPU" and torch.cuda.is_available()
         self.label = "PyTorch CUDA" if self._cuda else "PyTorch CPU"
 
-    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
         """Prepare a workload; see ``Peer``."""
         inputs = [
             torch.from_numpy(array.view(_SIGNED.get(array.dtype.name, array.dtype)).copy()).to(
@@ -58,10 +58,10 @@ class Peer:
         def results() -> list[Array]:
             return [np.asarray(output.cpu().numpy()) for output in outputs]
 
-        return Program(run, results)
+        return PeerProgram(run, results)
 
 
-def _outputs(case: Case, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+def _outputs(case: BenchCase, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
     x = inputs[0]
     match case.operation:
         case Join(axis):
@@ -72,13 +72,13 @@ def _outputs(case: Case, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
             return [_packed(x.permute(order))]
         case Window() as window:
             return [_packed(x[window.slices])]
-        case Step(strides):
+        case EveryNth(strides):
             return [_step(x, strides)]
-        case Movement() as movement:
+        case CopyOperation() as movement:
             return [_movement(movement, inputs)]
 
 
-def _movement(movement: Movement, inputs: list[torch.Tensor]) -> torch.Tensor:
+def _movement(movement: CopyOperation, inputs: list[torch.Tensor]) -> torch.Tensor:
     x = inputs[0]
     match movement:
         case Gather():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from vkops.bench.movements import Array, Shape
-from vkops.bench.workloads import Case, Join
+from vkops.bench.workloads import BenchCase, Join
 
 
 class Source(NamedTuple):
@@ -42,7 +42,7 @@ class Copy(NamedTuple):
     nbytes: int
 
 
-def reads(case: Case) -> list[Output]:
+def reads(case: BenchCase) -> list[Output]:
     """Describe a workload as strided reads."""
     if isinstance(case.operation, Join):
         axis = case.operation.axis
@@ -58,26 +58,26 @@ def reads(case: Case) -> list[Output]:
     ]
 
 
-def copies(case: Case, limit: int) -> list[Copy] | None:
+def copies(case: BenchCase, limit: int) -> list[Copy] | None:
     """Describe a workload as copies of whole words; None if more than ``limit`` are needed."""
     join = isinstance(case.operation, Join)  # then the inputs are parts of the output
     whole = _bytes((case.output_shapes if join else case.shapes)[0])
-    found: list[Copy] = []
+    result: list[Copy] = []
     size = case.dtype.itemsize
     for number, view in enumerate(case.views(whole)):
         run, outer = 1, view.ndim  # elements side by side, and the dimensions outside of them
         while outer and view.strides[outer - 1] == run:
             outer -= 1
             run *= view.shape[outer]
-        if len(found) + prod(view.shape[:outer]) > limit:
+        if len(result) + prod(view.shape[:outer]) > limit:
             return None
         for i, index in enumerate(np.ndindex(view.shape[:outer])):
             offset = _offset(view, whole) + int(np.dot(index, view.strides[:outer]))
             part, all_ = (number, i * run * size), (0, offset * size)
             if run * size % 4 or all_[1] % 4:
                 return None
-            found.append(Copy(*(part + all_ if join else all_ + part), run * size))
-    return found
+            result.append(Copy(*(part + all_ if join else all_ + part), run * size))
+    return result
 
 
 def _bytes(shape: Shape) -> Array:

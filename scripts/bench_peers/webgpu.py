@@ -17,9 +17,9 @@ import numpy as np
 import wgpu
 
 from bench_peers.strided import Output, Source, copies, reads
-from vkops.bench.measure import Program
-from vkops.bench.movements import Array, Movement
-from vkops.bench.workloads import Case
+from vkops.bench.measure import PeerProgram
+from vkops.bench.movements import Array, CopyOperation
+from vkops.bench.workloads import BenchCase
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.plan.rounding import ceil_div, round_up
@@ -42,9 +42,9 @@ class Peer:
     def __init__(self, info: DeviceInfo) -> None:
         self._device = open_device(info)
 
-    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
         """Prepare a workload; see ``Peer``."""
-        if isinstance(case.operation, Movement):
+        if isinstance(case.operation, CopyOperation):
             return None
         device, limits = self._device, self._device.limits
         nbytes = [prod(shape) * case.dtype.itemsize for shape in case.output_shapes]
@@ -59,9 +59,9 @@ class Peer:
             device.queue.write_buffer(buffer, 0, padded)
 
         programs = []
-        wanted = reads(case)
-        if all(len(output.sources) < limits[_INPUTS] for output in wanted):
-            programs.append(self._submitter(self._kernels(case, wanted, inputs, outputs)))
+        known = reads(case)
+        if all(len(output.sources) < limits[_INPUTS] for output in known):
+            programs.append(self._submitter(self._kernels(case, known, inputs, outputs)))
         if commands := copies(case, _MAX_COPIES):
 
             def encode(encoder: Any) -> None:
@@ -78,7 +78,7 @@ class Peer:
             read = [np.frombuffer(device.queue.read_buffer(buffer), np.uint8) for buffer in outputs]
             return [data[:n] for data, n in zip(read, nbytes, strict=True)]
 
-        return Program(min(programs, key=_seconds), results)
+        return PeerProgram(min(programs, key=_seconds), results)
 
     def _submitter(self, encode: Callable[[Any], None]) -> Callable[[], None]:
         device = self._device
@@ -94,7 +94,11 @@ class Peer:
         return run
 
     def _kernels(
-        self, case: Case, wanted: Sequence[Output], inputs: Sequence[Any], outputs: Sequence[Any]
+        self,
+        case: BenchCase,
+        wanted: Sequence[Output],
+        inputs: Sequence[Any],
+        outputs: Sequence[Any],
     ) -> Callable[[Any], None]:
         device = self._device
 
@@ -110,19 +114,21 @@ class Peer:
         for output, target in zip(wanted, outputs, strict=True):
             groups = ceil_div(target.size // max(4, case.dtype.itemsize), _GROUP)
             across = ceil_div(groups, ceil_div(groups, max_groups))
-            made = pipeline(_kernel(output, case.dtype.itemsize, across))
+            kernel = pipeline(_kernel(output, case.dtype.itemsize, across))
             offset = device.create_buffer_with_data(
                 data=np.array([output.offset], np.uint32), usage=wgpu.BufferUsage.UNIFORM
             )
             bound = [target, offset, *(inputs[source.input] for source in output.sources)]
             entries = [{"binding": i, "resource": {"buffer": b}} for i, b in enumerate(bound)]
-            group = device.create_bind_group(layout=made.get_bind_group_layout(0), entries=entries)
-            dispatches.append((made, group, across, ceil_div(groups, across)))
+            group = device.create_bind_group(
+                layout=kernel.get_bind_group_layout(0), entries=entries
+            )
+            dispatches.append((kernel, group, across, ceil_div(groups, across)))
 
         def encode(encoder: Any) -> None:
             compute = encoder.begin_compute_pass()
-            for made, group, across, down in dispatches:
-                compute.set_pipeline(made)
+            for kernel, group, across, down in dispatches:
+                compute.set_pipeline(kernel)
                 compute.set_bind_group(0, group)
                 compute.dispatch_workgroups(across, down)
             compute.end()
@@ -146,9 +152,9 @@ def _whole_words(nbytes: int) -> int:
 
 @cache
 def open_device(info: DeviceInfo) -> Any:
-    wanted = ("Vulkan", info.name, info.device_id)
+    identity = ("Vulkan", info.name, info.device_id)
     for adapter in wgpu.gpu.enumerate_adapters_sync():
-        if tuple(adapter.info[key] for key in ("backend_type", "device", "device_id")) == wanted:
+        if tuple(adapter.info[key] for key in ("backend_type", "device", "device_id")) == identity:
             limits = {name: adapter.limits[name] for name in (*_LIMITS, _INPUTS)}
             return adapter.request_device_sync(required_limits=limits)
     raise DeviceError(f"peer wgpu: finds no Vulkan adapter named {info.name!r}")

@@ -118,6 +118,6 @@ def nbody(bodies: Array, steps: int) -> Array:
         near = ((way**2).sum(-1) + 0.01) ** -1.5
         velocity = velocity + 0.001 * ((mass * near)[..., None] * way).sum(1)
         position = position + 0.001 * velocity
-    found: Array = bodies.copy()
-    found[:, :3], found[:, 4:7] = position, velocity
-    return found
+    result: Array = bodies.copy()
+    result[:, :3], result[:, 4:7] = position, velocity
+    return result

@@ -93,13 +93,13 @@ def measure(device: vkops.Device, rounds: int) -> Iterator[Result]:
 
 
 def _libraries(device: vkops.Device) -> dict[str, Library]:
-    found: dict[str, Library] = {"vkops": with_vkops.Contender(device)}
-    found["kompute"] = with_kompute.Contender(device.info)
+    libraries: dict[str, Library] = {"vkops": with_vkops.Contender(device)}
+    libraries["kompute"] = with_kompute.Contender(device.info)
     if is_installed("wgpu"):
         from bench_shaders import with_wgpu
 
-        found["wgpu"] = with_wgpu.Contender(device.info)
-    return found
+        libraries["wgpu"] = with_wgpu.Contender(device.info)
+    return libraries
 
 
 def _run_first(runs: Runs) -> None:
@@ -113,7 +113,7 @@ def _compare(work: str, name: str, result: Array, expected: Array) -> None:
 
 def _memory(name: str, runs: Runs) -> dict[str, int]:
     """Bytes that the process takes while each variant runs, beyond what it had; on Linux."""
-    status, found = Path("/proc/self/status"), {}
+    status, peaks = Path("/proc/self/status"), {}
     for variant, run in runs.items():
         before = psutil.Process().memory_info().rss
         try:
@@ -122,8 +122,8 @@ def _memory(name: str, runs: Runs) -> dict[str, int]:
             peak = next(s for s in status.read_text().splitlines() if s.startswith("VmHWM"))
         except OSError:
             continue
-        found[f"{name} {variant}".strip()] = max(0, int(peak.split()[1]) * 1024 - before)
-    return found
+        peaks[f"{name} {variant}".strip()] = max(0, int(peak.split()[1]) * 1024 - before)
+    return peaks
 
 
 def _results(
@@ -144,14 +144,14 @@ def _results(
                     samples[key].append(elapsed / times)
     seconds = {key: median(values) for key, values in samples.items()}
     for variant in runs["vkops"]:
-        found = {"vkops": seconds["vkops", variant], "kompute": seconds["kompute", ""]}
+        result = {"vkops": seconds["vkops", variant], "kompute": seconds["kompute", ""]}
         if "wgpu" in runs:
             alike = "no waits" if "no waits" in variant else ""
-            found["wgpu"] = seconds["wgpu", alike]
+            result["wgpu"] = seconds["wgpu", alike]
         peers = ("kompute", "wgpu")
-        own = {"vkops": memory.get(f"vkops {variant}"), **{n: memory.get(n) for n in peers}}
-        taken = {name: nbytes for name, nbytes in own.items() if nbytes is not None}
-        yield Result(work, variant, found, taken)
+        peaks = {"vkops": memory.get(f"vkops {variant}"), **{n: memory.get(n) for n in peers}}
+        taken = {name: nbytes for name, nbytes in peaks.items() if nbytes is not None}
+        yield Result(work, variant, result, taken)
 
 
 def _from_disk(library: Library, rounds: int) -> float:
@@ -168,14 +168,14 @@ def report(device: vkops.Device, results: list[Result], rounds: int) -> None:
     console.info(f"{ratios}; MiB: memory that a run takes; medians of {rounds} rounds")
     rows = []
     for result in results:
-        own = result.seconds["vkops"]
+        of_vkops = result.seconds["vkops"]
         against = [
-            f"{result.seconds[name] / own:.2f}" if name in result.seconds else ""
+            f"{result.seconds[name] / of_vkops:.2f}" if name in result.seconds else ""
             for name in ("kompute", "wgpu")
         ]
         more = result.memory.get("vkops")
         mebibytes = "" if more is None else f"{more / 2**20:.1f}"
-        ms = f"{1000 * own:.3g}"
+        ms = f"{1000 * of_vkops:.3g}"
         rows.append([_WORKLOADS[result.work][0], result.variant, ms, *against, mebibytes])
     headings = "workload", "vkops", "ms", "Kompute", "wgpu", "MiB"
     console.show(console.table(None, headings, rows))
@@ -195,7 +195,7 @@ def main() -> None:
         return
     names = ("kp", "numpy", "wgpu")
     versions = {name: metadata.version(name) for name in names if is_installed(name)}
-    made = {
+    document = {
         "device": asdict(device.info),
         "date": date.today().isoformat(),
         "processors": os.cpu_count(),
@@ -203,7 +203,7 @@ def main() -> None:
         "rounds": options.rounds,
         "results": [asdict(result) for result in results],
     }
-    print(json.dumps(made, indent=2))
+    print(json.dumps(document, indent=2))
 
 
 if __name__ == "__main__":

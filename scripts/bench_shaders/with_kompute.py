@@ -32,8 +32,8 @@ class Contender:
         """See ``Library``."""
         one, other = self._tensor(bodies), self._tensor(bodies)
         pairs = [[one, other], [other, one]]
-        made = [self._algorithm(NBODY_GLSL, pair, (BODIES // GROUP, 1, 1)) for pair in pairs]
-        sequence = self._sequence([made[number % 2] for number in range(STEPS)])
+        algorithms = [self._algorithm(NBODY_GLSL, pair, (BODIES // GROUP, 1, 1)) for pair in pairs]
+        sequence = self._sequence([algorithms[number % 2] for number in range(STEPS)])
         return {"": sequence.eval}, lambda: self._fetched(one).reshape(bodies.shape)
 
     def compilation(self) -> Runs:
@@ -44,10 +44,10 @@ class Contender:
         return {"": lambda: make([tensor, tensor], spirv, [1, 1, 1], _NOTHING, _NOTHING)}
 
     def _tensor(self, array: Array) -> Any:
-        made = self._manager.tensor_t(array.reshape(-1), self._kind)
+        tensor = self._manager.tensor_t(array.reshape(-1), self._kind)
         if self._kind != kp.TensorTypes.host:
-            self._manager.sequence().eval(kp.OpTensorSyncDevice([made]))
-        return made
+            self._manager.sequence().eval(kp.OpTensorSyncDevice([tensor]))
+        return tensor
 
     def _fetched(self, tensor: Any) -> Array:
         if self._kind != kp.TensorTypes.host:

@@ -102,9 +102,9 @@ def pytest_pyfunc_call(pyfuncitem):
 
 def pytest_generate_tests(metafunc):
     if "adapter" in metafunc.fixturenames:
-        found = wanted()
+        chosen = wanted()
         metafunc.parametrize(
-            "adapter", found, ids=[f.name.split()[0] for f in found], scope="session"
+            "adapter", chosen, ids=[f.name.split()[0] for f in chosen], scope="session"
         )
 
 

@@ -329,8 +329,8 @@ def test_the_environment_chooses_an_adapter(adapter):
     """By an index or part of a name, for devices that name none."""
     code = "import vkops; print(vkops.Device().name, vkops.flip([1]).device.name, sep=', ')"
     for chosen in (adapter.index, adapter.name[2:8]):
-        found = python(code, VKOPS_ADAPTER=str(chosen), VKOPS_EXPECT="")
-        assert found == (0, f"{adapter.name}, {adapter.name}", "")
+        result = python(code, VKOPS_ADAPTER=str(chosen), VKOPS_EXPECT="")
+        assert result == (0, f"{adapter.name}, {adapter.name}", "")
     said = python(OPEN, VKOPS_ADAPTER="no such")[1]
     start = "no adapter whose name contains 'no such' (VKOPS_ADAPTER); available devices: "
     assert said.startswith(start)

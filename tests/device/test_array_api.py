@@ -22,9 +22,9 @@ DTYPES = list(strict.__array_namespace_info__().dtypes())
 
 def functions():
     """The names of the standard's functions in the chapters whose functions move data."""
-    found = {name: getattr(getattr(strict, name), "__module__", "") for name in strict.__all__}
+    modules = {name: getattr(getattr(strict, name), "__module__", "") for name in strict.__all__}
     chapters = re.compile(r"array_api_strict\._(creation|manipulation|indexing)_functions")
-    moving = [name for name, module in found.items() if chapters.fullmatch(module)]
+    moving = [name for name, module in modules.items() if chapters.fullmatch(module)]
     return [*moving, "broadcast_arrays", "broadcast_to"]
 
 
@@ -40,23 +40,23 @@ def version():
 @pytest.mark.parametrize("name", functions())
 def test_signatures(name):
     """Every call that the standard allows is allowed; arguments of its own are behind keywords."""
-    wanted = inspect.signature(getattr(strict, name)).parameters
-    found = inspect.signature(getattr(vkops, name)).parameters
+    expected = inspect.signature(getattr(strict, name)).parameters
+    actual = inspect.signature(getattr(vkops, name)).parameters
     unnamed = (Parameter.POSITIONAL_ONLY, Parameter.VAR_POSITIONAL)
-    by_position = [p for p in wanted.values() if p.kind != Parameter.KEYWORD_ONLY]
-    for ours, theirs in zip(found.values(), by_position, strict=False):
+    by_position = [p for p in expected.values() if p.kind != Parameter.KEYWORD_ONLY]
+    for ours, theirs in zip(actual.values(), by_position, strict=False):
         assert ours.kind == theirs.kind
         assert ours.kind in unnamed or ours.name == theirs.name
-    for theirs in wanted.values():
+    for theirs in expected.values():
         if theirs.kind in unnamed:
             continue
-        ours, default = found[theirs.name], theirs.default
+        ours, default = actual[theirs.name], theirs.default
         assert theirs.kind != Parameter.KEYWORD_ONLY or ours.kind not in unnamed
         # The standard's defaults are numbers, texts and None; a required argument may have one.
         known = default if isinstance(default, (int, str)) else None
         assert default is Parameter.empty or ours.default == known
-    extra = found.keys() - wanted.keys()
-    assert all(found[n].kind in unnamed for n in extra if found[n].default is Parameter.empty)
+    extra = actual.keys() - expected.keys()
+    assert all(actual[n].kind in unnamed for n in extra if actual[n].default is Parameter.empty)
 
 
 def test_the_namespace(device):
@@ -78,9 +78,9 @@ def test_inspection(device):
         assert info.dtypes(kind=kind) == {n: np.dtype(n) for n in theirs.dtypes(kind=kind)}
     assert info.default_device() in info.devices()
     assert device.info in [each.info for each in info.devices()]
-    made = vkops.zeros(2, device=info.devices()[0])
-    assert made.device is info.devices()[0]
-    assert device.tensor([1]).to_device(made.device).device is made.device
+    tensor = vkops.zeros(2, device=info.devices()[0])
+    assert tensor.device is info.devices()[0]
+    assert device.tensor([1]).to_device(tensor.device).device is tensor.device
 
 
 def test_what_computes_is_not_there():

@@ -78,19 +78,19 @@ def expected(which):
     ids=["constant", "dynamic"],
 )
 def test_each_element_is_bound(device, which, is_dynamic):
-    given = arguments(device)
+    inputs = arguments(device)
     shader = device.compile_shader(DYNAMIC if is_dynamic else constant(which))
-    shader(**given, groups=1, **({"which": which} if is_dynamic else {}))
+    shader(**inputs, groups=1, **({"which": which} if is_dynamic else {}))
     total, stored = expected(which)
-    np.testing.assert_allclose(given["Y"].numpy(), total, rtol=1e-6)
-    np.testing.assert_array_equal(given["Images"][1].numpy(), stored)
+    np.testing.assert_allclose(inputs["Y"].numpy(), total, rtol=1e-6)
+    np.testing.assert_array_equal(inputs["Images"][1].numpy(), stored)
 
 
 def test_samplers_without_an_argument_are_the_default(device):
-    given = arguments(device)
-    del given["Samplers"]
-    device.compile_shader(constant(0))(**given, groups=1)
-    assert given["Y"].numpy()[0, 0] == expected(0)[0][0, 0]  # the centre of a texel
+    inputs = arguments(device)
+    del inputs["Samplers"]
+    device.compile_shader(constant(0))(**inputs, groups=1)
+    assert inputs["Y"].numpy()[0, 0] == expected(0)[0][0, 0]  # the centre of a texel
 
 
 @pytest.mark.features
@@ -125,10 +125,10 @@ def test_an_array_without_a_length(device):
     ids=["no list", "few", "none", "sampler", "type", "shared", "type of texels"],
 )
 def test_errors(device, name, change, said, message):
-    given = arguments(device)
-    given[name] = change(given[name])
+    inputs = arguments(device)
+    inputs[name] = change(inputs[name])
     shader = device.compile_shader(constant(0), name="x")
-    error = fault(lambda: shader(**given, groups=1), BindingError)
+    error = fault(lambda: shader(**inputs, groups=1), BindingError)
     message(error, *said.split(), device=device.info.label)
 
 
@@ -168,10 +168,10 @@ def test_views_of_texels_are_kept(adapter, faulty):
 
 
 def test_a_call_with_arrays_makes_few_python_calls(device):
-    given = arguments(device) | {"Both": [device.image(each) for each in PICTURES[:2]]}
-    given["Textures"] = given["Both"] + given["Both"][:1]
-    given["Images"] = [*given["Images"][:1], device.image(np.zeros((4, 4), np.float32))]
+    inputs = arguments(device) | {"Both": [device.image(each) for each in PICTURES[:2]]}
+    inputs["Textures"] = inputs["Both"] + inputs["Both"][:1]
+    inputs["Images"] = [*inputs["Images"][:1], device.image(np.zeros((4, 4), np.float32))]
     shader = device.compile_shader(constant(0))
     for _ in range(3):
-        shader(**given, groups=1)
-    assert calls(lambda: shader(**given, groups=1)) <= 120
+        shader(**inputs, groups=1)
+    assert calls(lambda: shader(**inputs, groups=1)) <= 120

@@ -142,8 +142,8 @@ class Interrupted:
         self._native, self._submits = native, submits
 
     def __getattr__(self, name):
-        found = getattr(self._native, name)
-        return partial(self._interrupt, found) if name in ("submit", "run") else found
+        function = getattr(self._native, name)
+        return partial(self._interrupt, function) if name in ("submit", "run") else function
 
     def _interrupt(self, submit, *arguments):
         if self._submits:

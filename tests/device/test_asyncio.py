@@ -64,8 +64,8 @@ async def cancelled_tasks():
     tasks = await begin(y.numpy_async(), device.synchronize_async(), y[::-1].numpy_async())
     for task in tasks[:2]:
         task.cancel()
-    found = await asyncio.gather(*tasks[:2], return_exceptions=True)
-    assert [type(each) for each in found] == 2 * [asyncio.CancelledError]
+    results = await asyncio.gather(*tasks[:2], return_exceptions=True)
+    assert [type(each) for each in results] == 2 * [asyncio.CancelledError]
     faulty.release()
     equal(await tasks[2], rolled[::-1])
 async def a_loop_in_another_thread():

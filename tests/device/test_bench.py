@@ -27,8 +27,8 @@ def test_results(device):
 
 def test_movements(device):
     """`measure` compares what vkops makes, by its operator and its function, with NumPy's."""
-    found = [Workload(name, name, False, case.scaled(3)) for name, case in MOVEMENTS.items()]
-    assert [result.work for result in measure(device, found, rounds=1)] == list(MOVEMENTS)
+    workloads = [Workload(name, name, False, case.scaled(3)) for name, case in MOVEMENTS.items()]
+    assert [result.work for result in measure(device, workloads, rounds=1)] == list(MOVEMENTS)
 
 
 def test_command(adapter, capsys):
@@ -78,14 +78,14 @@ TRAFFIC = [
 @pytest.mark.features
 @pytest.mark.parametrize(("call", "shape", "dtype", "expected"), TRAFFIC)
 def test_the_traffic_of_kernels(device, monkeypatch, call, shape, dtype, expected):
-    own = device.tuning
-    tuning = replace(GPU, sources=own.sources, invocations=own.invocations)
+    original = device.tuning
+    tuning = replace(GPU, sources=original.sources, invocations=original.invocations)
     monkeypatch.setattr(device, "tuning", tuning)
     monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 256)
     x = device.tensor((np.arange(np.prod(shape)) % 10).astype(dtype).reshape(shape))
-    _, found, _ = counts.call_traffic(lambda: call(x))
-    assert [found.loads.requested, found.stores.requested] == [*expected]
-    assert found.is_estimate == (x.size == 1 << 22)
+    _, traffic, _ = counts.call_traffic(lambda: call(x))
+    assert [traffic.loads.requested, traffic.stores.requested] == [*expected]
+    assert traffic.is_estimate == (x.size == 1 << 22)
 
 
 def test_the_traffic_of_kernels_in_the_table(adapter, capsys, monkeypatch):
@@ -93,9 +93,9 @@ def test_the_traffic_of_kernels_in_the_table(adapter, capsys, monkeypatch):
         monkeypatch.setitem(traffic.KERNELS, name, (1 << 10, call))
     command = ["bench", "W16", *traffic.KERNELS, "--traffic", "-a", adapter.name]
     assert main([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [*found] == ["W16", *traffic.KERNELS]
-    (part,) = found["cumsum"]
+    printed = json.loads(capsys.readouterr().out)
+    assert [*printed] == ["W16", *traffic.KERNELS]
+    (part,) = printed["cumsum"]
     assert part["loads"]["must_move"] == part["stores"]["must_move"] == 4096
     assert part["loads"]["subgroups of 32"]["32"] > 2 * 4096
     assert part["dispatches"] == 3

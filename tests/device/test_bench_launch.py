@@ -21,9 +21,9 @@ def run(monkeypatch, capsys, *options):
 
 
 def test_all_rows_as_json(monkeypatch, capsys, adapter):
-    made = json.loads(run(monkeypatch, capsys, "--json", "--adapter", adapter.name).out)
-    assert made["microseconds"].keys() >= ROWS
-    for name, cost in made["microseconds"].items():
+    document = json.loads(run(monkeypatch, capsys, "--json", "--adapter", adapter.name).out)
+    assert document["microseconds"].keys() >= ROWS
+    for name, cost in document["microseconds"].items():
         assert cost.keys() == {"chain", "cpu"} | ({"one"} if "a step" not in name else set())
         assert min(cost.values()) > 0
 

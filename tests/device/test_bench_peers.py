@@ -8,7 +8,7 @@ import pytest
 from bench_cases import MOVEMENTS, VIEWS
 
 from vkops.bench import Workload, measure
-from vkops.bench.measure import Program
+from vkops.bench.measure import PeerProgram
 from vkops.cli import main
 from vkops.errors import DeviceError
 
@@ -47,7 +47,7 @@ class Wrong:
 
     def prepare(self, case, arrays):
         results = [np.zeros(shape, case.dtype) for shape in case.output_shapes]
-        return Program(lambda: None, lambda: results)
+        return PeerProgram(lambda: None, lambda: results)
 
 
 def test_wrong_result(device):

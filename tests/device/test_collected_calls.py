@@ -153,8 +153,8 @@ for name, (use, after) in uses.items():
         layer().release()
         goes_on = interrupted_at(number, lambda: use(z))
         check(y)
-        found = z.numpy().tolist()
-        assert found == after.tolist() or (goes_on and found == values.tolist()), (name, number)
+        numbers = z.numpy().tolist()
+        assert numbers == after.tolist() or (goes_on and numbers == values.tolist()), (name, number)
         number += 1
     assert number > 10
 print("right")

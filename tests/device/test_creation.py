@@ -89,10 +89,10 @@ def test_every_dtype(device, name):
             with pytest.raises(vkops.VkopsError):
                 CALLS[name](On(device), kind)
             continue
-        made = CALLS[name](On(device), kind)
-        assert (made.dtype, made.shape) == (expected.dtype, expected.shape)
+        tensor = CALLS[name](On(device), kind)
+        assert (tensor.dtype, tensor.shape) == (expected.dtype, expected.shape)
         # The bytes between fields, and those that a long double does not use, are undefined.
-        assert repr(made.tolist()) == repr(expected.tolist()), kind
+        assert repr(tensor.tolist()) == repr(expected.tolist()), kind
 
 
 def test_what_is_like_a_tensor_is_on_its_device(staged_device):

@@ -115,9 +115,9 @@ def test_operations(device, name, source, monkeypatch):
     with monkeypatch.context() as patch:
         if not name.startswith("assign"):
             patch.setattr(vkops.Tensor, "__array__", None)
-        made = result.compute()
-    assert made.device is device
-    equal(made, CALLS[name](np, ARRAY))
+        computed = result.compute()
+    assert computed.device is device
+    equal(computed, CALLS[name](np, ARRAY))
 
 
 def test_functions_of_numpy_take_dask_arrays_and_tensors(device):
@@ -188,8 +188,8 @@ def test_tensors_are_sent(device, array, data, as_part):
     header, frames = serialize([{"x": tensor}] if as_part else tensor)
     assert b"Device" not in bytes(frames[0])
     assert sum(memoryview(frame).nbytes for frame in frames[1:]) == tensor.nbytes
-    made = deserialize(header, [bytes(frame) for frame in frames])
-    equal(made[0]["x"] if as_part else made, array)
+    received = deserialize(header, [bytes(frame) for frame in frames])
+    equal(received[0]["x"] if as_part else received, array)
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -223,9 +223,9 @@ def test_what_does_not_fit_is_unpickled_on_the_host(device, monkeypatch):
         raise vkops.OutOfDeviceMemoryError("full")
 
     monkeypatch.setattr(device.pool, "allocate", allocate)
-    made = pickle.loads(pickled)
-    assert isinstance(made.buffer, HostBuffer)
-    assert made.numpy().tolist() == list(range(1000))
+    received = pickle.loads(pickled)
+    assert isinstance(received.buffer, HostBuffer)
+    assert received.numpy().tolist() == list(range(1000))
 
 
 def test_a_client_and_a_scheduler_without_a_device():
@@ -301,13 +301,13 @@ def run_cluster(entries, *arguments):
 @pytest.fixture
 def entries(adapter):
     """Two workers: one on this adapter, and one on that of another driver, where it is installed."""
-    own = {"VKOPS_ADAPTER": adapter.name, "VKOPS_EXPECT": adapter.name}
+    variables = {"VKOPS_ADAPTER": adapter.name, "VKOPS_EXPECT": adapter.name}
     name = "llvmpipe" if "SwiftShader" in adapter.name else "SwiftShader"
     manifests = ":".join(glob(MANIFESTS[name]))
     if not manifests:
-        return [own, own]
+        return [variables, variables]
     other = {"VK_DRIVER_FILES": manifests, "VK_ICD_FILENAMES": manifests}
-    return [own, {**other, "VKOPS_ADAPTER": name, "VKOPS_EXPECT": name}]
+    return [variables, {**other, "VKOPS_ADAPTER": name, "VKOPS_EXPECT": name}]
 
 
 @pytest.mark.slow

@@ -106,8 +106,8 @@ def test_as_many_rows_as_asked_for(printf):
 
 
 def values(count, start=0):
-    given = {"valueStart": start, "valueDelta": 1, "valueCount": count}
-    return {"initialValuesDataType": "UINT32", "initialValues": given}
+    sequence = {"valueStart": start, "valueDelta": 1, "valueCount": count}
+    return {"initialValuesDataType": "UINT32", "initialValues": sequence}
 
 
 def dispatch(name, groups, **bindings):

@@ -14,24 +14,24 @@ from vkops.gpu.adapters.kompute import loader
 
 @pytest.mark.usefixtures("shared_memory")
 def test_limits(adapter):
-    found = adapter.limits
+    parts = adapter.limits
     # Guaranteed by Vulkan.
-    assert all(count >= 65535 for count in found.max_compute_work_group_count)
-    assert found.max_compute_work_group_size >= (128, 128, 64)
-    assert found.max_compute_work_group_invocations >= 128
-    assert found.max_compute_shared_memory_size >= 16384
-    assert found.max_push_constants_size >= 128
-    assert found.max_storage_buffer_range >= 1 << 27
-    assert found.min_storage_buffer_offset_alignment <= 256
-    assert found.max_memory_allocation_size >= 1 << 30
+    assert all(count >= 65535 for count in parts.max_compute_work_group_count)
+    assert parts.max_compute_work_group_size >= (128, 128, 64)
+    assert parts.max_compute_work_group_invocations >= 128
+    assert parts.max_compute_shared_memory_size >= 16384
+    assert parts.max_push_constants_size >= 128
+    assert parts.max_storage_buffer_range >= 1 << 27
+    assert parts.min_storage_buffer_offset_alignment <= 256
+    assert parts.max_memory_allocation_size >= 1 << 30
     # Also known from elsewhere.
-    assert found.max_per_stage_descriptor_storage_buffers == adapter.max_bindings
-    assert sum(heap.size for heap in found.heaps if heap.device_local) == adapter.dedicated_memory
-    assert sum(heap.size for heap in found.heaps if not heap.device_local) == adapter.shared_memory
-    assert any("HOST_VISIBLE" in kind.properties for kind in found.memory_types)
-    assert {kind.heap for kind in found.memory_types} <= set(range(len(found.heaps)))
-    assert found.subgroup_size in {1 << n for n in range(8)}
-    assert "robustBufferAccess" in found.features  # all implementations have it
+    assert parts.max_per_stage_descriptor_storage_buffers == adapter.max_bindings
+    assert sum(heap.size for heap in parts.heaps if heap.device_local) == adapter.dedicated_memory
+    assert sum(heap.size for heap in parts.heaps if not heap.device_local) == adapter.shared_memory
+    assert any("HOST_VISIBLE" in kind.properties for kind in parts.memory_types)
+    assert {kind.heap for kind in parts.memory_types} <= set(range(len(parts.heaps)))
+    assert parts.subgroup_size in {1 << n for n in range(8)}
+    assert "robustBufferAccess" in parts.features  # all implementations have it
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -39,19 +39,19 @@ def test_the_section_of_an_adapter(adapter):
     text = report()
     _, _, text = text.partition(f"### Adapter {adapter.index}: {adapter.name}\n")
     lines = text.split("\n")
-    found = adapter.limits
-    x, y, z = found.max_compute_work_group_size
+    parts = adapter.limits
+    x, y, z = parts.max_compute_work_group_size
     for line in (
         f"- type: {adapter.type}",
         f"- driver: {adapter.driver}, version {adapter.driver_version}",
         f"- Vulkan: {adapter.api_version}",
-        f"- maxStorageBufferRange: {found.max_storage_buffer_range}",
+        f"- maxStorageBufferRange: {parts.max_storage_buffer_range}",
         f"- maxComputeWorkGroupSize: {x}, {y}, {z}",
         f"- maxPerStageDescriptorStorageBuffers: {adapter.max_bindings}",
-        f"- subgroupSize: {found.subgroup_size}",
+        f"- subgroupSize: {parts.subgroup_size}",
     ):
         assert line in lines
-    assert any(line.startswith(f"- memory heap 0: {found.heaps[0].size} bytes") for line in lines)
+    assert any(line.startswith(f"- memory heap 0: {parts.heaps[0].size} bytes") for line in lines)
 
 
 @pytest.mark.system("VkLayer_khronos_validation")

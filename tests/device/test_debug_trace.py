@@ -137,14 +137,14 @@ void main() {
 
 def test_all_levels_are_compared(compared, tmp_path):
     (tmp_path / "l.comp").write_text(LEVELS)
-    given = ["l.comp", "--buffer", "Y=12"]
+    arguments = ["l.comp", "--buffer", "Y=12"]
     for number, sizes in enumerate([(4, 4), (2, 2), (1, 1)]):
         np.save(f"{number}.npy", np.full(sizes, number + 1, np.float32))
-        given += ["--buffer", f"X={number}.npy"]
-    status, out, _ = compared(*given, "2")
+        arguments += ["--buffer", f"X={number}.npy"]
+    status, out, _ = compared(*arguments, "2")
     assert (status, out[1][:25]) == (0, "All outputs are the same ")
     assert out[2].startswith("l.comp:7: y[2] = 303.0, by")
-    status, _, err = compared(*given, "--buffer", "Y=12")
+    status, _, err = compared(*arguments, "--buffer", "Y=12")
     assert (status, "got Y twice" in err) == (2, True)
 
 
@@ -173,11 +173,11 @@ void main() {
 )
 def test_all_that_shaders_use_is_compared(device, monkeypatch, output, at, line):
     rows = np.arange(4, dtype=np.float32)
-    given = {
+    arguments = {
         "A": [rows, rows + 1], "B": np.arange(24, dtype=np.uint8).reshape(2, 4, 3), "D": rows,
         "C": (np.float32([[0, 1, 2]]), {"filter": "nearest", "address": "repeat"}),
     }  # fmt: skip
-    case = Case.of(EVERYTHING, given, push={"numbers": rows.copy()}, name="x")
+    case = Case.of(EVERYTHING, arguments, push={"numbers": rows.copy()}, name="x")
     check = Case.check
 
     def changed(self):
@@ -188,13 +188,13 @@ def test_all_that_shaders_use_is_compared(device, monkeypatch, output, at, line)
         return report
 
     monkeypatch.setattr(Case, "check", changed)
-    found = compare(case, device)
+    difference = compare(case, device)
     if not output:
-        assert found is None
+        assert difference is None
         return
-    assert found.what.startswith(f"{output}: element {at} is ")
-    assert (found.trace.lines[0].place.line, found.findings) == (line, ())
-    assert "the driver of" in found.verdict
+    assert difference.what.startswith(f"{output}: element {at} is ")
+    assert (difference.trace.lines[0].place.line, difference.findings) == (line, ())
+    assert "the driver of" in difference.verdict
 
 
 @pytest.mark.features

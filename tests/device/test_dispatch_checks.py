@@ -309,8 +309,8 @@ def of_parts(device):
 
 def of_one_image(device):
     text = HEAD + CHECKED[of_images][0].replace("MAIN", MAIN)
-    given = of_images(device)
-    device.compile_shader(text, name="x")(**{**given, "B": given["A"]}, ahead=0, groups=1)
+    images = of_images(device)
+    device.compile_shader(text, name="x")(**{**images, "B": images["A"]}, ahead=0, groups=1)
 
 
 def of_a_tensor_that_is_gone(device):

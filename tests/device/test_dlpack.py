@@ -108,9 +108,9 @@ def test_no_negative_strides(any_device, array, data, version):
         np.array(array).__dlpack__()
     except BufferError:
         return
-    made = np.from_dlpack(Exporter(tensor.__dlpack__(**(version if READ_ONLY else {}))))
-    assert (made.shape, made.dtype) == (array.shape, array.dtype)
-    assert min(made.strides, default=0) >= 0
+    imported = np.from_dlpack(Exporter(tensor.__dlpack__(**(version if READ_ONLY else {}))))
+    assert (imported.shape, imported.dtype) == (array.shape, array.dtype)
+    assert min(imported.strides, default=0) >= 0
 
 
 @pytest.mark.usefixtures("shared_memory")
@@ -156,11 +156,11 @@ class Foreign:
 def test_types_of_ml_dtypes(any_device, code, bits):
     """By from_dlpack, and wherever an array may be given; in the order of their elements."""
     bytes_ = np.arange(24 * bits // 8, dtype=np.uint8).view(f"u{bits // 8}").reshape(4, 6)
-    wanted = bytes_.T[::2].view(getattr(ml_dtypes, EXTENSION_TYPES[code, bits]))
+    expected = bytes_.T[::2].view(getattr(ml_dtypes, EXTENSION_TYPES[code, bits]))
     foreign = Foreign(bytes_.T[::2], code)
-    equal(vkops.from_dlpack(foreign, device=any_device), wanted)
-    equal(any_device.tensor(foreign), wanted)
-    equal(vkops.flip(foreign, device=any_device), np.flip(wanted))
+    equal(vkops.from_dlpack(foreign, device=any_device), expected)
+    equal(any_device.tensor(foreign), expected)
+    equal(vkops.flip(foreign, device=any_device), np.flip(expected))
 
 
 @pytest.mark.parametrize(("code", "bits"), EXTENSION_TYPES)

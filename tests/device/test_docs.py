@@ -156,8 +156,8 @@ def assert_names_exist(block):
     named = set(re.findall(r"dml::([A-Z]\w+)", block)) - {"TensorDesc"}
     assert named
     for name in named:
-        found = functions.get(name) or re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
-        assert hasattr(dml, name) or hasattr(dml, found), name
+        snake_case = functions.get(name) or re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        assert hasattr(dml, name) or hasattr(dml, snake_case), name
 
 
 def blocks_of(page):
@@ -227,13 +227,13 @@ def test_the_workflow_with_wheels(tmp_path):
 def test_continuous_integration():
     """The packages are those of scripts/setup, and the files that the pipeline names exist."""
     blocks = blocks_of(ROOT / "docs/tutorials/ci.md")
-    wanted = re.findall(r"^ *need(?:_or_wheel)? (\S+)", (ROOT / "scripts/setup").read_text(), re.M)
+    needed = re.findall(r"^ *need(?:_or_wheel)? (\S+)", (ROOT / "scripts/setup").read_text(), re.M)
     # The packages of the chosen interpreter, under the names of those of python3.
-    wanted = {name.strip('"').replace("$debian_python", "python3") for name in wanted}
+    needed = {name.strip('"').replace("$debian_python", "python3") for name in needed}
     commands = [block.replace("\\\n", " ") for kind, block in blocks if kind == "sh"]
     lines = [line for line in commands if "apt-get" in line]
     packages = {word for line in lines for word in line.split("--no-install-recommends")[1].split()}
-    assert packages == wanted - {"python3", "renderdoccmd"}
+    assert packages == needed - {"python3", "renderdoccmd"}
     assert "On Debian 12, `renderdoccmd`" in (ROOT / "docs/tutorials/ci.md").read_text()
     _, pipeline = (yaml.safe_load(block) for kind, block in blocks if kind == "yaml")
     scripts = re.findall(r"vkops/(scripts/\S+?)(?=['\s\]])", str(pipeline))

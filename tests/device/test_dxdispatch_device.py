@@ -125,8 +125,8 @@ def chain(kinds):
     ("DmlCompileOp",) * 4, ("DmlCompileGraph",) * 4, ("DmlCompileOp", "DmlCompileGraph") * 2
 ])  # fmt: skip
 def test_dependent_dispatches_give_the_same_as_single_ones(kinds, adapter, capfd, tmp_path):
-    made, expected = chain(kinds)
-    (tmp_path / "m.json").write_text(json.dumps(made))
+    document, expected = chain(kinds)
+    (tmp_path / "m.json").write_text(json.dumps(document))
     assert main(["run", str(tmp_path / "m.json"), "-a", adapter.name, "--flat"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[-1] == "Resource 'A': " + ", ".join(map(str, expected.ravel()))

@@ -42,7 +42,7 @@ def files(tmp_path, monkeypatch):
 def test_a_model_with_images(files, adapter, cap, tmp_path):
     shader = {"type": "glsl", "sourcePath": "s.comp", "compilerArgs": ["-DSHIFT=1"]}
     nearest = {"Picture": {"filter": "nearest", "address": "repeat"}}
-    made = model(
+    document = model(
         {
             "Picture": {"initialValues": {"sourcePath": "p.png"}},
             "Result": zeros(96, "UINT8"),
@@ -63,7 +63,7 @@ def test_a_model_with_images(files, adapter, cap, tmp_path):
         {"type": "writeFile", "resource": "Result", "targetPath": "r.png", "dimensions": [32, 1, 3]},
         {"type": "writeFile", "resource": "Result", "targetPath": "r.jpg", "dimensions": [2, 2, 3, 3]},
     )  # fmt: skip
-    (tmp_path / "m.json").write_text(json.dumps(made))
+    (tmp_path / "m.json").write_text(json.dumps(document))
     assert main(["run", "m.json", "-a", adapter.name]) == 0
     seen = cap.readouterr()
     assert "Failed to write resource to file" in seen.err
@@ -76,7 +76,7 @@ def test_a_model_with_images(files, adapter, cap, tmp_path):
 
 def test_dxdispatch_copies_a_picture_as_floats(files, adapter):
     sizes = {"DataType": "FLOAT32", "Sizes": [1, 3, 6, 5]}
-    made = model(
+    document = model(
         {
             "A": {"initialValuesDataType": "FLOAT32", "initialValues": {"sourcePath": "p.png"}},
             "B": zeros(90),
@@ -86,7 +86,7 @@ def test_dxdispatch_copies_a_picture_as_floats(files, adapter):
         {"type": "writeFile", "resource": "B", "targetPath": "b.png"},
     )  # fmt: skip
     with open("m.json", "w") as file:
-        json.dump(made, file)
+        json.dump(document, file)
     assert main(["run", "m.json", "-a", adapter.name]) == 0
     np.testing.assert_array_equal(files("b.png"), PIXELS)
 
@@ -106,9 +106,9 @@ def test_a_shader_with_pictures(files, adapter, capsys, bind, out, output):
         arguments += ["--bind", "g.npz"]
     command = ["shader", "run", "s.comp", "-DSHIFT=0", *arguments, "--out", out, "--threads", "5,6"]
     assert main([*command, "-a", adapter.name, "--output", output]) == 0, capsys.readouterr().err
-    found = files("r.png")
-    assert np.abs(found[..., :3] - HALF).max() <= 1
-    assert found.shape[2] == (4 if "x4" in out else 3)
+    pixels = files("r.png")
+    assert np.abs(pixels[..., :3] - HALF).max() <= 1
+    assert pixels.shape[2] == (4 if "x4" in out else 3)
 
 
 @pytest.mark.parametrize(

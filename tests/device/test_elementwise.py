@@ -156,9 +156,9 @@ def test_every_type(any_device, dtype):
 def test_numbers_at_the_limits(device, dtype, values):
     other = vkops.ElementwiseKernel(f"int8 k, {dtype} x, int64 l, T y", f"{dtype} z", "z = x")
     for value in values:
-        wanted = np.asarray([value], dtype)
-        same(other(1, value, 2, np.zeros(1, np.int16), device=device), wanted)
-        same(other(1, wanted[0], 2, True, device=device), wanted.reshape(()))
+        expected = np.asarray([value], dtype)
+        same(other(1, value, 2, np.zeros(1, np.int16), device=device), expected)
+        same(other(1, expected[0], 2, True, device=device), expected.reshape(()))
 
 
 def test_types_of_numbers(device):
@@ -186,8 +186,8 @@ def test_empty_arrays_run_nothing(device, monkeypatch):
     one = device.tensor(np.zeros(1, np.int16))
     monkeypatch.setattr(device.vulkan, "submit", None)
     for shape in ((0,), (3, 0, 2)):
-        found = ADD(device.tensor(np.zeros(shape, np.int16)), one)
-        assert (found.shape, found.dtype) == (shape, np.int16)
+        result = ADD(device.tensor(np.zeros(shape, np.int16)), one)
+        assert (result.shape, result.dtype) == (shape, np.int16)
 
 
 def test_arrays_without_dimensions(any_device):
@@ -258,8 +258,8 @@ def test_raw_arrays(any_device):
     array = random_array((4, 6), "float32")
     x = any_device.tensor(array)
     for change in (lambda a: a, lambda a: a[1:], lambda a: a.T, lambda a: a[:, ::-2]):
-        own = change(array)
-        same(reverse(change(x), 0, size=own.size), own.reshape(-1)[::-1])
+        changed = change(array)
+        same(reverse(change(x), 0, size=changed.size), changed.reshape(-1)[::-1])
     reverse(x, 0, out=x.reshape(24))
     same(x, array[::-1, ::-1])
     assert fault(lambda: reverse(x, 0)).startswith("reverse size: got None, must be given if and")
@@ -271,11 +271,11 @@ def test_raw_arrays(any_device):
 
 def test_index_and_size(any_device):
     x = any_device.tensor(np.zeros((3, 4), np.int8))
-    wanted = np.arange(12, dtype=np.int32).reshape(3, 4) * 1000 + 12
-    same(NUMBERED(x), wanted)
+    expected = np.arange(12, dtype=np.int32).reshape(3, 4) * 1000 + 12
+    same(NUMBERED(x), expected)
     z = any_device.tensor(np.zeros((4, 3), np.int32))
     NUMBERED(x, z.T[::-1])
-    same(z.T[::-1], wanted)
+    same(z.T[::-1], expected)
 
 
 def test_preamble_and_statements(device):

@@ -17,7 +17,7 @@ void main() {
     uint i = gl_GlobalInvocationID.x;
     for (uint k = 0; k < 200; ++k) data[i] = data[i] * 5 + 1;
 }'''
-N = 1 << 14
+N = 1 << 12
 device = vkops.Device(int(sys.argv[1]), staged=sys.argv[2] == "staged")
 shader = device.compile_shader(SHADER)
 x, views = device.tensor(np.zeros(N, np.uint32)), device.tensor(np.zeros((N, 2), np.uint32))

@@ -41,8 +41,8 @@ def write(tmp_path):
         path = EXAMPLES / name
         if name in LARGE:
             path = tmp_path / f"{name}.json"
-            made = model({}, {name: {"type": name.upper(), "desc": LARGE[name]}})
-            path.write_text(json.dumps(made))
+            document = model({}, {name: {"type": name.upper(), "desc": LARGE[name]}})
+            path.write_text(json.dumps(document))
         file = tmp_path / "page.html"
         assert main(["explain", str(path), "--html", str(file)]) == 0
         return file
@@ -68,8 +68,8 @@ def test_screenshot(write, name, width, scheme):
     options = f"--screenshot={image}", f"--window-size={width},1600", preferred
     _, said = chromium(html, html.parent, *options)
     assert "CONSOLE" not in said
-    found, codes = colours(image)
-    assert len(found) > 20
+    shown, codes = colours(image)
+    assert len(shown) > 20
     corner = codes[0, 0]
     assert corner == (0xFFFFFF if scheme == "light" else 0x15181D)
     assert (codes != corner).mean() > 0.02
@@ -106,9 +106,9 @@ PROBE = """
 
 def point(html, program):
     """Run a program on a narrow page; return what the caption said, and the lit cells."""
-    found = probe(html, html.parent, PROBE.replace("PROGRAM", program))
-    assert found["fits"]
-    return [(caption, lit) for caption, lit in found["said"]]
+    probed = probe(html, html.parent, PROBE.replace("PROGRAM", program))
+    assert probed["fits"]
+    return [(caption, lit) for caption, lit in probed["said"]]
 
 
 @pytest.mark.parametrize(
@@ -177,8 +177,10 @@ def test_pointing_at_an_element_tells_its_source(write, name, program, expected)
 
 def indices(caption):
     """The indices that a caption names, and the first address."""
-    found = [[int(n) for n in text.split(", ")] for text in re.findall(r"\w\[([\d, ]+)\]", caption)]
-    return found, int(re.search(r"element ([\d,]+)", caption)[1].replace(",", ""))
+    places = [
+        [int(n) for n in text.split(", ")] for text in re.findall(r"\w\[([\d, ]+)\]", caption)
+    ]
+    return places, int(re.search(r"element ([\d,]+)", caption)[1].replace(",", ""))
 
 
 def test_the_parts_of_a_large_tensor(write):

@@ -37,9 +37,9 @@ def run(adapter, kind, attempts, **more):
         check=False,
     )
     lines = done.stdout.splitlines()
-    own = [line for line in lines if line.startswith(every_feature.LINE)]
-    done.stdout = "\n".join(line for line in lines if line not in own)
-    return done, [json.loads(line.removeprefix(every_feature.LINE)) for line in own]
+    outcomes = [line for line in lines if line.startswith(every_feature.LINE)]
+    done.stdout = "\n".join(line for line in lines if line not in outcomes)
+    return done, [json.loads(line.removeprefix(every_feature.LINE)) for line in outcomes]
 
 
 def failures(adapter, kind, attempts, **more):

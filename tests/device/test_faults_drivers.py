@@ -77,8 +77,8 @@ def test_broken_ones_do_not_hide_those_that_work(broken, adapter):
 
 def test_garbage_beside_a_driver_that_works(broken, adapter):
     """Loaders up to 1.3.239 give up on all; newer ones go on with the others."""
-    found = [broken / "garbage.json", *manifests()]
-    status, printed, _ = run("-c", OPEN, drivers=found, VKOPS_EXPECT="")
+    drivers = [broken / "garbage.json", *manifests()]
+    status, printed, _ = run("-c", OPEN, drivers=drivers, VKOPS_EXPECT="")
     *said, after = printed.splitlines()
     assert (status, after) == (0, "8")
     assert all(line.endswith("`vkops devices` lists the drivers") for line in said)
@@ -90,8 +90,8 @@ def test_a_driver_that_crashes_while_it_is_probed(broken, monkeypatch, adapter):
     crash, good = drivers()
     assert crash.reason == "it ended its process (status -6)"
     assert good.adapters == works.adapters
-    found = [broken / "crash.json", works.path]
-    status, printed, errors = run("-m", "vkops", "devices", drivers=found)
+    paths = [broken / "crash.json", works.path]
+    status, printed, errors = run("-m", "vkops", "devices", drivers=paths)
     assert status == 134
     assert "it ended its process" in " ".join(printed.replace("│", " ").split())
     assert errors.splitlines()[-1].startswith("The driver ended the process (SIGABRT): ")

@@ -46,8 +46,8 @@ CASES = {
 
 
 def test_an_error_and_not_a_crash(adapter):
-    found = json.loads(python("-c", PROGRAM, adapter.index, json.dumps([*CASES])))
-    for said, expected in zip(found, CASES.values(), strict=True):
+    texts = json.loads(python("-c", PROGRAM, adapter.index, json.dumps([*CASES])))
+    for said, expected in zip(texts, CASES.values(), strict=True):
         assert said.startswith(expected)
         assert said != "no error"
         assert "\n" not in said

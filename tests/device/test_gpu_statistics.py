@@ -42,15 +42,15 @@ def stats(tmp_path, monkeypatch, capsys):
 def test_a_shader_and_a_kernel(stats):
     status, out, err = stats("a.comp", "copy_16", "--gpu", "navi21,vega10", "--json", "f.json")
     assert (status, err) == (0, "")
-    found = json.loads(Path("f.json").read_text())
-    assert [*found] == ["navi21", "vega10"]
-    for gpu, own in found.items():
-        assert [*own] == ["a.comp", "copy_16"]
+    written = json.loads(Path("f.json").read_text())
+    assert [*written] == ["navi21", "vega10"]
+    for gpu, of_gpu in written.items():
+        assert [*of_gpu] == ["a.comp", "copy_16"]
         assert f"{gpu}: " in out
-        for values in own.values():
+        for values in of_gpu.values():
             assert values["VGPRs"] > 0
             assert f" {values['Instructions']:,.0f} " in out
-    few, many = (found["navi21"][name]["Instructions"] for name in ("a.comp", "copy_16"))
+    few, many = (written["navi21"][name]["Instructions"] for name in ("a.comp", "copy_16"))
     assert few < many / 3
 
 
@@ -86,9 +86,9 @@ def test_a_baseline(stats):
     same = stats(*command, "--baseline", "f.json", "--fail-on-regression")
     assert same[0] == 0
     assert same[1].endswith("No figure has changed since 'f.json' was written\n")
-    found = json.loads(Path("f.json").read_text())
-    found["navi21"]["a.comp"]["Instructions"] /= 2
-    Path("f.json").write_text(json.dumps(found))
+    baseline = json.loads(Path("f.json").read_text())
+    baseline["navi21"]["a.comp"]["Instructions"] /= 2
+    Path("f.json").write_text(json.dumps(baseline))
     status, out, _ = stats(*command, "--baseline", "f.json")
     assert (status, "Instructions" in out, "worse" in out) == (0, True, True)
     assert stats(*command, "--baseline", "f.json", "--fail-on-regression")[0] == 1
@@ -136,13 +136,13 @@ COMPARED = ("VGPRs", "Spilled VGPRs", "Scratch size", "Subgroups per SIMD", "Ins
 def test_the_kernels_have_not_become_worse():
     """For each version of Mesa there can be a baseline, as figures differ between them."""
     names = [name for name in shaders.VARIANTS if not name.endswith("_wide")]
-    made = driver_compiler.compile_for("navi21", [shaders.load(shaders.spirv(n)) for n in names])
-    (version,) = re.findall(r"\d+\.\d+\.\d+", made.driver)
+    result = driver_compiler.compile_for("navi21", [shaders.load(shaders.spirv(n)) for n in names])
+    (version,) = re.findall(r"\d+\.\d+\.\d+", result.driver)
     path = Path(__file__).with_name(f"statistics-{version}.json")
     if not path.exists() and "VKOPS_WRITE_BASELINES" not in os.environ:
-        pytest.skip(f"there are no figures of {made.driver}")
-    found = {
+        pytest.skip(f"there are no figures of {result.driver}")
+    statistics = {
         name: {figure: program.figures[figure] for figure in COMPARED if figure in program.figures}
-        for name, program in zip(names, made.programs, strict=True)
+        for name, program in zip(names, result.programs, strict=True)
     }
-    figures.check(path, found, better_if_more=("Subgroups per SIMD",))
+    figures.check(path, statistics, better_if_more=("Subgroups per SIMD",))

@@ -137,8 +137,8 @@ def test_a_graph_of_expressions_is_compiled_of_its_outputs(device):
     array = np.arange(24, dtype=np.int32).reshape(4, 6)
     outputs = [device.buffer(96), device.buffer(32)]
     compiled.dispatch([device.tensor(array)], outputs)
-    wanted = np.concatenate([array[::-1, 2:], array[:, :2]], axis=1)
-    assert outputs[0].read() == wanted.tobytes()
+    expected = np.concatenate([array[::-1, 2:], array[:, :2]], axis=1)
+    assert outputs[0].read() == expected.tobytes()
     assert outputs[1].read() == array[:, :2].tobytes()
     assert len(compiled.pipeline.steps) == 1
 

@@ -83,8 +83,8 @@ def test_rectangles_and_layers(any_device, key, channels):
     image = any_device.image(array, layers=True)
     assert image[key].shape == array[key].shape
     np.testing.assert_array_equal(image[key].numpy(), array[key])
-    given = values(array[key].shape, np.uint16, 1)
-    for value in (given, any_device.tensor(given), 7):
+    pixels = values(array[key].shape, np.uint16, 1)
+    for value in (pixels, any_device.tensor(pixels), 7):
         image[key] = value
         array[key] = np.asarray(value)
         np.testing.assert_array_equal(image.numpy(), array)
@@ -206,8 +206,8 @@ def test_every_format_of_storage_images(device):
             if "snorm" in format_.name:  # the lowest number is -1, too
                 expected = np.maximum(array, lowest + 1)
             np.testing.assert_array_equal(target.numpy(), expected)
-            own = seen.numpy()[..., : format_.channels]
-            np.testing.assert_allclose(own, as_numbers(array, format_), rtol=1e-6)
+            channels = seen.numpy()[..., : format_.channels]
+            np.testing.assert_allclose(channels, as_numbers(array, format_), rtol=1e-6)
         tried += 1
     assert tried >= 10  # those that every device has
 
@@ -232,10 +232,10 @@ def test_srgb_is_decoded_where_it_is_sampled(device):
     text = "layout(binding = 0) uniform sampler2D T;\nlayout(binding = 1, rgba32f) writeonly uniform image2D O;"
     text += "void main() { ivec2 p = ivec2(gl_GlobalInvocationID.xy); imageStore(O, p, texelFetch(T, p, 0)); }"
     seen = run(device, text, image, out=(1, 64), threads=(64, 1)).numpy()
-    given = np.arange(256).reshape(1, 64, 4) / 255
-    given = given + np.array([-1, 0, 1]).reshape(3, 1, 1, 1) * 0.5 / 255
-    low, linear, high = np.where(given <= 0.04045, given / 12.92, ((given + 0.055) / 1.055) ** 2.4)
-    linear[..., 3] = given[1, ..., 3]
+    srgb = np.arange(256).reshape(1, 64, 4) / 255
+    srgb = srgb + np.array([-1, 0, 1]).reshape(3, 1, 1, 1) * 0.5 / 255
+    low, linear, high = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    linear[..., 3] = srgb[1, ..., 3]
     np.testing.assert_allclose(seen[..., 3], linear[..., 3], atol=1e-6)
     most = 2e-3 if device.info.type == "CPU" else 1
     assert (np.abs(seen - linear) <= np.maximum(high - linear, linear - low).clip(max=most)).all()
@@ -420,9 +420,9 @@ def test_texel_buffers(device):
         array = values((40,), dtype)
         whole = device.tensor(array)
         for start, stop, step in ((0, 40, 1), (7, 20, 1), (1, 40, 3)):
-            given, base = whole[start:stop:step], values((len(array[start:stop:step]),), np.float32)
+            part, base = whole[start:stop:step], values((len(array[start:stop:step]),), np.float32)
             target = device.tensor(base)
-            run(device, text, given, target, threads=40)
+            run(device, text, part, target, threads=40)
             numbers = array[start:stop:step].astype(np.float64)
             if array.dtype.kind != "f":
                 numbers = np.maximum(numbers / np.iinfo(dtype).max, -1)
@@ -624,8 +624,8 @@ def test_bindings_that_are_refused(device, message, wrong, named):
     elif isinstance(value, str):
         texture = device.image(np.zeros((4, 4), np.uint8)), device.sampler("linear")
         host = vkops.Tensor.from_array(device, good["F"], on_host=True)
-        made = {"linear": texture, "buffer": device.buffer(16), "host": host}
-        value = made.get(value, value)
+        resources = {"linear": texture, "buffer": device.buffer(16), "host": host}
+        value = resources.get(value, value)
     error = fault(lambda: run(device, BINDINGS, **good | {name: value}, threads=1), BindingError)
     images = {"image": show(value)} if name == "O" else {}
     message(error, *named.split(), **images, device=device.info.label)

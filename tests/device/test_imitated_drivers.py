@@ -150,9 +150,9 @@ print(json.dumps(found))
 
 
 def test_memory_that_is_not_coherent_needs_flushes_and_invalidations(program):
-    found, said = program("integrated", OPEN + COHERENCE)
+    counts, said = program("integrated", OPEN + COHERENCE)
     wrong = VALIDATION_FAILED
-    assert found == [[0, 0], [65, 0], [65, 65], 65, 66, wrong, wrong]
+    assert counts == [[0, 0], [65, 0], [65, 65], 65, 66, wrong, wrong]
     assert said == (
         "imitated driver: vkFlushMappedMemoryRanges: the range is not aligned to nonCoherentAtomSize\n"
         "imitated driver: vkFlushMappedMemoryRanges: the memory is not mapped\n"

@@ -144,9 +144,9 @@ def test_a_thread_that_waits_for_room_does_not_keep_others_from_memory(adapter, 
 COMMANDS = """
 x, y = (device.tensor(np.arange(1 << 19, dtype=np.float32) + i) for i in range(2))
 def again():
-    made = vkops.split(x, 2)
+    parts = vkops.split(x, 2)
     device.synchronize()
-    return made, vkops.roll(y, 3)
+    return parts, vkops.roll(y, 3)
 again()
 device.synchronize()
 layer().record(1)

@@ -213,10 +213,10 @@ def test_one_dispatch_each(device):
         lambda xp, x, rows: xp.take_along_axis(x, order, 2),
     ]
     with Counter(device) as counter:
-        made = [call(vkops, tensor, rows) for call in calls]
+        results = [call(vkops, tensor, rows) for call in calls]
         tensor[:, rows] = 7
     assert counter.count == 6
-    for one, call in zip(made, calls, strict=True):
+    for one, call in zip(results, calls, strict=True):
         equal(one, call(np, array, [2, 0]))
     array[:, [2, 0]] = 7
     equal(tensor, array)
@@ -257,13 +257,13 @@ def test_what_the_device_cannot_hold_is_copied_by_the_host(device, monkeypatch):
     monkeypatch.setattr(device, "fits", lambda nbytes: nbytes < 1000)
     array = np.arange(300, dtype=np.int32).reshape(30, 10)
     indices = np.array([[29, 3], [-1, 0]])
-    made = vkops.take(array, indices, 0, device=device)
-    assert isinstance(made.buffer, vkops.HostBuffer)
-    equal(made, array[indices])
-    wanted = array[indices]
-    made[:, [1]], wanted[:, [1]] = 0, 0
-    made[[1], 0], wanted[[1], 0] = made[[0], 0], wanted[[0], 0]
-    equal(made, wanted)
+    result = vkops.take(array, indices, 0, device=device)
+    assert isinstance(result.buffer, vkops.HostBuffer)
+    equal(result, array[indices])
+    expected = array[indices]
+    result[:, [1]], expected[:, [1]] = 0, 0
+    result[[1], 0], expected[[1], 0] = result[[0], 0], expected[[0], 0]
+    equal(result, expected)
 
 
 def test_index_arrays_of_more_dimensions_than_numpy_broadcasts(device):

@@ -69,11 +69,11 @@ def test_of_several_values_for_an_element_one_remains_whole(
     assert len(bound) == dispatches
     for _ in range(20):
         run_work(device, bound)
-        made = buffers[2].array().reshape(16, element_size)
+        rows = buffers[2].array().reshape(16, element_size)
         for place in range(7):
-            (value,) = set(made[place].tolist())
+            (value,) = set(rows[place].tolist())
             assert value in values[places == place]
-        assert not made[7:].any()
+        assert not rows[7:].any()
 
 
 def test_rows_of_words_are_scattered_by_one_dispatch(device):

@@ -38,18 +38,18 @@ POINTS = np.random.default_rng(1).uniform(-1.7, 2.7, (SIZE, 4)).astype(np.float3
 def both(device, declarations, body, image, sampler=None, points=POINTS):
     """Return the numbers that a shader computes, on a device and in the interpreter."""
     text = f"{HEAD}{declarations}\nvoid main() {{ uint i = gl_LocalInvocationIndex; vec4 at = p[i]; {body} }}"
-    made = sampler and {"filter": sampler[0], "address": sampler[1], **dict(sampler[2:])}
+    settings = sampler and {"filter": sampler[0], "address": sampler[1], **dict(sampler[2:])}
 
     def bound(image, sampler):
         if "X;" in declarations:
             return {"X": image if sampler is None else (image, sampler), "P": points}
         return {"T": image, "S": sampler, "P": points}
 
-    own = bound(device.tensor(image), sampler and device.sampler(**made))
-    found = device.compile_shader(text, name="x")(**own, out={"O": (SIZE, 4)}, groups=1)
-    report = check(text, {**bound(image, made), "O": 16 * SIZE})
+    arguments = bound(device.tensor(image), sampler and device.sampler(**settings))
+    result = device.compile_shader(text, name="x")(**arguments, out={"O": (SIZE, 4)}, groups=1)
+    report = check(text, {**bound(image, settings), "O": 16 * SIZE})
     assert report.ok, str(report)
-    return found, report.buffers["O"].reshape(SIZE, 4)
+    return result, report.buffers["O"].reshape(SIZE, 4)
 
 
 FORMS = {  # dimensions and layers: sizes, coordinates
@@ -121,12 +121,12 @@ def test_levels(device):
         ("textureGrad(X, at.xy, vec2(0.25), vec2(0.125))", 0.2),
     ):
         text = f"{HEAD}{PICTURE}\nvoid main() {{ uint i = gl_LocalInvocationIndex; vec4 at = p[i]; o[i] = {body}; }}"
-        found = device.compile_shader(text)(image, P=POINTS, out={"O": (SIZE, 4)}, groups=1)
-        for given in (levels, image):
-            report = check(text, {"X": given, "P": POINTS, "O": 16 * SIZE})
+        output = device.compile_shader(text)(image, P=POINTS, out={"O": (SIZE, 4)}, groups=1)
+        for picture in (levels, image):
+            report = check(text, {"X": picture, "P": POINTS, "O": 16 * SIZE})
             assert report.ok, str(report)
             result = report.buffers["O"].reshape(SIZE, 4)
-            np.testing.assert_allclose(result, np.asarray(found), atol=close)
+            np.testing.assert_allclose(result, np.asarray(output), atol=close)
 
 
 STORED = """#version 450
@@ -165,18 +165,20 @@ def test_formats(device):
         image = values((4, 4, form.channels), form.dtype)
         if form.name == "r11f_g11f_b10f":
             image = values((4, 4, 1), "u4") & np.uint32(0x3BFF7BDF & ~0x20000 & ~0x40)
-        own = values((16, 4), dtype, 2)
-        own = own % 100 if form.kind == "uint" else own
-        made = [device.image(array, format=form.name) for array in (image, np.zeros_like(image))]
-        found = device.compile_shader(text)(
-            *made, V=device.tensor(own), out={"O": own.shape}, groups=1
+        numbers = values((16, 4), dtype, 2)
+        numbers = numbers % 100 if form.kind == "uint" else numbers
+        images = [device.image(array, format=form.name) for array in (image, np.zeros_like(image))]
+        result = device.compile_shader(text)(
+            *images, V=device.tensor(numbers), out={"O": numbers.shape}, groups=1
         )
-        report = check(text, {"A": image, "B": np.zeros_like(image), "V": own, "O": own.nbytes})
+        report = check(
+            text, {"A": image, "B": np.zeros_like(image), "V": numbers, "O": numbers.nbytes}
+        )
         assert report.ok, str(report)
-        seen = report.buffers["O"].reshape(own.shape)
-        np.testing.assert_allclose(seen, np.asarray(found), rtol=3e-7, err_msg=form.name)
+        seen = report.buffers["O"].reshape(numbers.shape)
+        np.testing.assert_allclose(seen, np.asarray(result), rtol=3e-7, err_msg=form.name)
         stored = [
-            decoded(each.reshape(16, -1), form) for each in (report.buffers["B"], made[1].numpy())
+            decoded(each.reshape(16, -1), form) for each in (report.buffers["B"], images[1].numpy())
         ]
         close = {"f2": 2**-10, "u4": 2**-5 * (form.name == "r11f_g11f_b10f")}.get(form.dtype, 0)
         is_normalized = form.kind == "float" and form.dtype in ("i1", "u1", "i2", "u2")
@@ -201,13 +203,13 @@ void main() { uint i = gl_LocalInvocationIndex; ivec3 p = ivec3(i % 3, i % 2, i 
 @pytest.mark.features
 def test_atomic_operations_and_texel_buffers(device):
     a, b, t = np.zeros((2, 3, 4), np.uint32), np.arange(6, dtype=np.int32), values((5, 2), "f4")
-    given = [device.image(a, layers=True), device.tensor(b), device.tensor(t)]
-    found = device.compile_shader(ATOMICS)(*given, out={"O": 32}, groups=1)
+    arguments = [device.image(a, layers=True), device.tensor(b), device.tensor(t)]
+    result = device.compile_shader(ATOMICS)(*arguments, out={"O": 32}, groups=1)
     report = check(ATOMICS, [a, b, t, 128])
     assert report.ok, str(report)
-    np.testing.assert_array_equal(report.buffers["O"], np.asarray(found))
-    np.testing.assert_array_equal(report.buffers["A"], given[0].numpy())
-    np.testing.assert_array_equal(report.buffers["B"], given[1].numpy())
+    np.testing.assert_array_equal(report.buffers["O"], np.asarray(result))
+    np.testing.assert_array_equal(report.buffers["A"], arguments[0].numpy())
+    np.testing.assert_array_equal(report.buffers["B"], arguments[1].numpy())
 
 
 MANY = """#version 450
@@ -271,11 +273,11 @@ def test_findings(body, kind, text, count):
     ],
 )  # fmt: skip
 def test_arguments_that_are_refused(given, rule):
-    own = {} if given is None else {"T": given}
+    other = {} if given is None else {"T": given}
     with pytest.raises(BindingError) as caught:
         check(
             FAULTS.replace("BODY", "o[i] = texture(T, vec2(i)).x;"),
-            {**own, "A": np.zeros((3, 5), np.float32)},
+            {**other, "A": np.zeros((3, 5), np.float32)},
         )
     assert caught.value.rule == rule
 
@@ -286,8 +288,8 @@ def test_levels_of_other_sizes_are_refused(sizes):
     layout(binding = 0) uniform sampler2D X;
     layout(binding = 1) buffer Y { vec4 y[]; };
     void main() { y[0] = textureLod(X, vec2(0), 1); }"""
-    given = [np.zeros((4, 5), np.float32), np.zeros(sizes, np.float32)]
+    images = [np.zeros((4, 5), np.float32), np.zeros(sizes, np.float32)]
     if sizes == (2, 2, 2):
-        given[1:] = [np.zeros(n, np.float32) for n in ((2, 2), (1, 1), (1, 1))]
+        images[1:] = [np.zeros(n, np.float32) for n in ((2, 2), (1, 1), (1, 1))]
     with pytest.raises(BindingError, match=r"X: level [13] is .* of 1 to 3 levels \[SH-13\]"):
-        check(text, {"X": given})
+        check(text, {"X": images})

@@ -248,11 +248,11 @@ def test_tiles(device, element_size, data):
     def strides(side):
         """Those of the dimensions of a side, one after the other, and of all others, in any order."""
         inner = [name for name in sizes if name.startswith(side)]
-        found, step = {}, 1
+        result, step = {}, 1
         for name in [*inner, *data.draw(st.permutations(sorted(sizes.keys() - inner)))]:
             step += vector * data.draw(st.sampled_from([0, 0, 1])) if name not in inner else 0
-            found[name], step = step, step * sizes[name]
-        return [found[name] for name in sizes]
+            result[name], step = step, step * sizes[name]
+        return [result[name] for name in sizes]
 
     offset = vector * data.draw(st.integers(0, 2))
     source = [

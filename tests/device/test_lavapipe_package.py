@@ -42,11 +42,11 @@ def test_the_package_is_enough_where_the_system_has_no_driver(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=60
     )
-    found = json.loads(done.stdout)
-    assert found["names"] == list(usable.adapters)
-    assert found["inherited"] == "None"
+    printed = json.loads(done.stdout)
+    assert printed["names"] == list(usable.adapters)
+    assert printed["inherited"] == "None"
     about = ["vkops_lavapipe 9.8.7", "2025-01-02"]
-    assert [driver[1:] for driver in found["drivers"]] == [about]
+    assert [driver[1:] for driver in printed["drivers"]] == [about]
 
 
 def test_a_driver_of_the_system_has_a_folder_and_a_date():

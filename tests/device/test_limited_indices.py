@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from spirv import assembled, tool
+from spirv import VOID, assembled, entry_point, head, tool
 
 from vkops import shaders
 from vkops.shaders.limited_indices import with_limited_indices
@@ -131,8 +131,8 @@ class Program:
     def _index(self, count):
         """An index in GLSL, and the element that it must reach."""
         if self.random.random() < 0.3:
-            found = self.random.randrange(count)
-            return str(found), found
+            number = self.random.randrange(count)
+            return str(number), number
         value = self.random.choice((*ENDS, *range(count)))
         value *= self.random.choice((1, 1, -1))
         self.indices.append(value)
@@ -176,10 +176,10 @@ class Program:
         """Pass an array of numbers to a function that reads it, or writes it."""
         written = self.random.random() < 0.5
         name, type_, values, storage = self._variable(written=written)
-        found = self._path(type_, lambda t: isinstance(t, Sequence) and isinstance(t.element, str))
-        if found is None:
+        choice = self._path(type_, lambda t: isinstance(t, Sequence) and isinstance(t.element, str))
+        if choice is None:
             return
-        path, places, array = found
+        path, places, array = choice
         if storage == "push":
             written = False
         index, number = self._index(array.count)
@@ -285,33 +285,19 @@ def test_a_specialization_constant_that_is_too_large(device):
 @pytest.mark.parametrize("signed", [0, 1])
 def test_indices_of_other_sizes(bits, size, signed):
     """Indices are signed, whatever their type: those that would be negative are limited, too."""
-    spirv = assembled(f"""
-        OpCapability Shader
-        OpCapability Int8
-        OpCapability Int16
-        OpCapability Int64
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %10 "main"
-        OpExecutionMode %10 LocalSize 1 1 1
-        %1 = OpTypeVoid
-        %2 = OpTypeFunction %1
-        %3 = OpTypeInt 32 0
-        %4 = OpConstant %3 {size}
-        %5 = OpTypeArray %3 %4
-        %6 = OpTypePointer Workgroup %5
-        %7 = OpTypePointer Workgroup %3
-        %8 = OpVariable %6 Workgroup
-        %20 = OpTypeFloat 32
-        %21 = OpConstant %20 3
-        %22 = OpTypeInt {bits} {signed}
-        %10 = OpFunction %1 None %2
-        %11 = OpLabel
-        %12 = OpConvertFToS %22 %21
-        %13 = OpAccessChain %7 %8 %12
-        OpStore %13 %4
-        OpReturn
-        OpFunctionEnd
-    """)
+    types = f"""{VOID}%uint = OpTypeInt 32 0
+        %size = OpConstant %uint {size}
+        %array = OpTypeArray %uint %size
+        %to_array = OpTypePointer Workgroup %array
+        %to_uint = OpTypePointer Workgroup %uint
+        %shared = OpVariable %to_array Workgroup
+        %float = OpTypeFloat 32
+        %three = OpConstant %float 3
+        %22 = OpTypeInt {bits} {signed}\n"""
+    code = """%12 = OpConvertFToS %22 %three
+        %place = OpAccessChain %to_uint %shared %12
+        OpStore %place %size\n"""
+    spirv = assembled(head("Int8", "Int16", "Int64") + types + entry_point(code))
     limited = with_limited_indices(spirv)
     shaders.validate(limited, target_env="vulkan1.2")
     listing = tool("spirv-dis", "--raw-id", spirv=limited).decode()

@@ -240,7 +240,7 @@ def test_buffers_of_a_shader(limited, monkeypatch):
     i, j = random.integers(0, 33, (2, 7))
     monkeypatch.setenv(COPY, "shader")
     with limited("max_per_stage_descriptor_storage_buffers") as device:
-        made = seen(monkeypatch, device.vulkan.module, "Pipeline")
+        calls = seen(monkeypatch, device.vulkan.module, "Pipeline")
         a, b = device.tensor(x), device.tensor(y)
         large = device.tensor(np.resize(x, 16 << 20))  # in a heap of its own
         for axis in (0, 1):
@@ -252,7 +252,7 @@ def test_buffers_of_a_shader(limited, monkeypatch):
         a[i, j] = 7
         x[i, j] = 7
         equal(a.T, x.T)
-        bindings = [max(map(len, call[3])) for call in made]
+        bindings = [max(map(len, call[3])) for call in calls]
         assert len(bindings) > 3
         assert max(bindings) <= 4
 
@@ -314,11 +314,11 @@ def test_the_size_of_an_allocation(limited, monkeypatch, name):
     monkeypatch.setenv(COPY, "regions")
     with limited(**{name: most}) as device:
         vulkan = device.vulkan
-        made = seen(monkeypatch, vulkan.module, "Memory")
+        calls = seen(monkeypatch, vulkan.module, "Memory")
         for count in (1 << 17, 1 << 18, 1 << 19):
             equal(vkops.split(x[:count], 2, device=device)[1], x[count // 2 : count])
         can_import = device.tuning.is_cpu and vulkan.native.import_alignment
-        imported = [given[1] for given in made if isinstance(given[1], np.ndarray)]
+        imported = [call[1] for call in calls if isinstance(call[1], np.ndarray)]
         assert [array.nbytes for array in imported] == ([4 << 17] if can_import else [])
         sizes = [extent.nbytes for extent in device.tensor(x).placed()[0].buffer.extents]
         assert max(sizes) <= most - adapters.ALLOCATION_SLACK
@@ -359,13 +359,13 @@ def test_the_number_of_allocations(limited, message):
 
 def allocations(vulkan):
     """All allocations that are left."""
-    found = []
+    memories = []
     try:
-        while len(found) < 5000:
-            found.append(vulkan.module.Memory(vulkan.native, 256, "upload"))
+        while len(memories) < 5000:
+            memories.append(vulkan.module.Memory(vulkan.native, 256, "upload"))
     except MemoryError:
         pass
-    return found
+    return memories
 
 
 EVERYTHING = """
@@ -397,8 +397,8 @@ print(json.dumps([len(made), len(records("vkFreeMemory")), take()]))
 def test_all_allocations_are_counted(adapter, faulty, kind, staged):
     """The device of the kind "minimum" has no graphics either, and refuses more than the least limits."""
     variables = {"kind": kind, "VKOPS_LIMITS": "minimum", "VKOPS_EXPECT": ""}
-    made, freed, time = json.loads(faulty(EVERYTHING, adapter.index, staged, **variables))
-    assert made - freed == Limits().max_memory_allocation_count
+    allocated, freed, time = json.loads(faulty(EVERYTHING, adapter.index, staged, **variables))
+    assert allocated - freed == Limits().max_memory_allocation_count
     assert time is None
 
 
@@ -418,13 +418,13 @@ def test_sides_of_linear_images(limited, monkeypatch, most, pitches):
     x = np.random.default_rng(1).integers(0, 256, (5000, 8192), np.uint8)
     monkeypatch.setenv(COPY, "regions")
     with limited("max_linear_image_dimension_2d", max_linear_image_dimension_2d=most) as device:
-        made = seen(monkeypatch, device.vulkan.module, "LinearImage")
+        calls = seen(monkeypatch, device.vulkan.module, "LinearImage")
         for pitch in (8192, 2048):
             rows = np.ascontiguousarray(x[:, :pitch])
             equal(device.tensor(rows)[:, 1:1000].copy(), rows[:, 1:1000])
-        found = {(pitch // unit, height <= 4096) for _, _, _, pitch, height, unit in made}
+        sides = {(pitch // unit, height <= 4096) for _, _, _, pitch, height, unit in calls}
         has_images = device.vulkan.images is not None
-        assert found == {(pitch, True) for pitch in pitches if has_images}
+        assert sides == {(pitch, True) for pitch in pitches if has_images}
 
 
 def test_a_queue_without_timestamps(limited, tmp_path, capsys):
@@ -454,16 +454,16 @@ def test_kernels_of_64_bits_are_not_used_without_the_feature(limited, monkeypatc
 def test_all_limits_are_listed(monkeypatch, capsys, adapter):
     monkeypatch.setenv(LIMITS, "minimum")
     assert main(["devices", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["devices"][adapter.index]["limits"]
-    own = adapters.native_adapters()[adapter.index].limits  # what is missing would be the least
-    assert own.keys() == found.keys() - {
+    printed = json.loads(capsys.readouterr().out)["devices"][adapter.index]["limits"]
+    native = adapters.native_adapters()[adapter.index].limits  # what is missing would be the least
+    assert native.keys() == printed.keys() - {
         "heaps",
         "memory_types",
         "features",
         "cooperative_matrices",
     }
-    assert found.pop("heaps")
-    assert found.items() <= json.loads(json.dumps(asdict(LEAST))).items()
+    assert printed.pop("heaps")
+    assert printed.items() <= json.loads(json.dumps(asdict(LEAST))).items()
 
 
 def test_each_limit_has_a_test():

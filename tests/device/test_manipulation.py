@@ -26,21 +26,21 @@ def test_functions(any_device, name, array, data):
     if name == "diagflat":
         tensor, array = tensor.reshape(-1)[:9], array.reshape(-1)[:9]
     make = ARGUMENTS[name]
-    *given, last = data.draw(make(array) if callable(make) else st.tuples(*make)) or [{}]
-    given, named = (given, last) if isinstance(last, dict) else ([*given, last], {})
+    *positional, last = data.draw(make(array) if callable(make) else st.tuples(*make)) or [{}]
+    positional, named = (positional, last) if isinstance(last, dict) else ([*positional, last], {})
     by_numpy = name == "split" or data.draw(st.booleans())
     x = tensor if by_numpy or data.draw(st.booleans()) else array
 
     def call():
         with Counter(any_device) as counter:
             if by_numpy:
-                made = getattr(np, name)(x, *given, **named)
+                result = getattr(np, name)(x, *positional, **named)
             else:
-                made = getattr(vkops, name)(x, *given, **named, device=any_device)
+                result = getattr(vkops, name)(x, *positional, **named, device=any_device)
         assert counter.count == 0 or name not in VIEWS or x is not tensor
-        return made
+        return result
 
-    agree(call, lambda: getattr(np, name)(array, *given, **named))
+    agree(call, lambda: getattr(np, name)(array, *positional, **named))
 
 
 @on_device
@@ -98,8 +98,8 @@ def test_constants_of_each_side(device):
     """Corners have those of the last axis; values are cast to the dtype, byte order and all."""
     array = np.arange(24, dtype=">i2").reshape(2, 3, 4)
     widths, values = ((1, 2), (3, 0), (2, 1)), ((1.5, 2), (3, 4), (-5, 600))
-    made = vkops.pad(array, widths, constant_values=values, device=device)
-    equal(made, np.pad(array, widths, constant_values=values))
+    result = vkops.pad(array, widths, constant_values=values, device=device)
+    equal(result, np.pad(array, widths, constant_values=values))
 
 
 diagonals = st.integers(-6, 6) | st.sampled_from([-(2**70), 2**70])
@@ -123,12 +123,12 @@ def test_tril_and_triu(any_device, array, k, data):
 def test_diagonals_are_read_only_views(device):
     tensor = device.tensor(np.arange(12).reshape(3, 4))
     with Counter(device) as counter:
-        found = tensor.diagonal(1)
+        diagonal = tensor.diagonal(1)
     assert counter.count == 0
     tensor[0, 1] = 99
-    assert found.numpy().tolist() == [99, 6, 11]
+    assert diagonal.numpy().tolist() == [99, 6, 11]
     with pytest.raises(vkops.InvalidDescError, match="ARRAY-10"):
-        found[0] = 1
+        diagonal[0] = 1
 
 
 FUNCTIONS = {
@@ -173,10 +173,10 @@ def test_a_function_of_views_is_one_dispatch(any_device, name):
 
 def test_results_are_apart_from_what_they_are_made_of(device):
     tensor = device.tensor(np.arange(6))
-    made = [function(tensor, 1) for function in (vkops.tile, vkops.repeat)]
-    made += vkops.roll(tensor, 0), vkops.pad(tensor, 0), vkops.concat([tensor])
+    results = [function(tensor, 1) for function in (vkops.tile, vkops.repeat)]
+    results += vkops.roll(tensor, 0), vkops.pad(tensor, 0), vkops.concat([tensor])
     tensor.release()
-    for one in made:
+    for one in results:
         equal(one, np.arange(6))
 
 

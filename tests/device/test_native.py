@@ -439,8 +439,8 @@ def test_regions_that_a_rule_copies(as_gpu, rule, count, nbytes, kind):
     source, target = View((count, nbytes), (2 * nbytes, 1)), View.packed((count, nbytes))
     plan = CopyPlan(1, (2 * count * nbytes,), (Output(count * nbytes, (copy(source, target),)),))
     x = np.random.default_rng(1).integers(0, 256, plan.inputs[0], np.uint8)
-    found, (result,) = kinds(as_gpu, plan, x)
-    assert found == [kind]
+    commands, (result,) = kinds(as_gpu, plan, x)
+    assert commands == [kind]
     np.testing.assert_array_equal(result, x.reshape(count, 2, nbytes)[:, 0].ravel())
 
 
@@ -454,8 +454,8 @@ def test_a_plan_is_divided_between_copies_and_shaders(as_gpu):
         Output(n + (1 << 16), (run, Region(View((1 << 16,), (1,), n), fill))),
     )
     x = np.random.default_rng(1).integers(0, 256, n, np.uint8)
-    found, (backwards, filled) = kinds(as_gpu, CopyPlan(1, (n,), outputs), x)
-    assert found == ["vkCmdCopyBuffer", "vkCmdFillBuffer", "vkCmdDispatch"]
+    commands, (backwards, filled) = kinds(as_gpu, CopyPlan(1, (n,), outputs), x)
+    assert commands == ["vkCmdCopyBuffer", "vkCmdFillBuffer", "vkCmdDispatch"]
     np.testing.assert_array_equal(backwards, x[::-1])
     np.testing.assert_array_equal(filled[:n], x)
     assert set(filled[n:].tolist()) == {ord("a")}

@@ -66,7 +66,7 @@ def model(*commands):
     """A DxDispatch model around concat.onnx; commands are bindings, or names to print."""
     values = ({"valueStart": start, "valueDelta": 1, "valueCount": 6} for start in (1, 7))
     a, b, later = (resource("FLOAT32", each) for each in (*values, "deferred"))
-    made = [
+    runs = [
         {"type": "print", "resource": each}
         if isinstance(each, str)
         else each
@@ -75,7 +75,7 @@ def model(*commands):
         for each in commands
     ]
     concat = {"type": "onnx", "sourcePath": "concat.onnx"}
-    return models.model({"a": a, "b": b, "c": zeros(12), "later": later}, {"concat": concat}, *made)
+    return models.model({"a": a, "b": b, "c": zeros(12), "later": later}, {"concat": concat}, *runs)
 
 
 def test_each_dispatch_has_its_own_shapes(folder, vkops_run):
@@ -83,8 +83,8 @@ def test_each_dispatch_has_its_own_shapes(folder, vkops_run):
     small = {"x0": bound("a", 1, 2), "x1": bound("b", 1, 2), "y": bound("c", 2, 2)}
     large = {"x0": bound("a", 3, 2), "x1": bound("b", 3, 2), "y": "c"}
     write = {"type": "writeFile", "resource": "later", "targetPath": "later.npy"}
-    made = model(small, "c", large, "c", {**large, "y": "later"}, "later", write)
-    lines, errors = vkops_run(made)
+    document = model(small, "c", large, "c", {**large, "y": "later"}, "later", write)
+    lines, errors = vkops_run(document)
     dispatched = "Dispatch 'concat': 1 iterations, T ms median (CPU)"
     everything = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12"
     assert lines == [
@@ -122,9 +122,9 @@ def test_unbound_tensors_are_made_and_free_sizes_are_1(vkops_run):
 
 
 def test_options_of_the_command_line_override_the_model(vkops_run):
-    made = model({"x0": "a", "x1": "b", "y": "later"}, "later")
-    made["dispatchables"]["concat"]["freeDimensionNameOverrides"] = {"N": 2}
-    assert vkops_run(made)[0][-1] == "Resource 'later': 1, 2, 3, 4, 7, 8, 9, 10"
+    document = model({"x0": "a", "x1": "b", "y": "later"}, "later")
+    document["dispatchables"]["concat"]["freeDimensionNameOverrides"] = {"N": 2}
+    assert vkops_run(document)[0][-1] == "Resource 'later': 1, 2, 3, 4, 7, 8, 9, 10"
     assert vkops_run("m.json", "-f", "N:1")[0][-1] == "Resource 'later': 1, 2, 7, 8"
     _, said = vkops_run("m.json", "-b", "x0:1,2", "-b", "x1:2,2", status=1)
     assert said.endswith("input 'x1': got shape (2, 2), must be (N, 2), N being 1\n")
@@ -210,10 +210,10 @@ def names(folder):
 
 def test_arrays_of_any_byte_order_and_name(names, vkops_run):
     vkops_run(*names("s[2]"), "--output", "out.npz")
-    with np.load("out.npz") as made:
-        found = {name: array.tolist() for name, array in made.items() if name != "allow_pickle"}
-        assert found == {"file": [1, 2], "s[0]": [1], "s[1]": [2], "s[2]": [1, 2]}
-        brain = made["allow_pickle"].view(ml_dtypes.bfloat16)
+    with np.load("out.npz") as saved:
+        lists = {name: array.tolist() for name, array in saved.items() if name != "allow_pickle"}
+        assert lists == {"file": [1, 2], "s[0]": [1], "s[1]": [2], "s[2]": [1, 2]}
+        brain = saved["allow_pickle"].view(ml_dtypes.bfloat16)
         assert brain.tolist() == [3, 4]
 
 

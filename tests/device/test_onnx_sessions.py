@@ -92,8 +92,8 @@ def describe(session):
 
 def expected():
     x = FEED["x"]
-    made = [x[:, :2].tolist(), x[:, 2:].tolist(), ["a", "b"], 7, [[1], [2], [3]], [True, False]]
-    return INPUTS, OUTPUTS, ["half"], METADATA, made, [7, made[0]], made
+    outputs = [x[:, :2].tolist(), x[:, 2:].tolist(), ["a", "b"], 7, [[1], [2], [3]], [True, False]]
+    return INPUTS, OUTPUTS, ["half"], METADATA, outputs, [7, outputs[0]], outputs
 
 
 def test_attributes_are_those_of_onnx_runtime(device):
@@ -234,10 +234,10 @@ def test_providers(device, monkeypatch):
 def test_inputs_of_foreign_byte_order(device):
     session = Session(MODEL, device=device)
     x = np.arange(24, dtype=">f4").reshape(3, 8)
-    for given in (x[:, :4], device.tensor(x)[:, :4], device.tensor(x)[::-1, ::2]):
-        made = session.run(None, {**FEED, "x": given})[1]
-        assert made.dtype == np.float32
-        assert np.array_equal(made.numpy(), np.asarray(given)[:, 2:])
+    for value in (x[:, :4], device.tensor(x)[:, :4], device.tensor(x)[::-1, ::2]):
+        output = session.run(None, {**FEED, "x": value})[1]
+        assert output.dtype == np.float32
+        assert np.array_equal(output.numpy(), np.asarray(value)[:, 2:])
 
 
 def test_the_provider_for_the_cpu():
@@ -417,11 +417,11 @@ def test_a_graph_is_one_submission_without_intermediate_memory(device):
     }"""
     session = opened(text, device)
     x = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
-    given = {"x": device.tensor(x)}
-    (plan,) = session.specialize(given).plans
+    feed = {"x": device.tensor(x)}
+    (plan,) = session.specialize(feed).plans
     assert [len(output.regions) for output in plan.outputs] == [2]
     before = memory_used(device)
-    (y,) = session.run(given)
+    (y,) = session.run(feed)
     assert memory_used(device) - before <= y.nbytes + 256
     np.testing.assert_array_equal(y.numpy(), np.concatenate([x[32:], x[:32]]))
 
@@ -485,8 +485,8 @@ def test_targets_that_are_inputs_or_each_other(device):
     one, two = device.tensor(np.float32([1, 2, 3, 4])), device.tensor(np.zeros(4, np.float32))
     session.run({"x": one}, targets={2: one, 0: two})
     assert [t.numpy().tolist() for t in (one, two)] == [[4, 3, 2, 1], [1, 2, 3, 4]]
-    made = device.tensor(np.zeros(4, np.float32))
-    y, _, t, u = session.run({"x": np.float32([1, 2, 3, 4])}, targets={3: made})
+    target = device.tensor(np.zeros(4, np.float32))
+    y, _, t, u = session.run({"x": np.float32([1, 2, 3, 4])}, targets={3: target})
     assert [r.numpy().tolist() for r in (y, t, u)] == [[1, 2, 3, 4], [4, 3, 2, 1], [4, 3, 2, 1]]
     assert t.buffer is not u.buffer
 

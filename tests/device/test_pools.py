@@ -26,10 +26,10 @@ def memory(budget=1 << 30, max_buffer=1 << 27):
         module=load_native(),
         check=lambda: None,
         new_memory=lambda nbytes, _: StandIn(nbytes),
-        available=lambda _: budget - made.reserved,
+        available=lambda _: budget - pool.reserved,
     )
-    made = Pool(device, "mapped")
-    return made
+    pool = Pool(device, "mapped")
+    return pool
 
 
 class StandIn:
@@ -41,8 +41,8 @@ class StandIn:
 
 def take(heap, size):
     """Allocate a range of one heap; None if it has no room."""
-    made = load_native().allocate(Extent._make, [heap], size, size)
-    return None if isinstance(made, int) else made
+    allocation = load_native().allocate(Extent._make, [heap], size, size)
+    return None if isinstance(allocation, int) else allocation
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 40)), max_size=80))
@@ -50,56 +50,56 @@ def test_free_list_never_overlaps_and_joins_again(steps):
     heap, taken = StandIn(100), []
     for taking, size in steps:
         if taking:
-            made = take(heap, size)
+            allocation = take(heap, size)
             places = [each.extents[0] for each in taken]
-            if made is None:
+            if allocation is None:
                 bounds = sorted([(0, 0), *((each.start, each.end) for each in places), (100, 100)])
                 assert all(b[0] - a[1] < size for a, b in pairwise(bounds))
                 continue
-            (extent,) = made.extents
+            (extent,) = allocation.extents
             assert 0 <= extent.start <= 100 - size
             assert not any(map(extent.overlaps, places))
-            taken.append(made)
+            taken.append(allocation)
         elif taken:
             del taken[size % len(taken)]
         assert heap.ranges.free == 100 - sum(each.extents[0].nbytes for each in taken)
-        made = None
+        allocation = None
     taken.clear()
     assert take(heap, 100).extents == (Extent(heap, 0, 100),)
 
 
 def test_ranges_are_aligned_and_freed():
-    made = memory()
-    taken = [made.allocate(n) for n in (1, 257, 5)]
+    pool = memory()
+    taken = [pool.allocate(n) for n in (1, 257, 5)]
     places = [each.extents[0][1:] for each in taken]
     assert places == [(0, ALIGNMENT), (ALIGNMENT, 2 * ALIGNMENT), (3 * ALIGNMENT, ALIGNMENT)]
-    assert made.report().used == 4 * ALIGNMENT
+    assert pool.report().used == 4 * ALIGNMENT
     del taken[1]
-    assert made.report().used == 2 * ALIGNMENT
-    assert made.allocate(300).extents[0].start == ALIGNMENT
+    assert pool.report().used == 2 * ALIGNMENT
+    assert pool.allocate(300).extents[0].start == ALIGNMENT
 
 
 def test_heaps_double_and_are_reused():
-    made = memory()
-    kept = [made.allocate(FIRST_NBYTES) for _ in range(3)]
-    assert made.report().heaps == 3
-    assert made.report().reserved == 4 * FIRST_NBYTES
+    pool = memory()
+    kept = [pool.allocate(FIRST_NBYTES) for _ in range(3)]
+    assert pool.report().heaps == 3
+    assert pool.report().reserved == 4 * FIRST_NBYTES
     for _ in range(100):
-        made.allocate(1 << 20)
-    assert made.report().heaps == len(kept)
+        pool.allocate(1 << 20)
+    assert pool.report().heaps == len(kept)
 
 
 def test_empty_heaps_make_room():
-    made = memory(budget=3 * FIRST_NBYTES)
-    made.allocate(FIRST_NBYTES)
-    (extent,) = made.allocate(3 * FIRST_NBYTES).extents
-    assert made.heaps == [extent.resource]
-    assert made.report().reserved == 3 * FIRST_NBYTES
+    pool = memory(budget=3 * FIRST_NBYTES)
+    pool.allocate(FIRST_NBYTES)
+    (extent,) = pool.allocate(3 * FIRST_NBYTES).extents
+    assert pool.heaps == [extent.resource]
+    assert pool.report().reserved == 3 * FIRST_NBYTES
 
 
 def test_larger_than_one_buffer_is_spread():
-    made = memory(max_buffer=1 << 20)
-    kept = made.allocate((3 << 20) + 100)
+    pool = memory(max_buffer=1 << 20)
+    kept = pool.allocate((3 << 20) + 100)
     extents = kept.extents
     assert [extent.nbytes for extent in extents] == [1 << 20, 1 << 20, 1 << 20, 256]
     assert len({id(extent.resource) for extent in extents}) == 4
@@ -107,89 +107,89 @@ def test_larger_than_one_buffer_is_spread():
     assert [(extent.start, extent.nbytes) for extent in part] == [((1 << 20) - 16, 16), (0, 32)]
     kept.used = 7
     del kept
-    assert made.report().used == 0
-    again = made.allocate((2 << 20) + 100)
+    assert pool.report().used == 0
+    again = pool.allocate((2 << 20) + 100)
     assert (again.used, again.written) == (7, 7)
 
 
 def test_budget_that_shrinks_meanwhile():
     """What empty heaps gave back may be somebody else's before it is asked for again."""
-    made = memory()
-    made.allocate(1 << 20)
-    made.available = lambda: 10 << 20
+    pool = memory()
+    pool.allocate(1 << 20)
+    pool.available = lambda: 10 << 20
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 20971520 bytes: the device has"):
-        made.allocate(20 << 20)
+        pool.allocate(20 << 20)
 
 
 def test_spread_is_all_or_nothing():
-    made = memory(budget=3 << 20, max_buffer=1 << 20)
-    kept = made.allocate(1 << 20)
+    pool = memory(budget=3 << 20, max_buffer=1 << 20)
+    kept = pool.allocate(1 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
-        made.allocate(3 << 20)
-    assert made.report().used == made.report().reserved == kept.extents[0].nbytes
-    made.require(2 << 20)
+        pool.allocate(3 << 20)
+    assert pool.report().used == pool.report().reserved == kept.extents[0].nbytes
+    pool.require(2 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match="a buffer of 3145728 bytes: the device has"):
-        made.require(3 << 20)
+        pool.require(3 << 20)
 
 
 @pytest.mark.parametrize("nbytes", [100, 1 << 20, (3 << 20) + 100])
 def test_an_interrupt_at_each_point_loses_nothing(nbytes):
-    made = memory(max_buffer=1 << 20)
-    kept = made.allocate(1000)
+    pool = memory(max_buffer=1 << 20)
+    kept = pool.allocate(1000)
 
     def work():
-        made.release_empty_heaps()
-        owner = made.allocate(nbytes)
+        pool.release_empty_heaps()
+        owner = pool.allocate(nbytes)
         del owner
-        made.allocate(2 * nbytes)
+        pool.allocate(2 * nbytes)
 
     number = 1
     while interrupted_at(number, work):
-        assert made.report().used == 4 * ALIGNMENT, number
+        assert pool.report().used == 4 * ALIGNMENT, number
         number += 1
     assert number > 8
     del kept
-    assert made.report().used == 0
-    assert all(take(heap, heap.ranges.size) for heap in made.heaps)
+    assert pool.report().used == 0
+    assert all(take(heap, heap.ranges.size) for heap in pool.heaps)
 
 
 @pytest.mark.parametrize("nbytes", [4 << 20, 1 << 60, 1 << 80])
 def test_too_large_for_the_device(nbytes):
-    made = memory(budget=1 << 20)
+    pool = memory(budget=1 << 20)
     with pytest.raises(OutOfDeviceMemoryError, match=f"a buffer of {nbytes} bytes: the device has"):
-        made.allocate(nbytes)
-    assert made.report() == MemoryReport(0, 0, 0)
+        pool.allocate(nbytes)
+    assert pool.report() == MemoryReport(0, 0, 0)
 
 
 def test_closed_memory_forgets_its_heaps():
-    made = memory()
-    kept = made.allocate(100)
-    made.close()
+    pool = memory()
+    kept = pool.allocate(100)
+    pool.close()
     heap = weakref.ref(kept.extents[0].resource)
-    assert (made.heaps, made.closed, heap() is None) == ([], True, False)
+    assert (pool.heaps, pool.closed, heap() is None) == ([], True, False)
     with pytest.raises(DeviceError, match="the device stand-in is closed"):
-        made.allocate(100)
+        pool.allocate(100)
     del kept
     assert heap() is None  # although the memory object exists
-    made.release_empty_heaps()
-    assert made.reserved == 0
+    pool.release_empty_heaps()
+    assert pool.reserved == 0
 
 
 def test_memory_that_is_closed_while_it_grows():
-    made = memory()
-    allocate = made._allocate
-    made._allocate = lambda *values: made.close() or allocate(*values)
+    pool = memory()
+    allocate = pool._allocate
+    pool._allocate = lambda *values: pool.close() or allocate(*values)
     with pytest.raises(DeviceError, match="the device stand-in is closed"):
-        made.allocate(100)
-    assert made.heaps == []
+        pool.allocate(100)
+    assert pool.heaps == []
 
 
 def test_a_heap_in_a_cycle_is_freed_too():
-    made = memory()
-    kept = made.allocate(100)
+    pool = memory()
+    kept = pool.allocate(100)
     kept.extents[0].resource.owner = kept
     heap = weakref.ref(kept.extents[0].resource)
-    made.close()
+    pool.close()
     del kept
     gc.collect()
     assert heap() is None
@@ -197,15 +197,15 @@ def test_a_heap_in_a_cycle_is_freed_too():
 
 def test_no_python_code_runs_when_memory_is_allocated_again():
     """An interrupt that came in a finalizer would be lost."""
-    made = memory()
-    kept = [made.allocate(100)]
+    pool = memory()
+    kept = [pool.allocate(100)]
     calls = []
     sys.setprofile(lambda frame, event, _: calls.append((frame.f_code.co_name, event)))
     kept.clear()
-    kept.append(made.allocate(100))
+    kept.append(pool.allocate(100))
     sys.setprofile(None)
     assert [name for name, event in calls if event == "call"] == ["allocate"]
-    assert made.report().used == ALIGNMENT
+    assert pool.report().used == ALIGNMENT
 
 
 def test_memory_that_was_freed_has_the_last_submission_that_uses_it():
@@ -214,8 +214,8 @@ def test_memory_that_was_freed_has_the_last_submission_that_uses_it():
     first.used, second.used, third.written = 3, 7, 9
     del second
     del first  # joined: both have the later one
-    found = [take(heap, n) for n in (15, 70, 5)]
-    assert [(each.extents[0].start, each.used, each.written) for each in found] == [
+    allocations = [take(heap, n) for n in (15, 70, 5)]
+    assert [(each.extents[0].start, each.used, each.written) for each in allocations] == [
         (0, 7, 7),
         (30, 0, 0),
         (15, 7, 7),

@@ -30,10 +30,10 @@ def functions():
     left_out = vkops.devices, vkops.eye  # to the latter, a feature level is the size of a matrix
     for module in (vkops, dml, pydirectml):
         for name in module.__all__:
-            found = getattr(module, name)
-            ours = getattr(found, "__module__", "").startswith("vkops.")
-            if ours and not isinstance(found, type) and callable(found) and found not in left_out:
-                yield found
+            each = getattr(module, name)
+            ours = getattr(each, "__module__", "").startswith("vkops.")
+            if ours and not isinstance(each, type) and callable(each) and each not in left_out:
+                yield each
 
 
 def methods(kind):
@@ -49,9 +49,9 @@ def require_clear_errors(call, names):
     """Call with each value, as one of the arguments and as all."""
     for number, value in enumerate(values()):
         for place in {-1, number % max(names, 1)}:
-            given = [value if place in (-1, i) else np.arange(4) for i in range(names)]
+            args = [value if place in (-1, i) else np.arange(4) for i in range(names)]
             try:
-                result = call(*given)
+                result = call(*args)
                 if inspect.iscoroutine(result):
                     result = asyncio.run(result)
             except vkops.VkopsError as error:
@@ -112,9 +112,9 @@ def objects(device):
 
 @pytest.mark.parametrize("number", range(13))
 def test_methods(device, number):
-    made = objects(device)
-    found = next(islice(made, number, None))
-    for name in methods(type(found)):
+    instances = objects(device)
+    one = next(islice(instances, number, None))
+    for name in methods(type(one)):
         if name not in INTERNAL:
-            method = getattr(found, name)
+            method = getattr(one, name)
             require_clear_errors(method, required(method))

@@ -56,10 +56,10 @@ def normal(count, dtype, position=0):
     terms, steps = (11, 4) if dtype == "float64" else (5, 3)
 
     def polynomial(x, coefficients):
-        found = real(coefficients[-1])
+        value = real(coefficients[-1])
         for each in coefficients[-2::-1]:
-            found = found * x + real(each)
-        return found
+            value = value * x + real(each)
+        return value
 
     if dtype == "float64":
         m, e = np.frexp(w3.astype(real) * real(2.0**32) + (w2 & 0xFFFFF800 | 0x400).astype(real))
@@ -91,8 +91,8 @@ def normal(count, dtype, position=0):
     a = np.where(octant & 1, real(1) - a, a) * real(pi / 4)
     sine = a * polynomial(a * a, [(-1) ** k / factorial(2 * k + 1) for k in range(terms)])
     cosine = polynomial(a * a, [(-1) ** k / factorial(2 * k) for k in range(terms + 1)])
-    found = x * y * np.where((octant + 1) & 2, sine, cosine)
-    return np.where((octant + 2) & 4, -found, found)
+    value = x * y * np.where((octant + 1) & 2, sine, cosine)
+    return np.where((octant + 2) & 4, -value, value)
 
 
 def test_known_answers(device):
@@ -104,9 +104,9 @@ def test_known_answers(device):
         "z = philox(uvec4(c[0], c[1], c[2], c[3]), uvec2(k[0], k[1]))[i]", "known", philox,
     )  # fmt: skip
     for counter, key, answer in ANSWERS:
-        given = [np.array(each, np.uint32) for each in (counter, key)]
-        found = kernel(*given, size=4, device=device).numpy()
-        assert " ".join(f"{w:08x}" for w in found) == answer
+        inputs = [np.array(each, np.uint32) for each in (counter, key)]
+        words = kernel(*inputs, size=4, device=device).numpy()
+        assert " ".join(f"{w:08x}" for w in words) == answer
 
 
 RANGES = [
@@ -118,32 +118,32 @@ RANGES = [
 
 @pytest.mark.parametrize(("dtype", "low", "high"), RANGES)
 def test_integers_are_multiples_of_the_range(device, dtype, low, high):
-    found = Philox(SEED).integers(low, high, 300, dtype, device=device)
-    assert (found.dtype, found.shape) == (dtype, (300,))
+    result = Philox(SEED).integers(low, high, 300, dtype, device=device)
+    assert (result.dtype, result.shape) == (dtype, (300,))
     expected = np.array([low + (each * (high - low) >> 128) for each in bits(300)], dtype)
-    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(result.numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("position", [0, 2**32 - 700, 2**64 - 300])
 def test_floats_have_the_bits_of_the_model(device, dtype, position):
     generator, n = Philox(SEED, position), 53 if dtype == "float64" else 24
-    found = generator.random((30, 50), dtype, device=device).numpy()
+    result = generator.random((30, 50), dtype, device=device).numpy()
     expected = np.array([each >> 128 - n for each in bits(1500, position)], dtype) / 2.0**n
-    np.testing.assert_array_equal(found, expected.reshape(30, 50))
+    np.testing.assert_array_equal(result, expected.reshape(30, 50))
     assert generator.position == (position + 1500) % 2**64
     generator.position = position
-    found = generator.normal(0, 1, (30, 50), dtype, device=device).numpy()
+    result = generator.normal(0, 1, (30, 50), dtype, device=device).numpy()
     np.testing.assert_array_equal(
-        found, normal(1500, dtype, position).reshape(30, 50).astype(dtype)
+        result, normal(1500, dtype, position).reshape(30, 50).astype(dtype)
     )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_normal_numbers_are_distributed_so(device, dtype):
     """Moments of a million numbers, and a thousand of them against the exact transformation."""
-    found = Philox(3).normal(2, 3, 1_000_000, dtype, device=device).numpy().astype(float)
-    x = (found - 2) / 3
+    result = Philox(3).normal(2, 3, 1_000_000, dtype, device=device).numpy().astype(float)
+    x = (result - 2) / 3
     moments = [np.mean(x**k) for k in range(1, 5)]
     np.testing.assert_allclose(moments, [0, 1, 0, 3], atol=0.012)
     w = np.array(words(1000, seed=3), float)
@@ -196,10 +196,10 @@ def test_permutations_have_the_order_of_64_bits(count):
     generator = Philox(SEED, 5)
     low, high = ([each >> 96 for each in bits(count, 5 + k * count)] for k in (0, 1))
     order = np.lexsort((low, high))
-    found = generator.permutation(count, dtype="int32").numpy()
-    np.testing.assert_array_equal(found, order.astype(np.int32), strict=True)
+    result = generator.permutation(count, dtype="int32").numpy()
+    np.testing.assert_array_equal(result, order.astype(np.int32), strict=True)
     assert generator.position == 5 + 2 * count
     array = np.arange(2 * count, dtype=np.int16).reshape(2, count)
     generator.position = 5
-    found = generator.permutation(vkops.asarray(array).T).numpy()
-    np.testing.assert_array_equal(found, array.T[order], strict=True)
+    result = generator.permutation(vkops.asarray(array).T).numpy()
+    np.testing.assert_array_equal(result, array.T[order], strict=True)

@@ -178,14 +178,14 @@ def test_each_run_has_the_same_values_of_the_host(any_device, case):
     array = np.arange(6)
     expected = CONSTANTS[case](any_device, array.copy()).numpy().copy()
     with any_device.record() as program:
-        made = CONSTANTS[case](any_device, array)
-        result = made.copy()
-        made[...] = vkops.flip(result)
+        constant = CONSTANTS[case](any_device, array)
+        result = constant.copy()
+        constant[...] = vkops.flip(result)
     array[:] = 5
     for _ in range(3):
         program.run()
         np.testing.assert_array_equal(result.numpy(), expected)
-        np.testing.assert_array_equal(made.numpy(), np.flip(expected))
+        np.testing.assert_array_equal(constant.numpy(), np.flip(expected))
 
 
 def test_a_program_cannot_be_part_of_another(device):

@@ -158,27 +158,27 @@ def test_views_are_read_where_they_are(device, view):
     """By reductions, and by the kernels of the other modules."""
     array = random((50, 200), "int32")
     tensor, x = device.tensor(array), eval(view, {"x": array})
-    own = device.tensor(x) if view == "0 * x" else eval(view, {"x": tensor})
+    part = device.tensor(x) if view == "0 * x" else eval(view, {"x": tensor})
     for axis in (None, *range(x.ndim), (0, -1)[: x.ndim]):
         expected = np.sum(x, axis, "int32", keepdims=True)
-        same(kernels.sum(own, axis, dtype="int32", keepdims=True), expected)
+        same(kernels.sum(part, axis, dtype="int32", keepdims=True), expected)
     for axis in (None, *range(x.ndim)):
         expected = np.cumsum(x, axis, "int32")
-        same(kernels.cumsum(own, axis, dtype="int32"), expected)
+        same(kernels.cumsum(part, axis, dtype="int32"), expected)
         large = device.tensor(np.zeros((3, *expected.shape), np.int32))
-        kernels.cumsum(own, axis, dtype="int32", out=large[1])
+        kernels.cumsum(part, axis, dtype="int32", out=large[1])
         same(large[1], expected)
-        same(kernels.sort(own, axis), np.sort(x, axis))
+        same(kernels.sort(part, axis), np.sort(x, axis))
         order = np.argsort(x, axis, kind="stable").astype(np.int32)
-        same(kernels.argsort(own, axis, dtype="int32"), order)
-    for ours, theirs in zip(kernels.nonzero(own, dtype="int32"), np.nonzero(x), strict=True):
+        same(kernels.argsort(part, axis, dtype="int32"), order)
+    for ours, theirs in zip(kernels.nonzero(part, dtype="int32"), np.nonzero(x), strict=True):
         same(ours, theirs.astype(np.int32))
     names = ("return_index", "return_inverse", "return_counts")
-    got = kernels.unique(own, **dict.fromkeys(names, True), dtype="int32")
+    got = kernels.unique(part, **dict.fromkeys(names, True), dtype="int32")
     expected = np.unique(x, **dict.fromkeys(names, True))
     for ours, theirs in zip(got, expected, strict=True):
         np.testing.assert_array_equal(ours.numpy().reshape(theirs.shape), theirs)
-    same(kernels.compress(own.reshape(-1), own), np.compress(x.reshape(-1), x))
+    same(kernels.compress(part.reshape(-1), part), np.compress(x.reshape(-1), x))
     same(tensor, array)
 
 

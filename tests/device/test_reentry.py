@@ -112,16 +112,16 @@ def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
 
 
 def test_a_handler_right_before_a_submission(device, monkeypatch):
-    native, found = device.vulkan.native, []
+    native, results = device.vulkan.native, []
 
     class Interrupted:
         def __getattr__(self, name):
             return getattr(native, name)
 
         def run(self, *arguments):
-            if not found:
-                found.append(None)
-                found[0] = vkops.roll(other, 1).numpy()
+            if not results:
+                results.append(None)
+                results[0] = vkops.roll(other, 1).numpy()
             return native.run(*arguments)
 
     tensor, other = device.tensor(X), device.tensor(X)
@@ -129,7 +129,7 @@ def test_a_handler_right_before_a_submission(device, monkeypatch):
         patch.setattr(device.vulkan, "native", Interrupted())
         turned = vkops.flip(tensor).copy()
     np.testing.assert_array_equal(turned.numpy(), X[::-1])
-    np.testing.assert_array_equal(found[0], np.roll(X, 1))
+    np.testing.assert_array_equal(results[0], np.roll(X, 1))
 
 
 def test_finalizers_that_use_the_device(device):
@@ -164,10 +164,10 @@ def test_a_progress_callback_that_uses_the_device(device):
     x, y = device.host_buffer(n), device.host_buffer(n)
     x.write(b"first")
     operator = reverse(device, n).bind([x], [y])
-    found = []
-    operator.dispatch(lambda *_: found.append(vkops.flip(device.tensor(X)).numpy()))
+    results = []
+    operator.dispatch(lambda *_: results.append(vkops.flip(device.tensor(X)).numpy()))
     assert y.read(n - 5) == b"tsrif"
-    for array in found:
+    for array in results:
         np.testing.assert_array_equal(array, X[::-1])
 
 

@@ -122,8 +122,8 @@ def test_expressions_that_are_not_commutative_and_raw_outputs(device):
     x = random(5000, "int32")
     out = device.tensor(np.zeros(5000, np.int32))
     assert evens(x, out=out) is out
-    found = x[x % 2 == 0]
-    np.testing.assert_array_equal(out.numpy(), [*found, *[0] * (5000 - len(found))])
+    even = x[x % 2 == 0]
+    np.testing.assert_array_equal(out.numpy(), [*even, *[0] * (5000 - len(even))])
 
 
 def test_a_raw_output_that_is_the_input(device):

@@ -67,9 +67,9 @@ def test_each_movement_notices_wrong_bytes(device, name, monkeypatch):
         changed.reshape(-1).view("u1")[-1] ^= 1
         return changed
 
-    found = tests._movement(device, name, wrong, tests.SHADERS)
-    assert found.passed is False
-    assert found.reason.startswith("wrong bytes, for uint8 of shape ")
+    check = tests._movement(device, name, wrong, tests.SHADERS)
+    assert check.passed is False
+    assert check.reason.startswith("wrong bytes, for uint8 of shape ")
 
 
 CRASHES = """
@@ -102,8 +102,8 @@ def test_the_command(adapter):
 
 
 def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
-    found = [Check("a", True), Check("b", False, "why"), Check("c", None, "no test")]
-    monkeypatch.setattr(processes, "check_in_processes", lambda device: iter(found))
+    checks = [Check("a", True), Check("b", False, "why"), Check("c", None, "no test")]
+    monkeypatch.setattr(processes, "check_in_processes", lambda device: iter(checks))
     arguments = ["devices", "--selftest", "--adapter", adapter.name]
     assert main(arguments) == 1
     answer = f"{adapter.name}, {adapter.driver}: no, these fail: b"
@@ -112,4 +112,4 @@ def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
     assert main([*arguments, "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)
     assert printed["passed"] is False
-    assert printed["checks"] == [one._asdict() for one in found]
+    assert printed["checks"] == [one._asdict() for one in checks]

@@ -35,26 +35,26 @@ def module(body=(), capabilities=(), modes=(), classes=()):
 
     The pointer of a type has its id + 20, the vector its id + 40, and the variable its id + 60.
     """
-    found = Declarations((1, 6), capabilities=list(capabilities))
-    found.modes = [Instruction(16, (MAIN, *mode)) for mode in modes]
+    declarations = Declarations((1, 6), capabilities=list(capabilities))
+    declarations.modes = [Instruction(16, (MAIN, *mode)) for mode in modes]
     for id_, number in NUMBERS.items():
-        found.defined[id_] = Instruction(Op.TypeInt, (id_, 8 * number.nbytes, 0))
-        found.defined[id_ + 40] = Instruction(Op.TypeVector, (id_ + 40, id_, 2))
+        declarations.defined[id_] = Instruction(Op.TypeInt, (id_, 8 * number.nbytes, 0))
+        declarations.defined[id_ + 40] = Instruction(Op.TypeVector, (id_ + 40, id_, 2))
         for storage in classes:
-            found.defined[id_ + 20] = Instruction(Op.TypePointer, (id_ + 20, storage, id_))
+            declarations.defined[id_ + 20] = Instruction(Op.TypePointer, (id_ + 20, storage, id_))
             variable = (id_ + 20, id_ + 60, storage, 99)
-            found.defined[id_ + 60] = Instruction(Op.Variable, variable)
-    found.functions[MAIN] = list(body)
-    return found
+            declarations.defined[id_ + 60] = Instruction(Op.Variable, variable)
+    declarations.functions[MAIN] = list(body)
+    return declarations
 
 
 def needed():
     """Yield all features that a module of known capabilities and modes can need."""
     known = [n for n, name in grammar.CAPABILITIES.items() if name in features.CAPABILITIES]
     for mode, width in itertools.product(grammar.EXECUTION_MODES, (16, 32, 64)):
-        made = module(modes=[(mode, width)], capabilities=known)
-        if not features.unknown(made, MAIN):
-            yield from features.needs(made, NUMBERS, MAIN)
+        declarations = module(modes=[(mode, width)], capabilities=known)
+        if not features.unknown(declarations, MAIN):
+            yield from features.needs(declarations, NUMBERS, MAIN)
     for storage in (Storage.STORAGE_BUFFER, Storage.WORKGROUP):
         body = [
             Instruction(op, (id_ + 60,) if op == Op.AtomicStore else (id_, 200, id_ + 60))
@@ -68,9 +68,9 @@ def needed():
     ]
     for clustered, scope in itertools.product(((), (9,)), (1, 3)):
         rotate = Instruction(Op.GroupNonUniformRotateKHR, (1, 200, 7, 8, 9, *clustered))
-        made = module([rotate, Instruction(Op.ReadClockKHR, (1, 200, 300))], known)
-        made.defined[300] = Instruction(Op.Constant, (1, 300, scope))
-        yield from features.needs(made, NUMBERS, MAIN)
+        declarations = module([rotate, Instruction(Op.ReadClockKHR, (1, 200, 300))], known)
+        declarations.defined[300] = Instruction(Op.Constant, (1, 300, scope))
+        yield from features.needs(declarations, NUMBERS, MAIN)
     yield from features.needs(module(body), NUMBERS, MAIN)
     yield from filter(None, _LAYOUTS)
 

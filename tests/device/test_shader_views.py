@@ -163,11 +163,11 @@ def test_uniform_blocks(any_device):
         ({"four": (5, 6, 7, 8)}, [5, 6, 7, 8]),
         (x[9:13].tobytes(), x[9:13]),
     ]
-    for given, expected in values:
-        made = shader(Four=given, out=(4,), groups=1)
-        assert made.numpy().tolist() == list(expected)
+    for block, expected in values:
+        result = shader(Four=block, out=(4,), groups=1)
+        assert result.numpy().tolist() == list(expected)
         target = any_device.tensor(np.zeros((4, 3), np.uint32))
-        shader(given, target[:, 1], groups=1)
+        shader(block, target[:, 1], groups=1)
         assert target.numpy()[:, 1].tolist() == list(expected)
         assert not target.numpy()[:, ::2].any()
 

@@ -41,8 +41,8 @@ def test_functions_take_tensors_of_all(devices):
     for chosen in permutations(devices):
         tensors = [device.tensor(X + i) for i, device in enumerate(chosen)]
         tensors[1] = vkops.flip(tensors[1])
-        wanted = np.concatenate([X, np.flip(X + 1), X + 2], axis=1)
-        np.testing.assert_array_equal(concat(tensors), wanted)
+        expected = np.concatenate([X, np.flip(X + 1), X + 2], axis=1)
+        np.testing.assert_array_equal(concat(tensors), expected)
         assert vkops.concat(tensors).device is chosen[0]
 
 

@@ -41,31 +41,31 @@ def soak(kind, adapter, count):
     "count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)], ids="{:,}".format
 )
 def test_memory_stays_as_it_is_over_many_operators(adapter, count):
-    found = soak("operators", adapter, count)
-    assert found["right"] >= count
-    assert found["used"] == 0, found
-    assert found["reserved"][0] == found["reserved"][-1], found
-    assert max(found["resident"]) - found["resident"][0] < GROWTH, found
+    measured = soak("operators", adapter, count)
+    assert measured["right"] >= count
+    assert measured["used"] == 0, measured
+    assert measured["reserved"][0] == measured["reserved"][-1], measured
+    assert max(measured["resident"]) - measured["resident"][0] < GROWTH, measured
 
 
 @pytest.mark.parametrize(
     "count", [4_000, pytest.param(1_000_000, marks=pytest.mark.slow)], ids="{:,}".format
 )
 def test_memory_stays_as_it_is_over_many_dispatches(adapter, count):
-    found = soak("dispatches", adapter, count)
-    assert found["right"] == count
-    assert len(set(found["reserved"])) == len(set(found["used"])) == 1, found
-    assert max(found["resident"]) - found["resident"][0] < GROWTH, found
+    measured = soak("dispatches", adapter, count)
+    assert measured["right"] == count
+    assert len(set(measured["reserved"])) == len(set(measured["used"])) == 1, measured
+    assert max(measured["resident"]) - measured["resident"][0] < GROWTH, measured
 
 
 @pytest.mark.parametrize("count", [10, pytest.param(300, marks=pytest.mark.slow)])
 def test_devices_that_are_closed_leave_little(adapter, count):
-    found = soak("devices", adapter, count)
-    first, last = found["resident"]
-    assert found["threads"][0] == found["threads"][1], found
-    assert found["files"][0] == found["files"][1], found
-    assert found["maps"][1] - found["maps"][0] < 50 + count, found
-    assert last - first < 20_000 + PER_DEVICE * count, found
+    measured = soak("devices", adapter, count)
+    first, last = measured["resident"]
+    assert measured["threads"][0] == measured["threads"][1], measured
+    assert measured["files"][0] == measured["files"][1], measured
+    assert measured["maps"][1] - measured["maps"][0] < 50 + count, measured
+    assert last - first < 20_000 + PER_DEVICE * count, measured
 
 
 # -- the processes ---------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ def operators(index, count):
     import mixed_work
 
     mixed_work.stream_in_small_chunks()
-    found = {"resident": [], "reserved": []}
+    measured = {"resident": [], "reserved": []}
     with vkops.Device(index) as device:
         place = mixed_work.Place(device)
         if count >= MAX_KILOBYTES:  # fewer would not fill them
@@ -86,14 +86,14 @@ def operators(index, count):
             right += mixed_work.work(place, seed)
             seed += 1
             if right >= count // 4 and seed % (count // 100) == 0:
-                found["resident"].append(resident())
-                found["reserved"].append(device.memory_report().reserved)
+                measured["resident"].append(resident())
+                measured["reserved"].append(device.memory_report().reserved)
         place.shared.clear()
         del place
         gc.collect()
         device.buffer(4).read()  # what nobody has waited for is over, and let go
-        found["resident"].append(resident())
-        return {"right": right, "used": device.memory_report().used, **found}
+        measured["resident"].append(resident())
+        return {"right": right, "used": device.memory_report().used, **measured}
 
 
 def fill_caches(device):
@@ -136,7 +136,7 @@ def dispatches(index, count, rounds=100, cases=20):
 
 def devices(index, count):
     """Open, use and close one device after the other; what is held after the first ones, and then."""
-    found = {"resident": [], "threads": [], "files": [], "maps": []}
+    measured = {"resident": [], "threads": [], "files": [], "maps": []}
     process = psutil.Process()
     for most in (20, count):
         for number in range(most):
@@ -147,11 +147,11 @@ def devices(index, count):
                 del device  # while tensors of it live on
         gc.collect()
         CDLL(None).malloc_trim(0)  # what is free in the midst of its heap, the C library keeps
-        found["resident"].append(resident())
-        found["threads"].append(process.num_threads())
-        found["files"].append(process.num_fds())
-        found["maps"].append(len(Path("/proc/self/maps").read_text().splitlines()))
-    return found
+        measured["resident"].append(resident())
+        measured["threads"].append(process.num_threads())
+        measured["files"].append(process.num_fds())
+        measured["maps"].append(len(Path("/proc/self/maps").read_text().splitlines()))
+    return measured
 
 
 def resident():

@@ -149,7 +149,7 @@ def test_arrays_whose_bytes_are_no_whole_words_are_streamed(tight, more):
     n = (1 << 20) + more
     x = np.random.default_rng(5).integers(0, 256, n, np.uint8)
     sizes = [n // 2, n - n // 2]
-    made = [
+    pairs = [
         (vkops.roll(x, 1, device=tight), np.roll(x, 1)),
         (vkops.pad(x, (2, 5), device=tight), np.pad(x, (2, 5))),
         (vkops.concat([x, x[:7]], device=tight), np.concatenate([x, x[:7]])),
@@ -164,8 +164,8 @@ def test_arrays_whose_bytes_are_no_whole_words_are_streamed(tight, more):
         (node_model("Split", x, np.array(sizes), outputs=2), np.split(x, sizes[:1])),
     ]
     for (proto, inputs), expected in nodes:
-        made += zip(Session(proto, tight).run(inputs), expected, strict=True)
-    for result, expected in made:
+        pairs += zip(Session(proto, tight).run(inputs), expected, strict=True)
+    for result, expected in pairs:
         np.testing.assert_array_equal(result.numpy(), expected)
 
 

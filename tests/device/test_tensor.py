@@ -85,9 +85,9 @@ def test_reshape(device, array, data):
         return
     merged = (*array.shape[:-2], -1) if array.ndim > 1 else (1, -1)
     with Counter(device) as counter:
-        made = tensor.reshape(merged)
+        reshaped = tensor.reshape(merged)
     expected = array.reshape(merged)
-    equal(made, expected)
+    equal(reshaped, expected)
     if np.shares_memory(array, expected) and array.strides:
         assert counter.count == 0
 

@@ -43,11 +43,11 @@ def test_copies_of_reshape(device):
     with Counter(device) as counter:
         view = tensor.reshape(3, 2, copy=False)
         assert counter.count == 0
-        made = tensor.reshape(3, 2, copy=True)
+        copy = tensor.reshape(3, 2, copy=True)
         flat = tensor.flatten()
         assert counter.count == 2
     view[0] = 9
-    assert (made[0].tolist(), flat[:2].tolist(), tensor[0, :2].tolist()) == ([0, 1], [0, 1], [9, 9])
+    assert (copy[0].tolist(), flat[:2].tolist(), tensor[0, :2].tolist()) == ([0, 1], [0, 1], [9, 9])
 
 
 @on_device
@@ -83,9 +83,9 @@ def test_astype(any_device, array, data):
         warnings.simplefilter("ignore")
         agree(lambda: tensor.astype(dtype), lambda: array.astype(dtype))
     assert tensor.astype(tensor.dtype, copy=False) is tensor
-    made = tensor.astype(tensor.dtype)
-    assert made is not tensor
-    equal(made, array)
+    copied = tensor.astype(tensor.dtype)
+    assert copied is not tensor
+    equal(copied, array)
 
 
 @on_device

@@ -93,11 +93,11 @@ def result(function, x):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            made = function(x)
+            converted = function(x)
     except Exception as error:
         kinds = (TypeError, ValueError, OverflowError)
         return [kind for kind in kinds if isinstance(error, kind)], error
-    return None, None if function is iter else made
+    return None, None if function is iter else converted
 
 
 @on_device
@@ -111,15 +111,15 @@ def test_conversions_of_python(device, shape, dtype, value):
     array = np.asarray(array, dtype)
     tensor = device.tensor(array)
     for function in CONVERSIONS:
-        kinds, wanted = result(function, array)
-        own, made = result(function, tensor)
+        kinds, expected = result(function, array)
+        kinds_of_tensor, converted = result(function, tensor)
         if kinds is None:
-            assert own is None
-            assert made == wanted or made != made
+            assert kinds_of_tensor is None
+            assert converted == expected or converted != converted
         elif function is not math.trunc:
-            assert own is not None
-            assert set(kinds) <= set(own)
-            assert isinstance(made, vkops.VkopsError)
+            assert kinds_of_tensor is not None
+            assert set(kinds) <= set(kinds_of_tensor)
+            assert isinstance(converted, vkops.VkopsError)
 
 
 def test_numbers(device):

@@ -55,13 +55,13 @@ class Report:
             f"{self.name}: {self.cases} cases, {self.counts['accepted']} accepted, "
             f"{self.counts['refused']} refused, {self.seconds:.0f} s, {self.peak >> 10} MB"
         )
-        found = [
+        lines = [
             f"  {f.times} x {f.kind}: number {f.number}\n"
             f"    {f.text.strip().splitlines()[-1] if f.text.strip() else ''}\n"
             f"    python -m fuzz replay {self.name} {f.file or f.number}"
             for f in self.findings.values()
         ]
-        return "\n".join([head, *found])
+        return "\n".join([head, *lines])
 
 
 def campaign(name, cases, first=0, out=None):

@@ -60,8 +60,8 @@ def integer(choices):
 
 def integers(choices, most=9):
     """A sequence of integers, mostly a list."""
-    made = choices.some(most, lambda: integer(choices))
-    return choices.pick([list, list, list, tuple, tuple, _array, _array, iter])(made)
+    numbers = choices.some(most, lambda: integer(choices))
+    return choices.pick([list, list, list, tuple, tuple, _array, _array, iter])(numbers)
 
 
 def _array(values):

@@ -51,10 +51,10 @@ def mutated(random, data, others=()):
 def with_other_words(random, data, others):
     """A text with some words, numbers or signs replaced by those of other texts, or taken out."""
     for _ in range(random.choice((1, 1, 2, 4))):
-        found = list(TOKEN.finditer(data))
-        if not found:
+        words = list(TOKEN.finditer(data))
+        if not words:
             break
-        old = random.choice(found)
+        old = random.choice(words)
         theirs = TOKEN.findall(random.choice(others))
         word = random.choice((*theirs, *WORDS, b""))
         data = data[: old.start()] + word + data[old.end() :]
@@ -63,13 +63,13 @@ def with_other_words(random, data, others):
 
 def places(tree):
     """Every place in a tree, as what holds it and its key there."""
-    found = []
+    pairs = []
     waiting = [tree]
     while waiting:
         holder = waiting.pop()
         keys = list(holder) if isinstance(holder, dict) else range(len(holder))
         for key in keys:
-            found.append((holder, key))
+            pairs.append((holder, key))
             if isinstance(holder[key], (dict, list)):
                 waiting.append(holder[key])
-    return found
+    return pairs

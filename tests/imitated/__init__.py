@@ -36,10 +36,10 @@ NO_HOST_MEMORY, NO_DEVICE_MEMORY, LOST = -1, -2, -4
 def environment(kind=None, **variables):
     """Variables of a process whose drivers have the layer; a kind is one of KINDS, or "" for none."""
     layers = [name for name in os.environ.get(LAYERS, "").split(":") if name not in ("", NAME)]
-    given = {**os.environ, LAYERS: ":".join([*layers, NAME]), "VK_LAYER_PATH": f"{SYSTEM}:{BUILD}"}
+    all_ = {**os.environ, LAYERS: ":".join([*layers, NAME]), "VK_LAYER_PATH": f"{SYSTEM}:{BUILD}"}
     if kind is not None:
-        given["VKOPS_IMITATED"] = kind
-    return {**given, **variables}
+        all_["VKOPS_IMITATED"] = kind
+    return {**all_, **variables}
 
 
 @lru_cache
@@ -93,8 +93,8 @@ def call(use):
 def run(program, *arguments, kind=None, **variables):
     """Run a program with the layer, which succeeds; return its process."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
-    given = environment(kind, **variables)
-    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=60)
+    env = environment(kind, **variables)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done
 

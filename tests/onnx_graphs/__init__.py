@@ -36,8 +36,8 @@ def random_model(seed: int) -> Case:
     """A model of 2 to 30 nodes."""
     graph = GraphBuilder(Random(seed))
     operators = [name for name in ADD_NODE if schema_of(name, graph.opset)]
-    wanted = graph.rng.choice((2, 3, 5, 8, 12, 20, 28))
-    while len(graph.nodes) < wanted:
+    node_count = graph.rng.choice((2, 3, 5, 8, 12, 20, 28))
+    while len(graph.nodes) < node_count:
         operator = graph.rng.choice(operators)
         ADD_NODE[operator](graph, operator)
         if len(graph.nodes) > 28:  # the last one's arguments took too many
@@ -71,8 +71,8 @@ def _case(graph):
     proto = helper.make_graph(graph.nodes, "random", inputs, outputs, initializers)
     model = helper.make_model(proto, opset_imports=opsets, ir_version=ir_version)
     checker.check_model(model)
-    given = {name: graph.values[name] for name in graph.defaults if graph.chance(0.3)}
-    return Case(model, {**graph.inputs, **given}, graph.others)
+    overrides = {name: graph.values[name] for name in graph.defaults if graph.chance(0.3)}
+    return Case(model, {**graph.inputs, **overrides}, graph.others)
 
 
 def _outputs(graph):
@@ -80,18 +80,18 @@ def _outputs(graph):
     read = {name for node in graph.nodes for name in node.input}
     names = [name for node in graph.nodes for name in node.output]
     ends = [name for name in names if name not in read]
-    wanted = graph.rng.sample(names, graph.rng.randint(1, min(4, len(names))))
+    names_of_outputs = graph.rng.sample(names, graph.rng.randint(1, min(4, len(names))))
     if graph.chance(0.8):
-        wanted = list(dict.fromkeys([*ends[-12:], *wanted]))
+        names_of_outputs = list(dict.fromkeys([*ends[-12:], *names_of_outputs]))
     if graph.chance(0.2):
-        wanted.append(graph.rng.choice([name for name in graph.values if name]))
+        names_of_outputs.append(graph.rng.choice([name for name in graph.values if name]))
     if graph.inputs and graph.chance(0.1):
-        given = graph.rng.choice(list(graph.inputs))
-        if given not in graph.sequences and graph.dtype(given) in graph.dtypes("Identity"):
-            wanted += [graph.node("Identity", [given]), graph.node("Identity", [given])]
+        passed = graph.rng.choice(list(graph.inputs))
+        if passed not in graph.sequences and graph.dtype(passed) in graph.dtypes("Identity"):
+            names_of_outputs += [graph.node("Identity", [passed]), graph.node("Identity", [passed])]
     elif graph.chance(0.5):
-        wanted[0] = _slice_of_joined(graph, wanted[0])
-    return wanted
+        names_of_outputs[0] = _slice_of_joined(graph, names_of_outputs[0])
+    return names_of_outputs
 
 
 def _slice_of_joined(graph, name):

@@ -79,13 +79,13 @@ class GraphBuilder(Graph):
         kinds = [np.int32, np.float32, np.float64][2 if _largest(array) >> 20 else 0 :]
         if _largest(array) >> 50:
             return self.constant(array)
-        given = self.constant(array.astype(self.rng.choice(kinds)))
-        return self.node("Cast", [given], to=TensorProto.INT64)
+        constant = self.constant(array.astype(self.rng.choice(kinds)))
+        return self.node("Cast", [constant], to=TensorProto.INT64)
 
     def _measured(self, array):
         """Return a tensor that is made of sizes of existing tensors, where these fit."""
-        found = self.found(lambda _: True, self.dtypes("Shape"))
-        shapes = {name: self.values[name].shape for name in found}
+        names = self.found(lambda _: True, self.dtypes("Shape"))
+        shapes = {name: self.values[name].shape for name in names}
         for name, sizes in shapes.items():
             if sizes == tuple(array):
                 return self.node("Shape", [name])
@@ -94,10 +94,10 @@ class GraphBuilder(Graph):
 
     def _size(self, size, shapes):
         """Return a tensor of one size, taken from one of these shapes where it is there."""
-        found = [name for name, sizes in shapes.items() if size in sizes]
-        if not found or self.chance(0.3):
+        names = [name for name, sizes in shapes.items() if size in sizes]
+        if not names or self.chance(0.3):
             return self.constant(np.array([size]))
-        name = self.rng.choice(found)
+        name = self.rng.choice(names)
         axis = shapes[name].index(size)
         if self.opset >= 15 and self.chance(0.5):
             end = axis + 1 if axis + 1 < len(shapes[name]) else None

@@ -97,16 +97,16 @@ def _numbers(g, lowest, highest, sizes, dtype):
 
 
 def cast(g, operator):
-    given = g.kind([dtype for dtype in g.dtypes(operator) if dtype.kind != "O"])
-    made = g.kind([dtype for dtype in g.dtypes(operator, output=True) if dtype.kind != "O"])
-    numbers = [n for n in CASTED if _is(n, given) and _is_cast(n, given, made)]
+    source = g.kind([dtype for dtype in g.dtypes(operator) if dtype.kind != "O"])
+    target = g.kind([dtype for dtype in g.dtypes(operator, output=True) if dtype.kind != "O"])
+    numbers = [n for n in CASTED if _is(n, source) and _is_cast(n, source, target)]
     sizes = g.shape()
     array = np.array([g.rng.choice(numbers) for _ in range(prod(sizes))]).reshape(sizes)
     saturate = g.rng.randint(0, 1) if g.opset >= 19 and g.chance(0.3) else None
     modes = ("up", "down", "nearest")
     mode = g.rng.choice(modes) if g.opset >= 24 and g.chance(0.3) else None
-    numbers = g.numbers(array.astype(given))
-    g.node(operator, [numbers], to=elem_type(made), saturate=saturate, round_mode=mode)
+    numbers = g.numbers(array.astype(source))
+    g.node(operator, [numbers], to=elem_type(target), saturate=saturate, round_mode=mode)
 
 
 CASTED = (1, 0, -1, 2, 3, 5, 7, -2, -8, 0.5, 1.25, 100, 240, 1000, -70000, 1e30)

@@ -138,12 +138,12 @@ class Graph:
             kind = AttributeProto.INTS if value == [] else None
             if value is not None:
                 node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
-        given = [name for name in dict.fromkeys(inputs) if name]
+        read = [name for name in dict.fromkeys(inputs) if name]
         opsets = [helper.make_opsetid("", self.opset)]
-        function = helper.make_function("random", operator, given, names, [node], opsets)
-        made = evaluate(function, {name: self.values[name] for name in given})
-        is_known = operator in ("EyeLike", "Shape", "Size") or self.known.keys() >= {*given}
-        for name, value in zip(names, made, strict=True):
+        function = helper.make_function("random", operator, read, names, [node], opsets)
+        results = evaluate(function, {name: self.values[name] for name in read})
+        is_known = operator in ("EyeLike", "Shape", "Size") or self.known.keys() >= {*read}
+        for name, value in zip(names, results, strict=True):
             if isinstance(value, np.ndarray) and value.dtype.kind in "US":
                 value = value.astype(object)
             self.values[name] = value
@@ -177,8 +177,8 @@ class Graph:
 
     def known_integers(self, dtype):
         """Return a tensor whose elements are known before the graph runs, or None."""
-        found = [name for name in self.known if self.values[name].dtype == dtype]
-        return self.rng.choice(found) if found and dtype.kind in "iu" else None
+        names = [name for name in self.known if self.values[name].dtype == dtype]
+        return self.rng.choice(names) if names and dtype.kind in "iu" else None
 
     def input_sequence(self):
         """A graph input that is a sequence of tensors of any shapes."""

@@ -164,10 +164,10 @@ def one_hot(g, operator):
     indices = [g.rng.randint(lowest, depth + 2) for _ in range(prod(sizes))]
     indices = np.array(indices).reshape(sizes).astype(kind)
     on_device = kind.kind in "iu" and kind.itemsize >= 4
-    given = g.input(indices) if on_device and g.chance(0.7) else g.numbers(indices)
+    indices_name = g.input(indices) if on_device and g.chance(0.7) else g.numbers(indices)
     kinds = (np.int64, np.int32, np.float32, np.uint8)
     depths = g.ints(g.rng.choice((depth, [depth])), g.rng.choice(kinds))
     dtype = g.kind(g.dtypes(operator, output=True))
     values = g.tensor(operator, lambda array: array.shape == (2,), (2,), dtype)
     rank = indices.ndim + 1
-    g.node(operator, [given, depths, values], axis=g.rng.choice((None, g.axis(rank))))
+    g.node(operator, [indices_name, depths, values], axis=g.rng.choice((None, g.axis(rank))))

@@ -244,8 +244,8 @@ def resize(g, operator):
     scales = np.array([g.rng.choice(factors) for _ in axes], np.float32)
     if g.opset < 11:
         scales = np.maximum(scales, operator == "Upsample").tolist()
-        given = g.argument(operator, 9, "scales", scales, named, np.float32)
-        g.node(operator, [data, given], **named)
+        name = g.argument(operator, 9, "scales", scales, named, np.float32)
+        g.node(operator, [data, name], **named)
         return
     modes = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
     modes += ["half_pixel_symmetric"] * (g.opset >= 19)
@@ -282,9 +282,9 @@ def trilu(g, operator):
 
 def eye_like(g, operator):
     data = g.tensor(operator, lambda a: a.ndim == 2, g.shape(2))
-    made = g.rng.choice((None, g.kind(g.dtypes(operator, output=True))))
+    dtype = g.rng.choice((None, g.kind(g.dtypes(operator, output=True))))
     k = g.rng.choice((None, g.rng.randint(-4, 4)))
-    g.node(operator, [data], k=k, dtype=None if made is None else elem_type(made))
+    g.node(operator, [data], k=k, dtype=None if dtype is None else elem_type(dtype))
 
 
 ADD_NODE = {

@@ -42,8 +42,8 @@ class Equal(OpRun):
     """The evaluator treats strings of two widths as two types."""
 
     def _run(self, a, b, **attributes):
-        made = a.astype(object) == b.astype(object) if a.dtype.kind in "UO" else np.equal(a, b)
-        return (np.asarray(made, bool),)
+        result = a.astype(object) == b.astype(object) if a.dtype.kind in "UO" else np.equal(a, b)
+        return (np.asarray(result, bool),)
 
 
 class Expand(OpRun):
@@ -219,8 +219,8 @@ def difference(got, expected):
         if not isinstance(got, list) or len(got) != len(expected):
             return f"got {got}, must be {len(expected)} tensors"
         pairs = zip(got, expected, strict=True)
-        found = (f"[{i}]: {difference(*pair)}" for i, pair in enumerate(pairs))
-        return next((text for text in found if not text.endswith(": ")), "")
+        result = (f"[{i}]: {difference(*pair)}" for i, pair in enumerate(pairs))
+        return next((text for text in result if not text.endswith(": ")), "")
     if expected is None:
         return "" if got is None else f"got {got}, must be nothing"
     got = np.asarray(got)

@@ -24,9 +24,9 @@ def split_to_sequence(g, operator):
 
 def _sequence(g):
     """A sequence that is not empty."""
-    found = [name for name in g.sequences_for("SequenceAt") if g.values[name]]
-    if found and g.chance(0.8):
-        return g.rng.choice(found[-4:])
+    names = [name for name in g.sequences_for("SequenceAt") if g.values[name]]
+    if names and g.chance(0.8):
+        return g.rng.choice(names[-4:])
     if g.chance(0.4):
         return g.input_sequence()
     split_to_sequence(g, "SplitToSequence")

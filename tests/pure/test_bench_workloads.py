@@ -28,7 +28,7 @@ def same(got, wanted):
 
 def test_reads(case, arrays):
     size = case.dtype.itemsize
-    made = []
+    result = []
     for output in reads(case):
         parts = []
         for source in output.sources:
@@ -36,18 +36,18 @@ def test_reads(case, arrays):
             shape[output.axis] = source.length
             flat = arrays[source.input].reshape(-1)[output.offset :]
             parts.append(as_strided(flat, shape, [stride * size for stride in source.strides]))
-        made.append(np.concatenate(parts, output.axis))
-    same(made, case.numpy(arrays))
+        result.append(np.concatenate(parts, output.axis))
+    same(result, case.numpy(arrays))
 
 
 def test_copies(case, arrays):
-    found = copies(case, 10_000)
+    all_copies = copies(case, 10_000)
     if case.dtype.itemsize < 4:  # their copies would be of parts of words
-        assert found is None
+        assert all_copies is None
         return
     inputs = [array.reshape(-1).view(np.uint8) for array in arrays]
     outputs = [np.zeros_like(array).reshape(-1).view(np.uint8) for array in case.numpy(arrays)]
-    for c in found:
+    for c in all_copies:
         assert not any(n % 4 for n in (c.source, c.target, c.nbytes))
         outputs[c.output][c.target :][: c.nbytes] = inputs[c.input][c.source :][: c.nbytes]
     same(outputs, case.numpy(arrays))
@@ -66,8 +66,8 @@ def test_copies(case, arrays):
     ],
 )
 def test_the_number_of_copies(name, count):
-    found = copies(next(w.case for w in WORKLOADS if w.name == name), 4096)
-    assert (found and len(found)) == count
+    all_copies = copies(next(w.case for w in WORKLOADS if w.name == name), 4096)
+    assert (all_copies and len(all_copies)) == count
 
 
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda workload: workload.name)

@@ -64,8 +64,8 @@ def completions(words, monkeypatch, capsys):
     ],
 )
 def test_completion(line, expected, monkeypatch, capsys):
-    found = completions(line.split(" "), monkeypatch, capsys)
-    assert sorted(entry.partition(",")[2] for entry in found) == sorted(expected)
+    entries = completions(line.split(" "), monkeypatch, capsys)
+    assert sorted(entry.partition(",")[2] for entry in entries) == sorted(expected)
 
 
 PATHS = {

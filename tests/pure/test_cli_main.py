@@ -237,10 +237,10 @@ def test_devices(command, monkeypatch):
     assert re.search(r"bad\W+no\W+it ended its process \(status -11\)", seen)
     assert re.search(r"Limits of 'Good GPU \[1\]' ", seen)
     status, out, _ = command("devices", "--json")
-    found = json.loads(out)
+    printed = json.loads(out)
     assert status == 0
-    assert found["devices"][0]["name"] == "Good GPU [1]"
-    drivers = [(each["name"], each["usable"], each["reason"]) for each in found["drivers"]]
+    assert printed["devices"][0]["name"] == "Good GPU [1]"
+    drivers = [(each["name"], each["usable"], each["reason"]) for each in printed["drivers"]]
     assert drivers == [("good", True, ""), ("bad", False, "it ended its process (status -11)")]
     monkeypatch.setattr(vkops, "devices", no_driver, raising=False)
     status, out, err = command("devices")

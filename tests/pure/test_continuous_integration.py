@@ -74,11 +74,11 @@ def test_the_lock_has_one_version_of_every_dependency(system, minor):
 
     kp_wheel = runpy.run_path(str(ROOT / "scripts/kp_wheel.py"), run_name="kp_wheel")
     tools = re.search(r"--constraint scripts/lock.txt (.*)", (ROOT / "scripts/wheels").read_text())
-    wanted = [Requirement(text) for text in (*kp_wheel["BUILD_REQUIREMENTS"], *tools[1].split())]
+    needed = [Requirement(text) for text in (*kp_wheel["BUILD_REQUIREMENTS"], *tools[1].split())]
     named = map(Requirement, metadata.requires("vkops"))
-    wanted += [each for each in named if any(applies(each, extra) for extra in EXTRAS)]
-    assert len(wanted) > 30
-    for each in wanted:
+    needed += [each for each in named if any(applies(each, extra) for extra in EXTRAS)]
+    assert len(needed) > 30
+    for each in needed:
         version = locked.get(canonicalize_name(each.name), "0")
         built_here = each.name in ("kp", "vkops")
         assert built_here or each.specifier.contains(version, prereleases=True), each

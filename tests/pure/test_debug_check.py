@@ -24,21 +24,21 @@ from vkops.shaders import load
 
 def buffers(options):
     """Buffers of a case: ``zeros:BYTES``, ``range:NUMBERS``, a number of bytes or an array."""
-    made = {}
+    arrays = {}
     for name, value in options.get("buffers", {}).items():
         kind, _, count = str(value).partition(":")
         if kind == "zeros":
             value = np.zeros(int(count) // 4, np.uint32)
         elif kind == "range" or options.get("fill"):
             value = np.arange(int(count or value), dtype=np.uint32)
-        made[name] = value
-    return made
+        arrays[name] = value
+    return arrays
 
 
 def checked(case):
     names = {"groups", "floats", "push", "threads"} & case.options.keys()
-    given = {name: case.options[name] for name in names}
-    return check(case.text, buffers(case.options), name="faulty", **given)
+    options = {name: case.options[name] for name in names}
+    return check(case.text, buffers(case.options), name="faulty", **options)
 
 
 @pytest.mark.parametrize("case", faulty_shaders.CASES, ids=lambda case: case.name)
@@ -66,9 +66,9 @@ void main() { result[i] = data[i]; memoryBarrierBuffer(); barrier();
 
 
 def loop_findings(body, limit=100, groups=1, **options):
-    given = {"Counter": np.zeros(1, np.uint32)} if "Counter" in body else {}
+    arrays = {"Counter": np.zeros(1, np.uint32)} if "Counter" in body else {}
     given_limits = {"groups": groups, "max_iterations": limit, **options}
-    report = check(faulty_shaders.HEAD + body, given, **given_limits)
+    report = check(faulty_shaders.HEAD + body, arrays, **given_limits)
     return [(finding.kind, finding.message) for finding in report.findings]
 
 
@@ -191,13 +191,13 @@ def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, 
     assert report.ok
     assert report.buffers["Data"].tolist() == [11, 22, 33, 33 if bits >= 32 else 11]
     np.save(tmp_path / "data.npy", data)
-    given = [str(tmp_path / "own.spv"), "--buffer", f"Data={tmp_path / 'data.npy'}"]
+    arguments = [str(tmp_path / "own.spv"), "--buffer", f"Data={tmp_path / 'data.npy'}"]
     for command, shown, *rest in (
         ("check", "nothing was found"),
         ("trace", "data[1] = 22", "1"),
         ("step", "at own.slang:27", "--commands", os.devnull),
     ):
-        assert main(["debug", command, *given, *rest]) == 0
+        assert main(["debug", command, *arguments, *rest]) == 0
         assert shown in capsys.readouterr().out
 
 
@@ -234,17 +234,17 @@ def test_plain_barriers_can_be_left_out(command, tmp_path):
     body = "data[own] = own; barrier(); data[own + 32u] = data[own ^ 1u]; }"
     text = REVERSE.partition("  part[own]")[0] + body
     (tmp_path / "plain.comp").write_text(text)
-    given = ("plain.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=32")
-    found = (
+    arguments = ("plain.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=32")
+    result = (
         "plain.comp:8: plain barrier: 'data[1]' in a storage buffer: the first invocation reads it, the second "
         "wrote it in the same line, and the barrier between them does not order buffers (memoryBarrierBuffer does); "
         f"invocations (0, 0, 0) and (1, 0, 0), 32 times\n    8 | {body}\n"
         "Step to the first: vkops debug step plain.comp --buffer Data=x.npy --push 63 --spec 1=32 --invocation 0,0,0 --to-fault\n"
     )
-    assert command(*given)[:2] == (1, found)
-    assert command(*given, "--no-plain-barriers")[0] == 0
+    assert command(*arguments)[:2] == (1, result)
+    assert command(*arguments, "--no-plain-barriers")[0] == 0
     (tmp_path / "plain.comp").write_text(text.replace("barrier();", ""))
-    assert "--no-plain-barriers --invocation 0,0,0" in command(*given, "--no-plain-barriers")[1]
+    assert "--no-plain-barriers --invocation 0,0,0" in command(*arguments, "--no-plain-barriers")[1]
 
 
 def test_the_exit_status_says_whether_there_are_findings(command):
@@ -338,18 +338,19 @@ def test_the_limit_of_iterations(command, tmp_path):
         "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
         "void main() { uint k = 0u;\n  while (k < data[0]) k++;\n  data[0] = k; }"
     )
-    np.save("n.npy", np.uint32([MAX_ITERATIONS]))
-    given = ["loop.comp", "--buffer", "Data=n.npy"]
-    assert command(*given) == (0, "loop.comp: nothing was found\n", "")
+    arguments = ["loop.comp", "--buffer", "Data=n.npy"]
+    np.save("n.npy", np.uint32([100]))
+    found_nothing = (0, "loop.comp: nothing was found\n", "")
+    assert command(*arguments, "--max-iterations", "100") == found_nothing
+    assert command(*arguments, "--max-iterations", "99")[0] == 1
     np.save("n.npy", np.uint32([MAX_ITERATIONS + 1]))
-    found = (
+    text = (
         "loop.comp:4: loop: did not end: no invocation left it in 16,384 iterations; "
         "invocation (0, 0, 0)\n    4 |   while (k < data[0]) k++;\n"
         "Step to the first: vkops debug step loop.comp --buffer Data=n.npy --invocation 0,0,0 --to-fault\n"
     )
-    assert command(*given) == (1, found, "")
-    assert command(*given, "--max-iterations", "16385")[0] == 0
-    assert command(*given, "--max-iterations", "0")[0] == 2
+    assert command(*arguments) == (1, text, "")
+    assert command(*arguments, "--max-iterations", "0")[0] == 2
     with pytest.raises(InvalidDescError, match="max_iterations: got 0, must be"):
         check(REVERSE, name="reverse", max_iterations=0)
 

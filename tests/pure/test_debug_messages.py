@@ -142,8 +142,8 @@ def test_severities_and_other_lines():
 def test_a_long_log():
     """Twenty thousand messages, with as many dispatches, take seconds at most."""
     log = "".join(dispatch_line(str(n)) + old_printed("n", n) for n in range(20_000))
-    found = list(parse(log))
-    assert (len(found), found[-1].dispatch) == (20_000, "19999")
+    messages = list(parse(log))
+    assert (len(messages), messages[-1].dispatch) == (20_000, "19999")
 
 
 @pytest.fixture
@@ -262,9 +262,9 @@ def test_only_known_messages_are_ignored(told):
         + new("Information", "ANY", "chatter")
     )
     told(log)
-    found = layer_validation.validate(["it"])
-    assert sorted(found.known.values()) == [1, 1, 3]
-    assert [(m.severity, m.id) for m in found.unexpected] == [
+    validation = layer_validation.validate(["it"])
+    assert sorted(validation.known.values()) == [1, 1, 3]
+    assert [(m.severity, m.id) for m in validation.unexpected] == [
         ("Warning", GPU_AV),
         ("Error", GPU_AV),
         ("Warning", "OTHER"),

@@ -116,16 +116,16 @@ def test_an_error_in_one_section(no_drivers, monkeypatch):
         raise RuntimeError("no /proc")
 
     monkeypatch.setattr(module.psutil, "virtual_memory", no_memory)
-    found = sections(report())
-    assert list(found) == ["Versions", "Vulkan", "Drivers", "Environment", "Machine"]
-    assert "- not known: RuntimeError('no /proc')" in found["Machine"]
+    parts = sections(report())
+    assert list(parts) == ["Versions", "Vulkan", "Drivers", "Environment", "Machine"]
+    assert "- not known: RuntimeError('no /proc')" in parts["Machine"]
 
 
 def test_on_this_machine(monkeypatch):
     """Each line is an item or a heading of limited length."""
-    found = sections(report())
-    for body in found.values():
+    parts = sections(report())
+    for body in parts.values():
         for line in filter(None, body.split("\n")):
             assert line.startswith(("- ", "### ", "none of the variables"))
             assert len(line) < 2000
-    assert f"{os.cpu_count()} threads" in found["Machine"]
+    assert f"{os.cpu_count()} threads" in parts["Machine"]

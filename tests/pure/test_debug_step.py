@@ -118,8 +118,8 @@ def test_backwards_is_the_way_back(step):
     assert set(there[len(LINES) :]) == {"The invocation has ended."}
     back = step("--invocation 1", commands=["continue", *["reverse-step"] * 19, "rs"])
     back = without_closing_brace(back)
-    wanted = [line for n, line in enumerate(LINES) if n not in AFTER_CALLS][::-1]
-    assert [line_of(text) for text in back[2 : 2 + len(wanted)]] == wanted
+    expected = [line for n, line in enumerate(LINES) if n not in AFTER_CALLS][::-1]
+    assert [line_of(text) for text in back[2 : 2 + len(expected)]] == expected
     assert back[-1].startswith("No more reverse-execution history.\n")
 
 
@@ -218,8 +218,8 @@ def scan(step, tmp_path):
     np.save("ones.npy", np.ones(16, np.uint32))
 
     def run(commands, invocation=13):
-        given = f"--invocation {invocation} --buffer Data=ones.npy --groups 2"
-        return step(given, shader="scan.comp", push=None, commands=commands)[1:]
+        options = f"--invocation {invocation} --buffer Data=ones.npy --groups 2"
+        return step(options, shader="scan.comp", push=None, commands=commands)[1:]
 
     return run
 
@@ -295,8 +295,10 @@ def test_an_invocation_that_has_not_run(step, tmp_path):
         "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
         "void main() {\n  atomicAdd(data[0], 1u);\n  while (data[0] > 0u) atomicAdd(data[0], 2u);\n}"
     )
-    given = ("--groups", "2", "--max-iterations", "9")
-    seen = step(*given, shader="loop.comp", push=None, commands="watch data[0]; invocation 1; i b")
+    options = ("--groups", "2", "--max-iterations", "9")
+    seen = step(
+        *options, shader="loop.comp", push=None, commands="watch data[0]; invocation 1; i b"
+    )
     ended = "Invocation (1, 0, 0) of workgroup (1, 0, 0)\nA loop does not end."
     assert seen[2:] == [ended, "1  data[0]"]
 
@@ -312,8 +314,8 @@ def test_tables_of_neighbours(scan, step):
     assert re.findall(r"^(.)", seen[3], re.MULTILINE) == [" ", *"-----*  ", "-"]
     assert "0x0" in seen[3]
     assert seen[5] == 'No symbol "own" in current context.'
-    given = ("--groups", "2", "--subgroup-size", "4", "--invocation", "5")
-    table = step(*given, shader="scan.comp", push=None, commands="table gl_LocalInvocationID")[1]
+    options = ("--groups", "2", "--subgroup-size", "4", "--invocation", "5")
+    table = step(*options, shader="scan.comp", push=None, commands="table gl_LocalInvocationID")[1]
     assert [line.split("  ")[-1].strip() for line in table.splitlines()[1:]] == [
         f"{{{n}, 0, 0}}" for n in range(4, 8)
     ]
@@ -330,8 +332,8 @@ def test_displays_and_formats(step):
     seen = step("--invocation 2 --buffer Data=data.npy", commands=["n 2", *commands, "display/x own + 14", "n", "display pair.place", "display",
                 "undisplay 1", "n"])  # fmt: skip
     shown = [text.rpartition(" = ")[2] for text in seen[2:]]
-    wanted = {**commands, "p/f data": shown[[*commands].index("p/f data")]}
-    assert dict(zip(commands, shown, strict=False)) == wanted
+    expected = {**commands, "p/f data": shown[[*commands].index("p/f data")]}
+    assert dict(zip(commands, shown, strict=False)) == expected
     first, after, second, both, _, last = seen[2 + len(commands) :]
     assert (first, second) == ("1: own + 14 = 0x10", "2: pair.place = {2, -1}")
     assert both == f"{first}\n{second}"
@@ -340,8 +342,8 @@ def test_displays_and_formats(step):
 
 def test_check_offers_the_command_that_steps_to_its_finding(step, tmp_path, monkeypatch, capsys):
     (tmp_path / "race.comp").write_text(SOURCE.replace("barrier();", "") + "\n")
-    given = ["race.comp", "--push", "2", "-D", "A=b c", "--subgroup-size", "4"]
-    assert main(["debug", "check", *given]) == 1
+    options = ["race.comp", "--push", "2", "-D", "A=b c", "--subgroup-size", "4"]
+    assert main(["debug", "check", *options]) == 1
     finding, one, other, *_, offer = capsys.readouterr().out.splitlines()
     assert (one, other) == (
         "   18 |     bool odd = (part[3u - own] & 1u) != 0u;",
@@ -417,8 +419,8 @@ void main() { int n = 5;
     pairs[0].y = uint(n);
 }""")
     np.save(tmp_path / "pairs.npy", np.arange(400, dtype=np.uint32))
-    given = {"shader": "pairs.comp", "push": None}
-    seen = step("--buffer Pairs=pairs.npy", commands="print pairs; n; info locals", **given)
+    options = {"shader": "pairs.comp", "push": None}
+    seen = step("--buffer Pairs=pairs.npy", commands="print pairs; n; info locals", **options)
     pairs = ", ".join(f"{{{n}, {n + 1}}}" for n in range(0, 200, 2))
     assert seen[1] == f"pairs = {{{pairs}, ...}}"
     assert re.findall(r"^\S+ =", seen[3], re.M) == ["n ="]
@@ -451,12 +453,12 @@ def test_the_record_does_not_change_results(seed):
     source = np.random.default_rng(seed).integers(0, 2**32, 32, dtype=np.uint32)
     loaded = shaders.load(text, debug=True, name="random")
     case = Case.of(loaded, {"Source": source, "Target": 4 * 32 * COUNT}, threads=32)
-    found = []
+    contents = []
     for observers in ([], [recorder := Recorder(0), Tracer([0])]):
         memory = case.memory()
         Run(case.shader, memory, case.groups, case.push, Settings(), observers=observers).run()
-        found.append(memory[0, 1].contents())
-    np.testing.assert_array_equal(*found)
+        contents.append(memory[0, 1].contents())
+    np.testing.assert_array_equal(*contents)
     assert len(recorder.stops) > 40
 
 

@@ -28,10 +28,10 @@ def fields(kind):
 
 
 def test_every_operator_has_a_function_of_its_own_or_of_a_newer_version():
-    made = {function.operator for function in FUNCTIONS.values()}
-    assert made <= set(dml.OPERATORS)
-    for name in set(dml.OPERATORS) - made:
-        newer = [other for other in made if other.rstrip("123") == name.rstrip("123")]
+    operators = {function.operator for function in FUNCTIONS.values()}
+    assert operators <= set(dml.OPERATORS)
+    for name in set(dml.OPERATORS) - operators:
+        newer = [other for other in operators if other.rstrip("123") == name.rstrip("123")]
         assert newer, f"{name} has no function: add one to vkops/dml/function_table.py"
         if name not in {"SLICE", "DIAGONAL_MATRIX"}:  # whose newer versions rename their fields
             assert fields(dml.OPERATORS[name]) <= fields(dml.OPERATORS[max(newer)])
@@ -138,8 +138,8 @@ def test_tensor_policies():
     for sizes in [(2,), (2, 3), (2, 3, 4), (2, 3, 4, 5), (2, 3, 4, 5, 6)]:
         order = [0, *range(2, len(sizes)), 1][: len(sizes)]
         nhwc = np.zeros([sizes[i] for i in order], np.int8)
-        wanted = nhwc.transpose(np.argsort(order)).strides
-        assert dml.TensorPolicy.interleaved_channel(F32, sizes).strides == wanted
+        strides = nhwc.transpose(np.argsort(order)).strides
+        assert dml.TensorPolicy.interleaved_channel(F32, sizes).strides == strides
         assert dml.TensorPolicy.default(F32, sizes) == tensor(*sizes)
 
 

@@ -247,16 +247,16 @@ def grown(seed, nodes, moves=MOVES):
             if not fitting:
                 continue
             y, b = rng.choice(fitting)
-            made, values = [graph.join([x, y], axis)], [np.concatenate([array, b], axis)]
+            outputs, values = [graph.join([x, y], axis)], [np.concatenate([array, b], axis)]
             loose.pop(id(y), None)
         elif move == "TURN":
             sizes = array.shape[::-1]
             turned = graph.reinterpret(x, sizes=sizes, strides=[1, sizes[0]])
-            made, values = [graph.identity(turned)], [array.T]
+            outputs, values = [graph.identity(turned)], [array.T]
         else:
             case = OPERATORS[move].make(rng, kind, array.shape, axis)
             desc = packed(case.desc)
-            if max(max(made.sizes) for _, made in desc.outputs) > 24:
+            if max(max(outputs.sizes) for _, outputs in desc.outputs) > 24:
                 continue
             inputs, values = [x], [array]
             for number, (_, other) in enumerate(desc.inputs[1:], 1):
@@ -264,10 +264,10 @@ def grown(seed, nodes, moves=MOVES):
                 content = random.integers(0, 99, other.sizes, np.int32)
                 values.append(np.ascontiguousarray(case.indices.get(number, content)))
             arrays += values[1:]
-            made, values = graph.operator(desc, inputs), case.expect(values)
+            outputs, values = graph.operator(desc, inputs), case.expect(values)
         loose.pop(id(x), None)
-        pool += zip(made, values, strict=True)
-        loose.update((id(y), (y, b)) for y, b in zip(made, values, strict=True))
+        pool += zip(outputs, values, strict=True)
+        loose.update((id(y), (y, b)) for y, b in zip(outputs, values, strict=True))
         count += 1
     results = []
     for y, b in loose.values():
@@ -282,8 +282,8 @@ def grown(seed, nodes, moves=MOVES):
 
 def check(graph, arrays, results):
     """Make some expressions of a graph, and compare them with NumPy's arrays."""
-    made = run(graph.desc([y for y, _ in results]), *arrays)
-    for got, (_, expected) in zip(made, results, strict=True):
+    result = run(graph.desc([y for y, _ in results]), *arrays)
+    for got, (_, expected) in zip(result, results, strict=True):
         assert got.tobytes() == np.ascontiguousarray(expected).tobytes()
 
 
@@ -334,7 +334,7 @@ def test_operators_without_inputs():
 
 
 def test_the_data_type_of_operators_without_inputs_must_be_given(message):
-    given = {"output_sizes": [(3, 3)], "offset": 0, "value": 1}
-    add = partial(dml.Graph().add, vkops.dml.DiagonalMatrixOperatorDesc, [], **given)
+    attributes = {"output_sizes": [(3, 3)], "offset": 0, "value": 1}
+    add = partial(dml.Graph().add, vkops.dml.DiagonalMatrixOperatorDesc, [], **attributes)
     text = fault(add, InvalidDescTypeError)
     message(text, "DIAGONAL_MATRIX output_data_type: ", "[T-02]")

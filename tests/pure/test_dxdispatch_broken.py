@@ -19,9 +19,9 @@ SEQUENCE = {"valueStart": 0, "valueDelta": 1, "valueCount": 10**12}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("broken_models")
-    broken_models.write(made)
-    return made
+    path = tmp_path_factory.mktemp("broken_models")
+    broken_models.write(path)
+    return path
 
 
 def listing(folder):

@@ -29,11 +29,11 @@ COUNT = SIZE // 4
 @contextlib.contextmanager
 def peak():
     """Yield what holds, at the end, the most bytes that were taken at once."""
-    found = SimpleNamespace()
+    measured = SimpleNamespace()
     tracemalloc.start()
     try:
-        yield found
-        found.nbytes = tracemalloc.get_traced_memory()[1]
+        yield measured
+        measured.nbytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
@@ -52,11 +52,11 @@ class SparseBuffer:
 
 
 def run_with(load, values, *commands, data_type="FLOAT32"):
-    made = model({"A": resource(data_type, values)}, {}, *commands)
-    prepared = prepare(load(made), FeatureLevel.LATEST)
-    with peak() as found:
+    document = model({"A": resource(data_type, values)}, {}, *commands)
+    prepared = prepare(load(document), FeatureLevel.LATEST)
+    with peak() as measured:
         run(prepared, SimpleNamespace(buffer=SparseBuffer), RunOptions(flat=True))
-    return found.nbytes
+    return measured.nbytes
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_device_buffers_are_freed_before_host_buffers_are_allocated(load):
         assert not living
         return SparseBuffer(nbytes)
 
-    made = load(model(dict.fromkeys("ABC", resource("UINT8", [1]))))
+    loaded = load(model(dict.fromkeys("ABC", resource("UINT8", [1]))))
     device = SimpleNamespace(buffer=OnDevice, host_buffer=on_host)
-    run(prepare(made, FeatureLevel.LATEST), device)
+    run(prepare(loaded, FeatureLevel.LATEST), device)
 
 
 def test_host_memory_is_committed_when_it_is_allocated(monkeypatch):

@@ -94,8 +94,8 @@ def test_forms_of_tensor_descs(desc):
 ])  # fmt: skip
 def test_forms_of_scalar_unions(desc, data_type, given, value):
     fields = {"OutputTensor": tensor(4), "ValueDataType": f"DML_TENSOR_DATA_TYPE_{data_type}"}
-    found = desc({"type": "FILL_VALUE_CONSTANT", "desc": {**fields, "Value": given}})
-    assert (found.value_data_type.name, found.value) == (data_type, value)
+    loaded = desc({"type": "FILL_VALUE_CONSTANT", "desc": {**fields, "Value": given}})
+    assert (loaded.value_data_type.name, loaded.value) == (data_type, value)
 
 
 @pytest.mark.parametrize(("data_type", "given", "text"), [
@@ -111,9 +111,9 @@ def test_forms_of_scalar_unions(desc, data_type, given, value):
 def test_scalar_unions_that_are_refused(load, data_type, given, text):
     fields = {"OutputTensor": tensor(1, 1, 1, 4), "ValueDataType": data_type, "Value": given}
     fields["OutputTensor"]["DataType"] = "UINT8"
-    made = model({}, {"fill": {"type": "FILL_VALUE_CONSTANT", "desc": fields}})
+    document = model({}, {"fill": {"type": "FILL_VALUE_CONSTANT", "desc": fields}})
     with pytest.raises(ModelError, match=rf"m.json: dispatchables\.fill\.{text}$"):
-        prepare(load(made), FeatureLevel.LATEST)
+        prepare(load(document), FeatureLevel.LATEST)
 
 
 @pytest.mark.parametrize(("operator", "reason"), [
@@ -122,9 +122,9 @@ def test_scalar_unions_that_are_refused(load, data_type, given, text):
     ("FOLD", "it adds elements, and vkops moves data"),
 ])  # fmt: skip
 def test_operators_that_compute_are_refused_with_the_reason(load, operator, reason):
-    made = model({}, {"it": {"type": f"DML_OPERATOR_{operator}", "desc": {}}})
+    document = model({}, {"it": {"type": f"DML_OPERATOR_{operator}", "desc": {}}})
     text = f"m.json: dispatchables.it.type: operator {operator} is not available: {reason}"
-    assert fault(lambda: load(made), ModelError) == text
+    assert fault(lambda: load(document), ModelError) == text
 
 
 @pytest.mark.parametrize(("given", "bindings", "text"), [
@@ -139,33 +139,33 @@ def test_an_optional_tensor_is_bound_if_the_descriptor_has_it(load, given, bindi
         **given, "OutputTensor": tensor(2, 2), "ValueDataType": "FLOAT32", "Value": 0,
         "DiagonalFillBegin": 0, "DiagonalFillEnd": 1,
     }  # fmt: skip
-    made = model(
+    document = model(
         {"In": zeros(4), "Out": zeros(4)},
         {"band": {"type": "DIAGONAL_MATRIX1", "desc": fields}},
         dispatch("band", **bindings, OutputTensor="Out"),
     )
     if text is None:
         inputs = [("In", 0)] if bindings.get("InputTensor") else []
-        assert bound(load(made)) == [inputs, [("Out", 0)]]
+        assert bound(load(document)) == [inputs, [("Out", 0)]]
         return
-    assert text in fault(lambda: prepared(load(made)), ModelError)
+    assert text in fault(lambda: prepared(load(document)), ModelError)
 
 
 def test_compile_type_and_execution_flags(load):
-    made = copy.deepcopy(SPLIT)
+    document = copy.deepcopy(SPLIT)
     flags = ["DML_EXECUTION_FLAG_DISABLE_META_COMMANDS", "DESCRIPTORS_VOLATILE"]
     both = ExecutionFlags.DISABLE_META_COMMANDS | ExecutionFlags.DESCRIPTORS_VOLATILE
     graph = {"dmlCompileType": "DmlCompileGraph", "executionFlags": flags}
     for fields, expected in (({}, (False, ExecutionFlags.NONE)), (graph, (True, both))):
-        made["dispatchables"]["split"].update(fields)
-        found = load(made).dispatchables["split"]
-        assert (found.compile_graph, found.execution_flags) == expected
+        document["dispatchables"]["split"].update(fields)
+        loaded = load(document).dispatchables["split"]
+        assert (loaded.compile_graph, loaded.execution_flags) == expected
 
 
 def test_feature_level_is_checked_and_named(load):
-    made = load(SPLIT)
-    prepare(made, FeatureLevel("3_0"))
-    said = fault(lambda: prepare(made, FeatureLevel("2_0")), ModelError)
+    loaded = load(SPLIT)
+    prepare(loaded, FeatureLevel("3_0"))
+    said = fault(lambda: prepare(loaded, FeatureLevel("2_0")), ModelError)
     place = "m.json: dispatchables.split.desc.InputTensor.Sizes: SPLIT: "
     assert said.startswith(f"ERROR creating dispatchable 'split': {place}")
     assert "2_0" in said
@@ -180,46 +180,46 @@ def test_size_of_resources(load):
         "Given": resource("UINT8", [1, 2], sizeInBytes=5),
         "Shifted": resource("UINT8", [1, 2], initialValuesOffsetInBytes=6, sizeInBytes=8),
     }
-    found = load(model(resources)).resources
-    assert {name: r.size for name, r in found.items()} == {"Rounded": 8, "Given": 5, "Shifted": 8}
+    loaded = load(model(resources)).resources
+    assert {name: r.size for name, r in loaded.items()} == {"Rounded": 8, "Given": 5, "Shifted": 8}
 
 
 def test_inputs_and_outputs_have_their_own_folders(load, tmp_path):
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "raw.bin").write_bytes(bytes(8))
     write = {"type": "writefile", "resource": "A", "targetPath": "x/a.bin"}
-    made = model({"A": resource("INT8", {"sourcePath": "raw.bin"})}, {}, write)
-    found = load(made, input_path="in", output_path="out")
-    assert found.commands[0].target == Path("out/x/a.bin")
-    assert load(made, input_path=tmp_path / "in").commands[0].target == tmp_path / "x/a.bin"
+    document = model({"A": resource("INT8", {"sourcePath": "raw.bin"})}, {}, write)
+    loaded = load(document, input_path="in", output_path="out")
+    assert loaded.commands[0].target == Path("out/x/a.bin")
+    assert load(document, input_path=tmp_path / "in").commands[0].target == tmp_path / "x/a.bin"
     with pytest.raises(ModelError, match=r'no file "raw\.bin" in "\."$'):
-        load(made)
+        load(document)
 
 
 # -- bindings --------------------------------------------------------------------------------------
 
 
 def test_unknown_bind_points_give_a_warning(load):
-    made = copy.deepcopy(SPLIT)
-    made["commands"][0]["bindings"]["Input"] = "In"
-    assert load(made).warnings == (
+    document = copy.deepcopy(SPLIT)
+    document["commands"][0]["bindings"]["Input"] = "In"
+    assert load(document).warnings == (
         "m.json: commands[0].bindings.Input: SPLIT has no such bind point "
         "(it has InputTensor, OutputTensors)",
     )
 
 
 def test_forms_of_bindings(load):
-    made = copy.deepcopy(SPLIT)
-    assert bound(load(made)) == [[("In", 0)], [("A", 0), ("B", 0)]]
-    made["commands"][0]["bindings"] = {
+    document = copy.deepcopy(SPLIT)
+    assert bound(load(document)) == [[("In", 0)], [("A", 0), ("B", 0)]]
+    document["commands"][0]["bindings"] = {
         "InputTensor": [{"name": "In"}],
         "OutputTensors": [
             {"name": "In2", "elementOffset": 8, "elementCount": 1, "format": "R32_FLOAT"},
             {"name": "In2", "elementOffset": 1, "elementSizeInBytes": 16, "counter": "A"},
         ],
     }
-    made["resources"]["In2"] = zeros(12)
-    assert bound(load(made)) == [[("In", 0)], [("In2", 32), ("In2", 16)]]
+    document["resources"]["In2"] = zeros(12)
+    assert bound(load(document)) == [[("In", 0)], [("In2", 32), ("In2", 16)]]
 
 
 def test_identity_works_in_place_but_not_shifted(load, message):
@@ -240,11 +240,11 @@ def test_identity_works_in_place_but_not_shifted(load, message):
 def test_join_of_owned_and_other_inputs(load):
     tensors = [tensor(4, Flags="OWNED_BY_DML"), tensor(4)]
     fields = {"InputTensors": tensors, "OutputTensor": tensor(8), "Axis": 0}
-    made = model(
+    document = model(
         {"A": zeros(4), "B": zeros(4), "Out": zeros(8)},
         {"join": {"type": "JOIN", **fields, "bindings": {"InputTensors": ["A", "B"]}}},
         dispatch("join", InputTensors=["A", "B"], OutputTensor="Out"),
     )
-    (bound,) = prepared(load(made)).dispatches
+    (bound,) = prepared(load(document)).dispatches
     sources = [[t.source for t in tensors] for tensors in (bound.dispatchable.owned, bound.inputs)]
     assert [[s and s.resource.name for s in each] for each in sources] == [["A", None], [None, "B"]]

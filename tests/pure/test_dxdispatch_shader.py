@@ -41,9 +41,9 @@ def of_shader(**members):
 
 
 def with_command(**members):
-    made = of_shader()
-    made["commands"][0].update(members)
-    return made
+    document = of_shader()
+    document["commands"][0].update(members)
+    return document
 
 
 @pytest.fixture(autouse=True)
@@ -70,16 +70,16 @@ def refused(load, made):
     [("glsl", "s.comp"), ("GLSL", "s.comp"), ("spirv", "s.spv"), ("Spirv", "s.spv")],
 )
 def test_kinds_of_sources(load, kind, path):
-    made = of_shader(type=kind, sourcePath=path)
-    (bound,) = prepared(load, made).commands
+    document = of_shader(type=kind, sourcePath=path)
+    (bound,) = prepared(load, document).commands
     shader = bound.dispatchable.shader
     assert (shader.name, shader.spirv) == (path, shaders.compile(GLSL))
     assert bound.dispatchable.push_constants == (10, float("-inf"), -1)
     assert bound.groups == (2, 1, 1)
     nbytes = {block.name: block.source.nbytes for block in bound.inputs}
     assert nbytes == {"Source": 32, "Target": 16}
-    del made["commands"][0]["threadGroupCount"]
-    assert prepared(load, made).commands[0].groups == (1, 1, 1)
+    del document["commands"][0]["threadGroupCount"]
+    assert prepared(load, document).commands[0].groups == (1, 1, 1)
 
 
 ARGUMENTS = [
@@ -109,9 +109,9 @@ void main() { s[0] = 1; }
 def test_compiler_arguments(load, tmp_path, arguments, monkeypatch):
     """Sources and includes are beside the model, wherever the program is started."""
     (tmp_path / "c.comp").write_text(CONFIGURED)
-    made = of_shader(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
-    made["commands"] = []
-    shader = prepared(load, made).model.dispatchables["s"].shader
+    document = of_shader(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
+    document["commands"] = []
+    shader = prepared(load, document).model.dispatchables["s"].shader
     assert shader.module.shared_nbytes == 12
     assert (b"INCLUDE" in shader.spirv) == ("-g" in arguments)
     monkeypatch.chdir("/")
@@ -202,8 +202,8 @@ def test_hlsl_that_is_refused(load, tmp_path, message):
     text = refused(load, of_hlsl(tmp_path, *arguments, "-ECSMain", "-D", "T=flaot"))
     assert text.startswith(f"{AT}.sourcePath: ")
     assert "s.hlsl:2: " in text
-    made = of_hlsl(tmp_path, *arguments, sourcePath="s.comp")
-    message(refused(load, made), f"{AT}.sourcePath: ")
+    document = of_hlsl(tmp_path, *arguments, sourcePath="s.comp")
+    message(refused(load, document), f"{AT}.sourcePath: ")
 
 
 # -- what is refused, beside the faults in broken_models -------------------------------------------
@@ -273,8 +273,8 @@ FAR = {"name": "X", "elementOffset": 2**64 - 1, "elementSizeInBytes": 2**64 - 1}
 )  # fmt: skip
 def test_wrong_bindings_are_refused(load, bindings, said, message):
     bound = {"Source": "X", "Target": "Y", **bindings}
-    made = with_command(bindings={k: v for k, v in bound.items() if v is not None})
-    message(refused(load, made), BINDING, *said.split())
+    document = with_command(bindings={k: v for k, v in bound.items() if v is not None})
+    message(refused(load, document), BINDING, *said.split())
 
 
 READ = "m.json: commands[0].bindings.Source"
@@ -290,22 +290,22 @@ READ = "m.json: commands[0].bindings.Source"
 )  # fmt: skip
 def test_wrong_members_of_bindings_are_refused(load, member, value, said, message):
     source = {"name": "X", member: value}
-    made = with_command(bindings={"Source": source, "Target": "Y"})
-    message(refused(load, made), f"{READ}{said}: ")
+    document = with_command(bindings={"Source": source, "Target": "Y"})
+    message(refused(load, document), f"{READ}{said}: ")
 
 
 def test_counts_need_the_size_of_an_element(load, message):
-    made = with_command(bindings={"Source": {"name": "L", "elementCount": 1}, "Target": "Y"})
-    made["resources"]["L"] = {"initialValues": [{"type": "UINT32", "value": 1}]}
-    message(refused(load, made), f"{READ}: ")
-    made["commands"][0]["bindings"]["Source"]["elementSizeInBytes"] = 4
-    assert prepared(load, made).commands[0].inputs[0].source.nbytes == 4
+    document = with_command(bindings={"Source": {"name": "L", "elementCount": 1}, "Target": "Y"})
+    document["resources"]["L"] = {"initialValues": [{"type": "UINT32", "value": 1}]}
+    message(refused(load, document), f"{READ}: ")
+    document["commands"][0]["bindings"]["Source"]["elementSizeInBytes"] = 4
+    assert prepared(load, document).commands[0].inputs[0].source.nbytes == 4
 
 
 def test_deferred_resources(load, message):
-    made = with_command(bindings={"Source": "D", "Target": "Y"})
-    made["resources"]["D"] = {"initialValues": "deferred"}
-    message(refused(load, made), f"{READ}: ")
+    document = with_command(bindings={"Source": "D", "Target": "Y"})
+    document["resources"]["D"] = {"initialValues": "deferred"}
+    message(refused(load, document), f"{READ}: ")
 
 
 @pytest.mark.parametrize(

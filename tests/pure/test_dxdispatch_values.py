@@ -48,14 +48,14 @@ def test_arrays_and_constants_of_every_type(data_type, prefix):
     found_type, data = read([1, 2, 100], prefix + data_type.name)
     assert found_type is data_type
     np.testing.assert_array_equal(np.frombuffer(data, dtype_of(data_type)), [1, 2, 100])
-    found = numbers({"value": 3, "valueCount": 5}, prefix + data_type.name)
-    np.testing.assert_array_equal(found, [3] * 5)
+    values = numbers({"value": 3, "valueCount": 5}, prefix + data_type.name)
+    np.testing.assert_array_equal(values, [3] * 5)
 
 
 @pytest.mark.parametrize("data_type", [t for t in TYPES if t.name.startswith("FLOAT")])
 def test_nan_and_infinity_are_read_in_any_case(data_type):
-    found = numbers(["NaN", "INF", "-Inf", -0.5, 3], data_type.name)
-    np.testing.assert_array_equal(found, [math.nan, math.inf, -math.inf, -0.5, 3])
+    values = numbers(["NaN", "INF", "-Inf", -0.5, 3], data_type.name)
+    np.testing.assert_array_equal(values, [math.nan, math.inf, -math.inf, -0.5, 3])
 
 
 @pytest.mark.parametrize("data_type", [t for t in TYPES if not t.name.startswith("FLOAT")])
@@ -98,8 +98,8 @@ def test_list_is_packed_without_alignment():
 def test_sequence_wraps_and_accumulates():
     wrapping = numbers({"valueStart": 250, "valueDelta": 3, "valueCount": 4}, "UINT8")
     assert wrapping.tolist() == [250, 253, 0, 3]
-    found = numbers({"valueStart": 3.2, "valueDelta": 1.5, "valueCount": 5}, "FLOAT32")
-    assert [f"{x:g}" for x in found] == ["3.2", "4.7", "6.2", "7.7", "9.2"]
+    values = numbers({"valueStart": 3.2, "valueDelta": 1.5, "valueCount": 5}, "FLOAT32")
+    assert [f"{x:g}" for x in values] == ["3.2", "4.7", "6.2", "7.7", "9.2"]
 
 
 @given(
@@ -112,12 +112,12 @@ def test_sequence_wraps_and_accumulates():
 def test_sequence_is_repeated_addition(data_type, start, delta, count, tenths):
     dtype = dtype_of(data_type)
     step = delta + tenths / 10 if dtype.kind == "f" else delta
-    found = numbers({"valueStart": start, "valueDelta": step, "valueCount": count}, data_type.name)
+    values = numbers({"valueStart": start, "valueDelta": step, "valueCount": count}, data_type.name)
     value, expected = np.array([start], dtype), []
     for _ in range(count):
         expected.append(value)
         value = value + np.array([step], dtype)
-    np.testing.assert_array_equal(found, np.concatenate(expected))
+    np.testing.assert_array_equal(values, np.concatenate(expected))
 
 
 def test_values_do_not_depend_on_the_size_of_pieces(monkeypatch, tmp_path):
@@ -136,9 +136,9 @@ def test_npy_files_determine_type_and_order(tmp_path):
     table = np.arange(12, dtype=np.int16).reshape(3, 4)
     for name, array in (("c.npy", table), ("fortran.npy", np.asfortranarray(table))):
         np.save(tmp_path / name, array)
-        for wanted in (None, "INT16", "UNKNOWN"):
-            found = read({"sourcePath": name}, wanted, folder=tmp_path)
-            assert found == (TensorDataType.INT16, table.tobytes())
+        for expected in (None, "INT16", "UNKNOWN"):
+            values = read({"sourcePath": name}, expected, folder=tmp_path)
+            assert values == (TensorDataType.INT16, table.tobytes())
     assert refusal({"sourcePath": "c.npy"}, "INT32", folder=tmp_path) == (
         'm.json: resources.A.initialValues.sourcePath: "c.npy" holds INT16, '
         "'initialValuesDataType' says INT32"
@@ -181,9 +181,9 @@ def test_the_current_folder_is_searched_if_paths_are_allowed(tmp_path, monkeypat
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):
     (tmp_path / "raw.bin").write_bytes(bytes(100))
-    found = initial_values.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
+    values = initial_values.raw_values(Node("raw.bin", "p", Source("m.json")), tmp_path / "raw.bin")
     (tmp_path / "raw.bin").write_bytes(bytes(10))
-    said = fault(lambda: list(found.chunks()), ModelError)
+    said = fault(lambda: list(values.chunks()), ModelError)
     assert said == f"{tmp_path / 'raw.bin'}: became shorter while it was read"
 
 

@@ -97,10 +97,10 @@ def test_numbers_of_first_elements_are_left_out_only_where_all_are_0():
 def test_dimensions_are_sorted_by_the_strides_of_the_output_and_bound_from_aligned_bytes():
     """So the output is contiguous, and the other view has its columns 300 elements from byte 512 on."""
     turned, other = View((3, 4), (-1, 3), 2), View((3, 4), (0, 5), 143)
-    found = indexing((3, 4), (other, turned), (4, 4), 256, in_order=False)
-    assert found.forms == ("strided", "packed")
-    assert found.spans == ((512, 4 * 159 - 512), (0, 48))
-    assert dict(zip(fields(*found[:2]), found.words, strict=True)) == {
+    layout = indexing((3, 4), (other, turned), (4, 4), 256, in_order=False)
+    assert layout.forms == ("strided", "packed")
+    assert layout.spans == ((512, 4 * 159 - 512), (0, 48))
+    assert dict(zip(fields(*layout[:2]), layout.words, strict=True)) == {
         "_n": 12, "_size1": 3, "_magic1": _divisor(3)[0], "_shift1": 2,
         "_base0": 15, "_stride0_0": 5, "_stride1_0": 0,
     }  # fmt: skip

@@ -21,7 +21,7 @@ from processes import ROOT, cpu_time
 from regions import make_region
 
 from vkops.dml import FeatureLevel
-from vkops.explain import Explanation, Tensor, explain
+from vkops.explain import Explanation, TensorInfo, explain
 from vkops.explain.page import page
 from vkops.explain.tables import dispatch_rows, region_rows
 from vkops.models.descriptors import with_dml_names
@@ -48,10 +48,10 @@ def test_split():
     section, movement = only("split.json", feature_level=FeatureLevel.LEVEL_5_0)
     assert (section.name, section.kind) == ("split", "SPLIT")
     assert section.tensors == (
-        Tensor("InputTensor", "INT32", (2, 6), (6, 1), 4, 48),
-        Tensor("OutputTensors[0]", "INT32", (2, 2), (2, 1), 4, 16),
-        Tensor("OutputTensors[1]", "INT32", (2, 3), (3, 1), 4, 24),
-        Tensor("OutputTensors[2]", "INT32", (2, 1), (1, 1), 4, 8),
+        TensorInfo("InputTensor", "INT32", (2, 6), (6, 1), 4, 48),
+        TensorInfo("OutputTensors[0]", "INT32", (2, 2), (2, 1), 4, 16),
+        TensorInfo("OutputTensors[1]", "INT32", (2, 3), (3, 1), 4, 24),
+        TensorInfo("OutputTensors[2]", "INT32", (2, 1), (1, 1), 4, 8),
     )
     details = dict(section.details)
     assert details["Axis"] == "1"
@@ -121,8 +121,8 @@ def test_copies_and_kernels_of_each_kind_of_driver(load):
         tensors = {"InputTensor": tensor(rows, columns), "OutputTensor": tensor(rows, taken)}
         return "SLICE", {**tensors, **window}
 
-    found = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
-    rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in found)
+    explained = dispatchables(load, rows=part(4, 1 << 15, 1 << 14), columns=part(1024, 1 << 10, 64))
+    rows, columns = ([dispatch_rows(movement) for movement in each.movements] for each in explained)
     copies, image = "vkCmdCopyBuffer with 4 regions", "vkCmdCopyBufferToImage with 1 region"
     kernel = ("GPU", "1 dispatch, copy_16, 256 workgroups")
     assert rows == [[("CPU driver", copies), kernel]]
@@ -252,11 +252,11 @@ def test_the_tables_in_the_terminal(command, monkeypatch):
 
 def test_a_feature_level_that_is_too_low(command, tmp_path):
     html = tmp_path / "page.html"
-    given = (EXAMPLES / "split.json", "--dml_feature_level", "2.1")
-    status, out, err = command("explain", *given, "--html", html)
+    options = (EXAMPLES / "split.json", "--dml_feature_level", "2.1")
+    status, out, err = command("explain", *options, "--html", html)
     assert "Lowest feature level  3_0; refused at 2_1" in out
     assert not html.exists()
-    checked, _, said = command("check", *given)
+    checked, _, said = command("check", *options)
     assert (status, err) == (checked, said) == (1, said)
 
 

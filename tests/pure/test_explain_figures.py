@@ -95,8 +95,8 @@ def numbered(movement, random):
         )
         for output in plan.outputs
     )
-    made = CopyPlan(8, tuple(sizes), outputs)
-    results = execute(made, [array.view(np.uint8) for array in inputs])
+    whole_plan = CopyPlan(8, tuple(sizes), outputs)
+    results = execute(whole_plan, [array.view(np.uint8) for array in inputs])
     return inputs, [result.view(np.int64) for result in results]
 
 
@@ -109,22 +109,22 @@ def test_every_element_is_found_where_the_plan_reads_and_writes_it(run, seed):
         sizes = tuple(random.randint(1, 4) for _ in range(random.randint(1, 5)))
         desc = OPERATORS[name].make(random, random.choice(kinds(name)), sizes, 0).desc
         plans += [m for m in movements(desc) if m.inputs and len(m.plan.inputs) == len(m.inputs)]
-    found = run(LOOK_UP, [figure(movement, iter(range(2000))) for movement in plans])
-    for movement, seen in zip(plans, found, strict=True):
+    drawn = run(LOOK_UP, [figure(movement, iter(range(2000))) for movement in plans])
+    for movement, seen in zip(plans, drawn, strict=True):
         inputs, expected = numbered(movement, random)
         readers = {}
         rules = {r.indices.rule for _, r in movement.regions if r.indices}
-        for number, (sources, wanted) in enumerate(zip(seen["outputs"], expected, strict=True)):
+        for number, (sources, numbers) in enumerate(zip(seen["outputs"], expected, strict=True)):
             for address, source in enumerate(sources):
                 if source is None:
                     continue
                 if "constant" in source:
-                    assert wanted[address] == FILL
+                    assert numbers[address] == FILL
                     continue
                 by = source.get("by", {"terms": []})
                 moved = sum(t["stride"] * inputs[by["input"]][t["address"]] for t in by["terms"])
                 if "reverse" not in rules:
-                    assert wanted[address] == source["address"] + moved
+                    assert numbers[address] == source["address"] + moved
                 if not by["terms"]:
                     place = source["input"], source["address"]
                     readers.setdefault(place, []).append((number, address, source["colour"]))

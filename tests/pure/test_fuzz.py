@@ -48,12 +48,12 @@ def one_node(operator, inputs=("x",), **attributes):
 
 
 def sparse(values, indices, dims):
-    made = one_node("Identity", ["s"])
-    entry = made.graph.sparse_initializer.add(dims=dims)
+    proto = one_node("Identity", ["s"])
+    entry = proto.graph.sparse_initializer.add(dims=dims)
     entry.values.CopyFrom(values)
     entry.indices.CopyFrom(indices)
     entry.values.name = "s"
-    return made
+    return proto
 
 
 def tensor(dims, values=(), kind=TensorProto.INT64):
@@ -61,15 +61,15 @@ def tensor(dims, values=(), kind=TensorProto.INT64):
 
 
 def type_that_is_none():
-    made = one_node("Identity")
-    made.graph.input[0].type.tensor_type.elem_type = 1000
-    return made
+    proto = one_node("Identity")
+    proto.graph.input[0].type.tensor_type.elem_type = 1000
+    return proto
 
 
 def output_that_nothing_makes():
-    made = one_node("Identity")
-    made.graph.output[0].name = "z"
-    return made
+    proto = one_node("Identity")
+    proto.graph.output[0].name = "z"
+    return proto
 
 
 def attribute_whose_name_is_no_text():
@@ -78,13 +78,13 @@ def attribute_whose_name_is_no_text():
 
 
 def two_functions_of_one_name():
-    made = one_node("f")
-    made.graph.node[0].domain = "d"
-    made.opset_import.add(domain="d", version=1)
+    proto = one_node("f")
+    proto.graph.node[0].domain = "d"
+    proto.opset_import.add(domain="d", version=1)
     for _ in range(2):
-        function = made.functions.add(name="f", domain="d", input=["x"], output=["y"])
+        function = proto.functions.add(name="f", domain="d", input=["x"], output=["y"])
         function.opset_import.add(version=18)
-    return made
+    return proto
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_models_that_nobody_checked(made, text):
 
 def test_a_required_input_that_is_left_out():
     node = helper.make_node("Slice", ["x", "x", ""], ["y"])
-    made = Model(model([node], [info("x", np.zeros(3, np.int64))], ["y"]), check=False)
+    loaded = Model(model([node], [info("x", np.zeros(3, np.int64))], ["y"]), check=False)
     with pytest.raises(ModelError, match="ends: is missing"):
-        made.lower({"x": TensorType(np.dtype(np.int64), (3,))}, {})
+        loaded.lower({"x": TensorType(np.dtype(np.int64), (3,))}, {})
 
 
 @pytest.mark.parametrize("count", [10**5000, -(10**5000)], ids=["more", "less"])

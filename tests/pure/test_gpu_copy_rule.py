@@ -136,10 +136,10 @@ def test_the_rule_of_an_adapter(monkeypatch, kind, driver, threads, expected):
     monkeypatch.delenv(rule.COPY, raising=False)
     monkeypatch.setenv("LP_NUM_THREADS", threads)
     info = replace(INFO, type=kind, driver=driver)
-    found = rule_for(info, IMAGES)
-    limits = {"max_copies": found.max_copies, "images": found.images}
-    assert found == replace(expected, **limits)
-    for wanted, always in (("shader", SHADERS), ("regions", rule.REGIONS)):
-        monkeypatch.setenv(rule.COPY, wanted)
-        found = rule_for(info, IMAGES)
-        assert found.min_bytes == always.min_bytes
+    chosen = rule_for(info, IMAGES)
+    limits = {"max_copies": chosen.max_copies, "images": chosen.images}
+    assert chosen == replace(expected, **limits)
+    for setting, always in (("shader", SHADERS), ("regions", rule.REGIONS)):
+        monkeypatch.setenv(rule.COPY, setting)
+        chosen = rule_for(info, IMAGES)
+        assert chosen.min_bytes == always.min_bytes

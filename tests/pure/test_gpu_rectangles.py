@@ -15,15 +15,15 @@ LIMITS = ImageLimits(alignment=64, side=16384)
 
 def execute_copies(region, size, source, target):
     """What the copies of a region make of a target, or None if an image is not possible."""
-    found = rectangles(region, size, (source.size, target.size), LIMITS)
-    if found is None:
+    copied = rectangles(region, size, (source.size, target.size), LIMITS)
+    if copied is None:
         return None
-    result, grid = target.copy(), found.grid
+    result, grid = target.copy(), copied.grid
     under, buffer = (result, source) if grid.over_target else (source, result)
-    copies, runs = found.copies, found.runs
+    copies, runs = copied.copies, copied.runs
     assert grid.pitch % LIMITS.alignment == 0
-    assert grid.pitch // found.unit <= LIMITS.side
-    assert not (copies[:, [0, 2, 4, 5]] % found.unit).any()
+    assert grid.pitch // copied.unit <= LIMITS.side
+    assert not (copies[:, [0, 2, 4, 5]] % copied.unit).any()
     for x, y, width, height, offset, pitch in copies[in_order(copies, grid)].tolist():
         assert x + width <= grid.pitch
         assert width <= pitch
@@ -118,5 +118,5 @@ def test_a_region_of_very_many_rectangles_is_none(sizes, expected):
     """Looking at each of them would take longer than the copy."""
     view = View.packed((*sizes[:-1], 2 * sizes[-1])).narrow(len(sizes) - 1, 0, sizes[-1])
     region = copy(view.permute((0, 2, 1, 3)), View.packed((sizes[0], sizes[2], sizes[1], sizes[3])))
-    found = rectangles(region, 1, (2 * math.prod(sizes), math.prod(sizes)), LIMITS)
-    assert (found is not None) == expected
+    copied = rectangles(region, 1, (2 * math.prod(sizes), math.prod(sizes)), LIMITS)
+    assert (copied is not None) == expected

@@ -29,9 +29,9 @@ from vkops.plan.size_limits import Budget
 def lowering(proto):
     forms = {}
     for entry in proto.graph.input:
-        given = entry.type.tensor_type
-        shape = tuple(dim.dim_value for dim in given.shape.dim)
-        forms[entry.name] = TensorType(dtype_of(given.elem_type), shape)
+        tensor_type = entry.type.tensor_type
+        shape = tuple(dim.dim_value for dim in tensor_type.shape.dim)
+        forms[entry.name] = TensorType(dtype_of(tensor_type.elem_type), shape)
     return Model(proto, check=False).lower(forms, {})
 
 
@@ -65,9 +65,9 @@ def test_steps_and_regions_grow_in_proportion(family, small, steps, monkeypatch)
     monkeypatch.setattr(vkops.plan.graph, "MAX_STEPS", 0)
     before = 0
     for size in (small, 4 * small):
-        made = lowering(family(size))
-        graph = made.graph
-        stages = graph.fuse([value.number for value in made.outputs])
+        lowered = lowering(family(size))
+        graph = lowered.graph
+        stages = graph.fuse([value.number for value in lowered.outputs])
         regions = sum(len(r) for stage in stages for r in stage.values())
         allowed = STEPS_PER_REGION * len(graph)
         assert steps() - before <= allowed + len(stages)  # the step that exceeds a budget counts
@@ -86,15 +86,15 @@ def test_work_that_is_no_step_grows_in_proportion(make):
 
 
 def test_a_graph_takes_no_more_steps_than_any_graph_may(steps):
-    made = lowering(model_costs.shuffled(2))
-    made.graph.fuse([value.number for value in made.outputs])
+    lowered = lowering(model_costs.shuffled(2))
+    lowered.graph.fuse([value.number for value in lowered.outputs])
     assert 0 < steps() <= MAX_STEPS
 
 
 def test_a_region_that_is_crossed_again_and_again_is_not_composed(steps):
     """2^28 rows, each crossed at another place, are not gone through one by one."""
-    made = lowering(model_costs.read_across(1 << 28))
-    stages = made.graph.fuse([value.number for value in made.outputs])
+    lowered = lowering(model_costs.read_across(1 << 28))
+    stages = lowered.graph.fuse([value.number for value in lowered.outputs])
     assert len(stages) == 2
     assert steps() < MAX_STEPS
 
@@ -107,8 +107,8 @@ def test_a_graph_of_too_many_regions_is_refused(monkeypatch, message):
 
 @pytest.mark.parametrize("family", [model_costs.indexed, model_costs.scattered])
 def test_each_index_that_only_the_device_reads_takes_a_submission(family):
-    made = lowering(family(100))
-    stages = made.graph.fuse([value.number for value in made.outputs])
+    lowered = lowering(family(100))
+    stages = lowered.graph.fuse([value.number for value in lowered.outputs])
     assert len(stages) == 100 + (family is model_costs.scattered)
 
 

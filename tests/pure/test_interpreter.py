@@ -1,6 +1,7 @@
 """The interpreter of shaders against NumPy, and the kernels of vkops against plans; no Vulkan."""
 
 from array import array
+from functools import partial
 
 import numpy as np
 import pytest
@@ -35,19 +36,31 @@ uint i = gl_GlobalInvocationID.x;
 UINTS_HEAD = HEAD.replace("T x", "uint x").replace("U y", "uint y")
 
 
-def computed(expression, x, result, **options):
-    """Elements of Y by an expression of x[i]."""
+def computed(body, x, result, *, count=1, **options):
+    """Run statements that assign to elements of Y, of which there are ``count`` for each of X."""
     names = {"u": "uint", "i": "int", "f": "float"}
     types = {
         key: f"{names[dtype.kind]}{8 * dtype.itemsize}_t"
         for key, dtype in (("T", x.dtype), ("U", np.dtype(result)))
     }
-    body = expression if ";" in expression else f"y[i] = {expression};"
-    text = f"{HEAD}void main() {{ {body} }}"
-    y = np.zeros(x.size, result)
+    text, y = f"{HEAD}void main() {{ {body} }}", np.zeros(count * x.size, result)
     report = check(text, {"X": x, "Y": y}, threads=x.size, defines=types, name="x", **options)
     assert report.ok, str(report)
     return report
+
+
+def compare(expressions, x, same=np.testing.assert_array_equal, **options):
+    """Compute expressions of x[i], or statements that assign to ``y[i]``, and compare the results."""
+    lines = [
+        f"{{ {each if ';' in each else f'y[i] = {each};'} }}".replace(
+            "y[i]", f"y[i + {k * x.size}]"
+        )
+        for k, each in enumerate(expressions)
+    ]
+    report = computed("\n".join(lines), x, x.dtype, count=len(lines), **options)
+    results = report.buffers["Y"].reshape(-1, x.size)
+    for (expression, wanted), result in zip(expressions.items(), results, strict=True):
+        same(result, wanted, err_msg=expression)
 
 
 UINTS = [np.uint8, np.uint16, np.uint32, np.uint64]
@@ -55,10 +68,10 @@ INTS = [np.int8, np.int16, np.int32, np.int64]
 
 
 def numbers(dtype):
-    found = np.frombuffer(np.random.default_rng(1).bytes(64 * np.dtype(dtype).itemsize), dtype)
-    found = found.copy()
-    found[:3] = 0, 1, np.iinfo(dtype).max
-    return found
+    values = np.frombuffer(np.random.default_rng(1).bytes(64 * np.dtype(dtype).itemsize), dtype)
+    values = values.copy()
+    values[:3] = 0, 1, np.iinfo(dtype).max
+    return values
 
 
 @pytest.mark.parametrize("dtype", UINTS + INTS)
@@ -66,39 +79,38 @@ def test_integers(dtype):
     x, scalar = numbers(dtype), np.dtype(dtype).type
     bits = 8 * x.itemsize
     with np.errstate(all="ignore"):
-        for expression, wanted in {
+        compare({
             "x[i] * x[i] + T(3)": x * x + scalar(3), "-x[i]": (0 - x).astype(dtype), "~x[i]": ~x,
             "x[i] / T(7)": np.trunc(x / np.longdouble(7)).astype(dtype), "x[i] - T(100)": x - scalar(100),
             f"x[i] << {bits - 3}": x << scalar(bits - 3), f"x[i] >> {bits - 3}": x >> scalar(bits - 3),
             "x[i] > T(50) ? T(1) : T(0)": (x > 50).astype(dtype),
-        }.items():  # fmt: skip
-            got = computed(expression, x, dtype).buffers["Y"]
-            np.testing.assert_array_equal(got, wanted, err_msg=expression)
+        }, x)  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_floats(dtype):
     x = np.linspace(-4, 9, 64).astype(dtype)
-    for expression, wanted, tolerance in [
-        ("x[i] * x[i] + x[i]", x * x + x, 0), ("floor(x[i]) + fract(x[i])", np.floor(x) + (x - np.floor(x)), 0),
-        ("x[i] / U(3)", x / dtype(3), 0), ("sqrt(abs(x[i] + U(0)))", np.sqrt(abs(x)), 0),
-        ("min(x[i], U(2)) + max(x[i], U(5)) + clamp(x[i], U(0), U(1))", np.minimum(x, 2) + np.maximum(x, 5) + np.clip(x, 0, 1), 1e-3),
-        ("U(int32_t(x[i]))", np.trunc(x), 0), ("mix(x[i], U(2), U(0.25))", x * 0.75 + 0.5, 1e-2),
-        ("mod(x[i], U(2))", x - 2 * np.floor(x / 2), 1e-2), ("U(x[i] < U(1))", (x < 1).astype(dtype), 0),
-    ]:  # fmt: skip
-        got = computed(expression, x, dtype).buffers["Y"]
-        np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance, err_msg=expression)
+    compare({
+        "x[i] * x[i] + x[i]": x * x + x, "floor(x[i]) + fract(x[i])": np.floor(x) + (x - np.floor(x)),
+        "x[i] / U(3)": x / dtype(3), "sqrt(abs(x[i] + U(0)))": np.sqrt(abs(x)),
+        "U(int32_t(x[i]))": np.trunc(x), "U(x[i] < U(1))": (x < 1).astype(dtype),
+    }, x)  # fmt: skip
+    near = partial(np.testing.assert_allclose, rtol=1e-2, atol=1e-2)
+    compare({
+        "min(x[i], U(2)) + max(x[i], U(5)) + clamp(x[i], U(0), U(1))": np.minimum(x, 2) + np.maximum(x, 5) + np.clip(x, 0, 1),
+        "mix(x[i], U(2), U(0.25))": x * 0.75 + 0.5, "mod(x[i], U(2))": x - 2 * np.floor(x / 2),
+    }, x, near)  # fmt: skip
 
 
 def test_functions_of_float32():
     x = np.linspace(0.01, 0.9, 64, dtype=np.float32)
-    for name, function in {
+    functions = {
         "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
         "exp": np.exp, "log": np.log, "exp2": np.exp2, "log2": np.log2, "sinh": np.sinh, "tanh": np.tanh,
         "inversesqrt": lambda v: 1 / np.sqrt(v), "radians": np.radians, "degrees": np.degrees,
-    }.items():  # fmt: skip
-        got = computed(f"{name}(x[i])", x, np.float32).buffers["Y"]
-        np.testing.assert_allclose(got, function(x), rtol=1e-5, err_msg=name)
+    }  # fmt: skip
+    expected = {f"{name}(x[i])": function(x) for name, function in functions.items()}
+    compare(expected, x, partial(np.testing.assert_allclose, rtol=1e-5))
 
 
 def test_vectors_and_matrices():
@@ -108,17 +120,17 @@ def test_vectors_and_matrices():
     text = """mat3 m = mat3(1, 2, 3, 4, 5, 6, 7, 8, 9) * x[i] + mat3(1); vec3 v = m * vec3(1, 2, 3);
         y[i] = dot(v, transpose(m)[1]) + determinant(m) + (inverse(m) * v).y + length(cross(v, v.zxy)) + normalize(v).x;"""
     v = a @ np.float32([1, 2, 3])
-    wanted = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
-    wanted += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1)
-    wanted += v[:, 0] / np.linalg.norm(v, axis=1)
-    np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], wanted, rtol=2e-4)
+    expected = (v * a[:, 1, :]).sum(1) + np.linalg.det(a) + 2
+    expected += np.linalg.norm(np.cross(v, v[:, [2, 0, 1]]), axis=1)
+    expected += v[:, 0] / np.linalg.norm(v, axis=1)
+    np.testing.assert_allclose(computed(text, x, np.float32).buffers["Y"], expected, rtol=2e-4)
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16, 32])
 def test_subgroups(size):
     x = np.random.default_rng(0).integers(0, 1000, 64, np.uint32)
     rows, most = x.reshape(-1, size), min(size, 4)
-    for expression, wanted in {
+    expected = {
         "subgroupAdd(x[i])": rows.sum(1, keepdims=True), "subgroupMax(x[i])": rows.max(1, keepdims=True),
         "subgroupInclusiveAdd(x[i])": rows.cumsum(1), "subgroupExclusiveAdd(x[i])": rows.cumsum(1) - rows,
         f"subgroupShuffle(x[i], gl_SubgroupInvocationID ^ {size - 1})": rows[:, ::-1],
@@ -128,11 +140,11 @@ def test_subgroups(size):
             np.where(rows < 500, np.where(rows < 500, rows, 0).sum(1, keepdims=True), (rows >= 500).sum(1, keepdims=True)),
         "uvec4 b = subgroupBallot(x[i] > 500); y[i] = subgroupBallotBitCount(b) + 100 * subgroupBallotExclusiveBitCount(b);":
             (rows > 500).sum(1, keepdims=True) + 100 * ((rows > 500).cumsum(1) - (rows > 500)),
-    }.items():  # fmt: skip
-        got = computed(expression, x, np.uint32, subgroup_size=size).buffers["Y"]
-        np.testing.assert_array_equal(
-            got.reshape(-1, size), np.broadcast_to(wanted, rows.shape), err_msg=expression
-        )
+    }  # fmt: skip
+    whole = {
+        each: np.broadcast_to(rows, (64 // size, size)).ravel() for each, rows in expected.items()
+    }
+    compare(whole, x, subgroup_size=size)
 
 
 def test_printed_texts():
@@ -223,17 +235,17 @@ def test_atomic_operations_on_few_numbers():
       barrier(); y[i * 4 + 2] = atomicExchange(at[k], own); y[i * 4 + 3] = floatBitsToUint(f); }"""
     )
     x = np.random.default_rng(1).integers(0, 12, 32, np.uint32)
-    wanted = np.zeros((32, 4), np.uint32)
+    expected = np.zeros((32, 4), np.uint32)
     at = [0, 0, 0]
     for i in range(32):
-        wanted[i, 0] = at[i % 3]
+        expected[i, 0] = at[i % 3]
         at[i % 3] += at[i % 3] == x[i]
     for i in range(32):
-        wanted[i, 1:3] = 1, at[i % 3]
+        expected[i, 1:3] = 1, at[i % 3]
         at[i % 3] = i
-    wanted[:, 3] = 1 << 31  # -0.0, of the last one
-    report = check(text, {"X": x, "Y": wanted.nbytes})
-    np.testing.assert_array_equal(report.buffers["Y"].reshape(32, 4), wanted)
+    expected[:, 3] = 1 << 31  # -0.0, of the last one
+    report = check(text, {"X": x, "Y": expected.nbytes})
+    np.testing.assert_array_equal(report.buffers["Y"].reshape(32, 4), expected)
 
 
 def test_each_invocation_leaves_a_loop_by_itself():
@@ -245,9 +257,9 @@ def test_each_invocation_leaves_a_loop_by_itself():
         ("v = x[i] + 5;", "v", "uint v = 0;"),  # both: 5 5 5 8, not 5 6 7 8
     ):
         text = before + loop.replace("BODY", body).replace("RESULT", result)
-        found = computed(text, x, np.uint32)
-        wanted = np.maximum(x, 1) if "y" in result else x + 5
-        np.testing.assert_array_equal(found.buffers["Y"], wanted)
+        report = computed(text, x, np.uint32)
+        expected = np.maximum(x, 1) if "y" in result else x + 5
+        np.testing.assert_array_equal(report.buffers["Y"], expected)
 
 
 def test_lines_whose_numbers_are_ids():
@@ -287,8 +299,7 @@ def test_kernels(tuning, plan):
     run_plan(plan, tuning, input_bytes(plan, 0))
 
 
-@pytest.mark.parametrize("first", [0, 8])
-@pytest.mark.parametrize("tuning", ["cpu", "single"])
+@pytest.mark.parametrize(("tuning", "first"), [("cpu", 0), ("single", 8)])
 def test_kernels_with_indices(tuning, first):
     for seed in range(first, first + 8):
         case = indexed_case(seed)

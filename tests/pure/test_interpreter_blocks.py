@@ -75,8 +75,8 @@ def test_each_buffer_and_tensor_is_in_the_results():
 )  # fmt: skip
 def test_all_that_is_stored_is_compared_between_orders_of_workgroups(body, name):
     body = f"if (i % 8 == 0) atomicExchange({body}, gl_WorkGroupID.x + 7);"
-    found = run(body, groups=3).findings
-    assert [(each.kind, each.message) for each in found] == [
+    findings = run(body, groups=3).findings
+    assert [(each.kind, each.message) for each in findings] == [
         ("order of workgroups", f"'{name}' is 7 with workgroups in descending order, and 9 with ascending order")
     ]  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from spirv import cooperative
+from spirv import VOID, bound, cooperative, head
 
 from vkops.debug import check
 from vkops.shaders.module import Module
@@ -12,38 +12,22 @@ TYPES = {
     "float16": "OpTypeFloat 16", "float32": "OpTypeFloat 32", "int8": "OpTypeInt 8 1", "int32": "OpTypeInt 32 1",
 }  # fmt: skip
 
-PRODUCT = """
-OpCapability Shader
-OpCapability VulkanMemoryModel
-OpCapability {type_capability}
-OpCapability {capability}
-OpCapability !6022
-OpExtension "SPV_KHR_cooperative_matrix"
-OpMemoryModel Logical Vulkan
-OpEntryPoint GLCompute %main "main" %group %a %b %c %y
-OpExecutionMode %main LocalSize {local} 1 1
-OpName %a "a"
-OpName %b "b"
-OpName %c "c"
-OpName %y "y"
-OpDecorate %group BuiltIn WorkgroupId
+PRODUCT = head(
+    "VulkanMemoryModel", "{type_capability}", "{capability}", "!6022", model="Logical Vulkan",
+    interface="%group %a %b %c %y", local="{local}", more='OpExtension "SPV_KHR_cooperative_matrix"\n',
+)  # fmt: skip
+PRODUCT += bound("a", "b", "c", "y")
+PRODUCT += (
+    """OpDecorate %group BuiltIn WorkgroupId
 OpDecorate %narrows ArrayStride {narrow_bytes}
 OpDecorate %wides ArrayStride {wide_bytes}
 OpDecorate %narrow_block Block
 OpDecorate %wide_block Block
 OpMemberDecorate %narrow_block 0 Offset 0
 OpMemberDecorate %wide_block 0 Offset 0
-OpDecorate %a DescriptorSet 0
-OpDecorate %a Binding 0
-OpDecorate %b DescriptorSet 0
-OpDecorate %b Binding 1
-OpDecorate %c DescriptorSet 0
-OpDecorate %c Binding 2
-OpDecorate %y DescriptorSet 0
-OpDecorate %y Binding 3
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%bool = OpTypeBool
+"""
+    + VOID
+    + """%bool = OpTypeBool
 %uint = OpTypeInt 32 0
 %uint3 = OpTypeVector %uint 3
 %narrow = {narrow}
@@ -126,6 +110,7 @@ OpCooperativeMatrixStoreKHR %to %made %zero %y_stride
 OpReturn
 OpFunctionEnd
 """
+)
 
 LOOP = """
 %length = OpCooperativeMatrixLengthKHR %uint %C
@@ -204,13 +189,13 @@ def operands(narrow, wide, tile, orders, largest=127):
     """Random matrices and how they lie in memory."""
     m, k, n = (2 * each for each in tile)
     random = np.random.default_rng(1)
-    made = [random.integers(-largest, largest, (*shape,)).astype(t)
+    matrices = [random.integers(-largest, largest, (*shape,)).astype(t)
             for shape, t in (((m, k), narrow), ((k, n), narrow), ((m, n), wide))]  # fmt: skip
     stored = []
-    for matrix, order in zip(made, orders, strict=False):
+    for matrix, order in zip(matrices, orders, strict=False):
         lines = matrix.T if order else matrix
         stored.append(np.pad(lines, ((0, 0), (0, 3))).ravel())
-    return made, [*stored, made[2].ravel(), np.zeros(m * n, wide)]
+    return matrices, [*stored, matrices[2].ravel(), np.zeros(m * n, wide)]
 
 
 @pytest.mark.parametrize("scale", [LOOP, WHOLE], ids=["by elements", "as a whole"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from refusals import fault
-from spirv import assembled
+from spirv import VOID, assembled, bound, head
 
 from vkops.debug import check
 from vkops.debug.shader_check import Case
@@ -11,32 +11,21 @@ from vkops.errors import ShaderCompileError
 from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.tracing import Tracer
 
-HEAD = """
-OpCapability Shader
-OpCapability VariablePointers
-OpCapability VariablePointersStorageBuffer
-OpExtension "SPV_KHR_variable_pointers"
+EXTENSIONS = """OpExtension "SPV_KHR_variable_pointers"
 OpExtension "SPV_KHR_expect_assume"
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main" %gid %A %B %C %part %kept
-OpExecutionMode %main LocalSize 4 1 1
-OpName %A "A"
-OpName %B "B"
-OpName %C "C"
-OpDecorate %gid BuiltIn GlobalInvocationId
+"""
+POINTERS = ("VariablePointers", "VariablePointersStorageBuffer")
+HEAD = head(*POINTERS, interface="%gid %A %B %C %part %kept", local=4, more=EXTENSIONS)
+HEAD += bound("A", "B", "C")
+HEAD += (
+    """OpDecorate %gid BuiltIn GlobalInvocationId
 OpDecorate %arr ArrayStride 4
 OpDecorate %ptr ArrayStride 4
 OpDecorate %S Block
 OpMemberDecorate %S 0 Offset 0
-OpDecorate %A DescriptorSet 0
-OpDecorate %A Binding 0
-OpDecorate %B DescriptorSet 0
-OpDecorate %B Binding 1
-OpDecorate %C DescriptorSet 0
-OpDecorate %C Binding 2
-%void = OpTypeVoid
-%fn = OpTypeFunction %void
-%bool = OpTypeBool
+"""
+    + VOID
+    + """%bool = OpTypeBool
 %uint = OpTypeInt 32 0
 %int = OpTypeInt 32 1
 %v3 = OpTypeVector %uint 3
@@ -68,7 +57,7 @@ OpDecorate %C Binding 2
 %minus = OpConstant %int -1
 %null = OpConstantNull %ptr
 %yes = OpConstantTrue %bool
-%main = OpFunction %void None %fn
+%main = OpFunction %void None %function
 %l = OpLabel
 VARIABLES
 %gp = OpAccessChain %inu %gid %c0
@@ -88,6 +77,7 @@ OpFunctionEnd
 OpReturnValue %found
 OpFunctionEnd
 """
+)
 SELECT = "%sel = OpSelect %ptr %cond %pa %pb\n"
 PHI = """OpSelectionMerge %m None
 OpBranchConditional %cond %t %f

@@ -66,8 +66,8 @@ def test_partitions_and_operations_in_them():
         (7, alike & (before | np.eye(12, dtype=bool))),
         (8, alike & before),
     ):
-        found = execute(349, GROUP, operation, [numbers, ballots])
-        assert found.tolist() == (mask * numbers).sum(1).tolist()
+        result = execute(349, GROUP, operation, [numbers, ballots])
+        assert result.tolist() == (mask * numbers).sum(1).tolist()
 
 
 @pytest.mark.parametrize(("opcode", "function"), [(5110, all), (5111, any)])

@@ -38,33 +38,45 @@ UNDEFINED = {
 }  # fmt: skip
 
 
+def scopes(bodies, expression):
+    """A line for each body, with ``a`` and shared memory of its own."""
+    start = f"uint n = own + 3; uint a = {expression};"
+    return [f"{{ {start} {body} }}".replace("part[", f"part{k}[") for k, body in enumerate(bodies)]
+
+
+def checked_lines(lines):
+    """Check a shader of these lines; return the report, and the line of its first one."""
+    parts = "".join(f"shared uint part{k}[32];" for k in range(len(lines)))
+    text = "\n".join([f"{HEAD}{parts}", "void main() {", *lines, "}"])
+    return check(text, name="x"), HEAD.count("\n") + 3
+
+
 @pytest.mark.parametrize("expression", UNDEFINED)
 def test_a_value_that_is_not_used_is_no_fault(expression):
-    kind = UNDEFINED[expression]
-    start = f"uint n = own + 3; uint a = {expression};"
-    unused = "n < 30 ? a : ~0u" if kind == "shift" else "n > 99 ? a : ~0u"
-    for body in (
-        start,
-        f"{start} y[own] = {unused};",
-        f"{start} uint b = a * 2 + 1; y[own] = {unused.replace(' a ', ' b ')};",
-        f"{start} uvec2 v = uvec2(a, n); y[own] = v.y;",
-        f"{start} uint b[2] = uint[2](a, n); y[own] = b[n & 0u | 1u];",
-        f"{start} if (n > 99) y[own] = a;",
-    ):
-        report = checked(body)
-        assert report.ok, f"{body} {report}"
+    unused = "n < 30 ? a : ~0u" if UNDEFINED[expression] == "shift" else "n > 99 ? a : ~0u"
+    bodies = [
+        "",
+        f"y[own] = {unused};",
+        f"uint b = a * 2 + 1; y[own] = {unused.replace(' a ', ' b ')};",
+        "uvec2 v = uvec2(a, n); y[own] = v.y;",
+        "uint b[2] = uint[2](a, n); y[own] = b[n & 0u | 1u];",
+        "if (n > 99) y[own] = a;",
+    ]
+    report, _ = checked_lines(scopes(bodies, expression))
+    assert report.ok, str(report)
 
 
 @pytest.mark.parametrize("expression", UNDEFINED)
-@pytest.mark.parametrize(
-    "use",
-    ["y[own] = a;", "if (a > 5) y[own] = 1;", "y[a & 31u] = 1;", "y[own] = a * 2 + 1;", "y[own] = uvec2(n)[a & 1u];",
-     "for (uint k = 0; k < (a & 1u); ++k) y[own] = 1;", "atomicAdd(y[own], a);", "switch (a) { case 1: y[own] = 1; }",
-     "float w; y[own] = uint(modf(float(a), w)) + uint(w);"],
-)  # fmt: skip
-def test_a_value_that_is_used_is_a_fault(expression, use):
-    report = checked(f"uint n = own + 3;\nuint a = {expression};\n{use}")
-    assert {f.kind for f in report.findings} & {UNDEFINED[expression]}, str(report)
+def test_a_value_that_is_used_is_a_fault(expression):
+    bodies = [
+        "y[own] = a;", "if (a > 5) y[own] = 1;", "y[a & 31u] = 1;", "y[own] = a * 2 + 1;", "y[own] = uvec2(n)[a & 1u];",
+        "for (uint k = 0; k < (a & 1u); ++k) y[own] = 1;", "atomicAdd(y[own], a);", "switch (a) { case 1: y[own] = 1; }",
+        "float w; y[own] = uint(modf(float(a), w)) + uint(w);",
+    ]  # fmt: skip
+    lines = scopes(bodies, expression)
+    report, first = checked_lines(lines)
+    places = {f.place.line for f in report.findings if f.kind == UNDEFINED[expression]}
+    assert places == {*range(first, first + len(lines))}, str(report)
 
 
 def test_the_messages_of_shifts_say_the_span_of_numbers():
@@ -109,10 +121,10 @@ def test_other_subgroup_sizes_are_run_where_barriers_are_the_only_operations(bar
 def test_messages_without_lines_do_not_speak_of_lines():
     text = f"{HEAD}void main() {{ part[own] = own; y[own] = part[own ^ 1u]; }}"
     assert "wrote it in the same line, and" in str(check(text))
-    found = str(check(spirv.stripped(shaders.compile(text, debug=True))))
-    assert "data race" in found
-    assert "the second wrote it, and there is no barrier" in found
-    assert not re.search(r"\blines?\b", found)
+    result = str(check(spirv.stripped(shaders.compile(text, debug=True))))
+    assert "data race" in result
+    assert "the second wrote it, and there is no barrier" in result
+    assert not re.search(r"\blines?\b", result)
 
 
 # -- blocks in shared memory -----------------------------------------------------------------------
@@ -159,9 +171,9 @@ def test_modf_of_special_numbers(dtype):
     layout(std430, binding = 0) buffer X {{ {t} x[]; }};
     layout(std430, binding = 1) buffer Y {{ {t} y[]; }};
     void main() {{ uint i = gl_LocalInvocationIndex; {t} whole; y[2 * i] = modf(x[i], whole); y[2 * i + 1] = whole; }}"""
-    found = check(text, {"X": x, "Y": np.zeros(16, dtype)}).buffers["Y"].reshape(-1, 2)
-    np.testing.assert_array_equal(found.T, np.modf(x))
-    np.testing.assert_array_equal(np.signbit(found), np.repeat(np.signbit(x)[:, None], 2, 1))
+    result = check(text, {"X": x, "Y": np.zeros(16, dtype)}).buffers["Y"].reshape(-1, 2)
+    np.testing.assert_array_equal(result.T, np.modf(x))
+    np.testing.assert_array_equal(np.signbit(result), np.repeat(np.signbit(x)[:, None], 2, 1))
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
@@ -172,8 +184,8 @@ def test_ldexp_with_exponents_of_all_sizes(width):
     operands = np.ones(4, np.float32), exponents
     with np.errstate(over="ignore"):
         entry = glsl_functions.FUNCTIONS[FUNCTIONS["Ldexp"]]
-        found = operations.apply(entry, operands, np.dtype("f4"))
-    assert found.tolist() == [32, 0.5, 0, np.inf]
+        result = operations.apply(entry, operands, np.dtype("f4"))
+    assert result.tolist() == [32, 0.5, 0, np.inf]
 
 
 @pytest.mark.parametrize("opcode", range(4450, 4456))

@@ -78,13 +78,13 @@ def test_normal_numbers_need_only_operations_that_are_exact(dtype):
     operands[-1].array = 0
     text = kernel._generated(operands, 1, ("packed",), local_size=64, pushed=True)
     words = np.frombuffer(load(text, name="normal").spirv, np.uint32).tolist()
-    found = [(op, words[at + 1 : at + count]) for at, op, count in positions(words)]
-    kept = {each[0] for op, each in found if op == DECORATE and each[1] == NO_CONTRACTION}
-    used = [each[1] for op, each in found if op in (127, 129, 131, 133)]
+    instructions = [(op, words[at + 1 : at + count]) for at, op, count in positions(words)]
+    kept = {each[0] for op, each in instructions if op == DECORATE and each[1] == NO_CONTRACTION}
+    used = [each[1] for op, each in instructions if op in (127, 129, 131, 133)]
     assert len(used) > 30
     assert {*used} <= kept
-    assert not [op for op, _ in found if 134 <= op <= 141]
-    assert {each[3] for op, each in found if op == EXTENDED} <= EXACT
+    assert not [op for op, _ in instructions if 134 <= op <= 141]
+    assert {each[3] for op, each in instructions if op == EXTENDED} <= EXACT
 
 
 def test_modes_of_floats_are_declared_where_the_device_has_them():
@@ -97,9 +97,9 @@ layout(binding = 0) buffer Y { double y[]; };
 void main() { y[gl_LocalInvocationIndex] = 0.5lf * gl_LocalInvocationIndex; }"""
     for left_out in sorted(needed | {""}):
         features = frozenset(needed - {left_out})
-        found, has_all = exact_floats(features, widths)
+        result, has_all = exact_floats(features, widths)
         assert has_all == (left_out == "")
-        changed = with_modes(load(text).spirv, found)
+        changed = with_modes(load(text).spirv, result)
         expected = set() if left_out == extension else features
         assert {*load(changed).needs} - {"shaderFloat64"} == expected
         report = check(changed, {"Y": np.zeros(4)}, threads=4)

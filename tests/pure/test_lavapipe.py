@@ -60,14 +60,14 @@ def absent(forget, monkeypatch):
 @pytest.fixture
 def folder(forget, tmp_path, monkeypatch):
     """The folder of a package."""
-    made = tmp_path / "vkops_lavapipe"
-    made.mkdir()
-    (made / "__init__.py").write_text(MODULE)
-    (made / "__about__.py").write_text('__version__, MESA, DATE = "9.8.7", "9.8.7-1", "2025-01-02"')
+    path = tmp_path / "vkops_lavapipe"
+    path.mkdir()
+    (path / "__init__.py").write_text(MODULE)
+    (path / "__about__.py").write_text('__version__, MESA, DATE = "9.8.7", "9.8.7-1", "2025-01-02"')
     monkeypatch.syspath_prepend(tmp_path)
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", ADDED):
         monkeypatch.delenv(variable, raising=False)
-    return made
+    return path
 
 
 def test_without_the_package(absent, monkeypatch, message):

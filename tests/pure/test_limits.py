@@ -65,14 +65,14 @@ def offer(monkeypatch, **limits):
     """Offer one adapter, with these limits and otherwise the least ones; return its information."""
     other = ("memory_types", "features", "heaps", "cooperative_matrices")
     values = {field.name: getattr(LEAST, field.name) for field in dataclasses.fields(Limits)}
-    found = SimpleNamespace(
+    native = SimpleNamespace(
         name="X", type=2, driver="x", api_version=1 << 22, driver_version=1, vendor_id=1, device_id=1,
         limits={name: value for name, value in {**values, **limits}.items() if name not in other},
         memory_heaps=[(1 << 30, True), (1 << 20, False)],
         memory_types=[(0, ("DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT"))],
         features=("robustBufferAccess", "shaderInt64"), cooperative_matrices=(),
     )  # fmt: skip
-    monkeypatch.setattr(adapter, "native_adapters", lambda: (found,))
+    monkeypatch.setattr(adapter, "native_adapters", lambda: (native,))
     (info,) = adapter.devices()
     return info
 
@@ -102,15 +102,15 @@ def test_the_largest_workgroup(monkeypatch, x, invocations):
 def test_minimum_limits(monkeypatch):
     names = {field.name for field in dataclasses.fields(Limits)}
     more = dict.fromkeys(names - {"memory_types", "features", "heaps"}, 1 << 40)
-    own = offer(monkeypatch, **more)
-    assert own.unified_memory
-    assert (own.dedicated_memory, own.shared_memory) == (1 << 30, 1 << 20)
-    assert own.memory == 1 << 30
-    assert dataclasses.replace(own, dedicated_memory=0).memory == 1 << 20
-    assert own.limits.features == ("robustBufferAccess", "shaderInt64")
+    info = offer(monkeypatch, **more)
+    assert info.unified_memory
+    assert (info.dedicated_memory, info.shared_memory) == (1 << 30, 1 << 20)
+    assert info.memory == 1 << 30
+    assert dataclasses.replace(info, dedicated_memory=0).memory == 1 << 20
+    assert info.limits.features == ("robustBufferAccess", "shaderInt64")
     monkeypatch.setenv(LIMITS, "minimum")
     least = offer(monkeypatch, **more)
-    assert least.limits == dataclasses.replace(LEAST, heaps=own.limits.heaps)
+    assert least.limits == dataclasses.replace(LEAST, heaps=info.limits.heaps)
     assert not least.unified_memory
     assert (least.max_buffer, least.max_bindings) == (1 << 27, 4)
     assert least.limits.memory_types[1] == MemoryType(0, ("HOST_VISIBLE", "HOST_COHERENT"))

@@ -39,8 +39,8 @@ def test_loops_are_found(loop):
 
 def test_no_loop_under_a_lock_jumps_back_on_a_condition():
     """Python 3.12 and 3.13 leave such a jump out of the ``with`` statement: an interrupt there keeps the lock."""
-    found = {
+    jumps = {
         path.name: loops_under_locks(path.read_text(encoding="utf-8"))
         for path in PACKAGE.rglob("*.py")
     }
-    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert {name: lines for name, lines in jumps.items() if lines} == {}

@@ -33,5 +33,5 @@ def test_a_seed_chooses_the_faults():
 
 def test_the_name_of_a_test_is_read_from_coverage():
     names = ["", "|a.py::t[x|y]|run", "a.py::t[x (y)] (call)|", "a.py::t|setup"]
-    found = [mutate.test_of(name) for name in names]
-    assert found == ["", "a.py::t[x|y]", "a.py::t[x (y)]", "a.py::t"]
+    tests = [mutate.test_of(name) for name in names]
+    assert tests == ["", "a.py::t[x|y]", "a.py::t[x (y)]", "a.py::t"]

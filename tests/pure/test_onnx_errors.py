@@ -252,8 +252,8 @@ def test_sequences_without_tensors(operator, inputs, more, field, message):
         helper.make_node(operator, inputs, ["y"], name="last", **more),
     ]
     zero = numpy_helper.from_array(np.array(0, np.int64), "zero")
-    made = model(nodes, [info("x", ROW[:0])], ["y"], initializer=[zero])
-    error = fault(lambda: evaluate(made, {"x": ROW[:0]}), ModelError)
+    proto = model(nodes, [info("x", ROW[:0])], ["y"], initializer=[zero])
+    error = fault(lambda: evaluate(proto, {"x": ROW[:0]}), ModelError)
     message(error, f"node 'last' ({operator}-11): {field}: ")
 
 
@@ -325,8 +325,8 @@ def test_all_nodes_that_are_not_supported_are_listed(message):
         helper.make_node("Expand", ["c", "x"], ["y"]),
     ]
     proto = model(nodes, [info("x", X)], ["y"], opset=7)
-    found = unsupported_nodes(read(proto, check=False))
-    assert found == [
+    nodes_and_reasons = unsupported_nodes(read(proto, check=False))
+    assert nodes_and_reasons == [
         ("node 0, which makes 'a' (Relu)", "vkops does not have this operator"),
         ("node 'own' (com.example.Split)", "vkops does not have this operator"),
         ("node 3, which makes 'y' (Expand)", "opset 7 does not have this operator"),

@@ -322,9 +322,9 @@ def test_random_models_make_what_the_reference_evaluator_makes(first):
     for seed in range(first, first + 50):
         case = random_model(seed)
         for inputs in (case.inputs, case.others):
-            made = evaluate(case.model, inputs)
-            for got, wanted in zip(made, reference.evaluate(case.model, inputs), strict=True):
-                assert not difference(got, wanted), f"seed {seed}"
+            outputs = evaluate(case.model, inputs)
+            for got, expected in zip(outputs, reference.evaluate(case.model, inputs), strict=True):
+                assert not difference(got, expected), f"seed {seed}"
 
 
 def cases_of(operators):

@@ -48,22 +48,22 @@ def test_bounds_have_the_precision_that_the_reference_evaluator_has(dtype, count
 )
 def test_older_versions_round_down_to_enlarge_and_up_to_shrink(operator, opset, scale, chosen):
     if opset == 7:
-        made = run(operator, ROW, opset=opset, scales=[float(scale)])
+        result = run(operator, ROW, opset=opset, scales=[float(scale)])
     else:
-        made = run(operator, ROW, floats(scale), opset=opset)
-    same(made, ROW[chosen])
+        result = run(operator, ROW, floats(scale), opset=opset)
+    same(result, ROW[chosen])
 
 
 def test_the_first_version_of_upsample():
-    made = run("Upsample", IMAGE, opset=6, height_scale=2.0, width_scale=1.5)
-    same(made, IMAGE.repeat(2, 2)[..., [0, 0, 1, 2]])
+    result = run("Upsample", IMAGE, opset=6, height_scale=2.0, width_scale=1.5)
+    same(result, IMAGE.repeat(2, 2)[..., [0, 0, 1, 2]])
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 19])
 def test_half_pixel_for_nearest_neighbours(opset):
     mode = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
-    made = run("Resize", ROW, floats(), floats(1.5), opset=opset, **mode)
-    same(made, ROW[[0, 1, 1, 2, 3, 3]])
+    result = run("Resize", ROW, floats(), floats(1.5), opset=opset, **mode)
+    same(result, ROW[[0, 1, 1, 2, 3, 3]])
 
 
 def test_strings_and_empty_tensors():
@@ -89,8 +89,8 @@ def test_strings_and_empty_tensors():
 def test_extrapolation_of_types(dtype, value, expected):
     data = np.ones(2, dtype)
     mode = {"coordinate_transformation_mode": "tf_crop_and_resize", "extrapolation_value": value}
-    made = run("Resize", data, floats(0, 3), None, ints(4), **mode)
-    same(made, np.array([1, 1, expected, expected], dtype))
+    result = run("Resize", data, floats(0, 3), None, ints(4), **mode)
+    same(result, np.array([1, 1, expected, expected], dtype))
 
 
 def test_scales_may_depend_on_an_input():

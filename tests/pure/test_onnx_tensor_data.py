@@ -109,16 +109,16 @@ def test_every_type_is_read_as_onnx_reads_it(tmp_path, data_type, raw):
         tensor = numpy_helper.from_array(array, "w")
         if not raw:
             tensor = helper.make_tensor("w", data_type, array.shape, array)
-        made = Model(saved(tmp_path, tensor), check=False).constants["w"]
-        wanted = numpy_helper.to_array(tensor)
-        assert (made.dtype, made.shape, made.tobytes()) == (
-            wanted.dtype, wanted.shape, wanted.tobytes()
+        constant = Model(saved(tmp_path, tensor), check=False).constants["w"]
+        expected = numpy_helper.to_array(tensor)
+        assert (constant.dtype, constant.shape, constant.tobytes()) == (
+            expected.dtype, expected.shape, expected.tobytes()
         )  # fmt: skip
         if raw:
             (tmp_path / "w.bin").write_bytes(b"xx" + tensor.raw_data)
             moved = external(array.shape, data_type, offset=2)
             outside = Model(saved(tmp_path, moved), check=False).constants["w"]
-            assert outside.tobytes() == wanted.tobytes()
+            assert outside.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize(

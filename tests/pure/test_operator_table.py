@@ -66,15 +66,15 @@ def test_the_builder_infers_what_a_descriptor_says(name, random):
     for field in desc.FIELDS:
         value = getattr(desc, field.name)
         if field.role == "input" and value is not None:
-            made = [graph.input(tensor) for tensor in (value if type(value) is tuple else [value])]
-            inputs += made
-            arguments[parameter_name(field)] = made if type(value) is tuple else made[0]
+            known = [graph.input(tensor) for tensor in (value if type(value) is tuple else [value])]
+            inputs += known
+            arguments[parameter_name(field)] = known if type(value) is tuple else known[0]
     sizes = [tensor.sizes for _, tensor in desc.outputs]
     if function is None:
         if name == "DIAGONAL_MATRIX":  # nothing else tells the data type
             attributes["output_data_type"] = desc.output_tensor.data_type
-        given = sizes if entry.free_sizes else None
-        results = graph.add(type(desc), inputs, output_sizes=given, **attributes)
+        free = sizes if entry.free_sizes else None
+        results = graph.add(type(desc), inputs, output_sizes=free, **attributes)
     else:
         if not function.inputs():
             arguments["graph"] = graph
@@ -125,12 +125,12 @@ def test_plans_do_what_numpy_does(name, random):
     random_bytes = [np.random.default_rng(0).integers(0, 256, n, np.uint8) for n in plan.inputs]
     inputs = [case.fill(number, data) for number, data in enumerate(random_bytes)]
     outputs = execute(plan, inputs)
-    wanted = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
+    expected = [np.zeros(output.nbytes, np.uint8) for output in plan.outputs]
     arrays = [described(t, bytes_) for (_, t), bytes_ in zip(case.desc.inputs, inputs, strict=True)]
-    results = zip(case.desc.outputs, wanted, case.expect(arrays), strict=True)
+    results = zip(case.desc.outputs, expected, case.expect(arrays), strict=True)
     for (_, tensor), target, result in results:
         described(tensor, target)[...] = result
-    assert all(map(np.array_equal, outputs, wanted))
+    assert all(map(np.array_equal, outputs, expected))
 
 
 @pytest.mark.parametrize("rank", [1, 8])

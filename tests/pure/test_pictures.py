@@ -166,10 +166,10 @@ def test_models_that_are_refused(load, made, message):
 
 
 def test_a_picture_of_floats_is_as_dxdispatch_has_it(tmp_path):
-    made = of_images({"Picture": {"name": "P", "shape": [12, 4]}, "Other": "R"})
-    made["commands"] = []
-    made["resources"]["P"]["initialValuesDataType"] = "FLOAT16"
-    (tmp_path / "m.json").write_text(json.dumps(made))
+    document = of_images({"Picture": {"name": "P", "shape": [12, 4]}, "Other": "R"})
+    document["commands"] = []
+    document["resources"]["P"]["initialValuesDataType"] = "FLOAT16"
+    (tmp_path / "m.json").write_text(json.dumps(document))
     resource = load_model(tmp_path / "m.json").resources["P"]
     data = b"".join(resource.values.chunks())
     expected = (COLOURS.reshape(3, 4, 4) / 255).astype(np.float16).transpose(2, 0, 1)[None]

@@ -17,8 +17,8 @@ NAME = "000010de-00002684-92d04c00-000102030405060708090a0b0c0d0e0f"
 
 def opened(**changed):
     """The cache of an adapter of the native module."""
-    found = {**IDS, "pipeline_cache_uuid": UUID, **changed}
-    return PipelineCache(SimpleNamespace(**found))
+    properties = {**IDS, "pipeline_cache_uuid": UUID, **changed}
+    return PipelineCache(SimpleNamespace(**properties))
 
 
 def header(*, size=32, version=1, vendor=0x10DE, device=0x2684, uuid=UUID):
@@ -183,15 +183,3 @@ def test_the_files_of_old_drivers_are_removed(folder):
             os.utime(path, (int(path.name[18:26], 16),) * 2)
     kept = sorted(int(path.name[18:26], 16) for path in folder.iterdir())
     assert kept == [*range(3, count + 3)]
-
-
-@pytest.mark.posix("modes of folders")
-def test_a_folder_that_others_can_change_is_not_used(folder, file, caplog):
-    """As of all caches on disk: see ``test_system_disk_cache``."""
-    before = file.read_bytes()
-    folder.chmod(0o770)
-    assert opened().load() == save(Device(b"c")) == b""
-    assert file.read_bytes() == before
-    (record,) = caplog.records
-    reason = "is not used: other users may write to it"
-    assert record.message == f"the pipeline cache {str(folder)!r} {reason}"

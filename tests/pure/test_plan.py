@@ -96,15 +96,15 @@ def test_split_then_join_is_one_copy():
     ],
 )
 def test_coalesced_regions(region, coalesced):
-    made = only_region(coalesce(one_region(make_region(*region))))
-    assert made == make_region(*coalesced)
+    result = only_region(coalesce(one_region(make_region(*region))))
+    assert result == make_region(*coalesced)
 
 
 @pytest.mark.parametrize("other", [b"\1\2", b"\1\3"])
 def test_equal_constants_merge_by_destination_alone(other):
     regions = (make_region((8,), 0, (1,), Fill(b"\1\2")), make_region((8,), 8, (1,), Fill(other)))
-    made = coalesce(CopyPlan(2, (), (Output(32, regions),))).outputs[0].regions
-    assert made == (regions if other != b"\1\2" else (make_region((16,), 0, (1,), Fill(other)),))
+    result = coalesce(CopyPlan(2, (), (Output(32, regions),))).outputs[0].regions
+    assert result == (regions if other != b"\1\2" else (make_region((16,), 0, (1,), Fill(other)),))
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_cut_keeps_meaning(plan, data):
         for array, sizes in zip(inputs, sources, strict=True)
         for part in np.split(array, np.cumsum(sizes)[:-1])
     ]
-    made = cut(plan, sources, targets)
-    assert made.inputs == tuple(part.size for part in cut_inputs)
-    results = iter(execute(coalesce(made), cut_inputs))
+    result = cut(plan, sources, targets)
+    assert result.inputs == tuple(part.size for part in cut_inputs)
+    results = iter(execute(coalesce(result), cut_inputs))
     for sizes, expected in zip(targets, execute(plan, inputs), strict=True):
         np.testing.assert_array_equal(np.concatenate([next(results) for _ in sizes]), expected)
 

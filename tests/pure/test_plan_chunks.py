@@ -20,14 +20,14 @@ def run_in_chunks(plan, nbytes, inputs):
         for piece in chunk.sources:
             piece.packed(staged)[...] = piece.of(inputs)
             sent += piece.nbytes
-        made = np.full(staged_bytes(chunk.targets), 0xEE, np.uint8)
+        staging = np.full(staged_bytes(chunk.targets), 0xEE, np.uint8)
         for piece in chunk.targets:
-            piece.packed(made)[...] = piece.of(outputs)
-        written = [made[p.staged : p.staged + p.nbytes] for p in chunk.targets]
+            piece.packed(staging)[...] = piece.of(outputs)
+        written = [staging[p.staged : p.staged + p.nbytes] for p in chunk.targets]
         assert sum(part.size for part in written) <= 2 * (nbytes + ALIGNMENT * len(outputs))
         execute(chunk.plan, [staged], written)
         for piece in chunk.targets:
-            piece.of(outputs)[...] = piece.packed(made)
+            piece.of(outputs)[...] = piece.packed(staging)
     return outputs, sent
 
 

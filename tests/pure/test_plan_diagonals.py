@@ -16,22 +16,22 @@ diagonals = st.integers(-45, 45)
 
 
 def regions(source, target, begin, end):
-    found = fill_diagonals(source, target, begin, end, Fill(b"\xff"))
-    return tuple(region for region in found if prod(region.sizes))
+    filled = fill_diagonals(source, target, begin, end, Fill(b"\xff"))
+    return tuple(region for region in filled if prod(region.sizes))
 
 
 @given(rows=sizes, columns=sizes, begin=diagonals, end=diagonals)
 def test_diagonals_are_filled(rows, columns, begin, end):
     whole = View.packed((rows, columns))
-    made = regions(Read(0, whole), whole, begin, end)
+    copies = regions(Read(0, whole), whole, begin, end)
     size = rows * columns
-    assert sum(prod(region.sizes) for region in made) == size
+    assert sum(prod(region.sizes) for region in copies) == size
     array = np.arange(size).astype(np.uint8)
-    (found,) = execute(CopyPlan(1, (size,), (Output(size, made),)), [array])
+    (result,) = execute(CopyPlan(1, (size,), (Output(size, copies),)), [array])
     d = np.arange(columns) - np.arange(rows)[:, None]
     filled = (begin <= d) & (d < end) if begin <= end else (d < end) | (begin <= d)
     expected = np.where(filled, np.uint8(255), array.reshape(rows, columns))
-    np.testing.assert_array_equal(found.reshape(rows, columns), expected)
+    np.testing.assert_array_equal(result.reshape(rows, columns), expected)
 
 
 @pytest.mark.parametrize("n", [1000, 2**20 - 1, 2**31])

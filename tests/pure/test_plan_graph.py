@@ -144,10 +144,10 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
         sizes = tuple(elements[i] for i in range(number))
         plan = CopyPlan(1, sizes, (Output(size, regions),))
         (whole[number],) = execute(plan, [whole[i] for i in range(number)])
-    wanted = data.draw(st.lists(st.sampled_from(sorted(elements)), min_size=1, max_size=4))
-    made = run(graph, graph.fuse(wanted), elements, leaves)
-    for number in wanted:
-        np.testing.assert_array_equal(made[number], whole[number])
+    numbers = data.draw(st.lists(st.sampled_from(sorted(elements)), min_size=1, max_size=4))
+    result = run(graph, graph.fuse(numbers), elements, leaves)
+    for number in numbers:
+        np.testing.assert_array_equal(result[number], whole[number])
 
 
 def test_stored_tensors_that_no_result_needs_are_not_made():
@@ -278,9 +278,9 @@ def test_narrow_keeps_meaning(data):
         Region(r.target, Fill(bytes(range(size)))) if isinstance(r.source, Fill) else r
         for r in regions
     )
-    wanted = data.draw(st.sampled_from([s for s in (1, 2, 4, 8) if s <= size]))
+    small = data.draw(st.sampled_from([s for s in (1, 2, 4, 8) if s <= size]))
     plan = CopyPlan(size, (60 * size,), (Output(elements * size, wide),))
-    narrowed = CopyPlan(wanted, plan.inputs, (Output(elements * size, narrow(wide, size, wanted)),))
+    narrowed = CopyPlan(small, plan.inputs, (Output(elements * size, narrow(wide, size, small)),))
     inputs = input_bytes(plan)
     np.testing.assert_array_equal(execute(plan, inputs)[0], execute(narrowed, inputs)[0])
     assert coalesce(narrowed).outputs[0].nbytes == elements * size

@@ -29,11 +29,11 @@ SEEDS = st.integers(0, 2**32)
 def check(case, plan, inputs=None):
     """All elements are NumPy's, and the gaps between them stay as they were."""
     size = case.plan.element_size
-    wanted = poisoned(case.plan.outputs[0].nbytes)
-    elements(wanted, case.target, size)[...] = case.expected
+    expected = poisoned(case.plan.outputs[0].nbytes)
+    elements(expected, case.target, size)[...] = case.expected
     before = [poisoned(output.nbytes) for output in plan.outputs]
-    made = execute(plan, inputs or case.inputs, before)
-    np.testing.assert_array_equal(np.concatenate(made), wanted)
+    result = execute(plan, inputs or case.inputs, before)
+    np.testing.assert_array_equal(np.concatenate(result), expected)
 
 
 @given(seed=SEEDS)
@@ -100,11 +100,11 @@ def test_fusing_copies_with_gathers_and_scatters_keeps_the_meaning(seed):
         arrays[leaf] = array.view(f"u{size}")[::-1].copy().view(np.uint8)
     (output,) = plan.outputs
     regions = [region.renumber(leaves) for region in output.regions]
-    made = graph.make(regions, output.nbytes, 4)
+    intermediate = graph.make(regions, output.nbytes, 4)
     order = tuple(int(axis) for axis in random.permutation(len(case.target.sizes)))
     turned = case.target.permute(order).flip(order[:1])
     nbytes = 4 * case.expected.size
-    result = graph.make([pack(turned, input=made)], nbytes, 4)
+    result = graph.make([pack(turned, input=intermediate)], nbytes, 4)
     steps = graph.lower([result])
     for step in steps:
         outputs = execute(step.plan, [arrays[number] for number in step.reads])

@@ -14,8 +14,8 @@ def versions() -> list[str]:
     """Return the versions of Python that the metadata name."""
     prefix = "Programming Language :: Python :: "
     classifiers = metadata.metadata("vkops").get_all("Classifier")
-    found = [text.removeprefix(prefix) for text in classifiers if text.startswith(prefix)]
-    return [version for version in found if re.fullmatch(r"3\.\d+", version)]
+    listed = [text.removeprefix(prefix) for text in classifiers if text.startswith(prefix)]
+    return [version for version in listed if re.fullmatch(r"3\.\d+", version)]
 
 
 def runs(job: str) -> list[str]:

@@ -131,7 +131,7 @@ ROTATE = model(  # one step of a rotation: the first element goes to the end
 
 
 def test_write_file(run_model, tmp_path):
-    made = model(
+    data = model(
         {
             "A": resource("FLOAT16", [1, 2, 3]),
             "B": resource("INT32", [1, 2, 3, 4, 5, 6]),
@@ -145,7 +145,7 @@ def test_write_file(run_model, tmp_path):
         writing("B", "scalar.npy", dimensions=[]),
         writing("C", "c.bin"),
     )
-    seen = run_model(made)
+    seen = run_model(data)
     assert seen.err == ""
     assert seen.out.splitlines()[:2] == [
         f"Resource 'A' written to '{tmp_path}/new/folder/a.npy'",
@@ -163,10 +163,10 @@ def test_write_file(run_model, tmp_path):
 
 def test_a_failing_write_is_reported_and_the_run_continues(run_model, tmp_path):
     Path("file").write_bytes(b"x")
-    made = printing(A=resource("INT32", [1]))
-    made["commands"].insert(0, writing("A", "file/below.bin"))
+    data = printing(A=resource("INT32", [1]))
+    data["commands"].insert(0, writing("A", "file/below.bin"))
     failed = f"Failed to write resource to file '{tmp_path}/file/below.bin': File exists\n"
-    assert run_model(made) == ("Resource 'A': 1\n", failed)
+    assert run_model(data) == ("Resource 'A': 1\n", failed)
 
 
 def timed(text):
@@ -242,8 +242,8 @@ def test_time_limit_and_interval(run_model):
 
 
 def test_print_commands(run_model):
-    made = {**ROTATE, "commands": [{"resource": "A", "type": "print", "more": [1.5, None, "é"]}]}
-    assert run_model(made, print_commands=True).out.split("\n")[1:] == [
+    data = {**ROTATE, "commands": [{"resource": "A", "type": "print", "more": [1.5, None, "é"]}]}
+    assert run_model(data, print_commands=True).out.split("\n")[1:] == [
         '[StartCmd][   0]\t: {"resource":"A","type":"print","more":[1.5,null,"é"]}',
         "Resource 'A': 1, 2, 3, 4, 5, 6, 7, 8",
         "[EndCmd][   0]\t: hr=0x0        ",
@@ -261,8 +261,8 @@ def test_print_commands_reports_failure(run_model):
 
 def test_resources_keep_their_content_between_commands(run_model):
     back = dispatch("rotate", InputTensor="B", OutputTensor="A")
-    made = {**ROTATE, "commands": [*ROTATE["commands"], back, {"type": "print", "resource": "A"}]}
-    assert run_model(made).out.splitlines()[-1] == "Resource 'A': 1, 2, 3, 4, 5, 6, 7, 8"
+    data = {**ROTATE, "commands": [*ROTATE["commands"], back, {"type": "print", "resource": "A"}]}
+    assert run_model(data).out.splitlines()[-1] == "Resource 'A': 1, 2, 3, 4, 5, 6, 7, 8"
 
 
 def test_owned_inputs_are_taken_at_initialisation(run_model):
@@ -346,10 +346,10 @@ def test_verbose_print(run_model):
 
 def test_printing_does_not_depend_on_the_size_of_pieces(run_model, monkeypatch):
     sequence = resource("INT32", {"valueStart": 0, "valueDelta": 7, "valueCount": 100})
-    made = [printing(A=sequence), printing(A=sequence, verbose=True)]
-    whole = [run_model(m).out for m in made]
+    documents = [printing(A=sequence), printing(A=sequence, verbose=True)]
+    whole = [run_model(m).out for m in documents]
     monkeypatch.setattr(printed_values, "_FLAT_AT_ONCE", 3)
-    assert [run_model(m).out for m in made] == whole
+    assert [run_model(m).out for m in documents] == whole
     assert whole[0].count(", ") == 99
 
 
@@ -406,14 +406,14 @@ def test_names_in_messages_of_the_command_line(tmp_path, monkeypatch, capsys, st
 def test_names_are_bounded_in_length(run_model):
     """Each line is, whatever a model names its resources and dispatchables."""
     name = "n" * 100_000
-    made = model(
+    document = model(
         {name: ROTATE["resources"]["A"], "B": ROTATE["resources"]["B"]},
         {name: ROTATE["dispatchables"]["rotate"]},
         dispatch(name, InputTensor=name, OutputTensor="B"),
         {"type": "print", "resource": name},
         writing(name, "a.npy"),
     )
-    out, err = run_model(made, print_commands=True, timing_verbosity=1)
+    out, err = run_model(document, print_commands=True, timing_verbosity=1)
     assert err == ""
     assert max(map(len, out.splitlines())) < 2300
     assert sum(name[:1000] in line for line in out.splitlines()) == 7

@@ -25,11 +25,11 @@ def unseeded(node):
 
 
 def test_every_generator_of_random_numbers_has_a_seed():
-    found = [
+    result = [
         f"{path.relative_to(TESTS)}:{getattr(node, 'lineno', '')}"
         for path in sorted(TESTS.rglob("*.py"))
         if path != Path(__file__)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if unseeded(node)
     ]
-    assert not found
+    assert not result

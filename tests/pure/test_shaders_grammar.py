@@ -74,9 +74,9 @@ def refuted(op):
 def test_which_operands_are_ids():
     ops = [op for op, name in grammar.INSTRUCTIONS.items() if name not in DEPENDENT]
     with ThreadPoolExecutor(4) as pool:
-        found = dict(zip(ops, pool.map(refuted, ops), strict=True))
-    assert [text for text in found.values() if text] == []
-    assert sum(text is None for text in found.values()) > 400
+        refutations = dict(zip(ops, pool.map(refuted, ops), strict=True))
+    assert [text for text in refutations.values() if text] == []
+    assert sum(text is None for text in refutations.values()) > 400
 
 
 def test_names_of_functions_and_built_in_variables():
@@ -87,14 +87,14 @@ def test_names_of_functions_and_built_in_variables():
         calls = ([5 + n << 16 | 12, 2, 3, 1, number, *[4] * n] for n in (1, 2, 3))
         texts = (disassembled([*head, 6 << 16 | 11, 1, *name, 0, *call]) for call in calls)
         assert f" %1 {function} " in next(filter(None, texts))
-    found = {}
+    names = {}
     for variable, number in grammar.BUILT_IN.items():
         line = disassembled([*head, 4 << 16 | 71, 1, 11, number])
         if line is not None:
-            found[variable] = line.split()[-1]
+            names[variable] = line.split()[-1]
     suffix = re.compile("(KHR|EXT|NV)$")
-    assert all(suffix.sub("", a) == suffix.sub("", b) for a, b in found.items())
-    assert len(found) > 60
+    assert all(suffix.sub("", a) == suffix.sub("", b) for a, b in names.items())
+    assert len(names) > 60
 
 
 LINES = """#version 450

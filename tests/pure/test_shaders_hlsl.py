@@ -96,10 +96,10 @@ def prefixes(size):
 
 @pytest.mark.parametrize("size", [4, 8, 32, 64])
 def test_prefix_operations_exclude_the_own_value(size):
-    given, wanted = prefixes(size)
-    report = check(PREFIX, given, language="hlsl", subgroup_size=size, target_env="vulkan1.1")
-    for found, expected in zip(report.buffers.values(), wanted, strict=True):
-        np.testing.assert_array_equal(found, expected)
+    inputs, reference = prefixes(size)
+    report = check(PREFIX, inputs, language="hlsl", subgroup_size=size, target_env="vulkan1.1")
+    for result, expected in zip(report.buffers.values(), reference, strict=True):
+        np.testing.assert_array_equal(result, expected)
 
 
 def test_inclusive_scans_of_other_languages_and_compilers_stay():

@@ -103,8 +103,8 @@ def mutations(*, with_ids):
     for number, line in enumerate(lines):
         words = line.split()
         if "OpFunction" in words and with_ids:
-            found = re.finditer(r"^(%\d+) = Op\w+ (%\d+)", TEXT, re.MULTILINE)
-            types = {match[1]: match[2] for match in found}
+            definitions = re.finditer(r"^(%\d+) = Op\w+ (%\d+)", TEXT, re.MULTILINE)
+            types = {match[1]: match[2] for match in definitions}
         if number < first or '"' in line or {"OpTypeInt", "OpTypeFloat"} & {*words}:
             continue  # names, and types of which no other width is valid
         changed = [
@@ -173,8 +173,8 @@ void g() { b[1] = 2; }
 #line 20
 void main() { f(); g(); }
 """
-    found = listing(shaders.compile(text, debug=True))
-    assert re.findall("^; .*: void .*", found, re.MULTILINE) == [
+    lines = listing(shaders.compile(text, debug=True))
+    assert re.findall("^; .*: void .*", lines, re.MULTILINE) == [
         "; template.glsl:20: void main() { f(); g(); }",
         "; <source>:4: void f() { b[0] = 1; }",
         "; template.glsl:7: void g() { b[1] = 2; }",
@@ -205,8 +205,8 @@ def test_files_that_a_module_names_are_not_opened(tmp_path, monkeypatch, name):
     os.mkfifo("pipe")
     text = numbered(shaders.compile("#version 450\nvoid main() {}", debug=True))
     spirv = assembled(text.replace('"<source>"', f'"{name}"'))
-    found = listing(spirv).splitlines()
-    assert all(line.isprintable() for line in found)
+    lines = listing(spirv).splitlines()
+    assert all(line.isprintable() for line in lines)
     shown = name.replace("\x1b", "\\x1b").replace("\x07", "\\x07").replace("\n", "\\n")
-    assert f"; {shown}:2: void main() {{}}" in found
-    assert "root:" not in "".join(found)
+    assert f"; {shown}:2: void main() {{}}" in lines
+    assert "root:" not in "".join(lines)

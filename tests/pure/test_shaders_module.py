@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 from refusals import fault
-from spirv import assembled, stripped
+from spirv import VOID, assembled, entry_point, head, stripped
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
@@ -66,17 +66,18 @@ SIZES = {"storage": STORAGE, "uniform": UNIFORM}
 DECLARED = "layout(constant_id = 0) const uint N = 3; struct S { float x; ivec2 y; };"
 
 
-@pytest.mark.parametrize(
-    ("kind", "members", "size"),
-    [(kind, *sized) for kind, sizes in SIZES.items() for sized in sizes.items()],
-)
-def test_the_size_of_a_block(kind, members, size):
+@pytest.mark.parametrize("kind", SIZES)
+def test_the_sizes_of_blocks(kind):
     layout, keyword = ("std430", "buffer") if kind == "storage" else ("std140", "uniform")
-    text = f"layout({layout}, binding = 2) {keyword} B {{ {members} }};"
-    (found,) = declared(module(f"{DECLARED}{text}{MAIN}"))
-    assert (found.nbytes, found.stride) == size
-    assert (found.name, found.kind, found.binding) == ("B", kind, 2)
-    assert found.readonly == (kind == "uniform")
+    text = "".join(
+        f"layout({layout}, binding = {n}) {keyword} B{n} {{ {members} }} b{n};"
+        for n, members in enumerate(SIZES[kind])
+    )
+    blocks = declared(module(f"{DECLARED}{text}{MAIN}"))
+    assert [(b.nbytes, b.stride) for b in blocks] == [*SIZES[kind].values()]
+    for n, each in enumerate(blocks):
+        assert (each.name, each.kind, each.binding) == (f"B{n}", kind, n)
+        assert each.readonly == (kind == "uniform")
 
 
 def block(name, binding=0, layout="", instance="", members="uint a[];"):
@@ -87,7 +88,7 @@ def block(name, binding=0, layout="", instance="", members="uint a[];"):
 @pytest.mark.parametrize("target_env", ["vulkan1.0", "vulkan1.1"])
 def test_names_and_access_of_blocks(target_env):
     """For Vulkan 1.0 storage blocks are BufferBlocks in class Uniform."""
-    made = module(
+    loaded = module(
         block("A", 4, "readonly", "in_")
         + block("B", 2, "writeonly")
         + block("C", 2, "readonly", "again")
@@ -97,8 +98,8 @@ def test_names_and_access_of_blocks(target_env):
         + MAIN,
         target_env=target_env,
     )
-    found = declared(made)
-    assert [(b.binding, b.name, b.instance, b.kind, b.readonly) for b in found] == [
+    blocks = declared(loaded)
+    assert [(b.binding, b.name, b.instance, b.kind, b.readonly) for b in blocks] == [
         (2, "B", "", "storage", False),
         (2, "C", "again", "storage", True),
         (4, "A", "in_", "storage", True),
@@ -106,25 +107,20 @@ def test_names_and_access_of_blocks(target_env):
         (7, "D", "d", "storage", True),
         (8, "E", "e", "storage", False),
     ]
-    assert [b.point for b in found] == ["B", "C", "A", "F", "D", "E"]
-    assert all(name in found[2].names for name in ("A", "in_", "4"))
-    assert "" not in found[0].names
+    assert [b.point for b in blocks] == ["B", "C", "A", "F", "D", "E"]
+    assert all(name in blocks[2].names for name in ("A", "in_", "4"))
+    assert "" not in blocks[0].names
 
 
 def test_stripped_blocks_are_called_by_their_bindings():
     text = block("A", 4, "readonly", "in_") + block("B", 2, instance="out_")
     spirv = stripped(module(text + "void main() { out_.a[0] = in_.a[0]; }").spirv)
-    found = Module.read(spirv)
-    assert [(b.name, b.instance, b.point) for b in found.blocks] == [("", "", "2"), ("", "", "4")]
-    assert dict(describe(found))["Blocks"] == "2 (storage); 4 (storage, read only)"
+    loaded = Module.read(spirv)
+    assert [(b.name, b.instance, b.point) for b in loaded.blocks] == [("", "", "2"), ("", "", "4")]
+    assert dict(describe(loaded))["Blocks"] == "2 (storage); 4 (storage, read only)"
 
 
-ONE_STRUCT = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpName %struct "type.RWStructuredBuffer.uint"
+ONE_STRUCT = f"""{head()}OpName %struct "type.RWStructuredBuffer.uint"
 OpName %x "In"
 OpName %y "Out"
 OpDecorate %array ArrayStride 4
@@ -134,52 +130,42 @@ OpDecorate %x DescriptorSet 0
 OpDecorate %x Binding 0
 OpDecorate %y DescriptorSet 0
 OpDecorate %y Binding 1
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
+{VOID}%uint = OpTypeInt 32 0
 %array = OpTypeRuntimeArray %uint
 %struct = OpTypeStruct %array
 %pointer = OpTypePointer Uniform %struct
 %x = OpVariable %pointer Uniform
 %y = OpVariable %pointer Uniform
-%main = OpFunction %void None %function
-%label = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+{entry_point()}"""
 
 
 def test_blocks_of_one_struct_go_by_their_own_names():
     """Compilers of HLSL make them: the name of the struct is the name of none of them."""
-    found = declared(Module.read(assembled(ONE_STRUCT)))
-    assert [(b.point, b.binding) for b in found] == [("In", 0), ("Out", 1)]
-    assert not any("type.RWStructuredBuffer.uint" in b.names for b in found)
+    blocks = declared(Module.read(assembled(ONE_STRUCT)))
+    assert [(b.point, b.binding) for b in blocks] == [("In", 0), ("Out", 1)]
+    assert not any("type.RWStructuredBuffer.uint" in b.names for b in blocks)
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("layout(binding = 0) uniform sampler s;", "sampler"),
-        ("layout(binding = 0) uniform sampler2D s;", "combined image sampler"),
-        ("layout(binding = 0) uniform itexture3D s;", "sampled image"),
-        ("layout(binding = 0, rgba8) uniform image2D s;", "storage image"),
-        ("layout(binding = 0, r32f) uniform imageBuffer s;", "storage texel buffer"),
-        ("layout(binding = 0) uniform usamplerBuffer s;", "uniform texel buffer"),
-        ("layout(binding = 0, rgba8) uniform image2D s[3];", "storage image"),
-    ],
-)
-def test_other_kinds(text, kind):
-    (found,) = declared(module(text + MAIN))
-    assert (found.kind, found.length) == (kind, 3 if "[3]" in text else None)
+KINDS = {
+    "uniform sampler": "sampler", "uniform sampler2D": "combined image sampler",
+    "uniform itexture3D": "sampled image", "rgba8) uniform image2D": "storage image",
+    "r32f) uniform imageBuffer": "storage texel buffer",
+    "uniform usamplerBuffer": "uniform texel buffer",
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("length", "expected"), [("", None), ("[1]", 1), ("[2]", 2)])
-def test_arrays_of_blocks(length, expected):
+@pytest.mark.parametrize(("length", "expected"), [("", None), ("[1]", 1), ("[3]", 3)])
+def test_other_kinds_and_arrays(length, expected):
     uniform = f"layout(binding = 1) uniform U {{ vec4 v; }} u{length};"
-    found = declared(module(block("A", instance=f"a{length}") + uniform + MAIN))
-    assert [(b.point, b.kind, b.length, b.nbytes, b.stride) for b in found] == [
+    text = block("A", instance=f"a{length}") + uniform
+    for n, kind in enumerate(KINDS, 2):
+        format_ = ", " if ")" in kind else ") "
+        text += f"layout(binding = {n}{format_}{kind} s{n}{length};"
+    first, second, *others = declared(module(text + MAIN))
+    assert [(b.point, b.kind, b.length, b.nbytes, b.stride) for b in (first, second)] == [
         ("A", "storage", expected, 0, 4), ("U", "uniform", expected, 16, 0),
     ]  # fmt: skip
+    assert [(b.kind, b.length) for b in others] == [(kind, expected) for kind in KINDS.values()]
 
 
 # -- numbers ---------------------------------------------------------------------------------------
@@ -211,15 +197,15 @@ PUSHED = {  # members: names, types and offsets
 
 @pytest.mark.parametrize("members", PUSHED)
 def test_push_constants(members):
-    found = module(f"{DECLARED} layout(push_constant) uniform P {{ {members} }} p; {MAIN}")
-    assert [(s.name, str(s.type), s.location) for s in found.push_constants] == PUSHED[members]
-    assert found.push_nbytes == max(location for _, _, location in PUSHED[members]) + 4
+    loaded = module(f"{DECLARED} layout(push_constant) uniform P {{ {members} }} p; {MAIN}")
+    assert [(s.name, str(s.type), s.location) for s in loaded.push_constants] == PUSHED[members]
+    assert loaded.push_nbytes == max(location for _, _, location in PUSHED[members]) + 4
 
 
 def test_push_constants_without_names_are_numbered():
     text = f"{DECLARED} layout(push_constant) uniform P {{ uint a; S s; }}; {MAIN}"
-    found = Module.read(stripped(module(text).spirv))
-    assert [s.name for s in found.push_constants] == ["0", "1.0", "1.1[0]", "1.1[1]"]
+    loaded = Module.read(stripped(module(text).spirv))
+    assert [s.name for s in loaded.push_constants] == ["0", "1.0", "1.1[0]", "1.1[1]"]
 
 
 def test_no_push_constants():
@@ -250,15 +236,15 @@ def test_specialization_constants():
 def specialize(found, values):
     """Return a module with other values of specialization constants, by SpecId."""
     types = {constant.location: constant.type for constant in found.specialization_constants}
-    given = {location: types[location].words(value) for location, value in values.items()}
-    return Module.read(constants.specialized(found.spirv, given))
+    words = {location: types[location].words(value) for location, value in values.items()}
+    return Module.read(constants.specialized(found.spirv, words))
 
 
 def test_specialize():
     before = module(CONSTANTS + MAIN)
     after = specialize(before, {1: 5, 2: float("inf"), 3: 0, 4: 1, 9: 0})
-    found = [c.default for c in after.specialization_constants]
-    assert found == [5, float("inf"), 0, 1, 0]
+    defaults = [c.default for c in after.specialization_constants]
+    assert defaults == [5, float("inf"), 0, 1, 0]
     assert len(after.spirv) == len(before.spirv)
     assert specialize(before, {}).spirv == before.spirv
     shaders.validate(after.spirv)
@@ -275,13 +261,13 @@ layout(constant_id = 4) const float16_t H = 1.5hf;
 
 
 def test_specialization_constants_of_other_sizes():
-    found = module(WIDE + MAIN)
-    assert [(c.name, str(c.type), c.default) for c in found.specialization_constants] == [
+    loaded = module(WIDE + MAIN)
+    assert [(c.name, str(c.type), c.default) for c in loaded.specialization_constants] == [
         ("L", "int64", -5), ("U", "uint64", 5), ("D", "float64", 0.5), ("S", "int16", -7),
         ("H", "float16", 1.5),
     ]  # fmt: skip
     values = {0: -(2**63), 1: 2**64 - 1, 2: 1e300, 3: -1, 4: -0.25}
-    after = specialize(found, values)
+    after = specialize(loaded, values)
     assert {c.location: c.default for c in after.specialization_constants} == values
     shaders.validate(after.spirv, target_env="vulkan1.1")
 
@@ -295,15 +281,17 @@ COMPUTED = {  # of N = 7, I = -7, B = true, W = 64 invocations
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("length", COMPUTED)
-def test_lengths_that_are_computed(length):
+def test_lengths_that_are_computed():
     text = (
         "layout(local_size_x = 64, local_size_x_id = 9) in;"
         "layout(constant_id = 0) const uint N = 7u; layout(constant_id = 1) const int I = -7;"
-        f"layout(constant_id = 2) const bool B = true; shared uint s[{length}];"
-        "void main() { s[0] = gl_WorkGroupSize.x; }"
+        "layout(constant_id = 2) const bool B = true;"
     )
-    assert module(text).shared_nbytes == 4 * COMPUTED[length]
+    text += "".join(
+        block(f"B{n}", n, "", f"b{n}", f"uint s[{length}];") for n, length in enumerate(COMPUTED)
+    )
+    blocks = declared(module(f"{text} void main() {{ b0.s[0] = gl_WorkGroupSize.x; }}"))
+    assert [b.nbytes // 4 for b in blocks] == [*COMPUTED.values()]
 
 
 LOCAL_SIZES = {
@@ -318,10 +306,10 @@ LOCAL_SIZES = {
 def test_local_size(layout):
     size = "gl_WorkGroupSize.x" if layout else "1"  # glslang 16 refuses one that is not declared
     text = f"{layout} shared uint s; void main() {{ s = {size}; }}"
-    found = module(text)
-    assert found.local_size == LOCAL_SIZES[layout]
+    loaded = module(text)
+    assert loaded.local_size == LOCAL_SIZES[layout]
     if "_id" in layout:
-        changed = specialize(found, {0: 32})
+        changed = specialize(loaded, {0: 32})
         assert changed.local_size == (32, *LOCAL_SIZES[layout][1:])
 
 
@@ -343,22 +331,22 @@ _SHARED = re.compile(r"shared \S+ (\w)(\[?)")
 def test_shared_memory(declared, nbytes):
     names = [f"{name}{'[0]' * bool(array)}" for name, array in _SHARED.findall(declared)]
     main = f"void main() {{ {''.join(f'{name} = {name};' for name in names)} }}"
-    found = module(
+    loaded = module(
         f"layout(local_size_x = 64, local_size_x_id = 5) in; {DECLARED} {declared} {main}"
     )
-    assert found.shared_nbytes == nbytes
+    assert loaded.shared_nbytes == nbytes
     if "gl_WorkGroupSize" in declared:
-        assert specialize(found, {0: 2, 5: 8}).shared_nbytes == 4 * (2 * 8 + 1)
+        assert specialize(loaded, {0: 2, 5: 8}).shared_nbytes == 4 * (2 * 8 + 1)
 
 
 def test_loops_and_instructions():
     text = "layout(std430, binding = 0) buffer B { uint a[]; };"
     loop = "void main() { for (uint i = 0; i < a[0]; ++i) for (uint j = 0; j < i; ++j) a[i] = j; }"
-    found = module(text + loop)
-    assert found.loops == 2
-    assert found.capabilities == ("Shader",)
-    assert found.entry_point == "main"
-    assert module(text + loop, debug=True).instructions == found.instructions
+    loaded = module(text + loop)
+    assert loaded.loops == 2
+    assert loaded.capabilities == ("Shader",)
+    assert loaded.entry_point == "main"
+    assert module(text + loop, debug=True).instructions == loaded.instructions
 
 
 # -- changed modules --------------------------------------------------------------------------------
@@ -367,8 +355,8 @@ def test_loops_and_instructions():
 def test_strings_in_debug_information():
     """They hold the whole source: quotes, backslashes, line breaks."""
     source = '// a "quoted" \\n text; x = "\n/* %5 = OpNop */ #define Q \\\n 1\n'
-    found = module(source + CONSTANTS + MAIN, debug=True)
-    assert found.specialization_constants == module(CONSTANTS + MAIN).specialization_constants
+    loaded = module(source + CONSTANTS + MAIN, debug=True)
+    assert loaded.specialization_constants == module(CONSTANTS + MAIN).specialization_constants
 
 
 def test_description():
@@ -380,9 +368,9 @@ def test_description():
     )
     text += block("A", 0, "readonly", "a") + block("C", 2, members="uint c;")
     text = text.replace("set = 0, binding = 2", "set = 3, binding = 2")
-    found = module(f"{text} void main() {{ c = a.a[0] + uint(u.v.x); s[0] = vec4(p, p); }}")
-    facts = dict(describe(found))
-    assert facts.pop("Code").endswith(f" instructions, 0 loops, {len(found.spirv):,} bytes")
+    loaded = module(f"{text} void main() {{ c = a.a[0] + uint(u.v.x); s[0] = vec4(p, p); }}")
+    facts = dict(describe(loaded))
+    assert facts.pop("Code").endswith(f" instructions, 0 loops, {len(loaded.spirv):,} bytes")
     assert facts == {
         "Workgroup": "8 x 1 x 1 invocations",
         "Blocks": "0 A a (storage, read only); 1 U u (uniform); 3.2 C (storage)",
@@ -491,17 +479,10 @@ def test_languages_that_spirv_val_does_not_know():
         assert corrected(damaged) == damaged
 
 
-GROUPS = """
-OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-OpName %factor "factor"
-{}
+GROUPS = f"""{head()}OpName %factor "factor"
+{{}}
 OpDecorate %struct BufferBlock
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%uint = OpTypeInt 32 0
+{VOID}%uint = OpTypeInt 32 0
 %zero = OpConstant %uint 0
 %factor = OpSpecConstant %uint 5
 %array = OpTypeRuntimeArray %uint
@@ -509,13 +490,11 @@ OpDecorate %struct BufferBlock
 %to_struct = OpTypePointer Uniform %struct
 %to_uint = OpTypePointer Uniform %uint
 %x = OpVariable %to_struct Uniform
-%main = OpFunction %void None %function
-%label = OpLabel
-%place = OpAccessChain %to_uint %x %zero
+{
+    entry_point('''%place = OpAccessChain %to_uint %x %zero
 OpStore %place %factor
-OpReturn
-OpFunctionEnd
-"""
+''')
+}"""
 IN_SET_1 = "OpDecorate {0} DescriptorSet 1\nOpDecorate {0} Binding 3\nOpDecorate {0} NonWritable\n"
 FIRST = "OpMemberDecorate %struct 0 Offset 0\n"
 PLAIN = (
@@ -553,8 +532,8 @@ def test_groups_of_decorations(kind):
 
 def test_a_resource_without_a_binding(message):
     """spirv-val finds it, too."""
-    found = Module.read(assembled(GROUPS.format(FIRST), "spv1.0"))
-    message(fault(lambda: shaders.shader._check("x", found)), "x %", "[SH-01]")
+    loaded = Module.read(assembled(GROUPS.format(FIRST), "spv1.0"))
+    message(fault(lambda: shaders.shader._check("x", loaded)), "x %", "[SH-01]")
 
 
 LITERALS = ONE_STRUCT.replace("%y", "%UNUSED").replace("OpName %struct", """%file = OpString "file"
@@ -570,9 +549,9 @@ OpLine %file 13 14
 def test_a_variable_whose_id_is_a_number_in_an_instruction_is_not_used(number):
     spirv = assembled(LITERALS.replace("%UNUSED", f"%{number}"))
     shaders.validate(spirv)
-    found = Module.read(spirv)
-    assert [block.instance for block in found.blocks] == ["In"]
-    assert [block.instance for block in found.unused] == ["Out"]
+    loaded = Module.read(spirv)
+    assert [block.instance for block in loaded.blocks] == ["In"]
+    assert [block.instance for block in loaded.unused] == ["Out"]
 
 
 # -- features --------------------------------------------------------------------------------------
@@ -611,10 +590,10 @@ NEEDS = {
 @pytest.mark.parametrize(("type_", "code"), NEEDS)
 def test_features(type_, code):
     shared = f"shared {type_} s;" if re.search(r"\bs\b", code) else ""
-    found = module(f"{EXTENSIONS}{BUFFER.format(type_)}{shared} void main() {{ {code} }}")
-    shaders.validate(found.spirv)
-    assert sorted(found.needs) == sorted(NEEDS[type_, code])
-    assert found.subgroup_operations == (("BASIC", "ARITHMETIC") if "subgroup" in code else ())
+    loaded = module(f"{EXTENSIONS}{BUFFER.format(type_)}{shared} void main() {{ {code} }}")
+    shaders.validate(loaded.spirv)
+    assert sorted(loaded.needs) == sorted(NEEDS[type_, code])
+    assert loaded.subgroup_operations == (("BASIC", "ARITHMETIC") if "subgroup" in code else ())
 
 
 # -- wrong modules -------------------------------------------------------------------------------------
@@ -633,10 +612,10 @@ def test_no_compute_entry_point(stages, message):
 def test_damaged_spirv():
     """Whatever a word is changed to: a module that may be wrong, or an error."""
     text = f"{DECLARED}{block('B', members='S s[N + 1]; mat3 m;')} {CONSTANTS.replace('N', 'M')}"
-    made = (
+    source = (
         f"{text}shared uint a[N]; void f() {{ a[0] = 1; }} void main() {{ f(); s[0].x = m[0].x; }}"
     )
-    spirv = module(made, debug=True).spirv
+    spirv = module(source, debug=True).spirv
     for at in (4, 7, 16):  # the version and the schema
         with pytest.raises(ShaderCompileError, match="the header is wrong"):
             Module.read(spirv[:at] + b"\1" + spirv[at + 1 :])

@@ -76,18 +76,18 @@ def expected(layout):
     """The numbers at the offsets of GLSL: columns of matrices, or rows, are vectors."""
     std140 = layout == "std140"
     step = 16 if std140 else 8
-    found = bytearray(struct.pack("<I", 1).ljust(16 if std140 else 8, b"\0"))
+    packed = bytearray(struct.pack("<I", 1).ljust(16 if std140 else 8, b"\0"))
     for x, y in ((0.5, (2, 3)), (1.5, (4, 5))):
-        found += struct.pack("<f4x2i", x, *y)
-    found += bytes(-len(found) % 16)
+        packed += struct.pack("<f4x2i", x, *y)
+    packed += bytes(-len(packed) % 16)
     for column in ((0, 1, 2), (3, 4, 5)):
-        found += struct.pack("<3f4x", *column)
+        packed += struct.pack("<3f4x", *column)
     for row in ((6, 9), (7, 10), (8, 11)):
-        found += struct.pack("<2f", *row).ljust(step, b"\0")
-    found += bytes(-len(found) % 16)
+        packed += struct.pack("<2f", *row).ljust(step, b"\0")
+    packed += bytes(-len(packed) % 16)
     for vector in ((12, 13, 14), (15, 16, 17)):
-        found += struct.pack("<3f4x", *vector)
-    return bytes(found)
+        packed += struct.pack("<3f4x", *vector)
+    return bytes(packed)
 
 
 def forms():

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from refusals import fault
-from spirv import assembled, stripped
+from spirv import VOID, assembled, entry_point, head, stripped
 
 from vkops import shaders
 from vkops.errors import BindingError, ShaderCompileError, VkopsError
@@ -18,17 +18,7 @@ HEAD = "#version 450\n"
 MAIN = "void main() {}"
 DATA = "layout(std430, binding = 0) buffer Data { uint data[]; };"
 
-ENTRY = """OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %main "main"
-OpExecutionMode %main LocalSize 1 1 1
-%void = OpTypeVoid
-%function = OpTypeFunction %void
-%main = OpFunction %void None %function
-%label = OpLabel
-OpReturn
-OpFunctionEnd
-"""
+ENTRY = head() + VOID + entry_point()
 
 
 def load(body, **options):
@@ -251,11 +241,11 @@ layout(constant_id = 3) const bool T = true;
 )
 def test_constants(constants, default):
     (key,) = constants
-    found = load(CONSTANTS + MAIN, constants=constants).module.specialization_constants
-    (chosen,) = (c.default for c in found if key in (c.name, c.location))
+    loaded = load(CONSTANTS + MAIN, constants=constants).module.specialization_constants
+    (chosen,) = (c.default for c in loaded if key in (c.name, c.location))
     assert repr(float(chosen)) == repr(float(default))
     plain = load(CONSTANTS + MAIN).module.specialization_constants
-    assert sum(a != b for a, b in zip(found, plain, strict=True)) == (key not in (3,))
+    assert sum(a != b for a, b in zip(loaded, plain, strict=True)) == (key not in (3,))
 
 
 def test_sizes_are_those_of_the_given_constants(message):
@@ -341,8 +331,8 @@ def bind(spans):
 )
 def test_names_of_blocks(names):
     bound = bind(dict(zip(names, (X, Y, Z), strict=True)))
-    found = [(slot.point, slot.block.binding) for slot in bound]
-    assert found == [*zip(names, (0, 1, 3), strict=True)]
+    points = [(slot.point, slot.block.binding) for slot in bound]
+    assert points == [*zip(names, (0, 1, 3), strict=True)]
 
 
 def test_blocks_of_one_binding_are_one():
@@ -406,11 +396,11 @@ void main() { b[0] = a[0] + m + n; }"""
 
 def test_where_the_arguments_of_a_call_go():
     shader = load(CALL)
-    found = shader.arguments(1, ("n", "B", "m_"), None)
-    assert [(slot.point, slot.is_written) for slot in found.slots] == [("A", False), ("B", True)]
-    assert (found.sources, found.outputs, found.pushed) == ((0, 2), (), {"n": 1, "m": 3})
-    assert found.packer.pack(*[(7, 8, 9, 10)[n] for n in found.order]) == struct.pack("<2I", 10, 8)
-    made = shader.arguments(1, ("m",), 1)
-    assert (made.sources, made.outputs, made.packer) == ((0, 2), ("B",), None)
+    call = shader.arguments(1, ("n", "B", "m_"), None)
+    assert [(slot.point, slot.is_written) for slot in call.slots] == [("A", False), ("B", True)]
+    assert (call.sources, call.outputs, call.pushed) == ((0, 2), (), {"n": 1, "m": 3})
+    assert call.packer.pack(*[(7, 8, 9, 10)[n] for n in call.order]) == struct.pack("<2I", 10, 8)
+    other = shader.arguments(1, ("m",), 1)
+    assert (other.sources, other.outputs, other.packer) == ((0, 2), ("B",), None)
     assert shader.arguments(1, (), ("B",)).sources == (0, 1)
     assert shader.arguments(2, (), ()).outputs == ()

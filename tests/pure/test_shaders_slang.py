@@ -62,10 +62,10 @@ def test_registers_are_bindings_and_spaces_are_sets():
 @pytest.mark.parametrize(("defines", "expected"), [({}, 6 * 3 * 4), ({"OP": "Add"}, (6 + 3) * 4)])
 def test_values(defines, expected):
     pairs = np.tile(np.array([9, 0, 0, 0, 4, 5, 3, 0], np.float32), 64)
-    given = {"pairs": pairs, "sum": np.zeros(64, np.float32), "raw": np.ones(4, np.int32)}
+    buffers = {"pairs": pairs, "sum": np.zeros(64, np.float32), "raw": np.ones(4, np.int32)}
     sizes = {"count": 3, "m": [[1, 2, 3], [4, 5, 6]], "a": [9, 0]}
     report = check(
-        SUM, {**given, "Sizes": sizes}, push={"q": 0.5}, language="slang", entry="Run",
+        SUM, {**buffers, "Sizes": sizes}, push={"q": 0.5}, language="slang", entry="Run",
         include=TEXTS, defines=defines,
     )  # fmt: skip
     assert report.ok, report

@@ -59,10 +59,10 @@ D:x.bin
 @pytest.mark.parametrize("name", OUTSIDE.split())
 def test_names_outside_of_a_folder_on_windows(name):
     try:
-        found = below(MODELS, name, paths=ntpath)
+        path = below(MODELS, name, paths=ntpath)
     except ValueError:  # a character of its prefix is none of a name
-        found = None
-    assert found is None
+        path = None
+    assert path is None
 
 
 DEVICES = [
@@ -101,11 +101,11 @@ def test_these_are_names_of_files_elsewhere(name):
 def test_no_name_leads_out_of_a_folder_on_windows(parts, separator):
     name = separator.join(parts)
     try:
-        found = below(MODELS, name, paths=ntpath)
+        path = below(MODELS, name, paths=ntpath)
     except ValueError:
         return
-    if found is not None:
-        rest = found.relative_to(MODELS)
+    if path is not None:
+        rest = path.relative_to(MODELS)
         assert ".." not in rest.parts
         assert rest.drive == rest.root == ""
         assert not {"NUL", "x:y"} & {*rest.parts}
@@ -126,9 +126,9 @@ def test_source_and_target_paths_of_models_on_windows(monkeypatch, name, message
     monkeypatch.setattr(
         folders_module, "below", lambda folder, name: below(folder, name, paths=ntpath)
     )
-    found = Folders(MODELS, MODELS)
+    path = Folders(MODELS, MODELS)
     node = parse(b'{"sourcePath": "%s"}' % name.encode(), "m.json").required("sourcePath")
-    for use in (found.find, lambda node: found.inside(node, node.string(), MODELS)):
+    for use in (path.find, lambda node: path.inside(node, node.string(), MODELS)):
         with pytest.raises(ModelError, match=f"^m.json: sourcePath: .*{re.escape(message)}"):
             use(node)
 
@@ -230,10 +230,10 @@ def test_a_file_that_is_replaced_while_it_is_opened(tmp_path, monkeypatch):
     real = os.stat
 
     def stat(path, **options):
-        found = real(path, **options)
+        opened = real(path, **options)
         (tmp_path / "x").unlink()
         (tmp_path / "x").symlink_to("y")
-        return found
+        return opened
 
     with monkeypatch.context() as patch:
         patch.setattr(files.os, "stat", stat)

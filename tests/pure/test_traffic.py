@@ -82,8 +82,8 @@ def test_unknown_indices_are_random_ones_inside_their_terms(dtype):
     indices = IndexTensor(1, dtype, View.packed((1000, 2)))
     region = gather_nd(Read(0, View.packed(sizes)), indices, View.packed((1000,)), 0)
     plan = CopyPlan(4, (6000, 8000 * words), (Output(4000, (region,)),))
-    found = IndexValues(plan, [0, 6144], {}).at(6144 // 4 + np.arange(2000 * words))
-    numbers = found.reshape(1000, 2, words)
+    result = IndexValues(plan, [0, 6144], {}).at(6144 // 4 + np.arange(2000 * words))
+    numbers = result.reshape(1000, 2, words)
     assert not numbers[..., 1:].any()
     assert len({*numbers[:, 1, 0].tolist()}) > 250
     assert numbers[..., 0].max(0).tolist() == [4, 299]
@@ -111,9 +111,9 @@ def test_the_traffic_of_a_model(command):
 
 def test_the_traffic_of_workloads(command):
     status, out, _ = command("bench", "W11", "W16", "--traffic", "--json")
-    found = json.loads(out)
-    assert (status, [*found]) == (0, ["W11", "W16"])
-    (part,) = found["W16"]
+    printed = json.loads(out)
+    assert (status, [*printed]) == (0, ["W11", "W16"])
+    (part,) = printed["W16"]
     assert part["stores"]["subgroups of 64"]["128"] == part["stores"]["must_move"] == 4 * MIB
     status, out, _ = command("bench", "W16", "--traffic")
     assert (status, "1.00/1.00/1.00" in out) == (0, True)
@@ -123,7 +123,7 @@ def test_the_traffic_of_workloads(command):
 def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):
     """Of the first workgroups of each; bytes moved for each byte that must move."""
     monkeypatch.setattr(counts, "MAX_GROUPS_COUNTED", 256)
-    found = {}
+    all_ratios = {}
     for name, parts in traffic.count(WORKLOADS, scale=1, cache=1 << 20):
         for number, part in enumerate(parts):
             for verb, kind, must in (
@@ -134,8 +134,8 @@ def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):
                     f"{segment} bytes by {size}": round(moved / max(must, 1), 3)
                     for (size, segment), moved in kind.segments.items()
                 }
-                found.setdefault(f"{name} {number} {verb}", ratios)
-    figures.check(Path(__file__).with_name("traffic.json"), found)
+                all_ratios.setdefault(f"{name} {number} {verb}", ratios)
+    figures.check(Path(__file__).with_name("traffic.json"), all_ratios)
 
 
 def test_a_figure_that_has_become_worse(tmp_path, monkeypatch):

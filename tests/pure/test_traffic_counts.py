@@ -64,8 +64,8 @@ def by_hand(accesses):
     touched, moved, groups = Counter(), Counter(), {}
     for size in SUBGROUPS:
         for segment in SEGMENTS:
-            found = {(s, who // size, moment, a // segment) for who, moment, s, a, _ in accesses}
-            for is_store, *_ in found:
+            segments = {(s, who // size, moment, a // segment) for who, moment, s, a, _ in accesses}
+            for is_store, *_ in segments:
                 touched[is_store, size, segment] += segment
     for who, moment, is_store, address, _ in accesses:
         groups.setdefault(who // 64, set()).add((is_store, moment, address // LINE))
@@ -100,10 +100,10 @@ def check(plan, tuning, inputs):
             for size in SUBGROUPS:
                 for segment in SEGMENTS:
                     assert kind.segments[size, segment] == touched[is_store, size, segment]
-            own = [each for each in accesses if each[2] == is_store]
-            assert (kind.memory, kind.active) == (moved[is_store], len(own))
-            assert kind.requested == sum(nbytes for *_, nbytes in own)
-            assert kind.count == len({(who // 64, moment) for who, moment, *_ in own})
+            of_kind = [each for each in accesses if each[2] == is_store]
+            assert (kind.memory, kind.active) == (moved[is_store], len(of_kind))
+            assert kind.requested == sum(nbytes for *_, nbytes in of_kind)
+            assert kind.count == len({(who // 64, moment) for who, moment, *_ in of_kind})
         names.add(dispatch.table.kernel.name)
         run.run()
     return names

@@ -34,11 +34,11 @@ def test_types_are_known():
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     command = ["-m", "pyright", "--verifytypes", "vkops", "--ignoreexternal", "--outputjson"]
     _, printed, _ = outcome(*command, PATH=path)
-    found = json.loads(printed)["typeCompleteness"]
-    symbols = found["symbols"]
+    completeness = json.loads(printed)["typeCompleteness"]
+    symbols = completeness["symbols"]
     names = {symbol["name"] for symbol in symbols}
     assert {f"vkops.{name}" for name in vkops.__all__} - {"vkops.dml"} <= names
-    assert found["exportedSymbolCounts"]["withUnknownType"] == 0
+    assert completeness["exportedSymbolCounts"]["withUnknownType"] == 0
     inferred = {
         symbol["name"]: diagnostic["message"]
         for symbol in symbols

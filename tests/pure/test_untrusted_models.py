@@ -181,8 +181,8 @@ def test_a_target_outside_is_refused(folders, name, message):
 
 
 def test_output_path_takes_the_place_of_the_current_folder(folders):
-    made = load(folders, writing("a/../out.bin"), output_path=folders / "new")
-    assert made.commands[1].target == folders / "new" / "out.bin"
+    loaded = load(folders, writing("a/../out.bin"), output_path=folders / "new")
+    assert loaded.commands[1].target == folders / "new" / "out.bin"
     said = refused(load, folders, writing("../out.bin"), output_path=folders / "new")
     assert f'the folder "{folders}/new", {LEAVES}' in said
 
@@ -309,8 +309,8 @@ IMPORTS = 'opset_import: ["" : 18, "f" : 1]'
 
 
 def text(body, *functions):
-    own = "".join(f'<domain: "f", {IMPORTS}> {function}\n' for function in functions)
-    return onnx.parser.parse_model(f"<ir_version: 9, {IMPORTS}>\n{body}\n{own}")
+    definitions = "".join(f'<domain: "f", {IMPORTS}> {function}\n' for function in functions)
+    return onnx.parser.parse_model(f"<ir_version: 9, {IMPORTS}>\n{body}\n{definitions}")
 
 
 def test_functions_that_double_again_and_again(message):

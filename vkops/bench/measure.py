@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from vkops.bench.movements import Array, Gather, GatherElements, Movement, PadReflect, Tile
-from vkops.bench.workloads import Case, Join, Split, Step, Window, Workload
+from vkops.bench.movements import Array, CopyOperation, Gather, GatherElements, PadReflect, Tile
+from vkops.bench.workloads import BenchCase, EveryNth, Join, Split, Window, Workload
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.run import streaming
@@ -24,7 +24,7 @@ from vkops.tensors.tensor import Device, Tensor
 
 
 @dataclass(frozen=True)
-class Program:
+class PeerProgram:
     """A workload of a peer, its inputs on its device, its outputs in packed memory of its own."""
 
     run: Callable[[], Any]
@@ -42,7 +42,7 @@ class Peer(Protocol):
 
     def __init__(self, info: DeviceInfo) -> None: ...
 
-    def prepare(self, case: Case, arrays: Sequence[Array]) -> Program | None:
+    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
         """Prepare a workload with these inputs; None if the library cannot execute it."""
 
 
@@ -135,27 +135,27 @@ def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) ->
     queue = device.vulkan
     queue.measure(True)
     try:
-        found = []
+        times = []
         for _ in range(rounds):
             dispatch()
-            found.append(queue.take_time())
+            times.append(queue.take_time())
     finally:
         queue.measure(False)
-    known = [time / 1e3 for time in found if time is not None]
+    known = [time / 1e3 for time in times if time is not None]
     return {"device": median(known)} if known else {}
 
 
 def _contenders(
-    device: Device, name: str, case: Case, peers: Mapping[str, Peer]
+    device: Device, name: str, case: BenchCase, peers: Mapping[str, Peer]
 ) -> dict[str, Callable[[], Any]]:
     arrays = case.inputs(np.random.default_rng(0))
     expected = case.numpy(arrays)
 
     def check(contender: str, results: Sequence[Array]) -> None:
         for number, (result, right) in enumerate(zip(results, expected, strict=True)):
-            wanted = right.reshape(-1).view(np.uint8)
+            data = right.reshape(-1).view(np.uint8)
             # The buffers of vkops end at a whole word.
-            if not np.array_equal(result.reshape(-1).view(np.uint8)[: wanted.size], wanted):
+            if not np.array_equal(result.reshape(-1).view(np.uint8)[: data.size], data):
                 raise DeviceError(f"{name}: output {number} of {contender} differs from NumPy's")
 
     inputs, outputs = (
@@ -186,11 +186,11 @@ def _contenders(
         "memcpy": lambda: np.copyto(target, source),
         "buffer_copy": BufferCopy(device, case.nbytes).run,
     }
-    if not isinstance(case.operation, Movement):
-        made = [np.empty_like(array) for array in expected]
-        case.numpy_into(made, arrays)
-        check("NumPy", made)
-        contenders["numpy_into"] = lambda: case.numpy_into(made, arrays)
+    if not isinstance(case.operation, CopyOperation):
+        copies = [np.empty_like(array) for array in expected]
+        case.numpy_into(copies, arrays)
+        check("NumPy", copies)
+        contenders["numpy_into"] = lambda: case.numpy_into(copies, arrays)
     for label, peer in peers.items():
         program = peer.prepare(case, arrays)
         if program is not None:
@@ -200,7 +200,7 @@ def _contenders(
     return contenders
 
 
-def _eager(case: Case, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
+def _eager(case: BenchCase, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
     """Run the function of vkops for the operation, if there is one."""
     match case.operation:
         case Split(axis, sizes):
@@ -209,7 +209,7 @@ def _eager(case: Case, arrays: Sequence[Array], device: Device) -> list[Tensor] 
             return [eager.join(arrays, axis, device=device)]
         case Window(offsets, sizes):
             return [eager.slice(arrays[0], offsets, sizes, device=device)]
-        case Step(strides):
+        case EveryNth(strides):
             ends = zip(case.shapes[0], strides, strict=True)
             starts = [0 if stride > 0 else n - 1 for n, stride in ends]
             return [eager.slice(arrays[0], starts, case.output_shapes[0], strides, device=device)]

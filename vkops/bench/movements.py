@@ -24,11 +24,11 @@ def operator(
 ) -> OperatorDesc:
     """Return the descriptor of an operator; the sizes of its outputs are inferred or given."""
     draft = kind.of_tensors(inputs, inputs[:1], attributes)
-    made = draft.infer() if outputs is None else [(draft.data_type, n) for n in outputs]
-    return kind.of_tensors(inputs, [BufferTensorDesc(*each) for each in made], attributes)
+    forms = draft.infer() if outputs is None else [(draft.data_type, n) for n in outputs]
+    return kind.of_tensors(inputs, [BufferTensorDesc(*each) for each in forms], attributes)
 
 
-class Movement:
+class CopyOperation:
     """An operation with one output, which is no view of an input."""
 
     dtypes: Mapping[int, str] = {}
@@ -42,7 +42,7 @@ class Movement:
 
 
 @dataclass(frozen=True)
-class Gather(Movement):
+class Gather(CopyOperation):
     """Take the rows of a matrix that indices name."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
@@ -59,7 +59,7 @@ class Gather(Movement):
 
 
 @dataclass(frozen=True)
-class GatherElements(Movement):
+class GatherElements(CopyOperation):
     """Take the element of its row that each index names."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
@@ -75,7 +75,7 @@ class GatherElements(Movement):
 
 
 @dataclass(frozen=True)
-class ScatterRows(Movement):
+class ScatterRows(CopyOperation):
     """Copy a matrix, and write rows to places that indices name; each is another one."""
 
     dtypes = {1: "int64"}  # noqa: RUF012
@@ -96,7 +96,7 @@ class ScatterRows(Movement):
 
 
 @dataclass(frozen=True)
-class PadReflect(Movement):
+class PadReflect(CopyOperation):
     """Pad the last two axes of images on all sides by their reflection."""
 
     width: int
@@ -122,7 +122,7 @@ class PadReflect(Movement):
 
 
 @dataclass(frozen=True)
-class DepthToSpace(Movement):
+class DepthToSpace(CopyOperation):
     """Move channels into blocks of height and width."""
 
     block: int
@@ -134,12 +134,12 @@ class DepthToSpace(Movement):
     def numpy(self, source: Array) -> Array:
         (n, c, h, w), b = source.shape, self.block
         blocks = source.reshape(n, b, b, c // b**2, h, w).transpose(0, 3, 4, 1, 5, 2)
-        made: Array = blocks.reshape(n, c // b**2, h * b, w * b)
-        return made
+        result: Array = blocks.reshape(n, c // b**2, h * b, w * b)
+        return result
 
 
 @dataclass(frozen=True)
-class Tile(Movement):
+class Tile(CopyOperation):
     """Repeat a matrix along both axes."""
 
     repeats: Shape
@@ -152,7 +152,7 @@ class Tile(Movement):
 
 
 @dataclass(frozen=True)
-class Upsample(Movement):
+class Upsample(CopyOperation):
     """Repeat each element of images along the last two axes."""
 
     factor: int
@@ -168,15 +168,15 @@ class Upsample(Movement):
 
 
 @dataclass(frozen=True)
-class OneHot(Movement):
+class OneHot(CopyOperation):
     """Make rows of zeros, with a one where an index says; the second input has both values."""
 
     depth: int
     dtypes = {0: "int64"}  # noqa: RUF012
 
     def desc(self, indices: BufferTensorDesc, values: BufferTensorDesc) -> OperatorDesc:
-        made = [(indices.sizes[0], self.depth)]
-        return operator(dml.OneHotOperatorDesc, indices, values, outputs=made, axis=1)
+        shapes = [(indices.sizes[0], self.depth)]
+        return operator(dml.OneHotOperatorDesc, indices, values, outputs=shapes, axis=1)
 
     def numpy(self, indices: Array, values: Array) -> Array:
         zero, one = values[0]
@@ -189,7 +189,7 @@ class OneHot(Movement):
 
 
 @dataclass(frozen=True)
-class ReverseSequences(Movement):
+class ReverseSequences(CopyOperation):
     """Reverse the first elements along axis 1 of each batch, as many as its length says."""
 
     dtypes = {1: "uint32"}  # noqa: RUF012

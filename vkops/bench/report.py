@@ -30,7 +30,7 @@ _RATIOS = "Ratios: time of the other divided by time of vkops; above 1, vkops is
 
 
 @dataclass(frozen=True)
-class Report:
+class BenchReport:
     """The results of one run."""
 
     device: str
@@ -59,9 +59,9 @@ def made_from(
     *,
     scale: int = 1,
     rounds: int = 9,
-) -> Report:
+) -> BenchReport:
     """Make the report of results that were just measured on this machine."""
-    return Report(
+    return BenchReport(
         device=device.name,
         driver=device.driver,
         date=date.today().isoformat(),
@@ -77,7 +77,7 @@ def made_from(
     )
 
 
-def read(path: Path) -> Report:
+def read(path: Path) -> BenchReport:
     """Read a report that was saved as JSON.
 
     Raises:
@@ -87,7 +87,7 @@ def read(path: Path) -> Report:
     try:
         data = json.loads(path.read_bytes())
         results = [_result(**result) for result in data.pop("results")]
-        return Report(results=results, **data)
+        return BenchReport(results=results, **data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise VkopsError(f"{path}: not a report of `vkops bench --json`: {error}") from error
 
@@ -99,7 +99,7 @@ def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def tables(report: Report) -> list[Table]:
+def tables(report: BenchReport) -> list[Table]:
     """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
     explained = (
         "NumPy: makes new arrays; into: NumPy, into arrays that exist; "
@@ -107,13 +107,13 @@ def tables(report: Report) -> list[Table]:
     )
     widths = {"NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6}
     title, results = f"{report.device} ({report.driver})", report.results
-    made = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, _PAIRS)]
+    result = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, _PAIRS)]
     if report.peers:
         empty = "Empty: the library cannot execute the workload"
         columns = {"ms": 7, **dict.fromkeys(report.peers.values(), 7)}
         pairs = [("vkops", name) for name in report.peers]
-        made.append(_table("vkops against other libraries", empty, columns, results, pairs))
-    return made
+        result.append(_table("vkops against other libraries", empty, columns, results, pairs))
+    return result
 
 
 def _table(
@@ -124,7 +124,7 @@ def _table(
     pairs: Sequence[tuple[str, str]],
 ) -> Table:
     """Make a table of results and of their means; ``columns`` are headings with least widths."""
-    made = Table(
+    grid = Table(
         title=title,
         caption=f"{_RATIOS}. {caption}",
         caption_justify="left",
@@ -132,18 +132,18 @@ def _table(
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    made.add_column("", no_wrap=True, min_width=3)
-    made.add_column("")  # where the terminal is narrow, this column is wrapped
+    grid.add_column("", no_wrap=True, min_width=3)
+    grid.add_column("")  # where the terminal is narrow, this column is wrapped
     for heading, width in columns.items():
-        made.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
+        grid.add_column(heading, justify="right", no_wrap=len(heading) <= width, min_width=width)
     for r in results:
         size = [f"{r.nbytes / 2**20:.1f}"] * ("MiB" in columns)
-        made.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *_ratios([r], pairs))
+        grid.add_row(r.work, r.what, *size, f"{r.seconds['vkops'] * 1e3:.3f}", *_ratios([r], pairs))
     if len(results) > 1:
-        made.add_section()
+        grid.add_section()
         empty = [""] * (1 + ("MiB" in columns))
-        made.add_row("", "geometric mean", *empty, *_ratios(results, pairs))
-    return made
+        grid.add_row("", "geometric mean", *empty, *_ratios(results, pairs))
+    return grid
 
 
 def _ratios(results: Sequence[Result], pairs: Sequence[tuple[str, str]]) -> Iterator[str]:

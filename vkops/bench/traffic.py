@@ -45,8 +45,8 @@ def count(workloads: Iterable[Workload], *, scale: int, cache: int) -> Iterator[
         }
         parts: list[PartTraffic] = []
         for step in pipeline.steps:
-            given = {i: indices[number] for i, number in enumerate(step.reads) if number in indices}
-            parts += plan_traffic(step.plan, GPU, given, cache)
+            known = {i: indices[number] for i, number in enumerate(step.reads) if number in indices}
+            parts += plan_traffic(step.plan, GPU, known, cache)
         yield workload.name, parts
 
 
@@ -54,8 +54,8 @@ def count_kernels(
     names: Iterable[str], device: Device, *, scale: int, cache: int
 ) -> Iterator[Counted]:
     """Count the traffic of kernels as on a GPU, while a device of the caller's own runs them."""
-    own = device.tuning  # that of a GPU with the same limits
-    device.tuning = replace(GPU, sources=own.sources, invocations=own.invocations)
+    tuning = device.tuning  # that of a GPU with the same limits
+    device.tuning = replace(GPU, sources=tuning.sources, invocations=tuning.invocations)
     random = np.random.default_rng(0)
     for name in names:
         size, call = KERNELS[name]

@@ -14,10 +14,10 @@ import numpy as np
 from vkops import dml
 from vkops.bench.movements import (
     Array,
+    CopyOperation,
     DepthToSpace,
     Gather,
     GatherElements,
-    Movement,
     OneHot,
     PadReflect,
     ReverseSequences,
@@ -39,7 +39,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class Step:
+class EveryNth:
     """Take every n-th element along each axis, for negative strides backwards from the last."""
 
     strides: Shape
@@ -77,18 +77,18 @@ class Join:
     axis: int
 
 
-Operation = Split | Step | Window | Permute | Join | Movement
+Operation = Split | EveryNth | Window | Permute | Join | CopyOperation
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """An operation on inputs of given shapes; all data have one data type."""
 
     dtype: np.dtype[Any]
     operation: Operation
     shapes: Sequence[Shape]
 
-    def scaled(self, scale: int) -> Case:
+    def scaled(self, scale: int) -> BenchCase:
         """Return this case with the first dimension of each input multiplied by ``scale``.
 
         The values of ONE_HOT, which have the first size 1, stay as they are.
@@ -101,12 +101,12 @@ class Case:
                 operation = Window(offsets, (first * scale, *others))
         fixed = isinstance(operation, OneHot)
         shapes = [(n if fixed and n == 1 else n * scale, *rest) for n, *rest in self.shapes]
-        return Case(self.dtype, operation, shapes)
+        return BenchCase(self.dtype, operation, shapes)
 
     @property
     def dtypes(self) -> list[np.dtype[Any]]:
         """The data types of the inputs."""
-        others = self.operation.dtypes if isinstance(self.operation, Movement) else {}
+        others = self.operation.dtypes if isinstance(self.operation, CopyOperation) else {}
         return [np.dtype(others.get(number, self.dtype)) for number in range(len(self.shapes))]
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
@@ -123,7 +123,7 @@ class Case:
     def indices(self, random: np.random.Generator) -> dict[int, Array]:
         """Return the inputs that hold indices, with random ones, by their numbers."""
         operation = self.operation
-        if not isinstance(operation, Movement):
+        if not isinstance(operation, CopyOperation):
             return {}
         return {
             number: operation.indices(random, *self.shapes).astype(dtype)
@@ -140,11 +140,11 @@ class Case:
         source, shape = sources[0], self.shapes[0]
         match self.operation:
             case Split(axis, parts):
-                made = [(*shape[:axis], n, *shape[axis + 1 :]) for n in parts]
-                return operator(dml.SplitOperatorDesc, source, outputs=made, axis=axis)
+                shapes = [(*shape[:axis], n, *shape[axis + 1 :]) for n in parts]
+                return operator(dml.SplitOperatorDesc, source, outputs=shapes, axis=axis)
             case Join(axis):
                 return operator(dml.JoinOperatorDesc, *sources, axis=axis)
-            case Step(strides):
+            case EveryNth(strides):
                 sizes = tuple(1 + (n - 1) // abs(s) for n, s in zip(shape, strides, strict=True))
                 return operator(
                     dml.Slice1OperatorDesc,
@@ -163,7 +163,7 @@ class Case:
                 )
                 source = BufferTensorDesc(source.data_type, sizes, strides)
                 return operator(dml.ElementWiseIdentityOperatorDesc, source)
-            case Movement() as movement:
+            case CopyOperation() as movement:
                 return movement.desc(*sources)
 
     def views(self, array: Array) -> list[Array]:
@@ -173,13 +173,13 @@ class Case:
                 return np.split(array, np.cumsum(sizes[:-1]), axis)
             case Join(axis):
                 return np.split(array, len(self.shapes), axis)
-            case Step(strides):
+            case EveryNth(strides):
                 return [array[tuple(slice(None, None, stride) for stride in strides)]]
             case Window() as window:
                 return [array[window.slices]]
             case Permute(order):
                 return [array.transpose(order)]
-            case Movement():
+            case CopyOperation():
                 raise ValueError(f"{self.operation} makes no views")
 
     def numpy(self, arrays: Sequence[Array]) -> list[Array]:
@@ -188,14 +188,14 @@ class Case:
         >>> case("int64", Split(0, (1, 2)), (3,)).numpy([np.array([7, 8, 9])])
         [array([7]), array([8, 9])]
         """
-        if isinstance(self.operation, Movement):
+        if isinstance(self.operation, CopyOperation):
             return [self.operation.numpy(*arrays)]
         if isinstance(self.operation, Join):
             return [np.concatenate(arrays, self.operation.axis)]
         return [view.copy() for view in self.views(arrays[0])]
 
     def numpy_into(self, outputs: Sequence[Array], arrays: Sequence[Array]) -> None:
-        """Write the outputs into arrays that exist; not for a ``Movement``.
+        """Write the outputs into arrays that exist; not for a ``CopyOperation``.
 
         >>> output = np.empty((3, 2))
         >>> case("float64", Permute((1, 0)), (2, 3)).numpy_into([output], [np.eye(2, 3)])
@@ -219,14 +219,14 @@ class Case:
         return sum(tensor.total_tensor_size_in_bytes for _, tensor in self.desc.outputs)
 
 
-def case(dtype: str, operation: Operation, shape: Shape, inputs: int = 1) -> Case:
+def case(dtype: str, operation: Operation, shape: Shape, inputs: int = 1) -> BenchCase:
     """Make a case with a number of inputs of one shape."""
     return case_of(dtype, operation, *[shape] * inputs)
 
 
-def case_of(dtype: str, operation: Operation, *shapes: Shape) -> Case:
+def case_of(dtype: str, operation: Operation, *shapes: Shape) -> BenchCase:
     """Make a case with inputs of some shapes."""
-    return Case(np.dtype(dtype), operation, shapes)
+    return BenchCase(np.dtype(dtype), operation, shapes)
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ class Workload:
     description: str
     contiguous: bool
     """Whether inputs and outputs are runs of at least 16 bytes: memory is then the only limit."""
-    case: Case
+    case: BenchCase
 
 
 F32, SQUARE, TABLE = "float32", (4096, 4096), (100_000, 256)
@@ -256,8 +256,8 @@ _WORKLOADS = {  # a description, whether it is contiguous, and the case
     "W7": (
         "window [1000:3000,1000:3000]", True, case(F32, Window((1000, 1000), (2000, 2000)), SQUARE),
     ),
-    "W8": ("slice [::2,::3] of (4096,4096)", False, case(F32, Step((2, 3)), SQUARE)),
-    "W9": ("slice [::-1,::-1] of (4096,4096)", False, case(F32, Step((-1, -1)), SQUARE)),
+    "W8": ("slice [::2,::3] of (4096,4096)", False, case(F32, EveryNth((2, 3)), SQUARE)),
+    "W9": ("slice [::-1,::-1] of (4096,4096)", False, case(F32, EveryNth((-1, -1)), SQUARE)),
     "W10": ("transpose (4096,4096)", False, case(F32, Permute((1, 0)), SQUARE)),
     "W11": ("split (1,1,6,2) into 2,1,3", False, case(F32, Split(2, (2, 1, 3)), (1, 1, 6, 2))),
     "W12": ("join axis 2 of 2 x (8,16,32,32,32)", True, case(F32, Join(2), (8, 16, 32, 32, 32), 2)),

@@ -240,12 +240,12 @@ def _case(source: str, given: Mapping[str, Any]) -> Case:
 
 def _buffers(texts: Sequence[str], shader: Shader) -> dict[str, Any]:
     """Return what blocks are given: lists for arrays of blocks, and levels of images."""
-    given: dict[str, list[Any]] = {}
+    lists: dict[str, list[Any]] = {}
     for text in texts:
         name, value = _buffer(text, shader.name)
-        given.setdefault(name, []).append(value)
+        lists.setdefault(name, []).append(value)
     bound: dict[str, Any] = {}
-    for name, values in given.items():
+    for name, values in lists.items():
         block = shader.block(name)
         is_array = block is not None and block.is_array
         if len(values) > 1 and block and not is_array and block.image is None:

@@ -60,12 +60,12 @@ class Support:
             return
         if is_rank_allowed:
             field, got = "data_type", data_type.name
-            wanted = "one of " + ", ".join(each.name for each in sorted(allowed.data_types))
+            limit = "one of " + ", ".join(each.name for each in sorted(allowed.data_types))
         else:
             field, got = "sizes", dimensions(rank)
             low, high = allowed.ranks[0], allowed.ranks[-1]
-            wanted = f"{low}" if low == high else f"{low} to {high}"
-        message = f"got {got}, must be {wanted} at feature level {level}"
+            limit = f"{low}" if low == high else f"{low} to {high}"
+        message = f"got {got}, must be {limit} at feature level {level}"
         for other in FeatureLevel:
             if other <= level:
                 continue

@@ -317,8 +317,8 @@ class OperatorDesc(ABC):
             self._refuse(f"{path}.sizes", message, sizes[0].rule)
         for i, (got, (value, origin, rule)) in enumerate(zip(tensor.sizes, sizes, strict=True)):
             if got != value:
-                wanted = f"equal {origin} = {value}" if origin else f"be {value}"
-                self._refuse(f"{path}.sizes[{i}]", f"got {got}, must {wanted}", rule)
+                requirement = f"equal {origin} = {value}" if origin else f"be {value}"
+                self._refuse(f"{path}.sizes[{i}]", f"got {got}, must {requirement}", rule)
 
     def _check_positive(self, path: str, value: int, rule: str) -> None:
         """Check that an attribute, or an entry of one, is 1 or more."""

@@ -50,8 +50,8 @@ def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
     elif not isinstance(value, (Tensor, np.ndarray)) and (
         parameter.raw or not isinstance(value, (bool, int, float, np.generic))
     ):
-        wanted = "an array or a tensor" if parameter.raw else "an array, a tensor or a number"
-        raise place.wrong_kind(value, wanted)
+        allowed = "an array or a tensor" if parameter.raw else "an array, a tensor or a number"
+        raise place.wrong_kind(value, allowed)
     if dtype is not None and dtype not in _DTYPES:
         dtype = dtype.newbyteorder("=")
         if not isinstance(value, np.ndarray) or dtype not in _DTYPES:
@@ -73,9 +73,9 @@ def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
         if each.dtype is None or not (parameter.is_variable or each.is_array):
             continue  # a number, which is converted
         default = each.dtype, f", the type {parameter.type} of {parameter.name}"
-        wanted, reason = known.setdefault(parameter.type, default)
-        if each.dtype != wanted:
-            message = f"has data type {each.dtype}, must be {wanted}{reason}; astype converts it"
+        expected, reason = known.setdefault(parameter.type, default)
+        if each.dtype != expected:
+            message = f"has data type {each.dtype}, must be {expected}{reason}; astype converts it"
             refuse(name, parameter.name, message, "EW-04")
     for kind, numpy_type in _DEFAULTS:
         for each in operands:

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from vkops.explain.tables import size_text
-from vkops.models.explanation import Movement, Tensor, number_list
+from vkops.models.explanation import MovementInfo, TensorInfo, number_list
 from vkops.plan.region import Read, Region
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View
@@ -56,7 +56,7 @@ class Parts(NamedTuple):
     number: int
 
 
-def figure(movement: Movement, budget: Iterator[object]) -> dict[str, Any]:
+def figure(movement: MovementInfo, budget: Iterator[object]) -> dict[str, Any]:
     """Describe a plan and its tensors; each region that is drawn takes an item of the budget.
 
     ``blocks`` of a region are its parts along some axes. They have equal colours in an input and in
@@ -149,7 +149,7 @@ def _place(view: View) -> tuple[int, Ints]:
     return view.offset, view.strides
 
 
-def _tensors(movement: Movement, role: str) -> Iterator[dict[str, Any]]:
+def _tensors(movement: MovementInfo, role: str) -> Iterator[dict[str, Any]]:
     tensors = movement.inputs if role == "input" else movement.outputs
     for number, tensor in enumerate(tensors[:MAX_TENSORS]):
         size = movement.element_size(role, number)
@@ -168,13 +168,13 @@ def _tensors(movement: Movement, role: str) -> Iterator[dict[str, Any]]:
         }
 
 
-def can_be_drawn(movement: Movement) -> bool:
+def can_be_drawn(movement: MovementInfo) -> bool:
     """Whether a script can count all elements, and there are some."""
     tensors = (*movement.inputs, *movement.outputs)
     return all(0 < tensor.nbytes <= MAX_ADDRESS for tensor in tensors)
 
 
-def description(tensor: Tensor, size: int) -> str:
+def description(tensor: TensorInfo, size: int) -> str:
     """Describe the elements of a tensor that a plan counts in elements of ``size`` bytes."""
     shape = memory_shape(tensor, size)
     text = f"[{number_list(tensor.sizes)}] {tensor.type} · {size_text(tensor.nbytes)}"
@@ -194,7 +194,7 @@ def letter(number: int, of: int) -> str:
     return chr(ord("a") + number) if of <= 26 else f"{number}:"
 
 
-def memory_shape(tensor: Tensor, size: int) -> Ints:
+def memory_shape(tensor: TensorInfo, size: int) -> Ints:
     """The memory of a tensor as a shape, in elements of ``size`` bytes.
 
     >>> memory_shape(Tensor("x", "INT64", (3, 2), (1, 3), 8, 48), 8)

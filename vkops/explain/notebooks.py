@@ -14,7 +14,7 @@ from vkops.errors import VkopsError
 from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.run.recording import RecordedProgram
-from vkops.models.explanation import Tensor as TensorText
+from vkops.models.explanation import TensorInfo as TensorText
 from vkops.models.explanation import count, movements
 from vkops.notebook import picture_html, table_html
 from vkops.plan.graph import Step

@@ -11,7 +11,7 @@ import markupsafe
 
 from vkops.errors import ModelError
 from vkops.explain import figures, tables
-from vkops.models.explanation import Explanation, Movement
+from vkops.models.explanation import Explanation, MovementInfo
 from vkops.rules import RULES
 from vkops.system.output_files import write_output
 
@@ -62,7 +62,7 @@ def page(explanation: Explanation) -> str:
     )
 
 
-def figure(movement: Movement) -> str:
+def figure(movement: MovementInfo) -> str:
     """Return the figure of a plan as HTML, for a page that has its style and its script."""
     described = figures.figure(movement, iter(range(MAX_REGIONS)))
     return str(_template("figure.html").module.figure(described, movement))  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from vkops.errors import one_line
 from vkops.models.explanation import (
     Dispatches,
     Explanation,
-    Movement,
+    MovementInfo,
     Section,
     count,
     number_list,
@@ -51,7 +51,7 @@ def tensor_rows(section: Section) -> Rows:
     return Rows(headings[:columns], [row[:columns] for row in rows], _more(section.tensors))
 
 
-def region_rows(movement: Movement) -> Rows:
+def region_rows(movement: MovementInfo) -> Rows:
     """The places that regions read and write: the first element, and strides in elements."""
     regions = movement.regions
     rows = []
@@ -92,7 +92,7 @@ def size_text(nbytes: int) -> str:
     return count(nbytes, "byte")
 
 
-def dispatch_rows(movement: Movement) -> list[tuple[str, str]]:
+def dispatch_rows(movement: MovementInfo) -> list[tuple[str, str]]:
     """The kinds of drivers, and the dispatches of a plan on each."""
     return [(each.driver, dispatches_text(each)) for each in movement.dispatches]
 
@@ -114,7 +114,7 @@ def dispatches_text(dispatches: Dispatches) -> str:
     return "; ".join(texts)
 
 
-def movement_text(movement: Movement) -> str:
+def movement_text(movement: MovementInfo) -> str:
     """Summarize a plan in a line."""
     size, moved = movement.plan.element_size, movement.moved_size
     widened = f", moved {moved} bytes at a time" if moved != size else ""
@@ -130,7 +130,7 @@ def movement_text(movement: Movement) -> str:
 
 def render(
     explanation: Explanation,
-    more: Callable[[Movement], Iterable[RenderableType]] = lambda movement: (),
+    more: Callable[[MovementInfo], Iterable[RenderableType]] = lambda movement: (),
 ) -> Iterator[RenderableType]:
     """Return everything about a model except the pictures, as texts and tables to print.
 

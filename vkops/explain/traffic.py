@@ -12,7 +12,7 @@ from vkops import console
 from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
 from vkops.explain.tables import size_text
 from vkops.gpu.kernels.layout import LINE
-from vkops.models.explanation import TUNINGS, Movement
+from vkops.models.explanation import TUNINGS, MovementInfo
 from vkops.plan.rounding import ceil_div
 
 TOLERATED = 1.15
@@ -55,7 +55,7 @@ def ratio_text(nbytes: float, must: int) -> str:
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"
 
 
-def render(movement: Movement, cache: int) -> Iterator[RenderableType]:
+def render(movement: MovementInfo, cache: int) -> Iterator[RenderableType]:
     """Return the table of the kernels of a plan, and the sentences about them."""
     parts = plan_traffic(movement.plan, TUNINGS["GPU"], cache=cache)
     if not parts:

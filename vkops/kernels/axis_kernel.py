@@ -27,7 +27,7 @@ LANES = 128
 COUNT = Parameter("int32", "n")
 
 
-class Kernel(ElementwiseKernel):
+class InnerKernel(ElementwiseKernel):
     """A kernel with parameters that a declaration cannot have, such as ``n``.
 
     ``main`` are arguments of ``generate``. ``invocations`` is a function of the number of elements
@@ -56,7 +56,7 @@ class AxisKernel:
     _type_field = "reduce_type"
     _reserved: tuple[str, ...]
     _raw_outputs = False
-    _new_pass: Callable[..., Kernel]
+    _new_pass: Callable[..., InnerKernel]
 
     def _declare(
         self,

@@ -53,13 +53,13 @@ def nonzero(
     >>> [each.tolist() for each in vkops.kernels.nonzero(np.array([[0, 7], [3, 0]], np.int32))]
     [[0, 1], [1, 0]]
     """
-    tensor, wanted = typed_input("nonzero", x, dtype, device)
-    places, inner, found = _places("nonzero", tensor, size), tensor.size, []
+    tensor, result_dtype = typed_input("nonzero", x, dtype, device)
+    places, inner, coordinates = _places("nonzero", tensor, size), tensor.size, []
     for n in tensor.shape:
         inner //= max(n, 1)
-        out = empty(places.shape, dtype=wanted, device=tensor.device)
-        found.append(_COORDINATES(places, max(inner, 1), max(n, 1), out=out))
-    return tuple(found)
+        out = empty(places.shape, dtype=result_dtype, device=tensor.device)
+        coordinates.append(_COORDINATES(places, max(inner, 1), max(n, 1), out=out))
+    return tuple(coordinates)
 
 
 def compress(
@@ -77,11 +77,11 @@ def compress(
     mask = numbers_of("compress", condition, tensor.device)
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
-    own = one_axis("compress", axis, tensor.ndim)
-    if mask.size > tensor.shape[own]:
-        message = f"has {mask.size} elements, must have {tensor.shape[own]} at most"
+    positive_axis = one_axis("compress", axis, tensor.ndim)
+    if mask.size > tensor.shape[positive_axis]:
+        message = f"has {mask.size} elements, must have {tensor.shape[positive_axis]} at most"
         refuse("compress", "condition", message, "EW-06")
-    return take(tensor, _places("compress", mask.reshape(-1), size), own)
+    return take(tensor, _places("compress", mask.reshape(-1), size), positive_axis)
 
 
 def unique(
@@ -105,10 +105,10 @@ def unique(
     >>> values.tolist(), counts.tolist()
     ([1, 3], [1, 2])
     """
-    wanted: Any = np.dtype(np.int32)
+    result_dtype: Any = np.dtype(np.int32)
     tensor = numbers_of("unique", x, device)
     if return_index or return_inverse or return_counts:
-        tensor, wanted = typed_input("unique", tensor, dtype, None)
+        tensor, result_dtype = typed_input("unique", tensor, dtype, None)
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
     first = _changing(flat.dtype)(values, values)
@@ -117,12 +117,12 @@ def unique(
     chosen = firsts if size is None else firsts[:size]
     results = [take(values, chosen)]
     if return_index:
-        results.append(converted(take(order, chosen), wanted))
+        results.append(converted(take(order, chosen), result_dtype))
     if return_inverse:
-        inverse = _INVERSE(first, order, out=empty(flat.size, dtype=wanted, device=home))
+        inverse = _INVERSE(first, order, out=empty(flat.size, dtype=result_dtype, device=home))
         results.append(inverse.reshape(tensor.shape))
     if return_counts:
-        counts = empty(chosen.size, dtype=wanted, device=home)
+        counts = empty(chosen.size, dtype=result_dtype, device=home)
         results.append(_COUNTS(firsts, firsts.size, flat.size, out=counts))
     return tuple(results) if len(results) > 1 else results[0]
 
@@ -134,10 +134,10 @@ def _places(name: str, tensor: Tensor, size: Any) -> Tensor:
         count = int(count_nonzero(tensor, dtype="int32").item())
     else:
         count = integer_from(0, None, size, name, "size")
-    found = zeros(count, "int32", device=tensor.device)
+    result = zeros(count, "int32", device=tensor.device)
     if count and tensor.size:
-        _compacting(name, tensor.dtype)(tensor, count, out=found)
-    return found
+        _compacting(name, tensor.dtype)(tensor, count, out=result)
+    return result
 
 
 @lru_cache(64)

@@ -14,7 +14,7 @@ from vkops.elementwise.parameters import parse
 from vkops.elementwise.source import GROUP
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
-from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.functions import converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
@@ -50,14 +50,18 @@ def _is_shared(table: Tensor) -> bool:
 
 
 @lru_cache(64)
-def _counting(name: str, inputs: str, operation: str, shared: bool, preamble: str = "") -> Kernel:
+def _counting(
+    name: str, inputs: str, operation: str, shared: bool, preamble: str = ""
+) -> InnerKernel:
     """A kernel whose operation ends with the index of what it counts in a table of a size."""
     counts = "_counts" if shared else "table"
     operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
     if not shared:
-        return Kernel(params, operation, name, preamble)
-    return Kernel(params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN)
+        return InnerKernel(params, operation, name, preamble)
+    return InnerKernel(
+        params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN
+    )
 
 
 def searchsorted(
@@ -80,7 +84,7 @@ def searchsorted(
     >>> vkops.kernels.searchsorted(np.array([1, 3, 3, 5]), np.array([3, 9]), "right").numpy()
     array([3, 4])
     """
-    table, wanted = typed_input("searchsorted", a, dtype, device)
+    table, result_dtype = typed_input("searchsorted", a, dtype, device)
     if table.ndim != 1:
         refuse("searchsorted", "a", f"has shape {table.shape}, must have one dimension", "EW-06")
     if not isinstance(side, str) or side not in ("left", "right"):
@@ -91,17 +95,17 @@ def searchsorted(
         v = as_tensor("searchsorted", v, table.device)
     shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
     if not table.size:
-        return zeros(shape, wanted, device=table.device)
-    out = empty(shape, dtype=wanted, device=table.device)
-    _searching(table.dtype, side, wanted)(v, table, table.size, out=out)
+        return zeros(shape, result_dtype, device=table.device)
+    out = empty(shape, dtype=result_dtype, device=table.device)
+    _searching(table.dtype, side, result_dtype)(v, table, table.size, out=out)
     return out
 
 
 def _listed(v: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     """Return a list of numbers as an array of a data type, which must hold them."""
     with numpy_refusals("searchsorted", "v", "EW-05"):
-        array, given = np.asarray(v, dtype), np.asarray(v)
-    if dtype.kind in "iu" and (array != given).any():
+        array, uncast = np.asarray(v, dtype), np.asarray(v)
+    if dtype.kind in "iu" and (array != uncast).any():
         refuse("searchsorted", "v", f"got {show(v)}, must be {dtype}", "EW-05")
     return array
 
@@ -118,7 +122,7 @@ def bincount(
     >>> vkops.kernels.bincount(np.array([3, 1, 3], np.int32)).numpy()
     array([0, 1, 0, 2])
     """
-    tensor, wanted = typed_input("bincount", x, dtype, device)
+    tensor, result_dtype = typed_input("bincount", x, dtype, device)
     least = integer_from(0, None, minlength, "bincount", "minlength")
     if tensor.dtype.kind not in "iu":
         refuse("bincount", "x", f"has data type {tensor.dtype}, must be integers", "EW-04")
@@ -132,7 +136,7 @@ def bincount(
     if table.size:
         find = "const int index = T(int(x)) == x ? int(x) : -1;"
         _counting("bincount", "T x", find, _is_shared(table))(tensor, table.size, out=table)
-    return converted(table, wanted)
+    return converted(table, result_dtype)
 
 
 def histogram(
@@ -147,20 +151,20 @@ def histogram(
     >>> counts.tolist(), edges.tolist()
     ([1, 2, 1], [1.0, 2.0, 3.0, 4.0])
     """
-    tensor, wanted = typed_input("histogram", x, dtype, device)
+    tensor, result_dtype = typed_input("histogram", x, dtype, device)
     if tensor.dtype.kind == "b":
         tensor = tensor.view("uint8")
     some = np.empty(0, tensor.dtype)
     try:
-        given = np.asarray(bins)
-        if not given.size:
+        requested = np.asarray(bins)
+        if not requested.size:
             raise ValueError("must have an edge")
-        if given.dtype.kind in "US":
+        if requested.dtype.kind in "US":
             raise ValueError(f"got {show(bins)}, must be a number of bins, or their edges")
-        if range is None and given.ndim == 0 and tensor.size:
+        if range is None and requested.ndim == 0 and tensor.size:
             tensor.device.vulkan.refuse_recording("the range is unknown: give range=")
             some = np.array([each(tensor).item() for each in (min_of, max_of)], tensor.dtype)
-        edges = np.histogram_bin_edges(some, given, range)
+        edges = np.histogram_bin_edges(some, requested, range)
         bounds = _bounds(edges, tensor.dtype)
     except VkopsError:
         raise
@@ -172,7 +176,7 @@ def histogram(
     if tensor.size and bounds.size and table.size:
         kernel = _searching(tensor.dtype, "right", None, _is_shared(table))
         kernel(tensor, bounds, bounds.size, table.size, out=table)
-    return converted(table, wanted), edges
+    return converted(table, result_dtype), edges
 
 
 def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -191,7 +195,7 @@ def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 @lru_cache(64)
 def _searching(
     dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None, shared: bool = False
-) -> Kernel:
+) -> InnerKernel:
     """A kernel that returns the places of elements in an array, or else counts them in a table."""
     element = "v" if wanted else "x"
     left, right = ("a[middle]", element) if side == "left" else (element, "a[middle]")
@@ -212,4 +216,4 @@ while (low < high) {{
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))
     params = parse("searchsorted", inputs, "T y")
-    return Kernel(params, f"{operation}y = T(low)", "searchsorted", is_nan(dtype))
+    return InnerKernel(params, f"{operation}y = T(low)", "searchsorted", is_nan(dtype))

@@ -68,26 +68,26 @@ def typed_input(
 ) -> tuple[Tensor, DType]:
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
     tensor = numbers_of(name, x, device)
-    wanted = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
+    result_dtype = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
     kinds = "f" if default is _averaged else "iuf"
     allowed = [each for each in GLSL_TYPES if np.dtype(each).kind in kinds]
-    require_dtype(name, wanted, allowed, tensor.device)
-    return tensor, wanted
+    require_dtype(name, result_dtype, allowed, tensor.device)
+    return tensor, result_dtype
 
 
 def integer_from(low: int, high: int | None, value: object, name: str, field: str) -> int:
     """An integer that is at least ``low`` and, unless that is None, at most ``high`` (EW-05)."""
-    found = integer(value, Place(name, field, "EW-05"))
-    if found < low or (high is not None and found > high):
+    number = integer(value, Place(name, field, "EW-05"))
+    if number < low or (high is not None and number > high):
         allowed = f"at least {low}" if high is None else f"{low} to {high}"
-        refuse(name, field, f"got {show(found)}, must be {allowed}", "EW-05")
-    return found
+        refuse(name, field, f"got {show(number)}, must be {allowed}", "EW-05")
+    return number
 
 
 def converted(x: Tensor, dtype: DType) -> Tensor:
     """Numbers as numbers of another data type."""
-    found: Tensor = _CONVERTED(x, out=empty(x.shape, dtype=dtype, device=x.device))
-    return found
+    result: Tensor = _CONVERTED(x, out=empty(x.shape, dtype=dtype, device=x.device))
+    return result
 
 
 def require_dtype(name: str, wanted: DType, allowed: Sequence[str], device: Device) -> None:

@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, NAME, Operand, Parameter, Symbol
-from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.reduction import ReductionKernel
 from vkops.plan.view import Ints
 from vkops.tensors.shape_arguments import broadcast_shapes
@@ -99,8 +99,8 @@ class _Trace:
             self.dtypes[name] = operand.dtype
             self.sources[name] = {s for text in texts for s in self.sources.get(text, ())}
         self.steps.append(_Step(kernel, operands, texts, names, options))
-        made = tuple(Symbol(self, name) for name in names)
-        return made[0] if len(made) == 1 else made
+        outputs = tuple(Symbol(self, name) for name in names)
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def _value(self, kernel: Any, parameter: Parameter, value: Any) -> Any:
         """A value of the same kind and data type, for the checks of the kernel."""
@@ -131,20 +131,20 @@ class _Trace:
         """Return the kernel, the numbers of the arguments that it takes, and other arguments."""
         values = results if isinstance(results, tuple) and len(results) > 1 else (results,)
         names = [e.name for e in values if isinstance(e, Symbol) and e.trace is self]
-        made = [name for step in self.steps for name in step.outputs]
-        if len({*names}.intersection(made)) < len(values):
+        produced = [name for step in self.steps for name in step.outputs]
+        if len({*names}.intersection(produced)) < len(values):
             self.refuse("result", "must be results of kernels, each once")
         last = self.steps[-1]
         is_reduced = isinstance(last.kernel, ReductionKernel)
         if is_reduced and names != [*last.outputs]:
             self.refuse("result", f"must be what the reduction {last.kernel.name} returns")
-        wanted = {*names}
+        needed = {*names}
         steps: list[_Step] = []
         for step in reversed(self.steps):
-            if wanted.intersection(step.outputs):
+            if needed.intersection(step.outputs):
                 steps.insert(0, step)
-                wanted.update(step.inputs)
-        used = [k for k, each in enumerate(self.arguments) if each.name in wanted]
+                needed.update(step.inputs)
+        used = [k for k, each in enumerate(self.arguments) if each.name in needed]
         params = [Parameter(self.dtypes[f"fused{k}"].name, f"fused{k}") for k in used]
         if is_reduced:
             return self._reduction(steps, params), used, last.options
@@ -165,16 +165,16 @@ class _Trace:
         functions, statements, known = [], ["const uint zero = uint(n) >> 31;"], set()
         for k, step in enumerate(steps):
             kernel, line = step.kernel, f'#line 1 "{step.kernel.name}'
-            own, form = [], (kernel.preamble, *step.defines)
+            preamble, form = [], (kernel.preamble, *step.defines)
             if form not in known:
                 known.add(form)
-                own = [f'{line} preamble"', kernel.preamble]
+                preamble = [f'{line} preamble"', kernel.preamble]
             declared = ["const int i", "const int n"]
             for each in step.operands:
                 access = "inout" if each.parameter.is_output else "const"
                 declared.append(f"{access} {each.type} {each.parameter.name}")
             head = f"void _step{k}({', '.join(declared)}) {{"
-            functions += [*step.defines, *own, head, f'{line}"', kernel.operation, "\n;}"]
+            functions += [*step.defines, *preamble, head, f'{line}"', kernel.operation, "\n;}"]
             functions += [f"#undef {each.split()[1]}" for each in step.defines]
             statements += [f"{GLSL_TYPES[self.dtypes[name].name]} {name};" for name in step.outputs]
             statements.append(f"_step{k}({', '.join(['i', 'n', *step.inputs, *step.outputs])});")
@@ -219,7 +219,7 @@ def _literal(type_: str, dtype: np.dtype[Any], words: Sequence[int]) -> str:
     return f"{type_}(packUint2x32({bits}))" if dtype.itemsize == 8 else f"{type_}({bits})"
 
 
-class _Fused(Kernel):
+class _Fused(InnerKernel):
     """A kernel of several, whose results have one shape, as have those kernels that use it."""
 
     _max_local_size = ElementwiseKernel._max_local_size
@@ -228,9 +228,9 @@ class _Fused(Kernel):
     def _shape(self, operands: Sequence[Operand], size: Any) -> Ints:
         shape = super()._shape(operands, size)
         for label, names in self._whole:
-            own = [e.value.shape for e in operands if e.is_array and e.parameter.name in names]
-            if (found := broadcast_shapes(own)) != shape:
-                message = f"has shape {found}, must be {shape}, which arguments have together"
+            shapes = [e.value.shape for e in operands if e.is_array and e.parameter.name in names]
+            if (together := broadcast_shapes(shapes)) != shape:
+                message = f"has shape {together}, must be {shape}, which arguments have together"
                 refuse(self.name, label, message, _RULE)
         return shape
 

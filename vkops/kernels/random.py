@@ -221,8 +221,8 @@ class Philox:
         kind = target.dtype
         limits = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
         if not limits[0] <= first < end <= limits[1] + 1:
-            given = f"got {show(first)} to below {show(end)}"
-            refuse("integers", "low", f"{given}, must be a range of {kind}, not empty", "EW-05")
+            got = f"got {show(first)} to below {show(end)}"
+            refuse("integers", "low", f"{got}, must be a range of {kind}, not empty", "EW-05")
         mask = (1 << (64 if kind.itemsize == 8 else 32)) - 1
         return self._fill("integers", target, first & mask, end - 1 - first)
 
@@ -287,13 +287,13 @@ class Philox:
             tensor = as_tensor("permutation", x, device)
             home, dtype = tensor.device, "int32"
             count = tensor.shape[one_axis("permutation", axis, tensor.ndim)]
-        wanted = as_dtype("permutation", dtype)
-        require_dtype("permutation", wanted, ["int32", "int64"], home)
+        result_dtype = as_dtype("permutation", dtype)
+        require_dtype("permutation", result_dtype, ["int32", "int64"], home)
         require_room("permutation", 8 * count, home)
         low, high = (
             self.integers(1 << 32, size=count, dtype="uint32", device=home) for _ in range(2)
         )
-        order = argsort(low, dtype=wanted)
+        order = argsort(low, dtype=result_dtype)
         order = take(order, argsort(take(high, order), dtype="int32"))
         return order if tensor is None else take(tensor, order, axis=axis)
 
@@ -303,10 +303,10 @@ class Philox:
         if out is not None and not isinstance(out, Tensor):
             raise Place(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")
         home = out.device if out is not None else chosen_device(name, device) or default_device()
-        wanted = out.dtype if out is not None else as_dtype(name, dtype)
-        require_dtype(name, wanted, allowed, home)
+        result_dtype = out.dtype if out is not None else as_dtype(name, dtype)
+        require_dtype(name, result_dtype, allowed, home)
         shape = () if size is None else size
-        return empty(shape, dtype=wanted, device=home) if out is None else out
+        return empty(shape, dtype=result_dtype, device=home) if out is None else out
 
     def _fill(self, name: str, target: Tensor, *numbers: Any) -> Tensor:
         words = []

@@ -12,7 +12,15 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, Symbol
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import DType
-from vkops.kernels.axis_kernel import COUNT, LANES, AxisKernel, Form, Kernel, function_of, permuted
+from vkops.kernels.axis_kernel import (
+    COUNT,
+    LANES,
+    AxisKernel,
+    Form,
+    InnerKernel,
+    function_of,
+    permuted,
+)
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
@@ -116,12 +124,12 @@ class ReductionKernel(AxisKernel):
         home, inputs, outputs, shape, form = self._arguments(args, out, device)
         axes = sorted(range(len(shape)) if axis is None else some_axes(self.name, axis, len(shape)))
         kept = tuple(n for i, n in enumerate(shape) if i not in axes)
-        made = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
+        ends = tuple(1 if i in axes else n for i, n in enumerate(shape)) if keepdims else kept
         count = prod([shape[i] for i in axes])
         if not count and self._identity is None:
             refuse(self.name, "arguments", "have no elements, and there is no identity", "EW-06")
-        results = self._results(home, outputs, made)
-        if prod(made):
+        results = self._results(home, outputs, ends)
+        if prod(ends):
             reduced = []
             if count:
                 reduced = [self._reduced(home, inputs, shape, axes, form).reshape(kept)]
@@ -146,7 +154,9 @@ class ReductionKernel(AxisKernel):
             values, count, by_rows, is_first = [partials], chunks, True, False
         return partials
 
-    def _new_pass(self, dtype: DType, types: Sequence[Any], lanes: int, is_first: bool) -> Kernel:
+    def _new_pass(
+        self, dtype: DType, types: Sequence[Any], lanes: int, is_first: bool
+    ) -> InnerKernel:
         """The kernel that makes partial results, each of the elements of a chunk.
 
         Its arguments are arrays whose last dimensions have the ``n`` elements to reduce, ``n``, and
@@ -198,7 +208,7 @@ void main() {{
     }}{together}
     if (_own == 0 && _some > 0) {_PARTIALS}[_result * _chunks + _number] = {stored};
 }}"""
-        return Kernel(
+        return InnerKernel(
             (*params, COUNT, Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)),
             f"_mapped = {element}({mapped})",
             self.name,
@@ -215,4 +225,4 @@ void main() {{
             element = GLSL_TYPES[dtype.name]
             result, operation = (), f"{element} a = {element}({self._identity}); {operation}"
         params = (*result, COUNT, *self._concrete(self._outputs, types))
-        return Kernel(params, operation, self.name, self._declared(types))
+        return InnerKernel(params, operation, self.name, self._declared(types))

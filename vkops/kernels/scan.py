@@ -12,7 +12,7 @@ import numpy as np
 from vkops.elementwise.parameters import GLSL_TYPES, Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import DType, to_half
-from vkops.kernels.axis_kernel import COUNT, AxisKernel, Kernel, function_of, permuted
+from vkops.kernels.axis_kernel import COUNT, AxisKernel, InnerKernel, function_of, permuted
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
@@ -108,13 +108,13 @@ class ScanKernel(AxisKernel):
         one; by default all elements are scanned in C order, and outputs have one dimension.
         """
         home, inputs, outputs, shape, form = self._arguments(args, out, device)
-        made, order = shape, [*range(len(shape))]
+        result_shape, order = shape, [*range(len(shape))]
         if axis is None:
-            made, count = (prod(shape),), prod(shape)
+            result_shape, count = (prod(shape),), prod(shape)
         else:
             last = one_axis(self.name, axis, len(shape))
             order, count = [i for i in order if i != last] + [last], shape[last]
-        results = self._results(home, outputs, made)
+        results = self._results(home, outputs, result_shape)
         if prod(shape):
             values = [permuted(home, each, shape, order) for each in inputs]
             targets = [
@@ -133,7 +133,7 @@ class ScanKernel(AxisKernel):
             kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _new_pass(self, dtype: DType, types: Any, part: str) -> Kernel:
+    def _new_pass(self, dtype: DType, types: Any, part: str) -> InnerKernel:
         """The kernel whose invocations each scan a run of elements, one after the other.
 
         Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
@@ -176,7 +176,7 @@ _start = _start || _starts;
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
         function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
         declared = f"{self._declared(types)}\n{element} _last;\nbool _some = false, _start = false;"
-        return Kernel(
+        return InnerKernel(
             tuple(params),
             operation,
             name,

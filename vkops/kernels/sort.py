@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
-from vkops.kernels.axis_kernel import Kernel
+from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
@@ -70,8 +70,8 @@ def argsort(
     >>> vkops.kernels.argsort(np.array([3, 1, 2, 1], np.int32)).numpy()
     array([1, 3, 2, 0])
     """
-    tensor, wanted = typed_input("argsort", x, dtype, device)
-    return sorted_places("argsort", tensor, axis, descending, wanted)[1]
+    tensor, result_dtype = typed_input("argsort", x, dtype, device)
+    return sorted_places("argsort", tensor, axis, descending, result_dtype)[1]
 
 
 def partition(x: Any, kth: int | Ints, /, axis: Any = -1, *, device: DeviceLike = None) -> Tensor:
@@ -112,11 +112,11 @@ def topk(
     >>> values.tolist(), indices.tolist()
     ([5, 5, 3], [2, 3, 0])
     """
-    tensor, wanted = typed_input("topk", x, dtype, device)
-    values, indices = sorted_places("topk", tensor, axis, largest, wanted)
-    own = one_axis("topk", axis, tensor.ndim)
-    count = integer_from(0, tensor.shape[own], k, "topk", "k")
-    chosen = (slice(None),) * own + (slice(count),)
+    tensor, result_dtype = typed_input("topk", x, dtype, device)
+    values, indices = sorted_places("topk", tensor, axis, largest, result_dtype)
+    positive_axis = one_axis("topk", axis, tensor.ndim)
+    count = integer_from(0, tensor.shape[positive_axis], k, "topk", "k")
+    chosen = (slice(None),) * positive_axis + (slice(count),)
     return values[chosen].copy(), indices[chosen].copy()
 
 
@@ -176,7 +176,7 @@ def _radix_sorted(
 @lru_cache(64)
 def _pass(
     kind: str, bits: int, descending: bool, digit_bits: int, by_row: bool, places: int, moves: bool
-) -> Kernel:
+) -> InnerKernel:
     """The kernel whose invocations each count the digits of a run in a table, or move it by that.
 
     The table has, for each digit, a number for each run. ``places`` is 0 without places, 1 in the
@@ -219,7 +219,7 @@ const int entry = int(key >> shift & {digits - 1}) * runs + _run;
     {"" if moves else clear}
     const uint _length = uint(_value_length), _first = uint(_run) * _length;
     for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
-    return Kernel(
+    return InnerKernel(
         parse("sort", inputs, outputs, raw_outputs=True),
         operation,
         "sort",

@@ -61,10 +61,10 @@ def _read_field(node: Node, field: Field, others: Mapping[str, Any]) -> Any:
 
 
 def _check_count(node: Node, count: str, array: str) -> None:
-    given = node.optional(count)
+    count_node = node.optional(count)
     length = len(node.required(array).array())
-    if given is not None and given.uint() != length:
-        raise given.error(f"got {given.value}, but {array} has {length}")
+    if count_node is not None and count_node.uint() != length:
+        raise count_node.error(f"got {count_node.value}, but {array} has {length}")
 
 
 def descriptor_error(node: Node, error: InvalidDescError) -> ModelError:

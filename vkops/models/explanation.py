@@ -29,7 +29,7 @@ TUNINGS = {
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorInfo:
     """A tensor: ``strides`` count elements; ``itemsize`` and ``nbytes`` are in bytes."""
 
     name: str
@@ -56,7 +56,7 @@ class Dispatches:
 
 
 @dataclass(frozen=True)
-class Movement:
+class MovementInfo:
     """A plan that copies between tensors in one submission.
 
     ``plan`` is coalesced, and its elements are those of the tensors. ``moved_size`` is the size in
@@ -65,8 +65,8 @@ class Movement:
 
     plan: CopyPlan
     moved_size: int
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
     dispatches: tuple[Dispatches, ...]
 
     @property
@@ -87,7 +87,7 @@ class Movement:
 
 
 @dataclass(frozen=True)
-class Node:
+class NodeInfo:
     """A node of an ONNX model: its label in errors, its outputs, and how it is executed."""
 
     label: str
@@ -105,9 +105,9 @@ class Section:
     name: str
     kind: str
     details: tuple[tuple[str, str], ...]
-    tensors: tuple[Tensor, ...]
-    nodes: tuple[Node, ...] = ()
-    movements: tuple[Movement, ...] = ()
+    tensors: tuple[TensorInfo, ...]
+    nodes: tuple[NodeInfo, ...] = ()
+    movements: tuple[MovementInfo, ...] = ()
     rules: tuple[str, ...] = ()
 
 
@@ -134,18 +134,18 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def movements(steps: Iterable[Step], tensors: Mapping[int, Tensor]) -> Iterator[Movement]:
+def movements(steps: Iterable[Step], tensors: Mapping[int, TensorInfo]) -> Iterator[MovementInfo]:
     """Describe the plan of each step; ``tensors`` are those that have a name, by number."""
-    intermediate: dict[int, Tensor] = {}
+    intermediate: dict[int, TensorInfo] = {}
     for step in steps:
         plan = step.plan
         for number, output in zip(step.makes, plan.outputs, strict=True):
             name, size, nbytes = f"intermediate {number}", plan.element_size, output.nbytes
             note = "from one step to the next"
-            intermediate[number] = Tensor(name, "", (nbytes // size,), (1,), size, nbytes, note)
+            intermediate[number] = TensorInfo(name, "", (nbytes // size,), (1,), size, nbytes, note)
         named = {**intermediate, **tensors}
         if plan.outputs:
-            yield Movement(
+            yield MovementInfo(
                 plan=coalesce(plan),
                 moved_size=optimize(plan).element_size,
                 inputs=tuple(named[number] for number in step.reads),

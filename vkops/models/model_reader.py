@@ -148,17 +148,17 @@ def _write_file(node: Node, resource: Resource, folders: Folders) -> WriteFileCo
         raise target.error(
             f"{quote(known.name)} has {known.data_type.name}, must be one of {names}"
         )
-    given = node.optional("dimensions")
-    if given is None:
+    shape = node.optional("dimensions")
+    if shape is None:
         return WriteFileCommand(node, resource, path, None)
-    count = len(given.array())
+    count = len(shape.array())
     if count > MAX_NPY_DIMENSIONS:
-        raise given.error(f"got {count} dimensions, must be 0 to {MAX_NPY_DIMENSIONS}")
-    dimensions = given.uints()
+        raise shape.error(f"got {count} dimensions, must be 0 to {MAX_NPY_DIMENSIONS}")
+    dimensions = shape.uints()
     if known is not None:
         needed = math.prod(dimensions) * dtype_of(known.data_type).itemsize
         if needed > known.size:
-            raise given.error(f"need {needed} bytes, {quote(known.name)} has {known.size}")
+            raise shape.error(f"need {needed} bytes, {quote(known.name)} has {known.size}")
     return WriteFileCommand(node, resource, path, dimensions)
 
 

@@ -73,12 +73,12 @@ class OnnxDispatchable(Dispatchable):
             model = read_model(path, allow_paths=context.folders.allow_paths)
             from vkops.onnx.free_dimensions import Overrides
 
-            own = Overrides(names, denotations)
-            own.check(model)
+            overrides = Overrides(names, denotations)
+            overrides.check(model)
         except (MissingPackageError, ModelError) as error:
             raise source.error(str(error)) from error
-        given = context.overrides
-        return cls(name, node, model, given.over(own) if given else own)
+        others = context.overrides
+        return cls(name, node, model, others.over(overrides) if others else overrides)
 
     @classmethod
     def of_file(cls, path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> Self:
@@ -100,9 +100,9 @@ class OnnxDispatchable(Dispatchable):
             node.known(*SOURCE_FIELDS)
             resource = resources.named(node.required("name"))
             for member in ("elementOffset", "counter", "format"):
-                found = node.optional(member)
-                if found is not None and found.value != 0:
-                    raise found.error(f"'{member}' is not for tensors of ONNX models")
+                value = node.optional(member)
+                if value is not None and value.value != 0:
+                    raise value.error(f"'{member}' is not for tensors of ONNX models")
             shape = node.optional("shape")
             return BindingSource(resource, 0, node, None if shape is None else shape.uints())
 
@@ -182,8 +182,8 @@ class OnnxDispatchable(Dispatchable):
                 buffer = execution.buffers[source.resource.name]
                 targets[index] = execution.tensor(buffer, result.shape, result.dtype)
         if execution.options.print_onnx_bindings:
-            given = [("Input", each, inputs[each.name]) for each in bound.inputs]
-            for row in (*given, *(("Output", each, result) for each, result in outputs)):
+            rows = [("Input", each, inputs[each.name]) for each in bound.inputs]
+            for row in (*rows, *(("Output", each, result) for each, result in outputs)):
                 _print_binding(*row)
 
         def dispatch(progress: Progress) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
-from vkops.models.explanation import Node, Section, Tensor, count, movements, number_list
+from vkops.models.explanation import NodeInfo, Section, TensorInfo, count, movements, number_list
 from vkops.onnx import Model, ValueInfo
 from vkops.onnx.element_types import moved_dtype
 from vkops.onnx.lowering import LoweredTensor, LoweredValue, Lowering, NeedsValueError, tensors_of
@@ -31,22 +31,22 @@ def section(
     ]
     details = [("Nodes", str(len(model.nodes))), ("Shapes", "; ".join(shapes) or "no inputs")]
     # The same model with all tensors as outputs, which tells how each node is executed.
-    made = [key for node in model.nodes for key in node.outputs if key]
+    keys = [key for node in model.nodes for key in node.outputs if key]
     open_model = copy(model)
-    open_model.outputs = (*model.outputs, *(ValueInfo(key, "tensor", None, None) for key in made))
+    open_model.outputs = (*model.outputs, *(ValueInfo(key, "tensor", None, None) for key in keys))
     try:
         lowering = open_model.lower(forms, {})
     except NeedsValueError as needed:
         why = f"Shapes depend on what input {needed.name!r} holds"
-        nodes = tuple(Node(node.label, node.outputs, "") for node in model.nodes)
+        nodes = tuple(NodeInfo(node.label, node.outputs, "") for node in model.nodes)
         return Section(name, kind, (*details, ("No plan yet", why)), (), nodes)
     outputs = lowering.outputs[: len(model.outputs)]
     values: dict[str, LoweredValue] = dict(
-        zip(made, lowering.outputs[len(model.outputs) :], strict=True)
+        zip(keys, lowering.outputs[len(model.outputs) :], strict=True)
     )
     named = _named(lowering, zip((entry.name for entry in model.outputs), outputs, strict=True))
-    wanted = [tensor.number for value in outputs for tensor in tensors_of(value)]
-    steps = lowering.graph.lower(wanted)
+    numbers = [tensor.number for value in outputs for tensor in tensors_of(value)]
+    steps = lowering.graph.lower(numbers)
     constants = [tensor for tensor in named.values() if tensor.note]
     if constants:
         details.append(("Constants", f"{count(len(constants), 'tensor')}, sent to the device once"))
@@ -65,45 +65,49 @@ def section(
     )
 
 
-def _named(lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]) -> dict[int, Tensor]:
+def _named(
+    lowering: Lowering, outputs: Iterable[tuple[str, LoweredValue]]
+) -> dict[int, TensorInfo]:
     """The inputs, constants and outputs of a model, by their numbers."""
-    found = {
+    rows = {
         number: _tensor(key if item is None else f"{key}[{item}]", lowering[number])
         for number, (key, item) in lowering.inputs.items()
     }
     for name, value in outputs:
         for i, tensor in enumerate(tensors_of(value)):
             label = name if tensor is value else f"{name}[{i}]"
-            found.setdefault(tensor.number, _tensor(label, tensor))
-    read = {number for output in list(found) for number in lowering.graph.reachable([output])}
-    for number in sorted(read & lowering.constants.keys() - found.keys()):
-        found[number] = _tensor(f"constant {number}", lowering[number], "known on the host")
-    return found
+            rows.setdefault(tensor.number, _tensor(label, tensor))
+    read = {number for output in list(rows) for number in lowering.graph.reachable([output])}
+    for number in sorted(read & lowering.constants.keys() - rows.keys()):
+        rows[number] = _tensor(f"constant {number}", lowering[number], "known on the host")
+    return rows
 
 
-def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> Tensor:
+def _tensor(name: str, tensor: LoweredTensor, note: str = "") -> TensorInfo:
     size = moved_dtype(tensor.dtype).itemsize
     strides = packed_strides(tensor.shape)
-    return Tensor(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
+    return TensorInfo(name, tensor.type, tensor.shape, strides, size, tensor.size * size, note)
 
 
-def _nodes(model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]) -> Iterator[Node]:
+def _nodes(
+    model: Model, lowering: Lowering, values: Mapping[str, LoweredValue]
+) -> Iterator[NodeInfo]:
     held = {name: {tensor.number for tensor in tensors_of(value)} for name, value in values.items()}
     for number, (name, _) in lowering.inputs.items():
         held.setdefault(name, set()).add(number)
     outside = {number for number in lowering.inputs if lowering[number].size}
     for node in model.nodes:
         names = [name for name in node.outputs if name]
-        made = [tensor for name in names for tensor in tensors_of(values[name])]
+        tensors = [tensor for name in names for tensor in tensors_of(values[name])]
         read = {number for name in node.inputs for number in held.get(name, ())}
-        if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in made):
-            result = "known on the host" + "".join(_elements(lowering, t) for t in made[:1])
-        elif all(tensor.number in read for tensor in made):
+        if not any(outside.intersection(lowering.graph.reachable([t.number])) for t in tensors):
+            result = "known on the host" + "".join(_elements(lowering, t) for t in tensors[:1])
+        elif all(tensor.number in read for tensor in tensors):
             result = "nothing to move"
         else:
             result = "copied"
         makes = tuple(f"{name} {_shape(values[name])}" for name in names)
-        yield Node(node.label, makes, result)
+        yield NodeInfo(node.label, makes, result)
 
 
 def _shape(value: LoweredValue) -> str:

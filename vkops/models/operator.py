@@ -37,7 +37,7 @@ from vkops.rules import GROUPS
 
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section, Tensor
+    from vkops.models.explanation import Section, TensorInfo
     from vkops.models.model import Execution
     from vkops.plan.region import Progression
 
@@ -73,7 +73,7 @@ class DmlDispatchable(Dispatchable):
         fields = node.optional("desc", "Desc") or node
         compile_type = node.optional("dmlCompileType")
         flags, bindings = node.optional("executionFlags"), node.optional("bindings")
-        made = cls(
+        dispatchable = cls(
             name,
             fields,
             read_descriptor(fields, operator),
@@ -82,8 +82,10 @@ class DmlDispatchable(Dispatchable):
             read_flags(flags, ExecutionFlags, "DML_EXECUTION_FLAG_"),
         )
         if bindings is None:
-            return made
-        return replace(made, init_bindings=made.read_bindings(bindings, context.resources))
+            return dispatchable
+        return replace(
+            dispatchable, init_bindings=dispatchable.read_bindings(bindings, context.resources)
+        )
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
         points = {}
@@ -134,7 +136,7 @@ class DmlDispatchable(Dispatchable):
         one input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
         """
         phase = "initialization" if owned else "execution"
-        found: list[BoundTensor] = []
+        items: list[BoundTensor] = []
         named = iter(self.desc.inputs if role == "input" else self.desc.outputs)
         for spec in self.desc.FIELDS:
             value = getattr(self.desc, spec.name)
@@ -164,8 +166,8 @@ class DmlDispatchable(Dispatchable):
             ):
                 packed = tensor.effective_strides == tensor.packed_strides
                 shape = tensor.sizes if packed else None
-                found.append(BoundTensor(path, tensor, source if is_own else None, shape))
-        return tuple(found)
+                items.append(BoundTensor(path, tensor, source if is_own else None, shape))
+        return tuple(items)
 
     def compile(self, execution: Execution) -> Any:
         device, graph = execution.device, self.compile_graph
@@ -277,19 +279,19 @@ def rules_of(operator: type[OperatorDesc]) -> list[str]:
     >>> [rule for rule in rules_of(SplitOperatorDesc) if rule.startswith("SPLIT")]
     ['SPLIT-01', 'SPLIT-02', 'SPLIT-03', 'SPLIT-04', 'SPLIT-05', 'SPLIT-06']
     """
-    found = [
+    rules = [
         rule.id
         for group in (operator.rule_group, "T")
         for rule in GROUPS[group].rules
         if rule.enforced and (not rule.operators or operator.operator in rule.operators.split())
     ]
-    return sorted([*LEVEL_RULES, *found])
+    return sorted([*LEVEL_RULES, *rules])
 
 
-def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:
-    from vkops.models.explanation import Tensor
+def _tensor(path: str, tensor: BufferTensorDesc) -> TensorInfo:
+    from vkops.models.explanation import TensorInfo
 
-    return Tensor(
+    return TensorInfo(
         name=with_dml_names(path),
         type=tensor.data_type.name,
         sizes=tensor.sizes,
@@ -300,9 +302,11 @@ def _tensor(path: str, tensor: BufferTensorDesc) -> Tensor:
     )
 
 
-def _constant(number: int, constant: Progression) -> Tensor:
-    from vkops.models.explanation import Tensor
+def _constant(number: int, constant: Progression) -> TensorInfo:
+    from vkops.models.explanation import TensorInfo
 
     code, size = constant.dtype, constant.nbytes // constant.count
     note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
-    return Tensor(f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note)
+    return TensorInfo(
+        f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note
+    )

@@ -104,11 +104,11 @@ class Resources(dict[str, Resource]):
     @classmethod
     def read(cls, node: Node, folders: Folders) -> Resources:
         """Read the section ``resources``."""
-        found = cls((name, _read(name, each, folders)) for name, each in node.members())
-        total = sum(buffer.size for buffer in found.buffers)
+        resources = cls((name, _read(name, each, folders)) for name, each in node.members())
+        total = sum(buffer.size for buffer in resources.buffers)
         if total > MAX_RESOURCE_BYTES:
             raise node.error(f"got {total} bytes in all, must be 0 to {MAX_RESOURCE_BYTES}")
-        return found
+        return resources
 
     @property
     def buffers(self) -> list[Resource]:

@@ -129,20 +129,20 @@ class ShaderDispatchable(Dispatchable):
         from vkops.models.shader_images import as_texels
 
         def source(node: Node, block: Block | None) -> BindingSource:
-            found = resources.source(node)
+            binding = resources.source(node)
             if block is not None and block.kind not in ("storage", "uniform"):
-                return as_texels(node, found, block)
+                return as_texels(node, binding, block)
             if not isinstance(node.value, dict):
-                return found
+                return binding
             for member in ("counter", "format"):
-                given = node.optional(member)
-                if given is not None and given.value not in ("UNKNOWN", "DXGI_FORMAT_UNKNOWN"):
-                    raise given.error(f"'{member}' is not for blocks of shaders")
+                value = node.optional(member)
+                if value is not None and value.value not in ("UNKNOWN", "DXGI_FORMAT_UNKNOWN"):
+                    raise value.error(f"'{member}' is not for blocks of shaders")
             count = node.optional("elementCount")
             if count is None:
-                return found
-            size = found.resource.element_size(node, "elementCount")
-            return replace(found, count=count.uint(64) * size)
+                return binding
+            size = binding.resource.element_size(node, "elementCount")
+            return replace(binding, count=count.uint(64) * size)
 
         return {
             point: tuple([source(each, self.shader.block(point)) for each in sources.one_or_more()])
@@ -151,7 +151,7 @@ class ShaderDispatchable(Dispatchable):
 
     def bind(self, command: DispatchCommand) -> Bound:
         bindings, shader = command.node["bindings"], self.shader
-        given: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         extents: dict[str, Any] = {}
         nodes: dict[str, Node] = {}
         for point, sources in command.bindings.items():
@@ -163,7 +163,7 @@ class ShaderDispatchable(Dispatchable):
                     f"Bind point '{point}' requires 1 resources, but {count} were bound. [B-01]"
                 )
             parts = [_extent(each) for each in sources]
-            given[point], extents[point] = (sources, parts) if is_array else (sources[0], parts[0])
+            values[point], extents[point] = (sources, parts) if is_array else (sources[0], parts[0])
             nodes[point] = bindings[point]
             nodes |= {f"{point}[{number}]": each.node for number, each in enumerate(sources)}
         try:
@@ -173,7 +173,7 @@ class ShaderDispatchable(Dispatchable):
         _check_groups(command)
         blocks = tuple(
             BoundTensor(slot.name, slot.block, source, source.shape)
-            for slot, source in shader.elements(given)
+            for slot, source in shader.elements(values)
         )
         for point, settings in self.samplers.items():
             count = self._sampler_count(point, blocks)

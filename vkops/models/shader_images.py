@@ -57,12 +57,12 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
     if declared is None:
         raise node.error("is a sampler: 'samplers' of the dispatchable chooses it")
     members = node if isinstance(node.value, dict) else None
-    given, sizes = (members and members.optional(name) for name in ("format", "shape"))
+    format_node, sizes = (members and members.optional(name) for name in ("format", "shape"))
     texel = None
-    if given and given.string().removeprefix("DXGI_FORMAT_") != "UNKNOWN":
-        texel = _FORMATS.get(given.string().removeprefix("DXGI_FORMAT_"))
+    if format_node and format_node.string().removeprefix("DXGI_FORMAT_") != "UNKNOWN":
+        texel = _FORMATS.get(format_node.string().removeprefix("DXGI_FORMAT_"))
         if texel is None:
-            raise given.wrong("a format of DXGI or GLSL, such as R8G8B8A8_UNORM or rgba8")
+            raise format_node.wrong("a format of DXGI or GLSL, such as R8G8B8A8_UNORM or rgba8")
         dtype = np.dtype(texel.dtype)
     elif resource.data_type is TensorDataType.UNKNOWN:
         raise node.error(f"needs 'format': {quote(resource.name)} has no data type")
@@ -80,8 +80,8 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
         raise (sizes or node).error(f"{message} for {declared} [SH-13]")
     fitting = view_format(dtype, channels, None, declared)
     if fitting is None or fitting != (texel or fitting):
-        what = given.value if texel and given else f"{dtype} and {channels} channels"
-        raise (given or node).error(f"got {what}, must be what {declared} has [SH-14]")
+        what = format_node.value if texel and format_node else f"{dtype} and {channels} channels"
+        raise (format_node or node).error(f"got {what}, must be what {declared} has [SH-14]")
     if source.offset % dtype.itemsize or prod(shape) * dtype.itemsize > source.nbytes:
         message = f"got {source.nbytes} bytes from byte {source.offset} on, must be"
         needed = f"{prod(shape) * dtype.itemsize} or more from a multiple of {dtype.itemsize} on"
@@ -102,8 +102,8 @@ def read_samplers(node: Node | None) -> dict[str, list[dict[str, Any]]]:
 
 def _read_sampler(settings: Node) -> dict[str, Any]:
     normalized = settings.optional("normalized")
-    found: dict[str, Any] = {"normalized": normalized is None or normalized.boolean()}
+    options: dict[str, Any] = {"normalized": normalized is None or normalized.boolean()}
     for name, allowed in _SAMPLERS.items():
-        given = settings.optional(name)
-        found[name] = given.choice(*allowed) if given else allowed[0]
-    return found
+        value = settings.optional(name)
+        options[name] = value.choice(*allowed) if value else allowed[0]
+    return options

@@ -66,18 +66,18 @@ class Model:
         check: bool = True,
         allow_paths: bool = False,
     ) -> None:
-        given = Path(source) if isinstance(source, os.PathLike) else source
-        if not isinstance(given, (ModelProto, bytes, str, Path)):
+        path_or_model = Path(source) if isinstance(source, os.PathLike) else source
+        if not isinstance(path_or_model, (ModelProto, bytes, str, Path)):
             message = "must be a ModelProto, its bytes, or the path of a file"
             raise ModelError(f"model: got {show(source)}, {message}")
         model_option("check", check)
         model_option("allow_paths", allow_paths)
         try:
-            self._take(read(given, check=check, allow_paths=allow_paths))
+            self._take(read(path_or_model, check=check, allow_paths=allow_paths))
         except ModelError as error:
-            if not isinstance(given, (str, Path)):
+            if not isinstance(path_or_model, (str, Path)):
                 raise
-            raise ModelError(f"{given}: {error}") from error
+            raise ModelError(f"{path_or_model}: {error}") from error
 
     def _take(self, content: Content) -> None:
         unsupported = unsupported_nodes(content)

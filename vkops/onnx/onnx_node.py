@@ -95,9 +95,9 @@ class Node:
                 allowed = ", ".join(sorted(parameter.types))
                 self.refuse(parameter.name, f"got type {got}, must be {allowed}")
             if parameter.is_homogeneous and parameter.type_str in type_parameters:
-                wanted = first.setdefault(parameter.type_str, got)
-                as_first = f"{wanted} as the first one"
-                self.require(got == wanted, parameter.name, f"type {got}", as_first)
+                expected = first.setdefault(parameter.type_str, got)
+                as_first = f"{expected} as the first one"
+                self.require(got == expected, parameter.name, f"type {got}", as_first)
 
     def _check_count(self, what: str, names: Sequence[str], minimum: int, maximum: int) -> None:
         allowed = str(minimum) if minimum == maximum else f"{minimum} to {maximum}"
@@ -112,9 +112,9 @@ class Node:
             name = str(attribute.name)  # bytes where it is not valid UTF-8
             name = name if name.isprintable() else repr(name)
             self.refuse(name, f"is not an attribute of this version; it has {allowed}")
-        wanted = known.type.value
-        if attribute.type != wanted:
-            got, must = map(AttributeProto.AttributeType.Name, (attribute.type, wanted))
+        expected = known.type.value
+        if attribute.type != expected:
+            got, must = map(AttributeProto.AttributeType.Name, (attribute.type, expected))
             self.refuse(attribute.name, f"got an attribute of type {got}, must be {must}")
         value = helper.get_attribute_value(attribute)
         if not isinstance(value, (TensorProto, SparseTensorProto)):
@@ -225,13 +225,13 @@ class Call:
         self, name: str, rank: int, default: Iterable[int] = (), *, lowest: int | None = None
     ) -> Ints:
         """Return different axes of a tensor of that rank."""
-        given = self.ints(name, scalar=True)
-        if given is None:
+        values = self.ints(name, scalar=True)
+        if values is None:
             return tuple(default)
         axes = tuple(
-            self.in_rank(f"{name}[{i}]", axis, rank, lowest) for i, axis in enumerate(given)
+            self.in_rank(f"{name}[{i}]", axis, rank, lowest) for i, axis in enumerate(values)
         )
-        self.require(len(set(axes)) == len(axes), name, list(given), "different axes")
+        self.require(len(set(axes)) == len(axes), name, list(values), "different axes")
         return axes
 
     def in_rank(self, what: str, axis: int, rank: int, lowest: int | None = None) -> int:

@@ -42,10 +42,10 @@ class Specialization:
         self._checks = lowering.checks
         outputs = {t.number: None for value in self.results for t in tensors_of(value)}
         steps = tuple(lowering.graph.lower(list(outputs)))
-        made = {number: None for step in steps for number in step.makes}
+        computed = {number: None for step in steps for number in step.makes}
         read = {number: None for step in steps for number in step.reads}
-        inputs = tuple([number for number in read if number not in made])
-        results = tuple([number for number in made if number in outputs])
+        inputs = tuple([number for number in read if number not in computed])
+        results = tuple([number for number in computed if number in outputs])
         self._program = Program(Pipeline(steps, inputs, results), "an ONNX model")
         self._made = [(n, lowering[n].shape, moved_dtype(lowering[n].dtype)) for n in results]
         self._nbytes = sum(
@@ -83,15 +83,15 @@ class Specialization:
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
         owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
-        made = [(shape, dtype, direct.get(number)) for number, shape, dtype in self._made]
+        specs = [(shape, dtype, direct.get(number)) for number, shape, dtype in self._made]
         sources = [tensors[number] for number in self._program.reads]
-        results = run_program(Tensor, self._program, self._nbytes, device, sources, made, progress)
+        results = run_program(Tensor, self._program, self._nbytes, device, sources, specs, progress)
         tensors.update(zip(self._program.writes, results, strict=True))
         others = [
             (target, tensors[self._number(n)]) for n, target in targets.items() if target.size
         ]
         # They are inputs, or were made for other outputs: all are read before one is written.
-        copies = [(target, np.array(own, order="C")) for target, own in others if own is not target]
+        copies = [(target, np.array(x, order="C")) for target, x in others if x is not target]
         outputs: list[Any] = []
         for index, result in enumerate(self.results):
             if index in targets:

@@ -189,10 +189,10 @@ def _check_count(tensor: TensorProto, size: int) -> None:
     field = helper.tensor_dtype_to_field(tensor.data_type)
     values_per_item = 8 // _PACKED_BITS.get(tensor.data_type, 8)
     is_complex = dtype_of(tensor.data_type).kind == "c"
-    wanted = ceil_div(size, values_per_item) * (1 + is_complex)
+    expected = ceil_div(size, values_per_item) * (1 + is_complex)
     got = len(getattr(tensor, field))
-    if got != wanted:
-        raise ModelError(f"{field}: got {got} values, must be {wanted}")
+    if got != expected:
+        raise ModelError(f"{field}: got {got} values, must be {expected}")
 
 
 # -- external data ---------------------------------------------------------------------------------

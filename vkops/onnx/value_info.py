@@ -165,9 +165,9 @@ def _check_shape(
         for got, size in zip(shape, sizes, strict=True)
     )
     if not fits:
-        wanted = ", ".join("?" if size is None else str(size) for size in sizes)
+        expected = ", ".join("?" if size is None else str(size) for size in sizes)
         where = "".join(f", {d} being {before[d]}" for d in sizes if d in before)
-        raise ModelError(f"input {name!r}: got shape {shape}, must be ({wanted}){where}")
+        raise ModelError(f"input {name!r}: got shape {shape}, must be ({expected}){where}")
 
 
 def check_output_type(entry: ValueInfo, made: np.dtype[Any] | None) -> None:

@@ -78,8 +78,8 @@ class Device(vkops.Device):
             raise Place("", "model", "B-02").wrong_kind(model, f"a Model of {self!r}")
         a_binding = partial(instance, Binding, "a Binding")
         bindings = array(inputs, Place(_OPERATOR, "inputs", "B-02"), a_binding, "bindings")
-        wanted = array(outputs, Place(_OPERATOR, "outputs", "B-02"), as_expression, "expressions")
-        return model._run(bindings, wanted)
+        asked = array(outputs, Place(_OPERATOR, "outputs", "B-02"), as_expression, "expressions")
+        return model._run(bindings, asked)
 
 
 class TensorDesc(BufferTensorDesc):
@@ -138,14 +138,14 @@ class TensorDesc(BufferTensorDesc):
         names += ["total_tensor_size_in_bytes", "guaranteed_base_offset_alignment"]
         if len(args) > len(names) or any(name in keywords for name in names[: len(args)]):
             raise TypeError("TensorDesc(): got too many arguments, or one of them twice")
-        given = {"sizes": None, **dict(zip(names, args, strict=False)), **keywords}
-        policy = given.pop("tensor_policy", None)
+        fields = {"sizes": None, **dict(zip(names, args, strict=False)), **keywords}
+        policy = fields.pop("tensor_policy", None)
         if policy is not None:
             if not callable(policy) or isinstance(policy, type):
                 raise Place("", "tensor_policy", "T-07").wrong_kind(policy, "a function")
-            sizes = integers(given["sizes"], Place("", "sizes", "T-04"))
-            given["strides"] = policy(data_type, sizes).strides
-        super().__init__(data_type, **given)
+            sizes = integers(fields["sizes"], Place("", "sizes", "T-04"))
+            fields["strides"] = policy(data_type, sizes).strides
+        super().__init__(data_type, **fields)
 
 
 class GraphBuilder(Graph):
@@ -198,23 +198,23 @@ class Model:
             if x not in self.outputs:
                 _refuse(f"outputs[{i}]", "is not an output that the model was built with", "B-02")
         device = self.graph.device
-        given: list[Binding | None] = [None] * len(self._desc.inputs)
+        bound: list[Binding | None] = [None] * len(self._desc.inputs)
         for i, binding in enumerate(bindings):
             index = binding.expr.index
             if binding.expr.graph is not self.graph or binding.expr.node is not None:
                 _refuse(f"inputs[{i}]", "is not bound to an input of the model's graph", "B-02")
-            if given[index] is not None:
+            if bound[index] is not None:
                 _refuse(f"inputs[{i}]", f"binds input {index}, which is bound before", "B-02")
-            given[index] = binding
+            bound[index] = binding
         for i, (path, tensor) in enumerate(self._desc.inputs):
-            if tensor is not None and given[i] is None:
+            if tensor is not None and bound[i] is None:
                 _refuse(path, "has no binding", "B-01")
-        owned = [given[i] for i in self._owned]
+        owned = [bound[i] for i in self._owned]
         if owned and (not self._initialized or any(map(is_not, owned, self._initialized))):
             if self._initialized:  # an operator is initialized once
                 self._compiled = device.compile_graph(self._desc)
             self._compiled.initialize(
-                [_bound(device, x) if i in self._owned else None for i, x in enumerate(given)]
+                [_bound(device, x) if i in self._owned else None for i, x in enumerate(bound)]
             )
             self._initialized = owned
         results = [
@@ -222,7 +222,7 @@ class Model:
             for x in self._packed
         ]
         sources = [
-            None if i in self._owned or tensor is None else _bound(device, given[i])
+            None if i in self._owned or tensor is None else _bound(device, bound[i])
             for i, (_, tensor) in enumerate(self._desc.inputs)
         ]
         self._compiled.dispatch(sources, results)

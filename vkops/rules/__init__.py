@@ -46,11 +46,11 @@ class Group(NamedTuple):
     @property
     def lines(self) -> list[tuple[str, Rule]]:
         """The rules with their identifiers; those that no error names share a line, the last."""
-        found = [(rule.id, rule) for rule in self.rules if rule.enforced]
+        lines = [(rule.id, rule) for rule in self.rules if rule.enforced]
         others = [rule for rule in self.rules if not rule.enforced]
         if others:
-            found.append((", ".join(rule.id for rule in others), others[0]))
-        return found
+            lines.append((", ".join(rule.id for rule in others), others[0]))
+        return lines
 
 
 def _group(entry: Mapping[str, Any]) -> Group:

@@ -105,14 +105,14 @@ def _check_memory(what: str, nbytes: int) -> None:
 
 def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path, str]:
     """Return the files to write, with the output that each takes; "" for all, in a .npz file."""
-    found: dict[Path, str] = {}
+    files: dict[Path, str] = {}
     for text in texts:
         name, file = named_file(text)
         suffix = Path(file).suffix.lower()
-        if Path(file) in found:
+        if Path(file) in files:
             raise ModelError(f"{text}: another output is written to that file")
         if suffix == ".npz" and file == text:
-            found[Path(file)] = ""
+            files[Path(file)] = ""
             continue
         if suffix != ".npy" and suffix not in pictures.SUFFIXES:
             raise ModelError(f"{text}: must be FILE.npz, NAME:FILE.npy or NAME:FILE.png")
@@ -122,8 +122,8 @@ def targets(names: Sequence[str], texts: Sequence[str], owner: str) -> dict[Path
         if name not in names:
             listed = ", ".join(map(repr, names))
             raise ModelError(f"{text}: {owner} has no output {name!r}; it has {listed}")
-        found[Path(file)] = name
-    return found
+        files[Path(file)] = name
+    return files
 
 
 def write_or_print(targets: Mapping[Path, str], arrays: Mapping[str, Array], *, flat: bool) -> None:

@@ -195,11 +195,11 @@ def _print_unsupported(file: ModelFile) -> None:
         from vkops.onnx.model_file import read
         from vkops.onnx.onnx_model import unsupported_nodes
 
-        found = unsupported_nodes(read(Path(file.path), allow_paths=file.allow_paths))
+        nodes = unsupported_nodes(read(Path(file.path), allow_paths=file.allow_paths))
     except (ImportError, ModelError):
         return  # reading it again reports why
-    if found:
-        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), found))
+    if nodes:
+        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), nodes))
 
 
 def _plan_summary(read: OnnxDispatchable) -> str:

@@ -87,10 +87,10 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
     """
     entries = [entry for text in given.bind for entry in array_files.read(text, [""], shader.name)]
     results: list[str] = []
-    wanted: list[str] = []
+    points: list[str] = []
     for text in given.out:
         if (block := shader.block(text)) is not None:
-            wanted.append(block.point)  # bound to a file
+            points.append(block.point)  # bound to a file
         else:
             entries.append(_zeros(text))
     free = iter(shader.free(name for name, _ in entries if name))
@@ -112,9 +112,9 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
         if not array.size:
             raise ModelError(f"{shader.name}: {point}: got no values, must have at least 1")
         arrays[point] = array
-        if number >= len(entries) - (len(given.out) - len(wanted)):
+        if number >= len(entries) - (len(given.out) - len(points)):
             results.append(point)
-    results += [point for point in arrays if point.partition("[")[0] in wanted]
+    results += [point for point in arrays if point.partition("[")[0] in points]
     return arrays, results
 
 

@@ -215,21 +215,21 @@ class CompiledShader:
         elif not hasattr(out, "placed") and isinstance(out, Mapping):
             outputs, specs = tuple(out), [*out.values()]
         arguments = self._arguments(len(buffers), (*named,), outputs)
-        given = [*buffers, *named.values()]
+        every = [*buffers, *named.values()]
         counts = self._counts(groups, threads)
         results: Any = ()
         if specs:
             results = [
-                spec if hasattr(spec, "placed") else self._made(point, spec, arguments, given)
+                spec if hasattr(spec, "placed") else self._made(point, spec, arguments, every)
                 for point, spec in zip(arguments.outputs, specs, strict=True)
             ]
-            given += results
+            every += results
         if counts is None:
             self._device.check()
         else:
-            given.append(None)  # of samplers without an argument
+            every.append(None)  # of samplers without an argument
             slots, values = self.shader.expanded(
-                arguments.slots, [*map(given.__getitem__, arguments.sources)]
+                arguments.slots, [*map(every.__getitem__, arguments.sources)]
             )
             for number, value in enumerate(values):
                 if isinstance(value, np.ndarray):
@@ -239,11 +239,11 @@ class CompiledShader:
             pushed, packed = {}, None
             try:
                 if arguments.packer is not None and not self.shader.module.uses_addresses:
-                    packed = arguments.packer.pack(*map(given.__getitem__, arguments.order))
+                    packed = arguments.packer.pack(*map(every.__getitem__, arguments.order))
             except PACKING_ERRORS:  # ``pack`` says what is wrong
                 pass
             if packed is None:
-                pushed = {name: given[n] for name, n in arguments.pushed.items()}
+                pushed = {name: every[n] for name, n in arguments.pushed.items()}
             self._run(slots, values, counts, pushed, packed)
         return None if out is None else results[0] if len(results) == 1 else tuple(results)
 

@@ -305,10 +305,10 @@ def _form(
         refuse("", "shape", message, "IMG-01")
     count = shape[rank] if len(shape) > rank else None
     if channels is not None:
-        given = integer(channels, Place("", "channels", "IMG-02"))
-        if count is not None and given != count:
-            refuse("", "channels", f"got {given}, must be {count}, the last size", "IMG-02")
-        count = given
+        number = integer(channels, Place("", "channels", "IMG-02"))
+        if count is not None and number != count:
+            refuse("", "channels", f"got {number}, must be {count}, the last size", "IMG-02")
+        count = number
     elif count is None and fixed and fixed.channels > 1:
         count = fixed.channels
     if not 1 <= (count or 1) <= MAX_CHANNELS:

@@ -70,8 +70,8 @@ def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool 
     if masks and array.dtype == bool and array.ndim:
         return array
     if array.dtype.kind not in "iu":
-        wanted = "integers, slices, ..., None and arrays of integers or Booleans"
-        refuse_index(place, f"got {show(value)}, must be {wanted if masks else 'integers'}")
+        allowed = "integers, slices, ..., None and arrays of integers or Booleans"
+        refuse_index(place, f"got {show(value)}, must be {allowed if masks else 'integers'}")
     known = array.dtype.name in _TYPES
     return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
 

@@ -60,25 +60,25 @@ class Target(target.Target):
         owned = [TensorFlags.OWNED_BY_DML in tensor.flags for _, tensor in desc.inputs]
         pairs = [*zip(reads, owned, strict=True)]
         if any(owned):
-            compiled.initialize([bound.value if own else None for bound, own in pairs])
-        given = [None if own else bound.value for bound, own in pairs]
+            compiled.initialize([bound.value if is_owned else None for bound, is_owned in pairs])
+        sources = [None if is_owned else bound.value for bound, is_owned in pairs]
         writes = [self._binding(choices, tensor) for _, tensor in desc.outputs]
         targets = [bound.value for bound in writes]
         if choices.one_in(40):
-            given = hostile.value(choices)
+            sources = hostile.value(choices)
         if choices.one_in(40):
             targets = hostile.value(choices)
         if choices.one_in(4):
-            compiled.dispatch(given, targets, wait=False).wait()
+            compiled.dispatch(sources, targets, wait=False).wait()
         else:
-            compiled.dispatch(given, targets)
+            compiled.dispatch(sources, targets)
         if any(bound.memory is None for bound in (*reads, *writes)):
             return
         arrays = [[expected[b.memory][b.offset :] for b in bounds] for bounds in (reads, writes)]
         execute(desc.lower(), *arrays)
-        for number, (memory, wanted) in enumerate(zip(self.memory, expected, strict=True)):
+        for number, (memory, contents) in enumerate(zip(self.memory, expected, strict=True)):
             got = memory.array()
-            target.require(np.array_equal(got, wanted), f"memory {number} is wrong, after {desc}")
+            target.require(np.array_equal(got, contents), f"memory {number} is wrong, after {desc}")
 
     def _binding(self, choices, tensor):
         """Something to bind to a tensor, mostly with room for it."""

@@ -88,8 +88,8 @@ def _expressions(choices):
         return graph.input(hostile.value(choices) if choices.one_in(20) else WHOLE)
 
     for _ in range(choices.below(8)):
-        made = choices.pick([call, call, call, indexed, given])()
-        known.extend(made if isinstance(made, list) else [made])
+        new = choices.pick([call, call, call, indexed, given])()
+        known.extend(new if isinstance(new, list) else [new])
     graph.output(tensor() if choices.one_in(20) else graph.identity(known[-1]))
     desc = graph.desc([graph.identity(known[-1])] if choices.one_in(4) else None)
     desc.validate()

@@ -60,10 +60,10 @@ def changed(choices, bases):
     """A model with values deleted, replaced, moved and added."""
     model = copy.deepcopy(choices.pick(bases))
     for _ in range(1 + choices.below(4)):
-        found = places(model)
-        if not found:
+        all_places = places(model)
+        if not all_places:
             break
-        holder, key = choices.pick(found)
+        holder, key = choices.pick(all_places)
         kind = choices.below(7)
         if kind == 0:
             del holder[key]
@@ -74,7 +74,7 @@ def changed(choices, bases):
         elif kind == 3:
             holder[key] = choices.pick(WORDS)
         elif kind == 4:
-            other, at = choices.pick(found)
+            other, at = choices.pick(all_places)
             holder[key] = copy.deepcopy(other[at])
         elif kind == 5 and isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))

@@ -74,8 +74,10 @@ class Target(target.Target):
         model = prepare(load_model("m.json"), FeatureLevel.LATEST).model
         resource = model.resources["In"]
         if resource.size < 1 << 20:
-            made = b"".join(resource.values.chunks())
-            target.require(len(made) == resource.values.nbytes, "not the bytes that were promised")
+            result = b"".join(resource.values.chunks())
+            target.require(
+                len(result) == resource.values.nbytes, "not the bytes that were promised"
+            )
 
     def _as_inputs(self, data, path):
         path.write_bytes(data)

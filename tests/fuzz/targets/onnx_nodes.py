@@ -65,25 +65,25 @@ def _attribute(choices, proto):
     ]
     names = [attribute.name for attribute in node.attribute] + NAMES
     name = choices.pick(names)
-    made = helper.make_attribute(name, choices.pick(values)())
+    new = helper.make_attribute(name, choices.pick(values)())
     if choices.one_in(10):
-        made.type = choices.pick(list(AttributeProto.AttributeType.values()))
+        new.type = choices.pick(list(AttributeProto.AttributeType.values()))
     for attribute in node.attribute:
         if attribute.name == name:
-            attribute.CopyFrom(made)
+            attribute.CopyFrom(new)
             return
-    node.attribute.append(made)
+    node.attribute.append(new)
 
 
 def _tensor(choices):
     """A tensor that may hold another number of elements than it says."""
     dims = [size(choices) for _ in range(choices.below(3))]
-    made = TensorProto(data_type=choices.pick(TYPES[:-2]), dims=dims, name="t")
+    tensor = TensorProto(data_type=choices.pick(TYPES[:-2]), dims=dims, name="t")
     if choices.one_in(2):
-        made.raw_data = choices.bytes(choices.below(64))
+        tensor.raw_data = choices.bytes(choices.below(64))
     else:
-        made.int64_data.extend(size(choices) for _ in range(choices.below(5)))
-    return made
+        tensor.int64_data.extend(size(choices) for _ in range(choices.below(5)))
+    return tensor
 
 
 def _edge(choices, proto):
@@ -177,19 +177,21 @@ def external(choices, tensor):
 
 def _sparse(choices, proto):
     """A sparse constant, mostly a wrong one."""
-    made = proto.graph.sparse_initializer.add(dims=[size(choices) for _ in range(choices.below(3))])
-    made.values.CopyFrom(_tensor(choices))
-    made.indices.CopyFrom(_tensor(choices))
-    made.values.name = choices.pick(["s", "t", ""])
+    tensor = proto.graph.sparse_initializer.add(
+        dims=[size(choices) for _ in range(choices.below(3))]
+    )
+    tensor.values.CopyFrom(_tensor(choices))
+    tensor.indices.CopyFrom(_tensor(choices))
+    tensor.values.name = choices.pick(["s", "t", ""])
 
 
 def _function(choices, proto):
     """A function, which may call itself, in place of an operator."""
     node = _node(choices, proto)
     name = choices.pick(["f", "g", node.op_type])
-    made = proto.functions.add(name=name, domain="d", input=node.input, output=node.output)
-    made.opset_import.add(domain="", version=18)
-    inner = made.node.add()
+    function = proto.functions.add(name=name, domain="d", input=node.input, output=node.output)
+    function.opset_import.add(domain="", version=18)
+    inner = function.node.add()
     inner.CopyFrom(node)
     proto.opset_import.add(domain="d", version=1)
     node.op_type, node.domain = name, "d"

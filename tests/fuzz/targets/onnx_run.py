@@ -30,5 +30,5 @@ class Target(target.Target):
         if any(math.prod(tensor.shape) > MAX_ELEMENTS for tensor in tensors):
             return
         expected = [values_of(lowering, output) for output in lowering.outputs]
-        made = Session(model, self.device).run(inputs)
-        same(made, expected)
+        result = Session(model, self.device).run(inputs)
+        same(result, expected)

@@ -21,6 +21,6 @@ class Target(Commands):
         self.adapter = adapters.wanted()[0].name
 
     def arguments(self, choices):
-        found = super().arguments(choices)
-        is_run = found[0] == "run"
-        return [*found, "-a", self.adapter] if is_run and not choices.one_in(8) else found
+        result = super().arguments(choices)
+        is_run = result[0] == "run"
+        return [*result, "-a", self.adapter] if is_run and not choices.one_in(8) else result

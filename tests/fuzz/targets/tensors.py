@@ -94,25 +94,25 @@ def odd_arguments(choices, name, count):
 
 def compared(tensor, array, name, arguments):
     """What both make of the same arguments, which are refused by both or by none."""
-    wanted = error = None
+    expected = error = None
     try:
-        wanted = np.asarray(of_array(array, name, arguments), array.dtype)
+        expected = np.asarray(of_array(array, name, arguments), array.dtype)
     except Exception as refusal:
         error = refusal
     try:
-        made = of_tensor(tensor, name, arguments)
+        result = of_tensor(tensor, name, arguments)
     except Exception as refusal:
         if error is None and not any(text in str(refusal) for text in STRICTER):
-            raise target.WrongResultError(f"{refusal}; NumPy makes {wanted!r}") from refusal
+            raise target.WrongResultError(f"{refusal}; NumPy makes {expected!r}") from refusal
         raise
     if error is not None:
-        raise target.WrongResultError(f"made {made}, NumPy says: {error}")
+        raise target.WrongResultError(f"made {result}, NumPy says: {error}")
     try:
-        equal(made, wanted)
+        equal(result, expected)
     except AssertionError as difference:
-        text = f"{name} {arguments!r} of {array!r}: got {made!r}, must be {wanted!r}"
+        text = f"{name} {arguments!r} of {array!r}: got {result!r}, must be {expected!r}"
         raise target.WrongResultError(text) from difference
-    return made, wanted
+    return result, expected
 
 
 class Target(target.Target):

@@ -51,9 +51,9 @@ def flatten(call: Call) -> list[LoweredTensor]:
     """Flatten 1 to 25."""
     data = call.tensor("input")
     lowest = 0 if call.version < 11 else -data.rank
-    given = call.integer("axis")
-    call.require(lowest <= given <= data.rank, "axis", given, f"{lowest} to {data.rank}")
-    axis = given if given >= 0 else given + data.rank
+    number = call.integer("axis")
+    call.require(lowest <= number <= data.rank, "axis", number, f"{lowest} to {data.rank}")
+    axis = number if number >= 0 else number + data.rank
     return [data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))]
 
 

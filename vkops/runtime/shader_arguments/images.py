@@ -145,8 +145,8 @@ def _place(
     if declared.dimension == "Cube":
         layers, height, width = sizes
         if height != width or layers % 6 or (layers > 6 and not declared.is_arrayed):
-            given = argument.image if isinstance(argument, ImageArgument) else form
-            message = f"got {given!r}, must be square with 6 layers for {declared}"
+            got = argument.image if isinstance(argument, ImageArgument) else form
+            message = f"got {got!r}, must be square with 6 layers for {declared}"
             _refuse(shader, slot, message, "SH-13")
     is_stored = block.kind == "storage image"
     texels = form.format.name if form.format else f"{form.dtype} and {form.channels} channels"

@@ -30,8 +30,8 @@ class Texels(Elements):
         usage = STORED_TEXELS if block.kind == "storage texel buffer" else SAMPLED_TEXELS
         message, rule = "", "SH-14"
         if format_ is None:
-            given = self.dtype or "bytes"
-            message = f"got {given}, must be a tensor of the numbers that {declared} has"
+            kind = self.dtype or "bytes"
+            message = f"got {kind}, must be a tensor of the numbers that {declared} has"
         elif not device.vulkan.native.format_features(format_.vulkan)[1] & usage:
             message = f"{device.info.label} has no {format_.name} in a {block.kind}"
         elif nbytes % format_.nbytes:
