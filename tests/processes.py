@@ -7,6 +7,8 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -21,6 +23,15 @@ def finished(*command, **options):
         [*map(str, command)], capture_output=True, text=True, timeout=300, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def script(path, body):
+    """Write a shell script that can be started as a program, where there are such scripts."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs POSIX: shell scripts as programs")
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
 
 
 def python(*arguments):
