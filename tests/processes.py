@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+HIDDEN = pytest.mark.posix("POSIX, which tests/portable hides", tests_only=True)
+BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 
 
 def outcome(*arguments, cwd=None, **variables):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from processes import ROOT, outcome, script
-from refusals import fault
+from refusals import NO_FILE, fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError, printable
@@ -240,7 +240,7 @@ def test_unreadable_source(tmp_path):
     path = tmp_path / "none.comp"
     for cache in (True, False):
         error = failure(path, cache=cache)
-        assert str(error) == f"{path}: No such file or directory"
+        assert str(error) == f"{path}: {NO_FILE}"
         assert error.file == str(path)
     assert str(failure(tmp_path)) == f"{tmp_path}: Is a directory"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from processes import python
+from processes import BOTH_WAYS, python
 
 PORTABLE = str(Path(__file__).parents[1] / "portable")
 RUN = """
@@ -29,10 +29,7 @@ time.sleep(60)
 """
 
 
-HIDING = pytest.mark.posix("POSIX, which is hidden", tests_only=True)
-
-
-@pytest.fixture(params=["as it is", pytest.param("without POSIX", marks=HIDING)])
+@pytest.fixture(params=BOTH_WAYS)
 def run(request, monkeypatch):
     """Run Python text with limits; return its status, its output and the seconds it took."""
     if request.param == "without POSIX":
