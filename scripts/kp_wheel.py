@@ -15,7 +15,6 @@ that its own configuration (pip.conf, PIP_* variables) decides where packages co
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import os
 import platform
@@ -224,6 +223,8 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     if wheel is None:
+        import fcntl  # Windows, where tests import this module, has none
+
         with (folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # two set-ups at once: the second finds the wheel
             wheel = cached_wheel(folder)

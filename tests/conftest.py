@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import ctypes
 import gc
 import os
 import shutil
@@ -24,6 +25,8 @@ from vkops.system import processes
 # Tests find the driver and the programs of vkops_lavapipe as if they were those of the system, and
 # the package itself only where a test makes one.
 HIDDEN = Path(__file__).with_name("hidden")
+WINDOWS = sys.platform == "win32"
+WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
 if package := lavapipe.package():
     for variable, value in (
         ("PATH", package.programs()),
@@ -34,6 +37,8 @@ if package := lavapipe.package():
         os.environ[variable] = os.pathsep.join(values)
     sys.modules["vkops_lavapipe"] = None
     lavapipe.package.cache_clear()
+if WINE:  # which makes none, and says that it did
+    os.symlink = lambda *_: pytest.skip("not under Wine: symbolic links")
 
 # How long an example takes depends on what else the machine does. The examples are the same in every
 # run, except with ``--hypothesis-profile fresh``, as ``scripts/test --slow`` runs the tests.
@@ -52,16 +57,19 @@ def pytest_collection_modifyitems(config, items):
     """Skip the tests of what the system does not have.
 
     That is what only POSIX has, on Windows and with ``tests/portable``; tests that use it only
-    themselves run with the latter. With vkops_lavapipe, it is what that package does not contain.
+    themselves run with the latter. With vkops_lavapipe and on Windows, it is also what that package
+    does not contain. docs/systems.md lists what Wine lacks.
     """
     find_unused(config, items)
     rootless = str(HIDDEN) in os.environ.get("PYTHONPATH", "").split(os.pathsep)
     for item in items:
-        for marker in item.iter_markers("system") if rootless else ():
+        for marker in item.iter_markers("system") if rootless or WINDOWS else ():
             (name,) = marker.args
             manifests = Path("/usr/share/vulkan").glob(f"*.d/{name}*.json")
-            if not (shutil.which(name) or any(manifests)):
+            if WINDOWS or not (shutil.which(name) or any(manifests)):
                 item.add_marker(pytest.mark.skip(reason=f"the system has no {name}"))
+        if WINE and (marker := item.get_closest_marker("wine")):
+            item.add_marker(pytest.mark.skip(reason=f"not under Wine: {marker.args[0]}"))
         if marker := item.get_closest_marker("posix"):
             module = os if marker.kwargs.get("tests_only") else processes.os
             if not hasattr(module, "fork"):

@@ -10,6 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from refusals import NO_FILE
 
 TESTS = Path(__file__).parent
 FILE = TESTS / "messages.txt"
@@ -74,6 +75,7 @@ def message(request):
         assert re.search(".*".join(map(re.escape, parts)), text), (text, parts)
         for name, value in values.items():
             text = text.replace(str(value), f"{{{name}}}")
+        text = text.replace(NO_FILE, "No such file or directory")
         assert text.isprintable()
         texts.append(text)
         assert text in LINES[test][len(texts) - 1 : len(texts)] or rewrite, (

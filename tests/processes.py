@@ -7,7 +7,11 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
+HIDDEN = pytest.mark.posix("POSIX, which tests/portable hides", tests_only=True)
+BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 
 
 def outcome(*arguments, cwd=None, **variables):
@@ -21,6 +25,15 @@ def finished(*command, **options):
         [*map(str, command)], capture_output=True, text=True, timeout=300, check=False, **options
     )
     return done.returncode, done.stdout, done.stderr
+
+
+def script(path, body):
+    """Write a shell script that can be started as a program, where there are such scripts."""
+    if not hasattr(os, "fork"):
+        pytest.skip("needs POSIX: shell scripts as programs")
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
 
 
 def python(*arguments):

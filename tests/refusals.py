@@ -1,5 +1,7 @@
 """Calls that must be refused."""
 
+import os
+
 import pytest
 
 from vkops.errors import InvalidDescError, VkopsError
@@ -24,3 +26,15 @@ def check_refusals(message, *calls):
         with pytest.raises(VkopsError) as caught:
             call()
         message(caught.value)
+
+
+def _text_of_no_file():
+    try:
+        os.stat("no such file")
+    except FileNotFoundError as error:
+        return error.strerror
+    raise AssertionError("there is such a file")
+
+
+NO_FILE = _text_of_no_file()
+"""What this system says of a file that does not exist."""

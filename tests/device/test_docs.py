@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 from adapters import LAYERS, refused_by_layer, without_validation
-from processes import finished
+from processes import finished, script
 
 import vkops
 from vkops import dml
@@ -207,9 +207,7 @@ def test_the_workflow_with_wheels(tmp_path):
             (tmp_path / file[1]).write_text(block)
     (tmp_path / "bin").mkdir()
     for program in ("gh", "pip"):
-        path = tmp_path / "bin" / program
-        path.write_text(f'#!/bin/sh\necho {program} "$@" >> called\n')
-        path.chmod(0o755)
+        script(tmp_path / "bin" / program, f'echo {program} "$@" >> called')
     created = next(block for _, block in blocks if block.startswith("gh release create"))
     steps = [step["run"] for step in job["steps"] if "run" in step]
     variables = dict(os.environ, VKOPS_EXPECT=select(None).name)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import outcome
+from processes import BOTH_WAYS, outcome
 
 PROGRAM = """
 import os, signal, sys, time
@@ -21,7 +21,7 @@ CHILD = "import os, signal, sys, time; sys.exit(({main})())"
 PORTABLE = Path(__file__).parents[1] / "portable"
 
 
-@pytest.fixture(params=["as it is", "without POSIX"])
+@pytest.fixture(params=BOTH_WAYS)
 def system(request, monkeypatch):
     """Both ways to start the child: this system's, and that of systems without forks."""
     if request.param == "without POSIX":
@@ -52,6 +52,7 @@ def test_a_crash_is_reported_in_one_line(system, name):
     assert said.startswith(f"The driver ended the process ({name}): " * is_crash)
 
 
+@pytest.mark.posix("signals that end processes", tests_only=True)
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_while_the_interpreter_exits_ends_the_process_silently(name):
     raising = f"__import__('atexit').register(signal.raise_signal, signal.{name})"

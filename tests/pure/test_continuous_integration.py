@@ -20,6 +20,7 @@ def workflow(name: str = "ci.yml") -> dict:
     return yaml.safe_load((ROOT / ".github/workflows" / name).read_text())
 
 
+@pytest.mark.posix("bash", tests_only=True)
 def test_the_workflow_tests_every_driver_that_scripts_test_knows():
     _, shown, _ = finished(ROOT / "scripts/test", "--help")
     known = re.findall(r"\b(?:none|swiftshader|lavapipe)(?:-[a-z0-9]+)*\b", shown)

@@ -17,6 +17,8 @@ from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.onnx import backend
 from vkops.rules import RULES
 
+pytestmark = pytest.mark.wine("Debian builds the documentation")
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:

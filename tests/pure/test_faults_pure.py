@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import refusals
-from processes import outcome
+from processes import outcome, script
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
@@ -47,14 +47,11 @@ def load():
     return shader
 
 
-@pytest.mark.posix("shell scripts as programs", tests_only=True)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_tool_that_misbehaves(tmp_path, monkeypatch, tool, fault):
-    fake = tmp_path / "bin" / tool
-    fake.parent.mkdir()
-    fake.write_text(f"#!/bin/sh\n{FAULTS[fault]}\n")
-    fake.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    fake = script(tmp_path / "bin" / tool, FAULTS[fault])
     if fault == "hangs":
         monkeypatch.setattr(tools, "TIMEOUT_S", 0.3)
     with monkeypatch.context() as patch:

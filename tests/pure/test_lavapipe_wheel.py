@@ -5,6 +5,7 @@ import subprocess
 import debian_packages
 import lavapipe_wheel
 import pytest
+from processes import script
 from refusals import fault
 
 LISTED = "https://cloud.example/apt\nhttp://mirror.example/debian/\nhttp://mirror.example/debian-security/\n"
@@ -29,7 +30,6 @@ def test_a_system_without_a_mirror_of_debian(monkeypatch, message):
     message(fault(debian_packages.mirror, SystemExit))
 
 
-@pytest.mark.posix("shell scripts")
 @pytest.mark.parametrize(
     ("machine", "package"), [("own", "g++-12"), ("a_64", "g++-12-a-64-linux-gnu")]
 )
@@ -44,8 +44,7 @@ def test_the_compiler_uses_only_files_of_debian_12(monkeypatch, tmp_path, machin
         programs.mkdir(parents=True)
         for name in ("g++-12", "ar"):
             program = programs / f"{machine}-linux-gnu-{name}"
-            program.write_text('#!/bin/sh\necho "$LD_LIBRARY_PATH" "${PATH%%:*}" "$@"\n')
-            program.chmod(0o755)
+            script(program, 'echo "$LD_LIBRARY_PATH" "${PATH%%:*}" "$@"')
 
     monkeypatch.setattr(debian_packages, "unpack", unpack)
     folder = debian_packages.unpack_compiler(tmp_path, machine)

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from onnx_models import evaluate, floats, info, ints, model, node_model, run, types_of
-from refusals import fault
+from refusals import NO_FILE, fault
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -375,7 +375,7 @@ def test_files_that_are_not_models(data, tmp_path):
 
 
 def test_files_that_cannot_be_read(tmp_path):
-    with pytest.raises(ModelError, match=r"No such file or directory$"):
+    with pytest.raises(ModelError, match=rf"{NO_FILE}$"):
         Model(tmp_path / "missing.onnx")
     with pytest.raises(ModelError, match=r"Is a directory$"):
         Model(tmp_path)

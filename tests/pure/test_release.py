@@ -3,6 +3,7 @@
 import re
 from importlib import metadata
 
+import pytest
 import yaml
 from processes import ROOT, finished
 
@@ -30,6 +31,7 @@ def test_each_version_has_a_wheel_that_is_tested():
     assert JOBS["test"]["strategy"]["matrix"]["python"] == versions()
 
 
+@pytest.mark.posix("bash", tests_only=True)
 def test_help_and_pages_name_the_oldest_and_the_newest_version():
     span = f"{versions()[0]} to {versions()[-1]}"
     for script in ("setup", "wheels"):
@@ -46,6 +48,7 @@ def test_jobs_may_only_read_until_all_tests_have_passed():
     assert JOBS["test"]["needs"] == ["vkops", "kp", "lavapipe"]
 
 
+@pytest.mark.posix("bash", tests_only=True)
 def test_the_notes_of_a_release_are_those_of_its_version():
     (notes,) = (run for run in runs("release") if "notes.md" in run and "gh" not in run)
     assert notes.startswith("scripts/wheels --notes | tee notes.md | grep ")

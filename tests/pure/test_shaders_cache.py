@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from processes import ROOT
+from processes import ROOT, script
 
 from vkops import shaders
 
@@ -36,10 +36,8 @@ def counting(tmp_path, monkeypatch):
         def use(self, before="", folder="bin"):
             path = tmp_path / folder / "glslangValidator"
             path.parent.mkdir(exist_ok=True)
-            path.write_text(
-                f'#!/bin/sh\necho >> {self.log}\n{before}\nexec {shutil.which("glslangValidator")} "$@"\n'
-            )
-            path.chmod(0o755)
+            found = shutil.which("glslangValidator")
+            script(path, f'echo >> {self.log}\n{before}\nexec {found} "$@"')
             monkeypatch.setenv("VKOPS_GLSLANG", str(path))
 
         def calls(self):

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
-from processes import ROOT, outcome
-from refusals import fault
+from processes import ROOT, outcome, script
+from refusals import NO_FILE, fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError, printable
@@ -31,10 +31,9 @@ void main() { data[gl_GlobalInvocationID.x] = value(); }
 def fake_compiler(tmp_path, monkeypatch):
     """Install a shell script as the compiler; ``$output`` is the file it should write."""
 
-    def install(script):
-        path = tmp_path / "fake-glslang"
-        path.write_text('#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done; output=$2\n' + script)
-        path.chmod(0o755)
+    def install(body):
+        find_output = 'while [ "$1" != -o ]; do shift; done; output=$2\n'
+        path = script(tmp_path / "fake-glslang", find_output + body)
         monkeypatch.setenv("VKOPS_GLSLANG", str(path))
         return path
 
@@ -241,7 +240,7 @@ def test_unreadable_source(tmp_path):
     path = tmp_path / "none.comp"
     for cache in (True, False):
         error = failure(path, cache=cache)
-        assert str(error) == f"{path}: No such file or directory"
+        assert str(error) == f"{path}: {NO_FILE}"
         assert error.file == str(path)
     assert str(failure(tmp_path)) == f"{tmp_path}: Is a directory"
 

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+from processes import script
 from refusals import fault
 
 from vkops import shaders
@@ -149,10 +150,8 @@ OLDER = "{0}(5): error 30015: undefined identifier 'foo'.\n"
 def fake(tmp_path, monkeypatch):
     """Return a function that makes a script the compiler; its arguments are in a file."""
 
-    def install(script):
-        path = tmp_path / "fake-slangc"
-        path.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\n{script}')
-        path.chmod(0o755)
+    def install(body):
+        path = script(tmp_path / "fake-slangc", f'echo "$@" > {tmp_path}/arguments\n{body}')
         monkeypatch.setenv("VKOPS_SLANGC", str(path))
         return tmp_path / "arguments"
 
@@ -201,7 +200,6 @@ def test_missing_compiler(monkeypatch, message):
 
 def test_slangc_on_the_path_comes_before_slangpy(tmp_path, monkeypatch):
     assert slang.find_compiler()[:2] == (sys.executable, "-I")
-    (tmp_path / "slangc").write_text("#!/bin/sh\n")
-    (tmp_path / "slangc").chmod(0o755)
+    slangc = script(tmp_path / "slangc", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert slang.find_compiler() == (str(tmp_path / "slangc"),)
+    assert slang.find_compiler() == (str(slangc),)

@@ -65,6 +65,13 @@ def test_names_outside_of_a_folder_on_windows(name):
     assert path is None
 
 
+def test_a_server_is_not_asked_for_a_file(monkeypatch):
+    asked, real = [], ntpath.realpath
+    monkeypatch.setattr(ntpath, "realpath", lambda path: asked.append(path) or real(path))
+    assert below(MODELS, r"\\server\share\x.bin", paths=ntpath) is None
+    assert asked == [MODELS]
+
+
 DEVICES = [
     "NUL", "nul", "CON", "prn", "AUX", "COM1", "LPT9", "COM¹", "CONIN$", "NUL.txt", "nul .bin",
 ]  # fmt: skip
@@ -182,7 +189,7 @@ PRIVATE = """
 import errno, os, sys
 from vkops.system.files import open_regular, private_folder
 os.makedirs("home/own")
-os.environ["HOME"] = os.path.abspath("home")
+os.environ["HOME"] = os.environ["USERPROFILE"] = os.path.abspath("home")
 for path in ("home/own", "home/link", "home/new", "elsewhere"):
     try:
         with private_folder(path, create=path == "home/new") as folder:
@@ -206,7 +213,8 @@ def test_files_and_folders_of_a_system_without_posix(tmp_path):
     (tmp_path / "home" / "link").symlink_to("own")
     (tmp_path / "home" / "file").symlink_to("own/name")
     path = f"{ROOT / 'tests' / 'portable'}{os.pathsep}{ROOT}"
-    _, printed, errors = outcome("-c", PRIVATE, cwd=tmp_path, PYTHONPATH=path)
+    variables = {"PYTHONPATH": path} if os.name == "posix" else {}
+    _, printed, errors = outcome("-c", PRIVATE, cwd=tmp_path, **variables)
     assert errors == ""
     assert printed.splitlines() == [
         "home/own b'123' ['name']",

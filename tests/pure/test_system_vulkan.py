@@ -106,7 +106,8 @@ def test_drivers_that_the_registry_lists_are_diagnosed(registry, tmp_path, monke
 def test_folders_of_other_systems(monkeypatch, system, folders):
     for variable in ("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_DATA_DIRS"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setenv("HOME", "/home/me")
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, "/home/me")
     expected = [Path(f.replace("~", "/home/me"), "vulkan", "icd.d") for f in folders.split()]
     assert vulkan.places(system) == expected
 

@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from processes import ROOT, outcome
 
 import vkops
@@ -28,6 +29,7 @@ def test_no_error_of_numpys_types_is_ignored():
     assert not [path for path in (ROOT / "vkops").rglob("*.py") if ignored.search(path.read_text())]
 
 
+@pytest.mark.wine("Node.js, which pyright needs")
 def test_types_are_known():
     """Nothing is of an unknown type, and no checker has to infer one."""
     # The interpreter whose packages it looks at is the first on PATH, whatever it is told.

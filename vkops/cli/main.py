@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
@@ -13,6 +14,9 @@ import click
 import vkops
 from vkops.cli import options
 from vkops.errors import VkopsError, one_line
+
+_CLOSED = {errno.EPIPE, errno.EINVAL} if os.name == "nt" else {errno.EPIPE}
+"""What writing to a pipe without a reader gives."""
 
 # The commands with the module of each, which is imported when the command is used.
 _COMMANDS = {
@@ -82,9 +86,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_.exit_code
     except click.ClickException as error:
         return _fail(f"Failed to parse command-line arguments: {error.format_message()}", 2)
-    except BrokenPipeError:
-        return _fail("Standard output was closed", 1)
-    except (VkopsError, OSError) as error:
+    except OSError as error:
+        closed = error.filename is None and error.errno in _CLOSED
+        return _fail("Standard output was closed" if closed else str(error), 1)
+    except VkopsError as error:
         return _fail(str(error), 1)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "vkops":

@@ -60,7 +60,7 @@ def compile(
     debug: bool = False,
     cache: bool = True,
     memoize: bool = False,
-    name: str = TEXT,
+    name: str = "<source>",
     allow_paths: bool = False,
     root: Path | None = None,
 ) -> bytes:

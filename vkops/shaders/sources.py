@@ -273,6 +273,7 @@ def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
 def check_inside(name: str, path: str, roots: Sequence[Path]) -> None:
     """Refuse an included file that is outside of the folders, or not a regular file."""
     try:
+        below(Path(), name)  # Windows resolves reserved names to others
         is_inside = any(below(Path(root), path) for root in roots)
     except ValueError as error:
         raise ShaderCompileError(f"include {name!r} is no file name") from error

@@ -49,7 +49,12 @@ def below(
     if paths is ntpath:
         _check_windows_name(os.fspath(name))
     root = paths.realpath(folder)
-    real = paths.realpath(paths.join(root, name))
+    path = paths.join(root, name)
+    drive = paths.splitdrive(path)[0]
+    # Nothing may ask a server or a device whether it has the file.
+    if drive[1:2] != ":" and paths.normcase(drive) != paths.normcase(paths.splitdrive(root)[0]):
+        return None
+    real = paths.realpath(path)
     return folder / paths.relpath(real, root) if _is_inside(real, root, paths) else None
 
 

@@ -114,8 +114,10 @@ def run_limited(
             Thread(target=_watch_memory, args=(process.pid, nbytes, ended), daemon=True).start()
         try:
             output, _ = process.communicate(stdin, timeout=seconds)
-        except BaseException:
+        except BaseException as error:
             _end_tree(process.pid)  # the child of a wrapper script would keep the pipe open
+            if os.name == "nt" and isinstance(error, subprocess.TimeoutExpired):
+                error.stdout, _ = process.communicate()  # which is not there yet, as elsewhere
             raise
         finally:
             ended.set()
