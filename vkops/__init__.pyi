@@ -70,7 +70,7 @@ from vkops.kernels.reduction import (
 from vkops.kernels.scan import (
     ScanKernel as ScanKernel,
 )
-from vkops.runtime.call_capture import (
+from vkops.debug.call_capture import (
     capture_call as capture_call,
 )
 from vkops.runtime.device import (

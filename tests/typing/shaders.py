@@ -7,7 +7,7 @@ from typing_extensions import assert_type
 
 import vkops
 from vkops import debug, shaders
-from vkops.runtime.call_capture import CallCapture
+from vkops.debug.call_capture import CallCapture
 from vkops.runtime.compiled_shader import BoundShader
 from vkops.shaders.module import Block
 
