@@ -40,9 +40,9 @@ CELLS = {
         "<td>64 × 1 × 1</td>",
     ),
     "shader.shader": ("<td>0</td><td>Source</td><td>storage</td><td>uint32</td><td>reads</td>",),
-    "program": ("Recorded program of 1 step<", "window"),
+    "program": ("Recorded program of 1 step<", "copy_view"),
     "vkops.dml.SplitOperatorDesc(*SPLIT, axis=0).lower()": ("<iframe", "class=&quot;plan&quot;"),
-    "with vkops.profile() as p: vkops.flip(x).copy()\np": ("devices worked", "<td>window</td>"),
+    "with vkops.profile() as p: vkops.flip(x).copy()\np": ("devices worked", "<td>copy_view</td>"),
     "vkops.debug.check(RACE, [np.zeros(1, np.uint32)], groups=1)": (
         ": 1 finding<",
         "<td>data race</td>",

@@ -53,10 +53,10 @@ def test_calls_and_kernels(device, scale, is_time):
     assert device.vulkan.native.measures == measures
     assert names(profile.by_call(), device.mapped) == {
         ("scale", 100),
-        ("window", 1),
+        ("copy_view", 1),
         ("a recording", 2),
     }
-    assert names(inner.by_call(), device.mapped) == {("window", 1)}
+    assert names(inner.by_call(), device.mapped) == {("copy_view", 1)}
     kernels = {row.name: row for row in profile.by_kernel()}
     if measured:
         assert kernels["scale"].count == 102
@@ -73,13 +73,42 @@ def test_calls_and_kernels(device, scale, is_time):
     text, page = str(profile), profile._repr_html_()
     for word in (
         "scale",
-        "window",
+        "copy_view",
         "a recording",
         "Host ms",
         f"test_profile.py:{row.place.split(':')[-1]}",
     ):
         assert word in text
         assert word in page
+    summary, *tables = text.split("\n\n")
+    assert f"the host waited {waited(profile):.3f} ms" in summary
+    titles = ["Kernels and copies", "Calls"] if measured else ["Calls"]
+    assert [table.splitlines()[0] for table in tables] == titles
+    assert "Device ms" in tables[-1] or not measured
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def waited(profile):
+    """The milliseconds of all rows of waits."""
+    return sum(row.host_ms for row in profile.by_call() if row.name == "wait")
+
+
+def test_names_of_functions(device):
+    x = device.tensor(np.arange(12.0).reshape(3, 4))
+    calls = {
+        "copy_view": lambda: x.T.copy(),
+        "take_indices": lambda: x[[1, 2]],
+        "put_indices": lambda: x.__setitem__([1, 2], x[:2]),
+        "take_along": lambda: vkops.take_along_axis(x, np.zeros((3, 1), int), axis=1),
+        "assignment": lambda: x.__setitem__(0, x[1]),
+        "join_arrays": lambda: vkops.concat([x, x]),
+        "fill": lambda: vkops.full((4, 4), 3, device=device),
+        "tile": lambda: vkops.tile(x, 2),
+    }
+    for name, call in calls.items():
+        with vkops.profile() as profile:
+            call()
+        assert name in [row.name for row in profile.by_call()]
 
 
 def timeline(profile, path):
@@ -165,8 +194,11 @@ def test_devices_that_open_and_close_in_the_block(adapter):
 
 def test_profiles_that_are_used_wrongly(device):
     profile = vkops.profile()
-    with pytest.raises(DeviceError, match="profile: its block has not ended yet"):
-        _ = profile.calls
+    for access in (lambda: profile.calls, profile.by_call, lambda: profile.save("unused")):
+        with pytest.raises(DeviceError, match="profile: its block has not ended yet"):
+            access()
+    assert "has not ended" in str(profile)
+    assert "has not ended" in profile._repr_html_()
     with pytest.raises(ZeroDivisionError), profile:
         vkops.flip(device.tensor(np.arange(4))).copy().item(0) / 0
     assert len(profile.by_call()) >= 1
