@@ -172,14 +172,14 @@ def test_timelines(device, scale, tmp_path, calibrated):
         thread = threading.Thread(target=lambda: vkops.flip(x).copy().numpy(), name="second")
         thread.start()
         thread.join()
-    events = timeline(profile, tmp_path / "trace.json")
+    events = timeline(profile, tmp_path / "folder" / "trace.json")
     assert {row for row, _ in events} >= {"MainThread", "second", "submissions"}
     check_order(events, device)
     (call,) = (event for row, event in events if row == "MainThread" and event["name"] == "scale")
     assert call["args"]["text"] == "scale(x, y, threads=N)"
     assert call["args"]["tensors"] == ["x: float32 (640,)", "y: float32 (640,)"]
     if not calibrated and device.info.limits.timestamp_valid_bits:
-        clocks = json.loads((tmp_path / "trace.json").read_text())["otherData"]["clocks"]
+        clocks = json.loads((tmp_path / "folder" / "trace.json").read_text())["otherData"]["clocks"]
         assert clocks[device.name].startswith("shifted so that")
 
 

@@ -26,6 +26,7 @@ from vkops.gpu.run.profile_recorder import (
     recorders,
 )
 from vkops.notebook import table_html
+from vkops.system.output_files import write_output
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -186,7 +187,7 @@ class Profile:
     # -- the timeline -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a timeline in Chrome's trace event format, which ui.perfetto.dev opens.
+        """Write a timeline, and its folder, in Chrome's trace event format, for ui.perfetto.dev.
 
         Each thread of the host has a row of calls and waits; each device has one of operations and
         one of submissions. Arrows lead from calls to their operations.
@@ -199,7 +200,7 @@ class Profile:
             events += _device_events(part, number, threads, self._start)
             clocks[part.label] = part.clocks
         content = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"clocks": clocks}}
-        Path(path).write_text(json.dumps(content), encoding="utf-8")
+        write_output(Path(path), [json.dumps(content).encode()])
 
 
 def profile() -> Profile:
