@@ -36,8 +36,8 @@ CELLS = {
     "shader": (
         "Shader &lt;b&gt;scale&lt;/b&gt; &amp; more",
         "<td>1.2</td><td>Target</td><td>storage</td><td>float32</td><td>reads and writes</td>",
-        "<td>Push constants</td><td>factor</td>",
-        "<td>64 × 1 × 1</td>",
+        "<td>Push constants</td><td>uint factor (4 bytes)</td>",
+        "<td>64 x 1 x 1 invocations</td>",
     ),
     "shader.shader": ("<td>0</td><td>Source</td><td>storage</td><td>uint32</td><td>reads</td>",),
     "program": ("Recorded program of 1 step<", "copy_view"),

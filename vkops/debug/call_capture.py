@@ -64,75 +64,8 @@ sys.exit(status)
 '''
 
 
-class CallCapture:
-    """A capture of the first call of a shader in a block; see ``capture_call``."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        if not isinstance(path, (str, os.PathLike)):
-            raise DeviceError(f"capture_call: got {show(path)}, must be the path of a file")
-        self._path = os.fspath(path)
-        self._is_taken = False
-
-    def __enter__(self) -> CallCapture:
-        self._before, VulkanDevice.around_call = VulkanDevice.around_call, self._around
-        return self
-
-    def __exit__(self, kind: object = None, *_: object) -> None:
-        VulkanDevice.around_call = self._before
-        if not self._is_taken and kind is None:
-            raise DeviceError("capture_call: no shader was called in its block")
-
-    @contextmanager
-    def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
-        """Write the first call before it runs in this context; its outputs follow afterwards."""
-        outputs = [] if self._is_taken else self._write(device, bound)
-        with nullcontext() if self._before is None else self._before(device, bound):
-            yield
-        if outputs:
-            with ZipFile(self._path, "a", ZIP_DEFLATED) as file:
-                _add(file, "outputs", outputs)
-
-    def _write(self, device: VulkanDevice, bound: BoundCall) -> list[Binding]:
-        """Write a call without its outputs, and return what it writes."""
-        self._is_taken = True
-        shader, bindings = bound.call.shader, [*bindings_of(bound)]
-        refused = [f"a {b.kind}, {p}" for p, b, *_ in bindings if b and b.kind not in _KINDS]
-        if refused or bound.call.uses_addresses:
-            what = refused[0] if refused else "addresses"
-            raise DeviceError(f"capture_call: the call has {what}, which a file cannot hold")
-        outputs = [each for each in bindings if each.is_written]
-        versions = {name: metadata.version(name) for name in ("vkops", "kp", "numpy")}
-        call = {
-            "name": shader.name,
-            "groups": groups_of(bound),
-            "push_constants": bound.push_constants.hex(),
-            "blocks": [each.point for each in bindings],
-            "outputs": [each.point for each in outputs],
-            "versions": {**versions, "Python": platform.python_version()},
-            "device": {"name": device.info.name, "driver": device.info.driver},
-        }
-        with ZipFile(self._path, "w", ZIP_DEFLATED) as file:
-            file.writestr("__main__.py", _PROGRAM)
-            file.writestr("call.json", json.dumps(call, indent=2))
-            file.writestr("shader.spv", shader.spirv)
-            _add(file, "inputs", bindings)
-        return outputs
-
-
-_KINDS = ("storage", "uniform")
-
-
-def _add(file: ZipFile, folder: str, bindings: Iterable[Binding]) -> None:
-    """Write what blocks hold now, as numbers of their types if these fit, or else as bytes."""
-    for each in bindings:
-        array, dtype = each.read(), each.block and each.block.dtype
-        content = io.BytesIO()
-        fits = dtype and array.nbytes % dtype.itemsize == 0
-        np.save(content, array.view(dtype) if fits else array)
-        file.writestr(f"{folder}/{each.point}.npy", content.getvalue())
-
-
-def capture_call(path: str | os.PathLike[str]) -> CallCapture:
+@contextmanager
+def capture_call(path: str | os.PathLike[str]) -> Iterator[None]:
     """Write the first call of a shader or of a kernel in a block as a program.
 
     The block begins with ``with vkops.capture_call("case.zip"):``.
@@ -146,4 +79,63 @@ def capture_call(path: str | os.PathLike[str]) -> CallCapture:
         DeviceError: not a path, or no shader was called in the block, or one with what no file can
             hold: addresses, images or samplers.
     """
-    return CallCapture(path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise DeviceError(f"capture_call: got {show(path)}, must be the path of a file")
+    is_taken, before = False, VulkanDevice.around_call
+
+    @contextmanager
+    def around(device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
+        """Write the first call before it runs in this context; its outputs follow afterwards."""
+        nonlocal is_taken
+        is_first, is_taken = not is_taken, True
+        outputs = _write(path, device, bound) if is_first else []
+        with nullcontext() if before is None else before(device, bound):
+            yield
+        if outputs:
+            with ZipFile(path, "a", ZIP_DEFLATED) as file:
+                _add(file, "outputs", outputs)
+
+    VulkanDevice.around_call = around
+    try:
+        yield
+    finally:
+        VulkanDevice.around_call = before
+    if not is_taken:
+        raise DeviceError("capture_call: no shader was called in its block")
+
+
+def _write(path: str | os.PathLike[str], device: VulkanDevice, bound: BoundCall) -> list[Binding]:
+    """Write a call without its outputs, and return what it writes."""
+    shader, bindings = bound.call.shader, [*bindings_of(bound)]
+    kinds = {each.block.kind: each.point for each in bindings if each.block}
+    refused = [f"a {kind}, {kinds[kind]}" for kind in kinds if kind not in ("storage", "uniform")]
+    if refused or bound.call.uses_addresses:
+        what = refused[0] if refused else "addresses"
+        raise DeviceError(f"capture_call: the call has {what}, which a file cannot hold")
+    outputs = [each for each in bindings if each.is_written]
+    versions = {name: metadata.version(name) for name in ("vkops", "kp", "numpy")}
+    call = {
+        "name": shader.name,
+        "groups": groups_of(bound),
+        "push_constants": bound.push_constants.hex(),
+        "blocks": [each.point for each in bindings],
+        "outputs": [each.point for each in outputs],
+        "versions": {**versions, "Python": platform.python_version()},
+        "device": {"name": device.info.name, "driver": device.info.driver},
+    }
+    with ZipFile(path, "w", ZIP_DEFLATED) as file:
+        file.writestr("__main__.py", _PROGRAM)
+        file.writestr("call.json", json.dumps(call, indent=2))
+        file.writestr("shader.spv", shader.spirv)
+        _add(file, "inputs", bindings)
+    return outputs
+
+
+def _add(file: ZipFile, folder: str, bindings: Iterable[Binding]) -> None:
+    """Write what blocks hold now, as numbers of their types if these fit, or else as bytes."""
+    for each in bindings:
+        array, dtype = each.read(), each.block and each.block.dtype
+        content = io.BytesIO()
+        fits = dtype and array.nbytes % dtype.itemsize == 0
+        np.save(content, array.view(dtype) if fits else array)
+        file.writestr(f"{folder}/{each.point}.npy", content.getvalue())

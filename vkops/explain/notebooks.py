@@ -23,6 +23,7 @@ from vkops.plan.region import CopyPlan
 from vkops.runtime.compiled_shader import CompiledShader
 from vkops.runtime.image import Image
 from vkops.shaders import Shader
+from vkops.shaders.listing import describe
 from vkops.tensors.tensor import Device, Tensor
 
 MAX_CELLS = 8
@@ -91,17 +92,12 @@ def _(shown: DeviceInfo) -> str:
 
 @html.register
 def _(shown: Shader) -> str:
-    module = shown.module
     rows = [
         (b.number, b.point, b.kind, b.dtype or "", "reads" if b.readonly else "reads and writes")
         for b in shown.blocks
     ]
     blocks = table_html(f"Shader {shown.name}", ("Binding", "Name", "Kind", "Type", "Access"), rows)
-    others = [
-        ("Workgroup", " × ".join(map(str, module.local_size))),
-        ("Push constants", ", ".join(module.push_names) or "none"),
-        ("Needs", ", ".join((*shown.needs, *shown.subgroup_operations)) or "nothing optional"),
-    ]
+    others = [row for row in describe(shown.module) if row[0] != "Blocks"]
     return blocks + table_html("", ("", ""), others)
 
 
