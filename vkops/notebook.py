@@ -23,7 +23,7 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
-    caption = f"<caption style='text-align:left'>{escape(title)}</caption>"
+    caption = f"<caption style='text-align:left;white-space:nowrap'>{escape(title)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 

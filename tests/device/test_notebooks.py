@@ -33,6 +33,8 @@ CELLS = {
     "x": ("Tensor (2, 3, 4) int32", "<td>11</td>"),
     "picture": ("vkops.Image of 2 x 2 x 3 uint8", "data:image/png;base64,"),
     "device": ("<details>", "max_compute_work_group_size"),
+    "device.limits": ("<td>max_compute_work_group_size</td>", "<td>features</td>"),
+    "vkops.profile()": ("&lt;vkops.Profile of a block that has not ended&gt;",),
     "shader": (
         "Shader &lt;b&gt;scale&lt;/b&gt; &amp; more",
         "<td>1.2</td><td>Target</td><td>storage</td><td>float32</td><td>reads and writes</td>",

@@ -14,6 +14,7 @@ from vkops.debug.shader_check import Report
 from vkops.errors import VkopsError
 from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
 from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.run.recording import RecordedProgram
 from vkops.models.explanation import Tensor as TensorText
 from vkops.models.explanation import count, movements
@@ -40,6 +41,7 @@ def html(shown: Any) -> str:
 
 
 html.register(Device, lambda shown: html(shown.info))
+html.register(Limits, lambda shown: table_html("", ("limits", ""), shown.rows()))
 html.register(CompiledShader, lambda shown: html(shown.shader))
 
 
@@ -86,8 +88,7 @@ def _pixels(image: Image) -> npt.NDArray[np.uint8]:
 def _(shown: DeviceInfo) -> str:
     names = [each.name for each in fields(shown) if each.name != "limits"]
     info = table_html(shown.name, ("info", ""), [(each, getattr(shown, each)) for each in names])
-    limits = table_html("", ("limits", ""), shown.limits.rows())
-    return f"{info}<details><summary>Limits and features</summary>{limits}</details>"
+    return f"{info}<details><summary>Limits and features</summary>{html(shown.limits)}</details>"
 
 
 @html.register
