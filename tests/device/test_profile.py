@@ -111,6 +111,15 @@ def test_names_of_functions(device):
         assert name in [row.name for row in profile.by_call()]
 
 
+def test_lines_of_calls_in_a_capture(device, scale, tmp_path):
+    x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
+    with vkops.profile() as profile, vkops.capture_call(tmp_path / "case.zip"):
+        vkops.flip(x).copy()
+        scale(x, y, threads=N)
+    places = {row.place.rpartition(":")[0] for row in profile.by_call()}
+    assert places == {__file__}
+
+
 def timeline(profile, path):
     """Save and check a timeline; return the events with their rows by name."""
     profile.save(path)

@@ -128,7 +128,8 @@ class Recorder:
         if (given := _given.get()) is not None:
             return given
         frame: FrameType | None = sys._getframe(2)
-        while frame is not None and frame.f_globals.get("__name__", "").startswith("vkops."):
+        inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
             frame = frame.f_back
         if frame is None or frame.f_globals.get("__name__") == "threading":
             return Caller()
