@@ -23,9 +23,11 @@ _MODULES = modules_of(__file__)
 _NEAR = {
     **dict.fromkeys(("array", "asanyarray", "ascontiguousarray"), "vkops.asarray"),
     **dict.fromkeys(("copyto", "place", "put", "putmask"), "tensor[index] = values"),
+    "asnumpy": "numpy.asarray(tensor)",
     "float16": "numpy.float16",
     "load": "vkops.asarray(numpy.load(file))",
     "ndarray": "vkops.Tensor",
+    "random": "vkops.kernels.random.Philox(seed)",
     "row_stack": "vkops.vstack",
     "save": "numpy.save, which takes tensors",
 }

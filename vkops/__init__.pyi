@@ -34,6 +34,9 @@ from vkops import (
     pydirectml as pydirectml,
     shaders as shaders,
 )
+from vkops.debug.call_capture import (
+    capture_call as capture_call,
+)
 from vkops.elementwise.kernel import (
     ElementwiseKernel as ElementwiseKernel,
 )
@@ -69,9 +72,6 @@ from vkops.kernels.reduction import (
 )
 from vkops.kernels.scan import (
     ScanKernel as ScanKernel,
-)
-from vkops.runtime.call_capture import (
-    capture_call as capture_call,
 )
 from vkops.runtime.device import (
     BoundOperator as BoundOperator,

@@ -34,12 +34,12 @@ def show(*parts: RenderableType) -> None:
 
 
 def text(*parts: RenderableType) -> str:
-    """Return tables and texts as plain text of a width that does not depend on the terminal."""
+    """Return tables and texts as lines of a width that does not depend on the terminal."""
     console = _Console(file=StringIO(), width=TEXT_WIDTH, color_system=None)
     with console.capture() as shown:
         for part in parts:
             console.print(part)
-    return shown.get()
+    return "\n".join(map(str.rstrip, shown.get().splitlines()))
 
 
 Rows = Iterable[Sequence[str | Text]]

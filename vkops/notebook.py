@@ -23,25 +23,24 @@ def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]
     body = "".join(
         "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
-    caption = f"<caption style='text-align:left'>{escape(title)}</caption>"
+    caption = f"<caption style='text-align:left;white-space:nowrap'>{escape(title)}</caption>"
     return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def picture_html(title: str, size: tuple[int, int], channels: int, rows: Iterable[bytes]) -> str:
     """Return a picture with a title: rows of pixels with channels of 8 bits, as a PNG file."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return pack(">I", len(data)) + kind + data + pack(">I", crc32(kind + data))
-
     colour = {1: 0, 2: 4, 3: 2, 4: 6}[channels]
-    parts = (
-        chunk(b"IHDR", pack(">IIBBBBB", *size, 8, colour, 0, 0, 0)),
-        chunk(b"IDAT", compress(b"".join(b"\0" + row for row in rows))),
-        chunk(b"IEND", b""),
-    )
-    data = b64encode(b"\x89PNG\r\n\x1a\n" + b"".join(parts)).decode()
+    chunks = {
+        b"IHDR": pack(">IIBBBBB", *size, 8, colour, 0, 0, 0),
+        b"IDAT": compress(b"".join(b"\0" + row for row in rows)),
+        b"IEND": b"",
+    }
+    data = b"\x89PNG\r\n\x1a\n"
+    for kind, content in chunks.items():
+        data += pack(">I", len(content)) + kind + content + pack(">I", crc32(kind + content))
+    source = f"data:image/png;base64,{b64encode(data).decode()}"
     style = f"image-rendering:pixelated;width:{max(size[0], min(160, 16 * size[0]))}px"
     return (
         f"<figure style='margin:0'><figcaption>{escape(title)}</figcaption>"
-        f"<img style='{style}' alt='{escape(title)}' src='data:image/png;base64,{data}'></figure>"
+        f"<img style='{style}' alt='{escape(title)}' src='{source}'></figure>"
     )

@@ -16,7 +16,7 @@ import vkops
 from vkops.cli import main
 from vkops.debug import bug_report
 from vkops.errors import DeviceError
-from vkops.runtime.call_capture import captures
+from vkops.gpu.run.vulkan_device import VulkanDevice
 
 SHADER = """#version 450
 layout(local_size_x = 4) in;
@@ -43,7 +43,7 @@ def test_a_call_is_repeated(adapter, device, tmp_path, monkeypatch, capsys):
     with vkops.capture_call(path):
         shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)
         shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)  # one is captured
-    assert not captures
+    assert VulkanDevice.around_call is None
     assert np.frombuffer(y.read(), np.float32)[2] == 1 + 2 * (2 * 2 + 5)
     assert repeat(path, adapter) == (0, "Y: 0 of 6 elements differ\n")
     call = json.loads(ZipFile(path).read("call.json"))
@@ -74,6 +74,42 @@ def test_outputs_that_differ(adapter, device, tmp_path):
     assert text.startswith("Y: 1 of 8 elements differ\n  element 7: got 4.0, was ")
 
 
+ARRAY = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) readonly buffer X { float x[]; } inputs[2];
+layout(std430, binding = 1) buffer Y { float y[]; };
+void main() { uint i = gl_GlobalInvocationID.x; y[i] = inputs[0].x[i] - inputs[1].x[i]; }"""
+
+
+@pytest.mark.parametrize("kind", ["array", "bound", "indirect", "kernel", "recorded"])
+def test_all_kinds_of_calls_are_captured(adapter, device, tmp_path, kind):
+    x, y = (device.tensor(np.arange(8, dtype=np.float32)) for _ in range(2))
+    shader, counts = device.compile_shader(SHADER), device.tensor(np.uint32([2, 1, 1]))
+    array = device.compile_shader(ARRAY)
+    square = vkops.ElementwiseKernel("float32 x", "float32 y", "y = x * x")
+
+    def recorded():
+        with device.record() as program:
+            shader(x, y, [1], a=1, groups=2)
+        program.run()
+
+    calls = {
+        "array": lambda: array([x[::-1], x], y, groups=1),
+        "bound": lambda: shader.bound({"X": x, "Y": y, "Offset": [1]}, 2, [1]).dispatch(),
+        "indirect": lambda: shader(x, y, [1], a=1, groups=counts),
+        "kernel": lambda: square(x, y),
+        "recorded": recorded,
+    }
+    path = tmp_path / "case.zip"
+    with vkops.capture_call(tmp_path / "outer.zip"), vkops.capture_call(path):
+        calls[kind]()
+    with ZipFile(path) as file:
+        (output,) = json.loads(file.read("call.json"))["outputs"]
+        assert (np.load(io.BytesIO(file.read(f"outputs/{output}.npy"))) == y.numpy()).all()
+    for each in (path, path.with_name("outer.zip")):
+        assert repeat(each, adapter) == (0, f"{output}: 0 of 8 elements differ\n")
+
+
 IMAGE = """#version 450
 layout(binding = 0, r32f) uniform image2D picture;
 void main() { imageStore(picture, ivec2(0), vec4(1)); }"""
@@ -81,28 +117,19 @@ void main() { imageStore(picture, ivec2(0), vec4(1)); }"""
 
 def test_calls_that_cannot_be_captured(device, tmp_path, capsys):
     path = tmp_path / "case.zip"
-    shader, stored = device.compile_shader(SHADER), device.compile_shader(IMAGE)
-    x, y = (device.tensor(np.ones(8, np.float32)) for _ in range(2))
-    counts = device.tensor(np.uint32([1, 1, 1]))
+    stored = device.compile_shader(IMAGE)
     calls = {
         "no shader was called in its block": lambda: None,
         "a storage image, picture": lambda: stored(device.image((2, 2), np.float32), groups=1),
-        "numbers of workgroups on the device": lambda: shader(x, y, [1], a=1, groups=counts),
-        "runs at once": lambda: recorded(lambda: shader(x, y, [1], a=1, groups=1)),
     }
-
-    def recorded(call):
-        with device.record():
-            call()
 
     for text, call in calls.items():
         with pytest.raises(DeviceError, match=text), vkops.capture_call(path):
             call()
-        assert not captures
+        assert VulkanDevice.around_call is None
         assert not path.exists()
     with pytest.raises(ZeroDivisionError), vkops.capture_call(path):
         _ = 1 / 0
-    assert not captures
     path.write_bytes(b"text")
     assert main(["debug", "report", "--case", str(path)]) == 1
     assert capsys.readouterr().err.endswith("must be a file of vkops.capture_call\n")

@@ -38,7 +38,7 @@ index, output, data = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 
 def groups(device):
     plans = {program.name: program.encoded(device) for program in device.vulkan.prepared}
-    tables = [table for name in ("split", "joined") for plan in plans[name] for table in plan._tables]
+    tables = [table for name in ("split", "join_arrays") for plan in plans[name] for table in plan._tables]
     return [own.groups for table in tables for own in table.in_one_heap]
 """
 

@@ -53,10 +53,10 @@ def test_calls_and_kernels(device, scale, is_time):
     assert device.vulkan.native.measures == measures
     assert names(profile.by_call(), device.mapped) == {
         ("scale", 100),
-        ("window", 1),
+        ("copy_view", 1),
         ("a recording", 2),
     }
-    assert names(inner.by_call(), device.mapped) == {("window", 1)}
+    assert names(inner.by_call(), device.mapped) == {("copy_view", 1)}
     kernels = {row.name: row for row in profile.by_kernel()}
     if measured:
         assert kernels["scale"].count == 102
@@ -73,13 +73,51 @@ def test_calls_and_kernels(device, scale, is_time):
     text, page = str(profile), profile._repr_html_()
     for word in (
         "scale",
-        "window",
+        "copy_view",
         "a recording",
         "Host ms",
         f"test_profile.py:{row.place.split(':')[-1]}",
     ):
         assert word in text
         assert word in page
+    summary, *tables = text.split("\n\n")
+    assert f"the host waited {waited(profile):.3f} ms" in summary
+    titles = ["Kernels and copies", "Calls"] if measured else ["Calls"]
+    assert [table.splitlines()[0] for table in tables] == titles
+    assert "Device ms" in tables[-1] or not measured
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def waited(profile):
+    """The milliseconds of all rows of waits."""
+    return sum(row.host_ms for row in profile.by_call() if row.name == "wait")
+
+
+def test_names_of_functions(device):
+    x = device.tensor(np.arange(12.0).reshape(3, 4))
+    calls = {
+        "copy_view": lambda: x.T.copy(),
+        "take_indices": lambda: x[[1, 2]],
+        "put_indices": lambda: x.__setitem__([1, 2], x[:2]),
+        "take_along": lambda: vkops.take_along_axis(x, np.zeros((3, 1), int), axis=1),
+        "assignment": lambda: x.__setitem__(0, x[1]),
+        "join_arrays": lambda: vkops.concat([x, x]),
+        "fill": lambda: vkops.full((4, 4), 3, device=device),
+        "tile": lambda: vkops.tile(x, 2),
+    }
+    for name, call in calls.items():
+        with vkops.profile() as profile:
+            call()
+        assert name in [row.name for row in profile.by_call()]
+
+
+def test_lines_of_calls_in_a_capture(device, scale, tmp_path):
+    x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
+    with vkops.profile() as profile, vkops.capture_call(tmp_path / "case.zip"):
+        vkops.flip(x).copy()
+        scale(x, y, threads=N)
+    places = {row.place.rpartition(":")[0] for row in profile.by_call()}
+    assert places == {__file__}
 
 
 def timeline(profile, path):
@@ -143,14 +181,14 @@ def test_timelines(device, scale, tmp_path, calibrated):
         thread = threading.Thread(target=lambda: vkops.flip(x).copy().numpy(), name="second")
         thread.start()
         thread.join()
-    events = timeline(profile, tmp_path / "trace.json")
+    events = timeline(profile, tmp_path / "folder" / "trace.json")
     assert {row for row, _ in events} >= {"MainThread", "second", "submissions"}
     check_order(events, device)
     (call,) = (event for row, event in events if row == "MainThread" and event["name"] == "scale")
     assert call["args"]["text"] == "scale(x, y, threads=N)"
     assert call["args"]["tensors"] == ["x: float32 (640,)", "y: float32 (640,)"]
     if not calibrated and device.info.limits.timestamp_valid_bits:
-        clocks = json.loads((tmp_path / "trace.json").read_text())["otherData"]["clocks"]
+        clocks = json.loads((tmp_path / "folder" / "trace.json").read_text())["otherData"]["clocks"]
         assert clocks[device.name].startswith("shifted so that")
 
 
@@ -165,8 +203,11 @@ def test_devices_that_open_and_close_in_the_block(adapter):
 
 def test_profiles_that_are_used_wrongly(device):
     profile = vkops.profile()
-    with pytest.raises(DeviceError, match="profile: its block has not ended yet"):
-        _ = profile.calls
+    for access in (lambda: profile.calls, profile.by_call, lambda: profile.save("unused")):
+        with pytest.raises(DeviceError, match="profile: its block has not ended yet"):
+            access()
+    assert "has not ended" in str(profile)
+    assert "has not ended" in profile._repr_html_()
     with pytest.raises(ZeroDivisionError), profile:
         vkops.flip(device.tensor(np.arange(4))).copy().item(0) / 0
     assert len(profile.by_call()) >= 1

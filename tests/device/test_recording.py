@@ -273,7 +273,7 @@ def test_a_generator_that_records_and_is_dropped(device, drop):
     generators = [unfinished(device)]
     program = next(generators[0])
     x.copy()
-    assert program.steps == ("window",)
+    assert program.steps == ("copy_view",)
     drop(generators.clear)
     assert x.copy().tolist() == [0, 1, 2, 3]
     with pytest.raises(DeviceError, match="not recorded yet"):
@@ -301,7 +301,7 @@ def test_an_interrupt_instead_of_the_end(device, monkeypatch):
     assert x.copy().tolist() == [0, 1, 2, 3]
     with program:  # begins anew
         y = vkops.flip(x).copy()
-    assert program.steps == ("window",)
+    assert program.steps == ("copy_view",)
     program.run()
     assert y.tolist() == [3, 2, 1, 0]
 

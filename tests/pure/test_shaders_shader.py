@@ -388,6 +388,19 @@ def test_values_by_position_for_a_block_that_is_not_used(message):
     message(wrong, "x", "buffers", "[SH-04]")
 
 
+TEXTURE = """layout(binding = 0) uniform texture2D picture;
+layout(binding = 1) uniform sampler nearest;
+layout(std430, binding = 2) buffer B { vec4 b; };
+void main() { b = textureLod(sampler2D(picture, nearest), vec2(0), 0); }"""
+
+
+@pytest.mark.parametrize(("values", "outputs", "field"), [(2, 1, "out"), (3, None, "buffers")])
+def test_samplers_that_are_given_by_position(message, values, outputs, field):
+    shader = load(TEXTURE)
+    wrong = fault(lambda: shader.arguments(values, (), outputs), BindingError)
+    message(wrong, "x", field, "[SH-04]")
+
+
 CALL = """layout(std430, binding = 0) readonly buffer A { uint a[]; };
 layout(std430, binding = 1) buffer B { uint b[]; };
 layout(push_constant) uniform Push { uint m, n; };

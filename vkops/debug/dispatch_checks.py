@@ -92,9 +92,9 @@ class Checks:
         """Check a dispatch before it is submitted in this context, and its results afterwards."""
         name = bound.call.shader.name
         report: Report | None = None
-        bindings: list[_Binding] = []
+        bindings: list[Binding] = []
         try:
-            bindings += [*_bindings(bound), *_tensors(device, bound)]
+            bindings += [*bindings_of(bound), *_tensors(device, bound)]
             case = self._case(device, bound, bindings)
             report = None if case is None else case.check()
             if report is not None and any(NO_TENSOR in each.message for each in report.findings):
@@ -115,16 +115,13 @@ class Checks:
                 _compare(device, bindings, report)
 
     def _case(
-        self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[_Binding]
+        self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[Binding]
     ) -> Case | None:
         """Return the dispatch with copies of its memory; None if it has no workgroups."""
-        call, _, groups, push = bound
-        if isinstance(groups, Extent):
-            read = groups.resource.read(groups.start, groups.nbytes)
-            groups = tuple(np.frombuffer(read, np.uint32).tolist())
+        groups = groups_of(bound)
         if 0 in groups:
             return None
-        shader, size = call.shader, device.info.limits.subgroup_size
+        shader, size = bound.call.shader, device.info.limits.subgroup_size
         least = prod(groups) * prod(shader.module.local_size)
         if least > min(self._most, MAX_INVOCATIONS):
             raise TooManyInstructionsError
@@ -145,7 +142,7 @@ class Checks:
             else:
                 (buffers if each.block is not None else tensors)[each.point] = value
         own_size = size if size in SUBGROUP_SIZES else None
-        case = Case.of(shader, buffers, groups, push=push, subgroup_size=own_size)
+        case = Case.of(shader, buffers, groups, push=bound.push_constants, subgroup_size=own_size)
         known = tuple(each.address for each in bindings if each.block is None)
         return replace(
             case,
@@ -156,7 +153,7 @@ class Checks:
         )
 
 
-class _Binding(NamedTuple):
+class Binding(NamedTuple):
     """The memory of a block, or a tensor that has an ``address``: its ``block`` is None.
 
     ``value`` are the bytes, of texels if there is a ``format``; or another argument of ``check``.
@@ -182,7 +179,7 @@ class _Binding(NamedTuple):
         value = self.value[0] if type(self.value) is tuple else self.value
         return getattr(value, "nbytes", 0)
 
-    def conflicts(self, other: _Binding) -> bool:
+    def conflicts(self, other: Binding) -> bool:
         """Whether both share bytes, which the interpreter does not let them share."""
         are_blocks = self.block is not None and other.block is not None
         if are_blocks and self.is_plain and other.is_plain and self.value == other.value:
@@ -199,7 +196,16 @@ class _Binding(NamedTuple):
         return data.view(self.format.dtype).reshape(-1, self.format.channels)
 
 
-def _bindings(bound: BoundCall) -> Iterator[_Binding]:
+def groups_of(bound: BoundCall) -> tuple[int, ...]:
+    """Return the numbers of workgroups of a dispatch, which are read if the device has them."""
+    groups = bound.groups
+    if isinstance(groups, Extent):
+        read = groups.resource.read(groups.start, groups.nbytes)
+        return tuple(np.frombuffer(read, np.uint32).tolist())
+    return groups
+
+
+def bindings_of(bound: BoundCall) -> Iterator[Binding]:
     """Yield the bindings of a dispatch."""
     # Not needed to import ``vkops.debug``, as commands do that need no device.
     from vkops.runtime.image import Image
@@ -209,10 +215,10 @@ def _bindings(bound: BoundCall) -> Iterator[_Binding]:
     for slot, place, own in zip(bound.call.slots, bound.call.places, bound.memory, strict=True):
         if place is None:
             value = np.frombuffer(own, np.uint8) if isinstance(own, bytes) else SETTINGS[own]
-            yield _Binding(*slot, value)
+            yield Binding(*slot, value)
         elif isinstance(place[0], int):
             part = Extent(own, place[0], place[1])
-            yield _Binding(*slot, part, [part], _FORMATS.get(place[3]))
+            yield Binding(*slot, part, [part], _FORMATS.get(place[3]))
         else:
             (_, _, first, levels, layer, layers, _), sampler, _ = place
             sizes = own.sizes(first)
@@ -222,18 +228,18 @@ def _bindings(bound: BoundCall) -> Iterator[_Binding]:
             image = Image(own.device, level, own.form.channels, mips=levels)
             # Another level may be written: what is sampled there is undefined.
             parts = [Extent((own.native, first), layer, layers)]
-            yield _Binding(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
+            yield Binding(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
 
 
-def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[_Binding]:
+def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[Binding]:
     """Yield the memory whose address is known, if a dispatch uses addresses."""
     buffers = living(device.addressed) if bound.call.uses_addresses else ()
     for address, buffer in sorted((each.device_address(), each) for each in buffers):
         part = Extent(buffer, 0, buffer.nbytes)
-        yield _Binding(f"memory at {address:#x}", None, True, part, [part], None, address)
+        yield Binding(f"memory at {address:#x}", None, True, part, [part], None, address)
 
 
-def _compare(device: VulkanDevice, bindings: Sequence[_Binding], report: Report) -> None:
+def _compare(device: VulkanDevice, bindings: Sequence[Binding], report: Report) -> None:
     """Compare the results of a device with those of the interpreter."""
     values = [each.value for each in bindings if each.block and "sampler" in each.block.kind]
     samplers = [each[1] if isinstance(each, tuple) else each for each in values]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import singledispatch
 from html import escape
 from typing import Any
@@ -13,15 +14,16 @@ from vkops.debug.shader_check import Report
 from vkops.errors import VkopsError
 from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
 from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.run.recording import RecordedProgram
-from vkops.models.explanation import TensorInfo as TensorText
-from vkops.models.explanation import count, movements
+from vkops.models.explanation import TensorInfo, count, movements
 from vkops.notebook import picture_html, table_html
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
 from vkops.runtime.compiled_shader import CompiledShader
 from vkops.runtime.image import Image
 from vkops.shaders import Shader
+from vkops.shaders.listing import describe
 from vkops.tensors.tensor import Device, Tensor
 
 MAX_CELLS = 8
@@ -38,6 +40,7 @@ def html(shown: Any) -> str:
 
 
 html.register(Device, lambda shown: html(shown.info))
+html.register(Limits, lambda shown: table_html("", ("limits", ""), shown.rows()))
 html.register(CompiledShader, lambda shown: html(shown.shader))
 
 
@@ -67,11 +70,9 @@ def _(shown: Image) -> str:
 
 def _pixels(image: Image) -> npt.NDArray[np.uint8]:
     """Return rows of pixels with channels of 8 bits, of the first layer or slice of an image."""
-    array: npt.NDArray[Any] = image.numpy()
+    array: npt.NDArray[Any] = image.numpy()[None, None]
     if not image.channels:
         array = array[..., None]
-    if array.ndim < 3:
-        array = array[None]
     array = array[(0,) * (array.ndim - 3)]
     array = array[tuple(slice(None, None, -(-side // MAX_SIDE)) for side in array.shape[:2])]
     if array.dtype != np.uint8:
@@ -84,30 +85,19 @@ def _pixels(image: Image) -> npt.NDArray[np.uint8]:
 
 @html.register
 def _(shown: DeviceInfo) -> str:
-    rows = [
-        ("Type", shown.type),
-        ("Driver", f"{shown.driver} ({shown.driver_version})"),
-        ("Vulkan", shown.api_version),
-        ("Memory", f"{shown.memory / 2**30:.2f} GiB"),
-    ]
-    limits = table_html("", ("Limit", "Value"), shown.limits.rows())
-    hidden = f"<details><summary>Limits and features</summary>{limits}</details>"
-    return table_html(shown.name, ("", ""), rows) + hidden
+    names = [each.name for each in fields(shown) if each.name != "limits"]
+    info = table_html(shown.name, ("info", ""), [(each, getattr(shown, each)) for each in names])
+    return f"{info}<details><summary>Limits and features</summary>{html(shown.limits)}</details>"
 
 
 @html.register
 def _(shown: Shader) -> str:
-    module = shown.module
     rows = [
         (b.number, b.point, b.kind, b.dtype or "", "reads" if b.readonly else "reads and writes")
         for b in shown.blocks
     ]
     blocks = table_html(f"Shader {shown.name}", ("Binding", "Name", "Kind", "Type", "Access"), rows)
-    others = [
-        ("Workgroup", " × ".join(map(str, module.local_size))),
-        ("Push constants", ", ".join(module.push_names) or "none"),
-        ("Needs", ", ".join((*shown.needs, *shown.subgroup_operations)) or "nothing optional"),
-    ]
+    others = [row for row in describe(shown.module) if row[0] != "Blocks"]
     return blocks + table_html("", ("", ""), others)
 
 
@@ -126,17 +116,12 @@ def _(shown: Report) -> str:
 
 @html.register
 def _(shown: CopyPlan) -> str:
-    size = shown.element_size
-    sizes = [*shown.inputs, *(output.nbytes for output in shown.outputs)]
-    count = len(shown.inputs)
-    tensors = {
-        n: TensorText(name, "", (nbytes // size,), (1,), size, nbytes)
-        for n, nbytes in enumerate(sizes)
-        for name in [f"input {n}" if n < count else f"output {n - count}"]
-    }
-    numbers = tuple(tensors)
+    sizes = {f"input {n}": nbytes for n, nbytes in enumerate(shown.inputs)}
+    sizes |= {f"output {n}": output.nbytes for n, output in enumerate(shown.outputs)}
+    flat = [TensorInfo.flat(*each, shown.element_size) for each in sizes.items()]
+    numbers, count = tuple(range(len(flat))), len(shown.inputs)
     step = Step(shown, numbers[:count], numbers[count:])
-    drawn = "".join(map(figure, movements([step], tensors)))
+    drawn = "".join(map(figure, movements([step], dict(enumerate(flat)))))
     style = f"<style>{PAGE_CSS}{FIGURE_CSS}</style>"
     page = f"<!DOCTYPE html>{style}<body>{drawn}<script>{FIGURE_SCRIPT}</script>"
     frame = "width:100%;height:24em;border:0;resize:vertical"

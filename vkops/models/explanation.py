@@ -40,6 +40,11 @@ class TensorInfo:
     nbytes: int
     note: str = ""
 
+    @classmethod
+    def flat(cls, name: str, nbytes: int, size: int, note: str = "") -> TensorInfo:
+        """Return one of ``nbytes`` bytes without a shape, in elements of ``size`` bytes."""
+        return cls(name, "", (nbytes // size,), (1,), size, nbytes, note)
+
 
 @dataclass(frozen=True)
 class Dispatches:
@@ -140,9 +145,8 @@ def movements(steps: Iterable[Step], tensors: Mapping[int, TensorInfo]) -> Itera
     for step in steps:
         plan = step.plan
         for number, output in zip(step.makes, plan.outputs, strict=True):
-            name, size, nbytes = f"intermediate {number}", plan.element_size, output.nbytes
-            note = "from one step to the next"
-            intermediate[number] = TensorInfo(name, "", (nbytes // size,), (1,), size, nbytes, note)
+            name, note = f"intermediate {number}", "from one step to the next"
+            intermediate[number] = TensorInfo.flat(name, output.nbytes, plan.element_size, note)
         named = {**intermediate, **tensors}
         if plan.outputs:
             yield MovementInfo(

@@ -21,7 +21,6 @@ from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.notebook import repr_html
 from vkops.runtime import bindings, sampler
 from vkops.runtime.bindings import Binding, are_integers, elements, is_memory
-from vkops.runtime.call_capture import captures
 from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import Argument, Resolved, ShaderCopy, make_copies
 from vkops.runtime.shader_arguments import images, texels, uniform_values
@@ -323,10 +322,6 @@ class CompiledShader:
         """Check all bindings, and the push constants unless they are ``packed``; run the shader."""
         call, arguments, memory = self._located(slots, values)
         push = self._packed(push_constants) if packed is None else packed
-        if captures:
-            with captures.pop().around(self._device, self.shader, slots, values, counts, push):
-                self._run(slots, values, counts, push_constants, packed)
-            return
         if not call.copied:
             call.run(self._device, memory, counts, push)
             return

@@ -252,6 +252,7 @@ class Shader:
         listed = _listed(free)
         if isinstance(outputs, int) and (outputs != len(free) or not free):
             message = f"got {outputs}, must be one for each block without a buffer: {listed}"
+            message += self._named_samplers
             raise BindingError(self.name, "out", message, "SH-04")
         for name in named:
             block = self.block(name)
@@ -369,6 +370,12 @@ class Shader:
         firsts = [blocks[0] for place, blocks in self.places.items() if place not in taken]
         return [block for block in firsts if block.kind != "sampler"]
 
+    @property
+    def _named_samplers(self) -> str:
+        """The end of an error that may be caused by a sampler that was given by position."""
+        samplers = [block for block in self.blocks if block.kind == "sampler"]
+        return f"; samplers are given by name: {_listed(samplers)}" if samplers else ""
+
     def by_position(self, values: Sequence[Any], points: Iterable[str] = ()) -> dict[str, Any]:
         """Return values by the names of the blocks that these names leave free, in their order.
 
@@ -381,7 +388,7 @@ class Shader:
             message = f"got {len(values)} by position, must be {len(free)} at most: {names}"
             if self.module.unused:
                 message += f"; the shader does not use {_listed(self.module.unused)}"
-            raise BindingError(self.name, "buffers", message, "SH-04")
+            raise BindingError(self.name, "buffers", message + self._named_samplers, "SH-04")
         return dict(zip(free, values, strict=False))
 
     def group_counts(

@@ -96,12 +96,12 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
             self._kilobytes -= self.pop(next(iter(self))).kilobytes
 
 
-def window(view: View, itemsize: int) -> ArrayPlan:
+def copy_view(view: View, itemsize: int) -> ArrayPlan:
     """The plan of a packed copy of a view."""
     return array_plan(itemsize, [view], [view.sizes], [(pack(view),)])
 
 
-packing: memoized = memoized(window)
+packing: memoized = memoized(copy_view)
 
 
 @memoized
@@ -116,7 +116,7 @@ def assignment(source: View, target: View, nbytes: int, itemsize: int) -> ArrayP
 
 
 @memoized
-def gathering(
+def take_indices(
     source: View, indices: IndexTensor, shape: Ints, place: int, itemsize: int
 ) -> ArrayPlan:
     """Copy what tuples of indices select from the first axes of a view.
@@ -130,7 +130,7 @@ def gathering(
 
 
 @memoized
-def scattering(
+def put_indices(
     source: View, target: View, indices: IndexTensor, place: int, nbytes: int, itemsize: int
 ) -> ArrayPlan:
     """Copy to what tuples of indices select from the first axes of a view of ``nbytes`` bytes.
@@ -143,7 +143,7 @@ def scattering(
 
 
 @memoized
-def gathering_along(source: View, indices: IndexTensor, axis: int, itemsize: int) -> ArrayPlan:
+def take_along(source: View, indices: IndexTensor, axis: int, itemsize: int) -> ArrayPlan:
     """Copy one element for each index, which replaces the element's own place along an axis."""
     shape = indices.view.sizes
     region = indexing.gather_elements(Read(0, source), indices, View.packed(shape), axis)
@@ -151,7 +151,7 @@ def gathering_along(source: View, indices: IndexTensor, axis: int, itemsize: int
 
 
 @memoized
-def scattering_along(
+def put_along(
     source: View, target: View, indices: IndexTensor, axis: int, nbytes: int, itemsize: int
 ) -> ArrayPlan:
     """Write one element for each index to a view of ``nbytes`` bytes."""
@@ -160,7 +160,7 @@ def scattering_along(
 
 
 @memoized
-def stacking(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
+def stack_indices(views: tuple[View, ...], itemsize: int) -> ArrayPlan:
     """Stack views of the inputs, of one shape, along a new last axis."""
     shape = (*views[0].sizes, len(views))
     target, last = View.packed(shape), len(shape) - 1

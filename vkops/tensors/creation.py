@@ -320,12 +320,12 @@ def _full(name: str, shape: Any, dtype: Any, device: DeviceLike, value: Any) -> 
         element = np.full((), as_array(value) if dtype is None else value, dtype)
     home = chosen_device(name, device)
     sizes = sizes_of(name, shape, element.itemsize)
-    plan = _filled[sizes, element.tobytes()]
+    plan = _fill[sizes, element.tobytes()]
     return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]
 
 
 @memoized
-def _filled(shape: Ints, value: bytes) -> ArrayPlan:
+def _fill(shape: Ints, value: bytes) -> ArrayPlan:
     region = movements.fill(Fill(value), View.packed(shape))
     return array_plan(len(value), [], [shape], [[region]])
 

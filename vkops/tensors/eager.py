@@ -23,7 +23,7 @@ from vkops.plan.movements import concat, concat_sizes
 from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors import shape_arguments as shapes
-from vkops.tensors.array_plan import ArrayPlan, array_plan, window
+from vkops.tensors.array_plan import ArrayPlan, array_plan, copy_view
 from vkops.tensors.operations import Source, native, planned, source_of
 from vkops.tensors.shape_arguments import MAX_PIECES, OneOrMore, counts, in_rank, packed
 from vkops.tensors.tensor import DeviceLike, Tensor
@@ -77,7 +77,7 @@ def join(
     """
     sources, dtypes = joinable("JOIN", tensors)
     axis = integer(axis, Place("JOIN", "axis", "JOIN-02"))
-    return joined("JOIN", sources, device, progress, "JOIN", dtypes, axis)[0]
+    return join_arrays("JOIN", sources, device, progress, "JOIN", dtypes, axis)[0]
 
 
 def slice(
@@ -128,7 +128,7 @@ def _split(itemsize: int, sizes_or_count: Ints | int, axis: int, source: View) -
 
 
 @planned
-def joined(
+def join_arrays(
     itemsize: int, name: str, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: View
 ) -> ArrayPlan:
     """The plan that concatenates views of its inputs (JOIN-02 to JOIN-05)."""
@@ -172,7 +172,7 @@ def _slice(itemsize: int, starts: Ints, sizes: Ints, steps: Ints | None, view: V
             if not 0 <= at < n:
                 message = f"reaches element {show(at)}, must be 0 to {n - 1}"
                 refuse("SLICE", f"offsets[{i}]", message, "SLICE-05")
-    return window(view.window(starts, sizes, steps), itemsize)
+    return copy_view(view.window(starts, sizes, steps), itemsize)
 
 
 def _range(start: int, count: int, step: int) -> builtins.slice:

@@ -14,7 +14,7 @@ from vkops.gpu.run.buffer import Buffer
 from vkops.plan.view import Ints, View
 from vkops.tensors import elements
 from vkops.tensors import shape_arguments as shapes
-from vkops.tensors.array_plan import scattering
+from vkops.tensors.array_plan import put_indices
 from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.view_methods import ViewMethods
@@ -125,7 +125,7 @@ class ElementMethods(ViewMethods):
             elements.write(target, target._assigned("ASSIGNMENT", target.shape, value))
             return
         source = self._assigned("ASSIGNMENT", selected.shape, value)
-        elements.write_indexed(self, source, scattering, selected, selected.shape)
+        elements.write_indexed(self, source, put_indices, selected, selected.shape)
 
     def fill(self, value: Any) -> None:
         """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.

@@ -17,7 +17,7 @@ from vkops.plan.execute import packed_bytes
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import assignment, gathering, in_front, memoized
+from vkops.tensors.array_plan import assignment, in_front, memoized, take_indices
 from vkops.tensors.device_array import A, DeviceArray, strided
 from vkops.tensors.index_arrays import Indices, Numbers, as_indices, check_range, tuples
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
@@ -89,7 +89,7 @@ def gather(tensor: A, selected: Selection, name: str = "") -> A:
     """Copy the elements of a selection."""
     view, (memory, numbers), place = selected
     check_shape(name, selected.shape, tensor.dtype.itemsize)
-    plan = gathering[view, numbers, selected.shape, place, tensor.dtype.itemsize]
+    plan = take_indices[view, numbers, selected.shape, place, tensor.dtype.itemsize]
     return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
 
 

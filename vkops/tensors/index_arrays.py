@@ -13,7 +13,7 @@ from vkops.errors import show
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
-from vkops.tensors.array_plan import stacking
+from vkops.tensors.array_plan import stack_indices
 from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.shape_arguments import broadcast_shapes, check_shape, packed, refuse_index
@@ -128,5 +128,5 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Num
         for array, size in zip(arrays, sizes, strict=True)
     ]
     views = tuple([part.tensor.view.broadcast(shape) for part in parts])
-    plan = stacking[views, dtype.itemsize]
+    plan = stack_indices[views, dtype.itemsize]
     return Numbers.of(tensors[0]._run(plan, [part.memory for part in parts], dtype))

@@ -17,7 +17,7 @@ from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan
-from vkops.tensors.eager import entries, joinable, joined, split
+from vkops.tensors.eager import entries, join_arrays, joinable, split
 from vkops.tensors.operations import as_tensor, as_tensors, planned, source_of
 from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
@@ -122,7 +122,7 @@ def concat(
     if axis is None:
         return _concat_flat("CONCAT", sources, device, progress, dtypes)[0]
     axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))
-    return joined("CONCAT", sources, device, progress, "CONCAT", dtypes, axis)[0]
+    return join_arrays("CONCAT", sources, device, progress, "CONCAT", dtypes, axis)[0]
 
 
 concatenate = concat
@@ -132,7 +132,7 @@ concatenate = concat
 def _concat_flat(itemsize: int, dtypes: tuple[np.dtype[Any], ...], *views: View) -> ArrayPlan:
     flat = (shapes.packed((prod(view.sizes),)) for view in views)
     key = (itemsize, "CONCAT", dtypes, 0, *flat)
-    joined[key]  # checks the dtypes
+    join_arrays[key]  # checks the dtypes
     views = tuple(view for view in views if view.extent)
     starts = tuple(accumulate((prod(view.sizes) for view in views), initial=0))
     regions = [pack(view, starts[input], input) for input, view in enumerate(views)]
@@ -170,7 +170,7 @@ def _stack(itemsize: int, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: 
             refuse("STACK", f"tensors[{i}].shape", message, "JOIN-05")
     shapes.check_shape("STACK", (len(views), *views[0].sizes), itemsize)
     key = (itemsize, "STACK", dtypes, axis, *(view.insert(axis) for view in views))
-    return joined[key]
+    return join_arrays[key]
 
 
 def hstack(arrays: Sequence[Any], /, *, device: DeviceLike = None) -> Tensor:

@@ -16,7 +16,7 @@ import numpy as np
 from vkops.arguments.values import Place
 from vkops.plan.view import View
 from vkops.tensors import index_arrays
-from vkops.tensors.array_plan import gathering_along, in_front, scattering_along
+from vkops.tensors.array_plan import in_front, put_along, take_along
 from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.index_arrays import Indices, Numbers
@@ -76,7 +76,7 @@ def take_along_axis(
         tensor, axis = tensor.reshape(-1), 0
     axis = one_axis("TAKE_ALONG_AXIS", axis, tensor.ndim)
     view, (memory, numbers) = _along("TAKE_ALONG_AXIS", tensor, indices, axis)
-    plan = gathering_along[view, numbers, axis, tensor.dtype.itemsize]
+    plan = take_along[view, numbers, axis, tensor.dtype.itemsize]
     return tensor._run(plan, [tensor.placed()[0], memory], tensor.dtype)
 
 
@@ -111,7 +111,7 @@ def put_along_axis(x: Tensor, indices: Any, values: Any, axis: int | None) -> No
     view, numbers = _along(name, target, indices, along)
     shape = numbers.tensor.view.sizes
     source = target._assigned(name, shape, values)
-    write_indexed(target, source, scattering_along, (view, numbers, along), shape)
+    write_indexed(target, source, put_along, (view, numbers, along), shape)
     if target.placed()[0] is not x.placed()[0]:  # no strides express the flat tensor: it is a copy
         x[...] = target.reshape(x.shape)
 

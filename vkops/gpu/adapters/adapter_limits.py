@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, show
+from vkops.notebook import repr_html
 
 LIMITS = "VKOPS_LIMITS"
 """Environment variable: ``minimum`` uses no more of an adapter than Vulkan guarantees."""
@@ -122,6 +123,8 @@ class Limits:
     features: tuple[str, ...] = ("robustBufferAccess",)
     """The optional features that shaders can use. The kernels of vkops use only shaderInt64."""
     cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
+
+    _repr_html_ = repr_html
 
     def rows(self) -> list[tuple[str, str]]:
         """Return the name and the value of each limit as text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -33,10 +33,8 @@ class ShaderOutput:
     @contextmanager
     def enabled(self) -> Iterator[None]:
         """Make instances that are created within load the layer, which lets shaders print."""
-        with ExitStack() as stack:
-            stack.enter_context(loader_files.environment({SETTINGS: str(self._settings)}))
-            if not adapter.under_validation():
-                stack.enter_context(adapter.validation())
+        layer = nullcontext() if adapter.under_validation() else adapter.validation()
+        with loader_files.environment({SETTINGS: str(self._settings)}), layer:
             yield
 
     def _new(self) -> list[Message]:

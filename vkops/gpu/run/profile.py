@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from itertools import starmap
+from html import escape
 from pathlib import Path
 from threading import RLock
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from vkops import console
 from vkops.errors import DeviceError
@@ -25,9 +26,13 @@ from vkops.gpu.run.profile_recorder import (
     recorders,
 )
 from vkops.notebook import table_html
+from vkops.system.output_files import write_output
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+_Operations: TypeAlias = Sequence[ProfiledOperation]
+_Event: TypeAlias = dict[str, Any]
 
 _lock = RLock()
 
@@ -59,8 +64,24 @@ class ProfileRow:
         return self.nbytes / self.device_ms / 1e6 if self.nbytes and self.device_ms else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+def _number(value: float | None, digits: int) -> str:
+    return f"{value:.{digits}f}" if value else ""
+
+
+_COLUMNS: dict[str, Callable[[ProfileRow], str]] = {
+    "Name": lambda row: row.name,
+    "Line": lambda row: re.split(r"[\\/]", row.place)[-1],
+    "Host ms": lambda row: _number(row.host_ms, 3),
+    "Count": lambda row: str(row.count),
+    "Device ms": lambda row: _number(row.device_ms, 3),
+    "Mean µs": lambda row: _number((row.device_ms or 0) / row.count * 1e3, 1),
+    "MB": lambda row: _number(row.nbytes / 1e6, 2),
+    "GB/s": lambda row: _number(row.gigabytes_per_second, 2),
+}
+"""The columns of the tables, which leave out those without content."""
+
+
+class _Part(NamedTuple):
     """The part of a profile that concerns one device."""
 
     label: str
@@ -126,23 +147,19 @@ class Profile:
 
     def by_kernel(self) -> list[ProfileRow]:
         """Return a row for each kernel and each kind of copy, the longest time first."""
-        return _rows(
-            (operation.name, "", [operation], None)
-            for call in self.calls
-            for operation in call.operations
-        )
+        operations = (each for call in self.calls for each in call.operations)
+        return _rows((each.name, "", [each], 0) for each in operations)
 
     def by_call(self) -> list[ProfileRow]:
         """Return a row for each line that called a function, an operator or a shader."""
-        return _rows(
-            (c.name, c.caller.place, c.operations, (c.end - c.start) / 1e6) for c in self.calls
-        )
+        return _rows((c.name, c.caller.place, c.operations, c.end - c.start) for c in self.calls)
 
     def __str__(self) -> str:
-        return f"{self._summary}\n\n{console.text(*starmap(_console, self._tables()))}"
+        return "\n\n".join([self._summary, *(_text(*each) for each in self._tables())])
 
     def _repr_html_(self) -> str:
-        return table_html(self._summary, (), ()) + "".join(starmap(table_html, self._tables()))
+        tables = "".join(table_html(*each) for each in self._tables())
+        return f"<p>{escape(self._summary)}</p>{tables}"
 
     def __repr__(self) -> str:
         if self._parts is None:
@@ -151,41 +168,39 @@ class Profile:
 
     @property
     def _summary(self) -> str:
+        if self._parts is None:
+            return repr(self)
         calls, total = self.calls, self.seconds * 1e3
         busy = sum(each.end - each.start for call in calls for each in call.operations) / 1e6
         waits = sum(call.end - call.start for call in calls if not call.number) / 1e6
         return f"{total:.3f} ms: devices worked {busy:.3f} ms, the host waited {waits:.3f} ms"
 
-    def _tables(self) -> Iterator[tuple[str, tuple[str, ...], list[list[str]]]]:
-        """Yield the title, the heads of columns and the rows of each table."""
-        figures = "Count", "Device ms", "Mean µs", "MB", "GB/s"
-        if kernels := self.by_kernel():
-            rows = [[row.name, *_figures(row)] for row in kernels]
-            yield "Kernels and copies", ("Name", *figures), rows
-        rows = [
-            [row.name, _short(row.place), f"{row.host_ms or 0:.3f}", *_figures(row)]
-            for row in self.by_call()
-        ]
-        yield "Calls", ("Name", "Line", "Host ms", *figures), rows
+    def _tables(self) -> Iterator[tuple[str, list[str], list[tuple[str, ...]]]]:
+        """Yield the title, the heads of columns and the rows of each table that has rows."""
+        tables = {"Kernels and copies": self.by_kernel, "Calls": self.by_call}
+        for title, rows in tables.items() if self._parts is not None else ():
+            cells = {head: [*map(column, rows())] for head, column in _COLUMNS.items()}
+            shown = {head: column for head, column in cells.items() if any(column)}
+            if shown:
+                yield title, [*shown], [*zip(*shown.values(), strict=True)]
 
     # -- the timeline -----------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a timeline in Chrome's trace event format, which ui.perfetto.dev opens.
+        """Write a timeline, and its folder, in Chrome's trace event format, for ui.perfetto.dev.
 
         Each thread of the host has a row of calls and waits; each device has one of operations and
         one of submissions. Arrows lead from calls to their operations.
         """
-        calls = self.calls
-        assert self._parts is not None
-        threads = {name: n for n, name in enumerate(dict.fromkeys(c.thread for c in calls), 1)}
-        events = [*_names(1, "host", threads)]
-        for number, part in enumerate(self._parts, 2):
+        names = dict.fromkeys(call.thread for call in self.calls)
+        threads = {name: number for number, name in enumerate(names, 1)}
+        events, clocks = [*_names(1, "host", threads)], {}
+        for number, part in enumerate(self._parts or (), 2):
             events += _names(number, part.label, {"operations": 1, "submissions": 2})
             events += _device_events(part, number, threads, self._start)
-        clocks = {part.label: part.clocks for part in self._parts}
+            clocks[part.label] = part.clocks
         content = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"clocks": clocks}}
-        Path(path).write_text(json.dumps(content), encoding="utf-8")
+        write_output(Path(path), [json.dumps(content).encode()])
 
 
 def profile() -> Profile:
@@ -215,41 +230,27 @@ def _part_of(recorder: Recorder, start: int, end: int) -> _Part:
     return _Part(recorder.vulkan.info.name, recorder.clocks, calls, submissions)
 
 
-def _rows(
-    entries: Iterator[tuple[str, str, Sequence[ProfiledOperation], float | None]],
-) -> list[ProfileRow]:
-    """Add up entries with the same name and place."""
-    found: dict[tuple[str, str], list[tuple[Sequence[ProfiledOperation], float | None]]] = {}
-    for name, place, some, ms in entries:
-        found.setdefault((name, place), []).append((some, ms))
+def _rows(entries: Iterable[tuple[str, str, _Operations, int]]) -> list[ProfileRow]:
+    """Add up entries: a name, a place, operations, and nanoseconds of the host, if any."""
+    groups: dict[tuple[str, str], list[tuple[_Operations, int]]] = {}
+    for name, place, operations, host in entries:
+        groups.setdefault((name, place), []).append((operations, host))
     rows = []
-    for (name, place), group in found.items():
-        operations = [operation for some, _ in group for operation in some]
-        device = sum(each.end - each.start for each in operations) / 1e6 if operations else None
-        host = None if group[0][1] is None else sum(ms or 0 for _, ms in group)
-        nbytes = sum(each.nbytes for each in operations)
-        rows.append(ProfileRow(name, place, len(group), device, host, nbytes))
+    for key, group in groups.items():
+        executed = [each for operations, _ in group for each in operations]
+        device = sum(each.end - each.start for each in executed) / 1e6 if executed else None
+        on_host = sum(host for _, host in group) / 1e6 or None
+        nbytes = sum(each.nbytes for each in executed)
+        rows.append(ProfileRow(*key, len(group), device, on_host, nbytes))
     return sorted(rows, key=lambda row: (-(row.device_ms or 0), -(row.host_ms or 0)))
 
 
-def _figures(row: ProfileRow) -> list[str]:
-    speed, device = row.gigabytes_per_second, row.device_ms
-    times = ["", ""] if device is None else [f"{device:.3f}", f"{device / row.count * 1e3:.1f}"]
-    nbytes = f"{row.nbytes / 1e6:.2f}" if row.nbytes else ""
-    return [str(row.count), *times, nbytes, "" if speed is None else f"{speed:.2f}"]
-
-
-def _short(place: str) -> str:
-    """Return a place with the name of its file alone."""
-    return place.replace("\\", "/").rpartition("/")[2]
-
-
-def _console(title: str, heads: Sequence[str], rows: list[list[str]]) -> Any:
+def _text(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     texts = 2 if "Line" in heads else 1
-    return console.figures(heads[:texts], heads[texts:], rows, title=title, gap=2)
+    return console.text(console.figures(heads[:texts], heads[texts:], rows, title=title, gap=2))
 
 
-def _names(process: int, name: str, threads: dict[str, int]) -> Iterator[dict[str, Any]]:
+def _names(process: int, name: str, threads: dict[str, int]) -> Iterator[_Event]:
     """Yield the events that name a process and its rows."""
     named = [("process_name", 0, name), *(("thread_name", n, own) for own, n in threads.items())]
     for kind, thread, own in named:
@@ -258,44 +259,34 @@ def _names(process: int, name: str, threads: dict[str, int]) -> Iterator[dict[st
 
 def _device_events(
     part: _Part, process: int, threads: dict[str, int], zero: int
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[_Event]:
     """Yield the events of a device, and those of the host that belong to it."""
 
-    def event(
-        phase: str,
-        name: str,
-        row: tuple[int, int],
-        at: float,
-        end: float | None = None,
-        **more: Any,
-    ) -> dict[str, Any]:
-        pid, tid = row
+    def event(phase: str, name: str, row: Any, at: float, end: float = 0, **more: Any) -> _Event:
         start = round(at - zero)  # whole nanoseconds: Perfetto drops events that overlap by one
-        if end is not None:
+        if end:
             more["dur"] = (round(end - zero) - start) / 1e3
-        return {"ph": phase, "name": name, "cat": "vkops", "pid": pid, "tid": tid,
-                "ts": start / 1e3, **more}  # fmt: skip
+        own = {"ph": phase, "name": name, "cat": "vkops", "pid": row[0], "tid": row[1]}
+        return {**own, "ts": start / 1e3, **more}
 
-    device = process, 1
+    device, submissions = (process, 1), (process, 2)
     for call in part.calls:
-        host = 1, threads[call.thread]
-        caller = {"line": call.caller.place, "text": call.caller.text}
-        known: dict[str, Any] = {key: text for key, text in caller.items() if text}
-        if call.caller.tensors:
-            known["tensors"] = list(call.caller.tensors)
+        host, caller = (1, threads[call.thread]), call.caller
+        known = {"line": caller.place, "text": caller.text, "tensors": caller.tensors}
+        known = {key: value for key, value in known.items() if value}
         yield event("X", call.name, host, call.start, call.end, args=known)
-        for n, each in enumerate(call.operations):
-            more = {**known, "call": call.name, **({"bytes": each.nbytes} if each.nbytes else {})}
-            yield event("X", each.name, device, each.start, each.end, args=more)
-            if not n:
-                arrow = {"id": process << 40 | call.number}
-                yield event("s", "submit", host, call.start, **arrow)
-                yield event("f", "submit", device, each.start, bp="e", **arrow)
+        for each in call.operations:
+            args = {**known, "call": call.name, **({"bytes": each.nbytes} if each.nbytes else {})}
+            yield event("X", each.name, device, each.start, each.end, args=args)
+        for each in call.operations[:1]:
+            arrow = {"id": process << 40 | call.number}
+            yield event("s", "submit", host, call.start, **arrow)
+            yield event("f", "submit", device, each.start, bp="e", **arrow)
     first = min([call.number for call in part.calls if call.number], default=1)
     for one in part.submissions:
         calls = f"{first} to {one.last}" if one.last > first else f"{first}"
         # They overlap. Perfetto shows those of one name, with ids of the process, in one row.
         key: Any = {"id2": {"local": hex(one.last)}, "args": {"calls": calls}}
-        yield event("b", "submission", (process, 2), one.start, **key)
-        yield event("e", "submission", (process, 2), one.end or one.start, **key)
+        yield event("b", "submission", submissions, one.start, **key)
+        yield event("e", "submission", submissions, one.end or one.start, **key)
         first = one.last + 1

@@ -111,8 +111,7 @@ class Recorder:
         self.clocks: str = "the device has no timestamps"
         self._native: Any = vulkan.native
         self._callers: dict[tuple[CodeType, int], Caller] = {}
-        limits = vulkan.info.limits
-        self._mask: int = (1 << limits.timestamp_valid_bits) - 1
+        self._mask: int = (1 << vulkan.info.limits.timestamp_valid_bits) - 1
         self._offset: int = perf_counter_ns() - vulkan.module.now()
         self._measured: list[tuple[int, int, list[tuple[int, str, int, int, int]]]] = []
         self._first: tuple[int, int] | None = self._native.calibrated
@@ -120,25 +119,24 @@ class Recorder:
 
     def add(self, began: int, name: str, number: int = 0) -> None:
         """Add a call or a wait that ends now."""
-        ended = perf_counter_ns()
-        thread = current_thread().name
-        call = ProfiledCall(name or "image", self._caller(), thread, began, ended, number)
-        self.calls.append(call)
+        ended, thread = perf_counter_ns(), current_thread().name
+        name = name or "lay out an image"
+        self.calls.append(ProfiledCall(name, self._caller(), thread, began, ended, number))
 
     def _caller(self) -> Caller:
         """Return the line from which this thread entered vkops."""
         if (given := _given.get()) is not None:
             return given
         frame: FrameType | None = sys._getframe(2)
-        while frame is not None and frame.f_globals.get("__name__", "").startswith("vkops."):
+        inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
+        while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
             frame = frame.f_back
         if frame is None or frame.f_globals.get("__name__") == "threading":
             return Caller()
         key = frame.f_code, frame.f_lineno
-        found = self._callers.get(key)
-        if found is None:
-            found = self._callers[key] = _described(frame)
-        return found
+        if key not in self._callers:
+            self._callers[key] = _described(frame)
+        return self._callers[key]
 
     def collect(self) -> None:
         """Add what the device has measured since the last time; all work has ended."""
@@ -147,11 +145,10 @@ class Recorder:
         calls = {call.number: call for call in self.calls if call.number}
         for call in calls.values():
             call.operations.clear()
-        has_times = self._mask and any(operations for _, _, operations in self._measured)
-        times = self._times() if has_times else iter(())
+        times = self._times()  # not used if the device has no timestamps
         for since, last, operations in self._measured:
             end = 0.0
-            for number, name, nbytes, *_ in operations if has_times else ():
+            for number, name, nbytes, *_ in operations:
                 start, end = next(times), next(times)
                 if (own := calls.get(number)) is not None:
                     made = ProfiledOperation(name or own.name, nbytes, start, end)
@@ -181,7 +178,7 @@ class Recorder:
                 if operations:
                     base = max(base, since - ticks[number] * rate)
                     number += 2 * len(operations)
-        return (base + self._offset + each * rate for each in ticks)
+        yield from (base + self._offset + each * rate for each in ticks)
 
 
 def _described(frame: FrameType) -> Caller:
