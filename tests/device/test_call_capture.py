@@ -81,11 +81,19 @@ layout(std430, binding = 1) buffer Y { float y[]; };
 void main() { uint i = gl_GlobalInvocationID.x; y[i] = inputs[0].x[i] - inputs[1].x[i]; }"""
 
 
-@pytest.mark.parametrize("kind", ["array", "bound", "indirect", "kernel", "recorded"])
+HLSL = """StructuredBuffer<float> x : register(t0);
+RWStructuredBuffer<float> y : register(u0);
+[[vk::constant_id(3)]] const float a = 1;
+[numthreads(8, 1, 1)]
+void Scale(uint3 id : SV_DispatchThreadID) { y[id.x] = a * x[id.x]; }"""
+
+
+@pytest.mark.parametrize("kind", ["array", "bound", "entry", "indirect", "kernel", "recorded"])
 def test_all_kinds_of_calls_are_captured(adapter, device, tmp_path, kind):
     x, y = (device.tensor(np.arange(8, dtype=np.float32)) for _ in range(2))
     shader, counts = device.compile_shader(SHADER), device.tensor(np.uint32([2, 1, 1]))
     array = device.compile_shader(ARRAY)
+    scale = device.compile_shader(HLSL, language="hlsl", entry="Scale", constants={"a": 3})
     square = vkops.ElementwiseKernel("float32 x", "float32 y", "y = x * x")
 
     def recorded():
@@ -96,6 +104,7 @@ def test_all_kinds_of_calls_are_captured(adapter, device, tmp_path, kind):
     calls = {
         "array": lambda: array([x[::-1], x], y, groups=1),
         "bound": lambda: shader.bound({"X": x, "Y": y, "Offset": [1]}, 2, [1]).dispatch(),
+        "entry": lambda: scale(x, y, groups=1),
         "indirect": lambda: shader(x, y, [1], a=1, groups=counts),
         "kernel": lambda: square(x, y),
         "recorded": recorded,

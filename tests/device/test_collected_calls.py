@@ -131,7 +131,7 @@ def test_no_collected_call_is_lost(adapter, faulty):
     idle, *outcome, found, same = faulty(programs, adapter.index, "direct").splitlines()
     assert (idle, outcome, same) == ("True", ["right", "True", "True"], "True")
     assert found == (
-        f"DeviceError: {adapter.label} failed while it ran roll, window: vkWaitForFences: "
+        f"DeviceError: {adapter.label} failed while it ran roll, copy_view: vkWaitForFences: "
         "ErrorDeviceLost; it must be opened again"
     )
 

@@ -33,7 +33,7 @@ import vkops
 case = zipfile.ZipFile(sys.argv[0])
 call = json.loads(case.read("call.json"))
 device = vkops.Device(*sys.argv[1:2])
-shader = device.compile_shader(case.read("shader.spv"), name=call["name"])
+shader = device.compile_shader(case.read("shader.spv"), name=call["name"], entry=call["entry"])
 
 
 def array(file):
@@ -116,6 +116,7 @@ def _write(path: str | os.PathLike[str], device: VulkanDevice, bound: BoundCall)
     versions = {name: metadata.version(name) for name in ("vkops", "kp", "numpy")}
     call = {
         "name": shader.name,
+        "entry": shader.entry_point,
         "groups": groups_of(bound),
         "push_constants": bound.push_constants.hex(),
         "blocks": [each.point for each in bindings],
