@@ -179,9 +179,8 @@ class Order:
     def atomic(self, shadow: object, units: Array, who: Array, time: int, kind: str) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
         rows = who - self._first
-        fences = (
-            np.zeros((3, self._classes, 1)) if self._fences is None else self._fences[:, :, rows]
-        )
+        none = np.zeros((3, self._classes, 1))
+        fences = none if self._fences is None else self._fences[:, :, rows]
         self._has_releases |= bool(fences.any())
         if self._has_releases:
             self._observes[rows // self.group_size] = True
