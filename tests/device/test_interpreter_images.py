@@ -220,7 +220,7 @@ layout(binding = 1, r32f) uniform image2D A[2];
 layout(std430, binding = 2) writeonly buffer O { float o[]; };
 void main() { uint i = gl_LocalInvocationIndex; ivec2 p = ivec2(i % 4, i / 4);
   o[i] = texture(T[nonuniformEXT(i % 3)], vec2(0.1 * i)).x + textureSize(T[nonuniformEXT(i % 3)], 0).x;
-  if (i % 4 < 2) imageStore(A[i % 4], p, vec4(i)); }"""
+  if (i % 4 < 2) imageStore(A[nonuniformEXT(i % 4)], p, vec4(i)); }"""
 
 
 def test_arrays_of_images():

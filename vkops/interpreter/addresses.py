@@ -23,7 +23,7 @@ _GAP = 1 << 12
 _FAR = 1 << 60
 """The number that is added to an address that no tensor is near."""
 
-_SMALLEST = {"CooperativeMatrixKHR": 1, "StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
+_SMALLEST = {"StorageBuffer8BitAccess": 1, "StorageBuffer16BitAccess": 2}
 
 NO_TENSOR = "no tensor at this address"
 

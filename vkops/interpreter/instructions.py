@@ -173,7 +173,8 @@ def _glsl(run: State, step: Step) -> Value:
     if number in glsl_functions.STORING:
         entry, rule, target = glsl_functions.STORING[number], RULES.get(number), run.raw(ids[1])
         first, second = _computed(run, step, ids[:1], entry, rule)
-        run.store(target, rearranged([second], lambda v: v.astype(dtype_in(target.type))))
+        dtype = dtype_in(target.type)  # of the numbers, but not of the marks on them
+        run.store(target, rearranged([second], lambda v: v if v.dtype == bool else v.astype(dtype)))
         return first
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")

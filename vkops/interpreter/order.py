@@ -96,7 +96,7 @@ class Order:
     ) -> None:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
-        self.needs: dict[int, int] = {}
+        self.needs: Array = np.zeros(1, np.int8)  # the last one is 0
         self._classes = 6 if is_declared else 3
         self._barriers = np.zeros((self._classes, groups), np.int64)
         self._full_barriers = np.zeros_like(self._barriers)  # for the memory in their semantics
@@ -179,9 +179,8 @@ class Order:
     def atomic(self, shadow: object, units: Array, who: Array, time: int, kind: str) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
         rows = who - self._first
-        fences = (
-            np.zeros((3, self._classes, 1)) if self._fences is None else self._fences[:, :, rows]
-        )
+        none = np.zeros((3, self._classes, 1))
+        fences = none if self._fences is None else self._fences[:, :, rows]
         self._has_releases |= bool(fences.any())
         if self._has_releases:
             self._observes[rows // self.group_size] = True
@@ -260,10 +259,16 @@ class Order:
             return 0
         return 1 + bool(self._subgroup(one) == self._subgroup(other))
 
+    def note(self, time: int, need: int) -> None:
+        """Note what the accesses of a time need."""
+        if time + 1 >= len(self.needs):
+            self.needs = np.r_[self.needs, np.zeros(2 * time + 2, np.int8)]
+        self.needs[time] = need
+
     def _pairs(self, before: Array, who: Array) -> tuple[Array, Array]:
         """Return what earlier accesses need, and how near invocations are to theirs."""
-        when, other = (before >> LANE_BITS).tolist(), (before & LANES) - 1
-        needs = np.array([self.needs.get(each, 0) for each in when])
+        other = (before & LANES) - 1
+        needs = self.needs.take(before >> LANE_BITS, mode="clip")
         same = who // self.group_size == other // self.group_size
         return needs, 1 * same + (same & (self._subgroup(who) == self._subgroup(other)))
 

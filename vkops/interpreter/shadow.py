@@ -48,7 +48,7 @@ class Shadow:
         """
         own = {"read": "read", "write": "written", "atomic": "changed"}[kind]
         code, befores, found = time << LANE_BITS | (who + 1), [], []
-        conflicts_with_own = kind == "write" or (kind == "atomic" and order.needs)
+        conflicts_with_own = kind == "write" or (kind == "atomic" and len(order.needs) > 1)
         for did, kept in self._entries.items():
             if (did != own or conflicts_with_own) and not order.is_past(self._latest[did], c):
                 befores += [(did, entries[at]) for entries in kept]

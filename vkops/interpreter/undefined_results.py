@@ -82,6 +82,9 @@ _FIELD = Rule("shift", "uses {0} bits from bit {1} on, of a number of {bits} bit
 _CONVERSION = Rule(_UNDEFINED, "converts {0} to an integer that cannot have it", 1, _not_an_integer)
 _REMAINDER = Rule(_UNDEFINED, "uses the remainder of a negative number, {1} % {0}", 2,
                   lambda _, a, b: (integers(a, "s") < 0) | (integers(b, "s") < 0))  # fmt: skip
+_MODULUS = Rule(_UNDEFINED, "uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
+_EMPTY = Rule(_UNDEFINED, "looks for a bit in a ballot that has none", 0,
+              lambda _, ballot: ~ballot.any(1))  # fmt: skip
 _LIMITS = "uses clamp with limits from {1} to {0}"
 _LEAST = Rule(_UNDEFINED, "uses min or max of NaN", 0, _nan)
 
@@ -90,26 +93,14 @@ _OPERATIONS = {
     **dict.fromkeys(("BitFieldInsert", "BitFieldSExtract", "BitFieldUExtract"), _FIELD),
     **dict.fromkeys(("ConvertFToS", "ConvertFToU"), _CONVERSION),
     **dict.fromkeys(("SRem", "SMod"), _REMAINDER),
-    **dict.fromkeys(
-        ("FRem", "FMod"), Rule(_UNDEFINED, "uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
-    ),
-    **dict.fromkeys(
-        ("GroupNonUniformBallotFindLSB", "GroupNonUniformBallotFindMSB"),
-        Rule(
-            _UNDEFINED,
-            "looks for a bit in a ballot that has none",
-            0,
-            lambda _, ballot: ~ballot.any(1),
-        ),
-    ),
-    "GroupNonUniformBallotBitExtract": Rule(
-        _UNDEFINED, "uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size
-    ),
-    "GroupNonUniformInverseBallot": Rule(
-        _UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs
-    ),
+    **dict.fromkeys(("FRem", "FMod"), _MODULUS),
+    **dict.fromkeys(("GroupNonUniformBallotFindLSB", "GroupNonUniformBallotFindMSB"), _EMPTY),
+    "GroupNonUniformBallotBitExtract":
+        Rule(_UNDEFINED, "uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size),
+    "GroupNonUniformInverseBallot":
+        Rule(_UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs),
     "SDiv": Rule(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
-}
+}  # fmt: skip
 _FUNCTIONS = {
     "Pow": Rule(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
     "Atan2": Rule(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),

@@ -172,11 +172,11 @@ class Declarations:
     def has(self, variable: int, decoration: int) -> bool:
         """Whether a variable has a decoration, or all members of the struct that it points to."""
         type_ = self.defined[self.defined[variable].words[0]].words[2]
-        while type_ in self.defined and self.defined[type_].op in (
+        while (known := self.defined.get(type_)) and known.op in (
             Op.TypeArray,
             Op.TypeRuntimeArray,
         ):
-            type_ = self.defined[type_].words[1]
+            type_ = known.words[1]
         members = [own for target, own in self.decorations.items() if target[:-1] == (type_,)]
         of_members = bool(members) and all(decoration in own for own in members)
         return of_members or decoration in self.decorated(variable)

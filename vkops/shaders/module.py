@@ -288,8 +288,7 @@ def _blocks(
                 kind = "counter of an append or consume buffer"
         kind = f"{kind} without a binding" if binding < 0 else kind
         block = type_ if isinstance(type_, Struct) else None
-        is_storage = kind.startswith("storage")
-        is_readonly = not is_storage or module.has(id_, Decoration.NON_WRITABLE)
+        is_readonly = module.has(id_, Decoration.NON_WRITABLE) or not kind.startswith("storage")
         size = (block.nbytes, block.stride) if block else (0, 0)
         place = set_, binding
         yield id_, Block(name, instance, kind, *place, is_readonly, *size, block, length, image)
