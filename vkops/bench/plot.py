@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import TYPE_CHECKING
 
-from vkops.bench.report import LABELS, BenchReport
+from vkops.bench.report import LABELS, RunReport
 from vkops.errors import MissingPackageError, VkopsError
 from vkops.plan.rounding import ceil_div
 
@@ -47,7 +47,7 @@ def check(path: Path) -> None:
         raise VkopsError(f"plot: there is no folder {str(path.parent)!r}")
 
 
-def plot(report: BenchReport, path: Path) -> None:
+def plot(report: RunReport, path: Path) -> None:
     """Write the plot as PNG or SVG, depending on the suffix of the file's name.
 
     Raises:
@@ -70,7 +70,7 @@ def plot(report: BenchReport, path: Path) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _draw_ratios(figure: SubFigure, report: BenchReport) -> None:
+def _draw_ratios(figure: SubFigure, report: RunReport) -> None:
     """Draw a sorted bar for each workload that vkops and another library can execute."""
     figure.suptitle(
         f"{report.device}, {report.driver}, {report.date}\n"
@@ -102,7 +102,7 @@ def _draw_ratios(figure: SubFigure, report: BenchReport) -> None:
         axes.spines[["top", "right", "left"]].set_visible(False)
 
 
-def _draw_speeds(figure: SubFigure, report: BenchReport, labels: dict[str, str]) -> None:
+def _draw_speeds(figure: SubFigure, report: RunReport, labels: dict[str, str]) -> None:
     figure.suptitle(
         "GB read and written per second, more is better; light: a plain copy of as many bytes",
         fontsize=11,

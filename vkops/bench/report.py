@@ -30,7 +30,7 @@ _RATIOS = "Ratios: time of the other divided by time of vkops; above 1, vkops is
 
 
 @dataclass(frozen=True)
-class BenchReport:
+class RunReport:
     """The results of one run."""
 
     device: str
@@ -59,9 +59,9 @@ def made_from(
     *,
     scale: int = 1,
     rounds: int = 9,
-) -> BenchReport:
+) -> RunReport:
     """Make the report of results that were just measured on this machine."""
-    return BenchReport(
+    return RunReport(
         device=device.name,
         driver=device.driver,
         date=date.today().isoformat(),
@@ -77,7 +77,7 @@ def made_from(
     )
 
 
-def read(path: Path) -> BenchReport:
+def read(path: Path) -> RunReport:
     """Read a report that was saved as JSON.
 
     Raises:
@@ -87,7 +87,7 @@ def read(path: Path) -> BenchReport:
     try:
         data = json.loads(path.read_bytes())
         results = [_result(**result) for result in data.pop("results")]
-        return BenchReport(results=results, **data)
+        return RunReport(results=results, **data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise VkopsError(f"{path}: not a report of `vkops bench --json`: {error}") from error
 
@@ -99,7 +99,7 @@ def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def tables(report: BenchReport) -> list[Table]:
+def tables(report: RunReport) -> list[Table]:
     """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
     explained = (
         "NumPy: makes new arrays; into: NumPy, into arrays that exist; "

@@ -57,11 +57,8 @@ def _counting(
     counts = "_counts" if shared else "table"
     operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
-    if not shared:
-        return InnerKernel(params, operation, name, preamble)
-    return InnerKernel(
-        params, operation, name, preamble, lambda n, _: ceil_div(n, _LENGTH), main=_MAIN
-    )
+    more: dict[str, Any] = {"invocations": lambda n, _: ceil_div(n, _LENGTH), "main": _MAIN}
+    return InnerKernel(params, operation, name, preamble, **more if shared else {})
 
 
 def searchsorted(

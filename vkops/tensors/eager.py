@@ -140,8 +140,7 @@ def join_arrays(
             refuse(name, f"tensors[{i}]", message, "JOIN-03")
         sizes = view.sizes
         if len(sizes) != len(first):
-            message = f"has rank {len(sizes)}, must be {len(first)}"
-            refuse(name, f"tensors[{i}]", message, "JOIN-04")
+            refuse(name, f"tensors[{i}]", f"has rank {len(sizes)}, must be {len(first)}", "JOIN-04")
         for other, (got, wanted) in enumerate(zip(sizes, first, strict=True)):
             if other != axis and got != wanted:
                 message = f"got {got}, must be {wanted}"

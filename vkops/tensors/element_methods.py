@@ -149,8 +149,7 @@ class ElementMethods(ViewMethods):
     def _check_writable(self, name: str) -> None:
         """Refuse a read-only view (ARRAY-10)."""
         if self._read_only:
-            message = "is read-only: broadcast_to repeats its elements"
-            refuse(name, "tensor", message, "ARRAY-10")
+            refuse(name, "tensor", "is read-only: broadcast_to repeats its elements", "ARRAY-10")
 
     def _assigned(self, name: str, shape: Ints, value: Any) -> DeviceArray | npt.NDArray[Any]:
         """A value with the dtype of this tensor, to be written to elements of this shape."""

@@ -49,8 +49,7 @@ def take(x: Any, indices: Any, /, axis: int | None = None, *, device: DeviceLike
     place = Place("TAKE", "indices", "ARRAY-14")
     positions = _indices(tensor, indices, axis, place)
     numbers = index_arrays.tuples([positions], [tensor.shape[axis]], place)
-    view = in_front(tensor.placed()[1], [axis])
-    return gather(tensor, Selection(view, numbers, axis), "TAKE")
+    return gather(tensor, Selection(in_front(tensor.placed()[1], [axis]), numbers, axis), "TAKE")
 
 
 def take_along_axis(

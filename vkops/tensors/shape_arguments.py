@@ -37,8 +37,7 @@ def in_rank(name: str, axis: int, rank: int, rule: str, field: str = "axis") -> 
     if rank == 0:
         refuse_index(Place(name, field, rule), "the array has no dimensions")
     if not -rank <= axis < rank:
-        message = f"got {show(axis)}, must be {-rank} to {rank - 1}"
-        refuse_index(Place(name, field, rule), message)
+        refuse_index(Place(name, field, rule), f"got {show(axis)}, must be {-rank} to {rank - 1}")
     return axis % rank
 
 

@@ -161,8 +161,7 @@ def range(call: Call) -> list[LoweredTensor]:
 
 def modulo(call: Call) -> list[LoweredTensor]:
     """Mod 10 to 28: the sign is that of the divisor, with ``fmod`` that of the dividend."""
-    compute = np.fmod if call.attribute("fmod") else np.mod
-    return elementwise(compute, divides=True)(call)
+    return elementwise(np.fmod if call.attribute("fmod") else np.mod, divides=True)(call)
 
 
 def quotient(a: Array, b: Array) -> Array:
