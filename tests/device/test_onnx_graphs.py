@@ -13,7 +13,7 @@ from vkops.onnx import Model, Session
 from vkops.onnx.operators import OPERATORS
 
 OPSETS = range(OLDEST, NEWEST + 1)
-GRAPHS, MORE_GRAPHS, BATCH = 2000, 20_000, 100
+GRAPHS, MORE_GRAPHS, BATCH = 1500, 20_000, 100
 
 
 def batches(first, count):
