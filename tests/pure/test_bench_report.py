@@ -9,7 +9,7 @@ import pytest
 from refusals import fault
 from rich.console import Console
 
-from vkops.bench import WORKLOADS, Result, RunReport, read, tables
+from vkops.bench import WORKLOADS, Report, Result, read, tables
 from vkops.bench import plot as plots
 from vkops.errors import VkopsError
 
@@ -24,7 +24,7 @@ def report(count=None, **labels):
         seconds = OWN | dict.fromkeys(() if number == 1 else labels, 8e-3)
         results.append(Result(each.name, each.description, each.contiguous, 2**20, seconds))
     device = "Some GPU", "some driver 1.2", "2026-01-02", 2, {"numpy": "2.0"}
-    return RunReport(*device, labels, 1, 9, results)
+    return Report(*device, labels, 1, 9, results)
 
 
 def text(made, width):
@@ -56,7 +56,7 @@ def test_peers_have_a_table_of_their_own():
 
 def test_a_peer_without_results_has_no_mean():
     original = report(2, torch="PyTorch CPU")
-    _, table = tables(RunReport(**{**vars(original), "results": original.results[1:]}))
+    _, table = tables(Report(**{**vars(original), "results": original.results[1:]}))
     assert "x " not in text(table, 120).split("Ratios: ")[0]
 
 

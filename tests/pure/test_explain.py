@@ -21,7 +21,7 @@ from processes import ROOT, cpu_time
 from regions import make_region
 
 from vkops.dml import FeatureLevel
-from vkops.explain import Explanation, TensorInfo, explain
+from vkops.explain import Explanation, Tensor, explain
 from vkops.explain.page import page
 from vkops.explain.tables import dispatch_rows, region_rows
 from vkops.models.descriptors import with_dml_names
@@ -48,10 +48,10 @@ def test_split():
     section, movement = only("split.json", feature_level=FeatureLevel.LEVEL_5_0)
     assert (section.name, section.kind) == ("split", "SPLIT")
     assert section.tensors == (
-        TensorInfo("InputTensor", "INT32", (2, 6), (6, 1), 4, 48),
-        TensorInfo("OutputTensors[0]", "INT32", (2, 2), (2, 1), 4, 16),
-        TensorInfo("OutputTensors[1]", "INT32", (2, 3), (3, 1), 4, 24),
-        TensorInfo("OutputTensors[2]", "INT32", (2, 1), (1, 1), 4, 8),
+        Tensor("InputTensor", "INT32", (2, 6), (6, 1), 4, 48),
+        Tensor("OutputTensors[0]", "INT32", (2, 2), (2, 1), 4, 16),
+        Tensor("OutputTensors[1]", "INT32", (2, 3), (3, 1), 4, 24),
+        Tensor("OutputTensors[2]", "INT32", (2, 1), (1, 1), 4, 8),
     )
     details = dict(section.details)
     assert details["Axis"] == "1"

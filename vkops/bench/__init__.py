@@ -1,7 +1,8 @@
 """The benchmark of `vkops bench` and scripts/bench."""
 
 from vkops.bench.measure import Result, measure
-from vkops.bench.report import RunReport, made_from, read, tables
+from vkops.bench.report import RunReport as Report
+from vkops.bench.report import made_from, read, tables
 from vkops.bench.workloads import WORKLOADS, Workload
 
-__all__ = ["WORKLOADS", "Result", "RunReport", "Workload", "made_from", "measure", "read", "tables"]
+__all__ = ["WORKLOADS", "Report", "Result", "Workload", "made_from", "measure", "read", "tables"]

@@ -8,11 +8,12 @@ from vkops.dml import FeatureLevel
 from vkops.errors import ModelError
 from vkops.explain.page import write_page
 from vkops.explain.tables import render
-from vkops.models.explanation import Explanation, TensorInfo
+from vkops.models.explanation import Explanation
+from vkops.models.explanation import TensorInfo as Tensor
 from vkops.models.model_reader import prepare
 from vkops.runner.model_files import ModelFile
 
-__all__ = ["Explanation", "TensorInfo", "explain", "render", "write_page"]
+__all__ = ["Explanation", "Tensor", "explain", "render", "write_page"]
 
 
 def explain(
