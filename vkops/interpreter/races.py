@@ -153,9 +153,9 @@ class Races(Observer):
             room = "an image" if isinstance(memory, Image) else room
             end = "there is no barrier between them" if memory.kind else "nothing orders them"
             if self._is_declared:
-                end = "nothing orders them, and makes the second available and visible to the first"
+                end = "nothing orders them and makes the second available and visible to the first"
             if (kind, conflict.did) == ("atomic", "changed"):
-                end = "a scope does not contain both"
+                end = "the scope of one does not contain the other invocation"
             if conflict.has_barrier:
                 what = "Image" if isinstance(memory, Image) else "Buffer"
                 end = f"the barrier between them does not order {what.lower()}s"
