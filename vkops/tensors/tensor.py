@@ -190,7 +190,8 @@ class Tensor(ElementMethods):
     def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Tensor:
         """The elements converted by NumPy, on the host; a copy, unless ``copy`` is False.
 
-        As with NumPy's ``astype``, any cast is allowed. The result is on the same device.
+        As with NumPy's ``astype``, any cast is allowed, and what a float becomes that an integer
+        type cannot have depends on the host's processor. The result is on the same device.
 
         Raises:
             InvalidDescError: no dtype (T-02), or elements that NumPy cannot convert (ARRAY-10).
