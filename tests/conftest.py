@@ -17,6 +17,7 @@ from messages import (  # noqa: F401
     message,
     pytest_addoption,
     pytest_configure,
+    pytest_runtest_makereport,
     pytest_sessionfinish,
 )
 
