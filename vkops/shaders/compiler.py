@@ -167,7 +167,6 @@ class _Compilation:
             if isinstance(self.source, Path):
                 # Joined, so that no name of a file or a folder can look like an option.
                 file, name = os.path.join(self.source.parent, self.source.name), str(self.source)
-                file = file.replace(os.sep, "/")  # in messages and in the SPIR-V, too
                 file = f"./{file}" if file.startswith("-") else file
                 includes = [f"-I{path}" for path in self.include]
             else:
