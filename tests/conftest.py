@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 from pathlib import Path
+from unittest import SkipTest
 
 import pytest
 from case_names import pytest_make_parametrize_id  # noqa: F401
@@ -16,6 +17,7 @@ from messages import (  # noqa: F401
     message,
     pytest_addoption,
     pytest_configure,
+    pytest_runtest_makereport,
     pytest_sessionfinish,
 )
 
@@ -37,8 +39,18 @@ if package := lavapipe.package():
         os.environ[variable] = os.pathsep.join(values)
     sys.modules["vkops_lavapipe"] = None
     lavapipe.package.cache_clear()
-if WINE:  # which makes none, and says that it did
-    os.symlink = lambda *_: pytest.skip("not under Wine: symbolic links")
+
+
+def no_symbolic_links(*_):
+    """Skip a test in place of ``os.symlink`` of Wine, which makes none and says that it did.
+
+    pytest itself, which also makes some, ignores exceptions, but not those of ``pytest.skip``.
+    """
+    raise SkipTest("not under Wine: symbolic links")
+
+
+if WINE:
+    os.symlink = no_symbolic_links
 
 # How long an example takes depends on what else the machine does. The examples are the same in every
 # run, except with ``--hypothesis-profile fresh``, as ``scripts/test --slow`` runs the tests.

@@ -1,6 +1,7 @@
 """Initial values in all their forms, and files beside the model."""
 
 import io
+import json
 import math
 from contextlib import suppress
 from pathlib import Path
@@ -173,7 +174,10 @@ def test_the_current_folder_is_searched_if_paths_are_allowed(tmp_path, monkeypat
     monkeypatch.chdir(second)
     node = Node("2.bin", "p", Source("m.json"))
     assert Folders(first, allow_paths=True).find(node) == Path("2.bin")
-    for allowed, said in ((False, f'"{first}"'), (True, f'"{first}" or "."')):
+    for allowed, said in (
+        (False, json.dumps(str(first))),
+        (True, f'{json.dumps(str(first))} or "."'),
+    ):
         folders, node = Folders(first, allow_paths=allowed), Node("3.bin", "p", Source("m.json"))
         text = fault(lambda find=folders.find, node=node: find(node), ModelError)
         assert text == f'm.json: p: no file "3.bin" in {said}'

@@ -25,6 +25,7 @@ def test_each_fault_is_another_module(text):
     assert len(planted - {ast.unparse(ast.parse(text))}) == len(faults)
 
 
+@pytest.mark.wine("Git")
 def test_a_seed_chooses_the_faults():
     chosen = mutate.chosen_faults(["plan"], 20, 1)
     assert chosen == mutate.chosen_faults(["plan"], 20, 1) != mutate.chosen_faults(["plan"], 20, 2)

@@ -121,7 +121,9 @@ def test_folders_of_sources(folders):
     chosen = {"input_path": folders / "secret"}
     assert load(folders, reading("x.bin"), **chosen).resources["In"].size == 32
     said = refused(load, folders, reading("../model/x.bin"), **chosen)
-    assert said.endswith(f'is outside of the folder "{folders}/secret", {LEAVES}')
+    assert said.endswith(
+        f"is outside of the folder {json.dumps(str(folders / 'secret'))}, {LEAVES}"
+    )
     Path("own.bin").write_bytes(bytes(32))
     said = refused(load, folders, reading("own.bin"))
     assert said.endswith(f'no file "own.bin" in "{folders}/model"')
@@ -184,7 +186,7 @@ def test_output_path_takes_the_place_of_the_current_folder(folders):
     loaded = load(folders, writing("a/../out.bin"), output_path=folders / "new")
     assert loaded.commands[1].target == folders / "new" / "out.bin"
     said = refused(load, folders, writing("../out.bin"), output_path=folders / "new")
-    assert f'the folder "{folders}/new", {LEAVES}' in said
+    assert f"the folder {json.dumps(str(folders / 'new'))}, {LEAVES}" in said
 
 
 # -- the command line ------------------------------------------------------------------------------

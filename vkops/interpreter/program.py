@@ -274,7 +274,7 @@ class Program:
 
     def _place(self, file: str, line: int) -> Place:
         """Return a place; a text that was compiled has the name of the shader."""
-        return Place(self._name if file in ("", TEXT) else file.removeprefix("./"), line)
+        return Place(self._name if file in ("", TEXT) else re.sub(r"^\.[/\\]", "", file), line)
 
 
 def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:

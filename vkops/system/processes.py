@@ -117,7 +117,7 @@ def run_limited(
         except BaseException as error:
             _end_tree(process.pid)  # the child of a wrapper script would keep the pipe open
             if os.name == "nt" and isinstance(error, subprocess.TimeoutExpired):
-                error.stdout, _ = process.communicate()  # which is not there yet, as elsewhere
+                error.stdout, _ = process.communicate()  # Windows' Python does not add it
             raise
         finally:
             ended.set()
