@@ -197,7 +197,7 @@ def letter(number: int, of: int) -> str:
 def memory_shape(tensor: TensorInfo, size: int) -> Ints:
     """The memory of a tensor as a shape, in elements of ``size`` bytes.
 
-    >>> memory_shape(Tensor("x", "INT64", (3, 2), (1, 3), 8, 48), 8)
+    >>> memory_shape(TensorInfo("x", "INT64", (3, 2), (1, 3), 8, 48), 8)
     (2, 3)
     """
     elements, scale = tensor.nbytes // size, tensor.itemsize // size

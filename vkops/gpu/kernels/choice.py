@@ -424,15 +424,14 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
     if box.region.input is None or across is None or along is None:
         return None
     rest = [d for d in rest if d not in (across, along)]
-    more_across = more_along = ONE
-    if across.size < side:
-        more_across = next((d for d in rest if d.dst == across.size), ONE)
-        rest = [d for d in rest if d is not more_across]
-    if along.size < side:
-        more_along = next((d for d in rest if d.src == along.size), ONE)
-        rest = [d for d in rest if d is not more_along]
+    more = {"dst": ONE, "src": ONE}
+    # A dimension that could extend both goes to the shorter one.
+    for inner, name in sorted([(across, "dst"), (along, "src")], key=lambda each: each[0].size):
+        if inner.size < side:
+            more[name] = next((d for d in rest if getattr(d, name) == inner.size), ONE)
+            rest = [d for d in rest if d is not more[name]]
     # Along the contiguous dimensions, tiles have whole vectors.
-    dims = [across._replace(dst=0), more_across, along._replace(src=0), more_along, *rest]
+    dims = [across._replace(dst=0), more["dst"], along._replace(src=0), more["src"], *rest]
     vectors = box._replace(dims=dims).divided(per_vector)
     if vectors is None or gcd(across.size, along.size) % per_vector:
         return None

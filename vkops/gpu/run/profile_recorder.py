@@ -145,10 +145,10 @@ class Recorder:
         calls = {call.number: call for call in self.calls if call.number}
         for call in calls.values():
             call.operations.clear()
-        times = self._times()  # not used if the device has no timestamps
+        times = self._times()  # not used without operations
         for since, last, operations in self._measured:
             end = 0.0
-            for number, name, nbytes, *_ in operations:
+            for number, name, nbytes, *_ in operations if self._mask else ():
                 start, end = next(times), next(times)
                 if (own := calls.get(number)) is not None:
                     made = ProfiledOperation(name or own.name, nbytes, start, end)
