@@ -128,7 +128,7 @@ def test_random_plans_with_indices(tuning, seed):
     ("plan", "name"),
     [
         (window(4, [96, 80], [1, 96]), "copy_tile_4"),
-        (window(8, [6, 40, 10], [1, 6, 240]), "copy_block_8"),
+        (window(8, [2, 40, 10], [1, 4, 160]), "copy_block_8"),
         (window(2, [320, 48], [1, 320]), "copy_tile_2"),
         (window(4, [5, 640], [-640, -1]), "copy_reverse"),
         (window(4, [7, 30, 100], [9000, 100, 1], 1, [3007, 100, 1], 3), "copy_run"),
