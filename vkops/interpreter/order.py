@@ -99,7 +99,8 @@ class Order:
         self.needs: Array = np.zeros(1, np.int8)  # the last one is 0
         self._classes = 6 if is_declared else 3
         self._barriers = np.zeros((self._classes, groups), np.int64)
-        self._full_barriers = np.zeros_like(self._barriers)  # for the memory in their semantics
+        # For the memory in their semantics:
+        self._full_barriers: Array = np.zeros_like(self._barriers)
         self._subgroup_barriers: Array | None = None
         self._published: Array | None = None  # the last release before the last barrier
         self._has_releases = False
