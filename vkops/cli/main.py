@@ -16,7 +16,7 @@ from vkops.cli import options
 from vkops.errors import VkopsError, one_line
 
 _CLOSED = {errno.EPIPE, errno.EINVAL} if os.name == "nt" else {errno.EPIPE}
-"""What writing to a pipe without a reader gives."""
+"""The errors of a write to a pipe without a reader."""
 
 # The commands with the module of each, which is imported when the command is used.
 _COMMANDS = {

@@ -27,7 +27,7 @@ from vkops.interpreter.addresses import NO_TENSOR
 from vkops.interpreter.findings import Finding
 from vkops.interpreter.state import TooManyInstructionsError
 from vkops.interpreter.values import Place as Line
-from vkops.shaders import shader as shaders
+from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Slot
@@ -300,12 +300,12 @@ def checking(
         raise InvalidDescError("", "max_instructions", message, "SH-07")
     how = {"strict": strict, "compare": compare, "plain_barriers": plain_barriers}
     checks = Checks(max_instructions=count, **how)
-    before = VulkanDevice.around_call, shaders.keeps_lines
-    VulkanDevice.around_call, shaders.keeps_lines = checks._around, True
+    before = VulkanDevice.around_call, compiler.keeps_lines
+    VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
     try:
         yield checks
     finally:
-        VulkanDevice.around_call, shaders.keeps_lines = before
+        VulkanDevice.around_call, compiler.keeps_lines = before
         if checks.not_checked:
             checks._show()
 
@@ -322,5 +322,5 @@ def check_all() -> None:
         raise DeviceError(f"{PLAIN_BARRIERS}: got {show(barriers)}, must be 0 or 1")
     how = {"strict": wanted == "strict", "plain_barriers": barriers == "1"}
     checks = Checks(max_instructions=int(most), compare=True, **how)
-    VulkanDevice.around_call, shaders.keeps_lines = checks._around, True
+    VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
     atexit.register(checks._show)

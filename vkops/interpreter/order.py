@@ -29,7 +29,7 @@ LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
 """How near invocations must be for a scope to contain both; 0 is anywhere, and 3 nowhere."""
 
 INCOHERENT, PRIVATE = 3, 4
-"""What an access of Vulkan's memory model needs, above the levels: see ``Order``."""
+"""Needs of accesses in Vulkan's memory model, above the levels: see ``Order``."""
 
 UNORDERED, BY_BARRIER = 1, 2
 

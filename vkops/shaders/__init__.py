@@ -1,7 +1,7 @@
 """Shaders: the compiler with its cache, SPIR-V modules, and the kernels of the package."""
 
-from vkops.shaders.compiler import compile, validate
-from vkops.shaders.shader import Number, Shader, load, read
+from vkops.shaders.compiler import compile, read, validate
+from vkops.shaders.shader import Number, Shader, load
 from vkops.shaders.variants import VARIANTS, Variant, compiler_state, for_records, source_dir, spirv
 
 __all__ = [

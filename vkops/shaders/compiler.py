@@ -12,6 +12,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from vkops.errors import InvalidDescError, ShaderCompileError, printable
 from vkops.shaders import diagnostics, slang, sources, tools
@@ -47,6 +48,29 @@ _NO_ENTRY = "Entry point not found"  # with no line; slang.py makes the same of 
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
 _GLOBALS = b"$Global"
 _PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\](?!\s*(?:ConstantBuffer|cbuffer)\b)")
+
+keeps_lines = False
+"""Whether the SPIR-V of all sources of users has their lines."""
+
+
+def read(
+    source: str | Path, *, language: str | None = None, debug: bool = False, **settings: Any
+) -> bytes:
+    """Return the SPIR-V of a text, of a file, or in a .spv file, unchecked.
+
+    ``language`` is that of ``load``, and ``settings`` are those of ``compile``.
+
+    Raises:
+        ShaderCompileError: it is wrong, or a tool is missing.
+        InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
+    """
+    if language is None:
+        suffix = source.suffix if isinstance(source, Path) else ""
+        language = {".spv": "spirv", ".hlsl": "hlsl", ".slang": "slang"}.get(suffix, "glsl")
+    if language == "spirv" and isinstance(source, Path):
+        return corrected(sources.read(source, sources.MAX_SPIRV_BYTES))
+    debug = debug or keeps_lines
+    return compile(source, language=language, memoize=True, debug=debug, **settings)
 
 
 def compile(

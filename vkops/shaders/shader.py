@@ -30,7 +30,7 @@ from vkops.shaders.packing import Number, fitting
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "Slot", "load", "read"]
+__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "Slot", "load"]
 
 MAX_SETS = 32
 """Descriptor sets of a shader; drivers bind 4 to 32."""
@@ -41,9 +41,6 @@ MAX_BINDING = 4095
 _SUFFIXES = (".comp", ".glsl", ".hlsl", ".slang", ".spv")
 
 LANGUAGES = ("glsl", "hlsl", "slang", "spirv")
-
-keeps_lines = False
-"""Whether the SPIR-V of all sources of users has their lines."""
 
 _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "source": ((str, Path, bytes), "text, a path or SPIR-V"),
@@ -492,7 +489,7 @@ def load(
         spirv = corrected(source)
     else:
         name = printable(source.name if isinstance(source, Path) else name)
-        spirv = read(source, **settings, name=name, root=root)
+        spirv = compiler.read(source, **settings, name=name, root=root)
     entry = entry.partition("<")[0]  # the arguments of a generic function of Slang
     module = _module(spirv, name, entry)
     if constants:
@@ -534,24 +531,6 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
         message = f"got the text {show(source)}, must be a pathlib.Path if it is a file"
         raise ShaderCompileError(f"source: {message}")
     sources.check_kinds(settings["defines"], settings["include"])
-
-
-def read(source: str | Path, *, language: str | None = None, **settings: Any) -> bytes:
-    """Return the SPIR-V of a text, of a file, or in a .spv file, unchecked.
-
-    ``language`` is that of ``load``, and ``settings`` are those of ``compile``.
-
-    Raises:
-        ShaderCompileError: it is wrong, or a tool is missing.
-        InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
-    """
-    if language is None:
-        suffix = source.suffix if isinstance(source, Path) else ""
-        language = {".spv": "spirv", ".hlsl": "hlsl", ".slang": "slang"}.get(suffix, "glsl")
-    if language == "spirv" and isinstance(source, Path):
-        return corrected(sources.read(source, sources.MAX_SPIRV_BYTES))
-    debug = settings.pop("debug", False) or keeps_lines
-    return compiler.compile(source, language=language, memoize=True, debug=debug, **settings)
 
 
 @functools.lru_cache(maxsize=128)

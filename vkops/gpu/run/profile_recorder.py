@@ -81,7 +81,7 @@ recorders: list[Recorder] = []
 
 
 _given: ContextVar[Caller | None] = ContextVar("caller", default=None)
-"""What calls have instead of their line."""
+"""The caller that is recorded instead of the line of a call."""
 
 
 @contextmanager
