@@ -254,11 +254,10 @@ class Order:
                 found.append((location, count, level))
         return found
 
-    def _nearness(self, one: int, other: int) -> int:
+    def _nearness(self, one: Any, other: Any) -> Any:
         """Return 2 for invocations of a subgroup, 1 for those of a workgroup, else 0."""
-        if one // self.group_size != other // self.group_size:
-            return 0
-        return 1 + bool(self._subgroup(one) == self._subgroup(other))
+        same = one // self.group_size == other // self.group_size
+        return same * (1 + (self._subgroup(one) == self._subgroup(other)))
 
     def note(self, time: int, need: int) -> None:
         """Note what the accesses of a time need."""
@@ -270,8 +269,7 @@ class Order:
         """Return what earlier accesses need, and how near invocations are to theirs."""
         other = (before & LANES) - 1
         needs = self.needs.take(before >> LANE_BITS, mode="clip")
-        same = who // self.group_size == other // self.group_size
-        return needs, 1 * same + (same & (self._subgroup(who) == self._subgroup(other)))
+        return needs, self._nearness(who, other)
 
     def apart(self, before: Array, who: Array, need: int) -> Array:
         """Return which atomic operations are not in the scopes of earlier ones, or vice versa."""
