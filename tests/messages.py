@@ -5,6 +5,8 @@ compares it with the line of this test. ``pytest --rewrite-messages`` writes the
 runs, and removes those of tests that are gone; what has changed is then one difference to review.
 """
 
+import json
+import os
 import re
 from collections import defaultdict
 from pathlib import Path
@@ -21,8 +23,13 @@ def read():
     result = defaultdict(list)
     for line in FILE.read_text("utf-8").splitlines():
         test, _, text = line.partition(": ")
-        result[test].append(text)
+        result[test].append(_with_slashes(text))
     return result
+
+
+def _with_slashes(text):
+    """A text with slashes in place of the backslashes of Windows' paths, which messages may quote."""
+    return text if os.sep == "/" else re.sub(r"\\+", "/", text)
 
 
 LINES = read()
@@ -83,8 +90,9 @@ def message(request):
         text = str(error)
         assert re.search(".*".join(map(re.escape, parts)), text), (text, parts)
         for name, value in values.items():
-            text = text.replace(str(value), f"{{{name}}}")
-        text = text.replace(NO_FILE, "No such file or directory")
+            for shown in (json.dumps(str(value))[1:-1], str(value)):
+                text = text.replace(shown, f"{{{name}}}")
+        text = _with_slashes(text.replace(NO_FILE, "No such file or directory"))
         assert text.isprintable()
         texts.append(text)
         assert text in LINES[test][len(texts) - 1 : len(texts)] or rewrite, (

@@ -13,7 +13,7 @@ from vkops import lavapipe
 from vkops.errors import ShaderCompileError, printable
 from vkops.system.processes import describe, run_limited
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 """A kernel compiles in a tenth of a second; a program that takes longer than this does not end."""
 
 MEMORY_BYTES = 2 << 30
