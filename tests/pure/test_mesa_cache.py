@@ -34,6 +34,16 @@ def test_a_folder_that_others_may_write_to_is_not_used(folder, name, mode, disab
     assert os.environ.get(DISABLED) == disabled
 
 
+def test_another_width_of_vectors_does_not_use_it(folder, monkeypatch):
+    """Mesa would run code from the cache whose subgroups have another size."""
+    monkeypatch.delenv(mesa_cache.WIDTH, raising=False)
+    mesa_cache.disable_if_unsafe()
+    assert DISABLED not in os.environ
+    monkeypatch.setenv(mesa_cache.WIDTH, "128")
+    mesa_cache.disable_if_unsafe()
+    assert os.environ[DISABLED] == "true"
+
+
 @pytest.mark.posix("modes of folders")
 @pytest.mark.parametrize("named", ["relative", "account", "cache home", "empty"])
 def test_the_folder_that_mesa_uses_is_the_one_that_is_checked(tmp_path, monkeypatch, named):

@@ -12,6 +12,9 @@ from vkops.system.files import account_home, private_folder
 
 _VARIABLES = ("MESA_SHADER_CACHE_DIR", "MESA_GLSL_CACHE_DIR", "XDG_CACHE_HOME")
 
+WIDTH = "LP_NATIVE_VECTOR_WIDTH"
+"""The variable that sets the bits of lavapipe's vectors, and with them the size of subgroups."""
+
 _NAMES = ("mesa_shader_cache", "mesa_shader_cache_db", "mesa_shader_cache_sf")
 """Its folders; which one depends on Mesa's settings."""
 
@@ -25,13 +28,18 @@ def disable_if_unsafe() -> None:
     Mesa 22.3 maps the index into memory, a file with holes: if the disk has no room for a page, the
     process ends (SIGBUS). Lavapipe runs the code that it finds in the cache: a folder that belongs
     to another user, or that others may write to, is not used. Mesa would wait for ever for a named
-    pipe in the place of an entry.
+    pipe in the place of an entry. Mesa 22.3 and 25.0 find a shader by its SPIR-V alone, and would run
+    code for vectors of another width, with other subgroups.
     """
     folder = _folder()
     with suppress(OSError):
         existing = next(path for path in (folder, *folder.parents) if path.exists())
         full = psutil.disk_usage(str(existing)).free < MIN_FREE_BYTES
-        if full or not all(_is_safe_or_absent(folder / name) for name in _NAMES):
+        if (
+            full
+            or WIDTH in os.environ
+            or not all(_is_safe_or_absent(folder / name) for name in _NAMES)
+        ):
             os.environ.setdefault("MESA_SHADER_CACHE_DISABLE", "true")
 
 
