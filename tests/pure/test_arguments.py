@@ -1,5 +1,6 @@
 """Arguments of the wrong kind: one clear error, before anything is opened or read."""
 
+import math
 import os
 
 import numpy as np
@@ -7,9 +8,9 @@ import pytest
 from refusals import fault
 
 import vkops
-from vkops import dml, dxdispatch, runner
+from vkops import InvalidDescTypeError, dml, dxdispatch, runner
 from vkops.arguments.basic_index import Texts, basic_index
-from vkops.dml import FeatureLevel
+from vkops.dml import BufferTensorDesc, FeatureLevel, TensorDataType
 from vkops.errors import DeviceError, ModelError
 
 
@@ -132,3 +133,24 @@ def test_indices_of_axes_that_no_array_can_have(part, expected):
 )
 def test_indices_that_do_not_fit(parts, error):
     assert fault(lambda: basic_index((2, 3), parts, TEXTS), type(error)) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (math.nan, "nan"),
+        ("x" * 100, "'" + "x" * 58 + "…"),
+        (10**5000, "an integer of 16610 bits"),
+        ([10**5000], "a value of type list"),
+    ],
+    ids=["nan", "long", "huge", "nested"],
+)
+def test_values_in_messages(value, shown):
+    text = fault(lambda: BufferTensorDesc(value, [1]), InvalidDescTypeError)
+    assert text.startswith(f"data_type: got {shown}, must be one of UNKNOWN, FLOAT32, ")
+
+
+def test_numpy_integers_are_integers():
+    from_numpy = BufferTensorDesc(np.uint8(1), np.array([2, 3]), (np.int32(3), np.uint64(1)))
+    assert from_numpy == BufferTensorDesc(TensorDataType.FLOAT32, (2, 3), (3, 1))
+    assert [type(n) for n in (*from_numpy.sizes, *from_numpy.strides)] == [int] * 4

@@ -72,14 +72,12 @@ def test_build_describes_its_result(shader, tmp_path):
     assert shader("diff", "inc.spv", "inc.comp", "-I", "parts", "-DWHAT=8u")[0] == 1
 
 
-def test_build_of_the_example(shader):
-    _, out, _ = shader("build", SCALE, "-o", "made/here/it.spv")
-    assert os.path.exists("made/here/it.spv")
-    assert "\nPush constants            uint factor (4 bytes)\n" in out
-    assert "\nSpecialization constants  uint OFFSET = 0\n" in out
-    plain = os.path.getsize("made/here/it.spv")
-    shader("build", SCALE, "-g", "-o", "made/here/it.spv")
-    assert os.path.getsize("made/here/it.spv") > plain
+def test_debug_information_makes_a_module_larger(shader):
+    sizes = []
+    for options in ([], ["-g"]):
+        shader("build", SCALE, *options, "-o", "made/here/it.spv")
+        sizes.append(os.path.getsize("made/here/it.spv"))
+    assert sizes[0] < sizes[1]
 
 
 @pytest.mark.parametrize("kernel", ["copy_run", "copy_stream_4", "copy_1"])
@@ -155,16 +153,3 @@ def test_file_names_do_not_control_the_terminal(shader):
     assert (status, err) == (0, "")
     assert out.splitlines()[0] == f"{shown}.comp built to '{shown}.spv'"
     assert shader("validate", f"{name}.spv") == (0, f"{shown}.spv is valid\n", "")
-
-
-@pytest.mark.usefixtures("no_package")
-def test_missing_tools_are_named(shader, monkeypatch, tmp_path):
-    assert shader("build", SCALE, "-o", "it.spv")[0] == 0
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(tmp_path / "empty"))
-    how = "pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install spirv-tools"
-    for command, tool in (("disasm", "spirv-dis"), ("build", "spirv-")):
-        status, _, err = shader(command, "it.spv")
-        assert status == 1
-        missing = rf"(it.spv: )?{tool}\w* is not on PATH: install it \({re.escape(how)}\)"
-        assert re.match(missing, err)

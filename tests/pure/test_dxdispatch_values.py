@@ -1,9 +1,6 @@
 """Initial values in all their forms, and files beside the model."""
 
-import io
-import json
 import math
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -96,13 +93,6 @@ def test_list_is_packed_without_alignment():
     assert read(entries, "UNKNOWN") == (TensorDataType.UNKNOWN, expected)
 
 
-def test_sequence_wraps_and_accumulates():
-    wrapping = numbers({"valueStart": 250, "valueDelta": 3, "valueCount": 4}, "UINT8")
-    assert wrapping.tolist() == [250, 253, 0, 3]
-    values = numbers({"valueStart": 3.2, "valueDelta": 1.5, "valueCount": 5}, "FLOAT32")
-    assert [f"{x:g}" for x in values] == ["3.2", "4.7", "6.2", "7.7", "9.2"]
-
-
 @given(
     data_type=st.sampled_from(TYPES),
     start=st.integers(0, 100),
@@ -150,37 +140,6 @@ def test_npy_of_format_2(tmp_path):
     with open(tmp_path / "two.npy", "wb") as stream:
         np.lib.format.write_array(stream, np.arange(3.0), version=(2, 0))
     assert read({"sourcePath": "two.npy"}, folder=tmp_path)[0] is TensorDataType.FLOAT64
-
-
-@given(data=st.data())
-def test_npy_of_any_bytes_is_read_or_refused(data, tmp_path_factory):
-    stream = io.BytesIO()
-    np.save(stream, np.arange(6, dtype=np.float32).reshape(2, 3))
-    raw = bytearray(stream.getvalue())
-    for _ in range(data.draw(st.integers(1, 4))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    del raw[data.draw(st.integers(0, len(raw))) :]
-    folder = tmp_path_factory.mktemp("npy")
-    (folder / "bad.npy").write_bytes(raw)
-    with suppress(ModelError):
-        read({"sourcePath": "bad.npy"}, folder=folder)
-
-
-def test_the_current_folder_is_searched_if_paths_are_allowed(tmp_path, monkeypatch):
-    first, second = tmp_path / "1", tmp_path / "2"
-    for folder in (first, second):
-        folder.mkdir()
-        (folder / f"{folder.name}.bin").write_bytes(b"abcd")
-    monkeypatch.chdir(second)
-    node = Node("2.bin", "p", Source("m.json"))
-    assert Folders(first, allow_paths=True).find(node) == Path("2.bin")
-    for allowed, said in (
-        (False, json.dumps(str(first))),
-        (True, f'{json.dumps(str(first))} or "."'),
-    ):
-        folders, node = Folders(first, allow_paths=allowed), Node("3.bin", "p", Source("m.json"))
-        text = fault(lambda find=folders.find, node=node: find(node), ModelError)
-        assert text == f'm.json: p: no file "3.bin" in {said}'
 
 
 def test_a_file_that_shrinks_is_noticed(tmp_path):

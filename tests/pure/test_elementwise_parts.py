@@ -25,7 +25,6 @@ from vkops.shaders import load
         (("T x", "T z", "", "k", 1), "preamble"),
         (("T x,", "T z", ""), "kernel in_params[1]"),
         (("T", "T z", ""), "kernel in_params[0]"),
-        (("const T x", "T z", ""), "kernel in_params[0]"),
         (("raw T x y", "T z", ""), "kernel in_params[0]"),
         (("float x", "T z", ""), "kernel in_params[0]"),
         (("T x", "complex64 z", ""), "kernel out_params[0]"),

@@ -393,31 +393,3 @@ def test_large_models_have_small_pages(load):
     Document(text)
     assert len(text) < 1 << 20
     assert "And 962 more dispatchables." in text
-
-
-SPLIT_THEN_JOIN = """<ir_version: 8, opset_import: ["" : 18]>
-g (float[60, 8] x) => (float[60, 8] y) {
-  a, b, c = Split <axis = 0, num_outputs = 3> (x)
-  y = Concat <axis = 0> (a, b, c)
-}"""
-
-TEN_SLICES = """<ir_version: 8, opset_import: ["" : 18]>
-g (float[60, 40] x0) => (float[A, B] x10) <int64[2] one = {{1, 1}}, int64[2] last = {{-1, -1}}> {{
-  {}
-}}""".format("\n".join(f"x{i + 1} = Slice (x{i}, one, last)" for i in range(10)))
-
-
-@pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        (SPLIT_THEN_JOIN, ("Plan: 1 region, ", "480", "at 0, strides 1")),
-        (TEN_SLICES, ("Plan: 1 region", "40 × 20", "at 410, strides 40, 1")),
-    ],
-    ids=["split then join", "ten slices"],
-)
-def test_graphs_are_explained_as_one_plan(text, parts, command, tmp_path):
-    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
-    status, out, _ = command("explain", tmp_path / "m.onnx")
-    printed = " ".join(re.sub(r"[│┃]", " ", out).split())
-    assert status == 0
-    assert all(part in printed for part in parts)

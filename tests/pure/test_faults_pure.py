@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import refusals
-from processes import outcome, script
+from processes import script
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
@@ -99,17 +99,6 @@ def slow(*paths, **folders):
 os.replace = slow
 compiler._CACHE.store("key", bytes(20))
 """
-LIMITED = """
-import resource, sys
-from pathlib import Path
-from vkops.system.output_files import write_output
-resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))
-try:
-    write_output(Path(sys.argv[1]), [bytes(1 << 15)] * 3)
-except OSError as error:
-    print(error.strerror)
-"""
-
 
 HANG = """
 import signal, time
@@ -153,17 +142,6 @@ def test_killed_while_a_cache_entry_is_written():
     assert cache.load("key") is None
     cache.store("key", bytes(20))
     assert cache.load("key") == bytes(20)
-
-
-@pytest.mark.posix("limits of a process", tests_only=True)
-@pytest.mark.parametrize("before", [None, b"old"])
-def test_no_room_for_an_output(tmp_path, before):
-    """A limit of the process stands for a full disk: the write fails half-way in the same way."""
-    path = tmp_path / "out.npy"
-    if before:
-        path.write_bytes(before)
-    assert outcome("-c", LIMITED, path) == (0, "File too large\n", "")
-    assert [p.read_bytes() for p in tmp_path.iterdir()] == ([before] if before else [])
 
 
 @pytest.mark.posix("interrupts of process groups", tests_only=True)

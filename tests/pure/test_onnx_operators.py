@@ -474,11 +474,6 @@ def test_sparse_initializers():
     same(evaluate(proto, {}), [floats(0, 0, 3, 0, 0, 4).reshape(3, 2)])
 
 
-def test_outputs_may_be_inputs_and_initializers():
-    proto = model([], [info("x", X)], ["x", "c"], initializer=[numpy_helper.from_array(ROW, "c")])
-    same(evaluate(proto, {"x": X}), [X, ROW])
-
-
 def test_functions_are_inlined():
     proto = parser.parse_model(
         """<ir_version: 8, opset_import: ["" : 18, "own" : 1]>

@@ -74,15 +74,6 @@ def test_processes_at_once_keep_the_pipelines_of_each_other():
     assert opened().load() == HEADER + b"abc"
 
 
-def test_a_damaged_file_never_reaches_the_driver_and_is_replaced(file):
-    """``test_system_disk_cache`` has all damages."""
-    good = file.read_bytes()
-    file.write_bytes(good[:-1] + b"?")
-    assert opened().load() == b""
-    assert save(Device(b"ab")) == b""
-    assert file.read_bytes() == good
-
-
 WRONG_HEADERS = {
     "nothing": b"",
     "part of a header": HEADER[:31],

@@ -8,31 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from instructions import instructions
 from regions import make_region
-from strategies import boxes, input_bytes, writes
+from strategies import boxes, input_bytes
 
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
-from vkops.plan.algebra import coalesce, narrow
-from vkops.plan.compose import compose
+from vkops.plan.algebra import coalesce, coalesce_region, narrow
+from vkops.plan.compose import Writers
 from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, Graph
 from vkops.plan.indexing import IndexTensor, gather
 from vkops.plan.movements import copy
 
 STRIDES = [-24, -9, -7, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 8, 12, 24]
-
-
-@st.composite
-def readers(draw, elements):
-    """A view of so many elements: any offset, any strides that stay inside."""
-    sizes, strides, low, high = [], [], 0, 0
-    for _ in range(draw(st.integers(1, 4))):
-        size, stride = draw(st.integers(1, 7)), draw(st.sampled_from(STRIDES))
-        step = (size - 1) * stride
-        if high + max(0, step) - low - min(0, step) < elements:
-            sizes.append(size)
-            strides.append(stride)
-            low, high = low + min(0, step), high + max(0, step)
-    offset = draw(st.integers(-low, elements - 1 - high))
-    return View(tuple(sizes), tuple(strides), offset)
 
 
 @st.composite
@@ -72,34 +57,28 @@ def _box_of(draw, sizes, elements):
     return View(sizes, tuple(strides), draw(st.integers(-low, elements - 1 - high)))
 
 
-@given(st.data())
-@settings(max_examples=150)
-def test_compose_is_one_after_the_other(data):
-    elements, regions = data.draw(tensors({0: 200}))
-    first = CopyPlan(1, (200,), (Output(elements, regions),))
-    view = data.draw(readers(elements))
-    target = View.packed(view.sizes)
-    second = CopyPlan(1, (elements,), (Output(prod(view.sizes), (copy(view, target),)),))
-    both = compose(first, second)
-    inputs = input_bytes(first)
-    np.testing.assert_array_equal(
-        execute(both, inputs)[0], execute(second, execute(first, inputs))[0]
+def composed(writer, reader):
+    """What a region reads of another one's source, as regions."""
+    return tuple(Writers([coalesce_region(writer)]).compose(reader))
+
+
+def test_reading_what_nothing_writes_is_refused():
+    writer, reader = (
+        make_region((4,), 0, (2,), (0, 0, (1,))),
+        make_region((8,), 0, (1,), (0, 0, (1,))),
     )
-    assert all((count == 1).all() for count in writes(both))
-
-
-def test_compose_refuses_to_read_what_nothing_writes():
-    first = CopyPlan(1, (8,), (Output(8, (make_region((4,), 0, (2,), (0, 0, (1,))),)),))
-    second = CopyPlan(1, (8,), (Output(8, (make_region((8,), 0, (1,), (0, 0, (1,))),)),))
     with pytest.raises(ValueError, match="reads 4 elements that nothing writes"):
-        compose(first, second)
+        composed(writer, reader)
 
 
-def test_compose_takes_writers_whose_dimensions_do_not_nest():
+def test_writers_whose_dimensions_do_not_nest():
     # 0 2 4 and 3 5 7: no address has a row and a column.
-    first = CopyPlan(1, (6,), (Output(8, (make_region((2, 3), 0, (3, 2), (0, 0, (3, 1))),)),))
-    second = CopyPlan(1, (8,), (Output(3, (make_region((3,), 0, (1,), (0, 3, (2,))),)),))
-    (made,) = execute(compose(first, second), [np.arange(6, dtype=np.uint8)])
+    writer, reader = (
+        make_region((2, 3), 0, (3, 2), (0, 0, (3, 1))),
+        make_region((3,), 0, (1,), (0, 3, (2,))),
+    )
+    plan = CopyPlan(1, (6,), (Output(3, composed(writer, reader)),))
+    (made,) = execute(plan, [np.arange(6, dtype=np.uint8)])
     assert made.tolist() == [3, 4, 5]
 
 

@@ -1,4 +1,4 @@
-"""The versions of Python that wheels are for, and the workflow that releases them; nothing is built."""
+"""The version, the changelog, and the workflow that releases wheels; nothing is built."""
 
 import re
 from importlib import metadata
@@ -6,6 +6,8 @@ from importlib import metadata
 import pytest
 import yaml
 from processes import ROOT, finished
+
+import vkops
 
 WORKFLOW = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())
 JOBS = WORKFLOW["jobs"]
@@ -65,3 +67,24 @@ def test_jobs_run_scripts_that_exist():
     named = re.findall(r"(?:scripts|tests)/[\w/.]+", str(WORKFLOW))
     assert len(named) > 5
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+KINDS = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+
+
+def test_the_version_is_in_one_place():
+    assert metadata.version("vkops") == vkops.__version__
+    numbered = re.compile(rf"^version.*{re.escape(vkops.__version__)}", re.M)
+    for name in ("pyproject.toml", "CITATION.cff", "docs/conf.py"):
+        assert not numbered.search((ROOT / name).read_text()), name
+
+
+def test_the_changelog_is_one_of_keep_a_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text()
+    versions = re.findall(r"^## \[(.*?)\](?: - \d{4}-\d\d-\d\d)?$", text, re.M)
+    assert versions[0] == "Unreleased"
+    assert len(versions) == text.count("\n## ")
+    kinds = re.findall(r"^### (.*)$", text, re.M)
+    assert kinds
+    assert set(kinds) <= KINDS
+    assert vkops.__version__ in text

@@ -22,6 +22,7 @@ from vkops.plan import execute
 from vkops.runner import printed_values
 from vkops.runner.dispatch_timing import report
 from vkops.runner.model_execution import run
+from vkops.runner.printed_values import MAX_SHAPED_VALUES, format_values, shaped, text_of
 
 
 class FakeBuffer:
@@ -172,15 +173,6 @@ def test_a_failing_write_is_reported_and_the_run_continues(run_model, tmp_path):
 def timed(text):
     """The lines of a text, with T in place of times."""
     return re.sub(r"\d+\.\d{4} ms", "T ms", text).splitlines()
-
-
-def test_dispatch_line(run_model):
-    first = "; the first run, later ones are faster"
-    assert timed(run_model(ROTATE).out) == [
-        "Compile Op",
-        f"Dispatch 'rotate': 1 iterations, T ms median (CPU){first}",
-        "Resource 'B': 8, 7, 6, 5, 4, 3, 2, 1",
-    ]
 
 
 def test_timing_verbosity(run_model):
@@ -425,3 +417,30 @@ def test_progress_shows_names_as_they_are(monkeypatch, capsys):
     with console.progress("{0} [b]x[/b]") as progress:
         progress(1, 2)
     assert "{0} [b]x[/b]" in capsys.readouterr().err
+
+
+SHAPES = [(), (0, 3), (2, 3), (1001,), (40, 50), (1200, 2), (5, 7, 40), (30, 6, 30), (1, 1, 1, 9)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_the_text_is_that_of_numpy(shape, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    array = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    data, taken = array.tobytes(), []
+
+    def read(offset, nbytes):
+        taken.append(nbytes)
+        return data[offset : offset + nbytes]
+
+    expected = np.array2string(array, max_line_width=60, precision=6, separator=", ")
+    assert shaped(array.dtype, shape, read) == expected
+    assert text_of(array) == expected
+    assert sum(taken) <= MAX_SHAPED_VALUES * 4  # whatever the tensor holds
+
+
+def test_a_tensor_of_eight_dimensions_is_short():
+    assert text_of(np.zeros((10,) * 8, np.uint8)).count("0") == 2**8
+
+
+def test_strings_are_quoted():
+    assert format_values(np.array(["", "a\n"])) == ["''", r"'a\n'"]

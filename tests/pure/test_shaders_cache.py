@@ -202,29 +202,12 @@ def test_sources_edited_during_compilation_are_not_cached(shader, counting, entr
     assert not entries.exists()
 
 
-def test_a_damaged_entry_is_compiled_again_and_replaced(shader, counting, entries):
-    spirv = build(shader)
-    (entry,) = entries.iterdir()
-    good = entry.read_bytes()
-    entry.write_bytes(good[:-4])
-    assert build(shader) == spirv
-    assert counting.calls() == 2
-    assert entry.read_bytes() == good
-
-
 def test_failures_are_not_cached(shader, counting, entries):
     for _ in range(2):
         with pytest.raises(shaders.compiler.ShaderCompileError):
             build(shader, defines={})
     assert counting.calls() == 2
     assert not entries.exists()
-
-
-def test_a_cache_folder_that_cannot_exist(shader, counting, monkeypatch):
-    """All other folders that cannot be used are in ``test_system_disk_cache``."""
-    monkeypatch.setenv("VKOPS_CACHE_DIR", str(shader))
-    assert build(shader) == build(shader)
-    assert counting.calls() == 2
 
 
 def test_several_processes_at_once(shader, counting, entries):

@@ -15,7 +15,6 @@ from refusals import NO_FILE, fault
 from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError, printable
 from vkops.shaders import tools
-from vkops.shaders.binary import is_spirv
 from vkops.system import processes
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -56,12 +55,6 @@ def failure(source, **options):
     with pytest.raises(ShaderCompileError) as caught:
         shaders.compile(source, **options)
     return caught.value
-
-
-def test_text_becomes_valid_spirv():
-    spirv = shaders.compile(MINIMAL)
-    assert is_spirv(spirv)
-    shaders.validate(spirv)
 
 
 def test_file_with_include_and_define(project):

@@ -208,11 +208,6 @@ def test_push_constants_without_names_are_numbered():
     assert [s.name for s in loaded.push_constants] == ["0", "1.0", "1.1[0]", "1.1[1]"]
 
 
-def test_no_push_constants():
-    assert module(MAIN).push_constants == ()
-    assert module(MAIN).push_nbytes == 0
-
-
 CONSTANTS = """
 layout(constant_id = 9) const uint U = 4000000000u;
 layout(constant_id = 1) const int I = -3;
@@ -238,16 +233,6 @@ def specialize(found, values):
     types = {constant.location: constant.type for constant in found.specialization_constants}
     words = {location: types[location].words(value) for location, value in values.items()}
     return Module.read(constants.specialized(found.spirv, words))
-
-
-def test_specialize():
-    before = module(CONSTANTS + MAIN)
-    after = specialize(before, {1: 5, 2: float("inf"), 3: 0, 4: 1, 9: 0})
-    defaults = [c.default for c in after.specialization_constants]
-    assert defaults == [5, float("inf"), 0, 1, 0]
-    assert len(after.spirv) == len(before.spirv)
-    assert specialize(before, {}).spirv == before.spirv
-    shaders.validate(after.spirv)
 
 
 WIDE = """
@@ -383,31 +368,6 @@ def test_description():
 
 
 # -- entry points ----------------------------------------------------------------------------------
-
-HLSL = """
-StructuredBuffer<float> from : register(t0);
-RWStructuredBuffer<float> to : register(u0);
-RWStructuredBuffer<float> other : register(u0, space1);
-groupshared float here[10];
-void both(float i) { to[0] = i; }
-[numthreads(64, 1, 1)]
-void First(uint3 id : SV_DispatchThreadID) {
-    here[id.x % 10] = from[id.x]; GroupMemoryBarrierWithGroupSync(); both(here[9]);
-}
-[numthreads(2, 3, 4)] void Second(uint3 id : SV_DispatchThreadID) { other[id.x] = 1; }
-"""
-
-
-def test_blocks_that_an_entry_point_uses():
-    first, second = (
-        Module.read(shaders.compile(HLSL, language="hlsl", entry=entry))
-        for entry in ("First", "Second")
-    )
-    assert [(b.point, b.set, b.binding) for b in first.blocks] == [("from", 0, 0), ("to", 0, 64)]
-    assert [(b.point, b.set, b.binding) for b in second.blocks] == [("other", 1, 64)]
-    assert [b.readonly for b in first.blocks] == [True, False]
-    assert (first.shared_nbytes, second.shared_nbytes) == (40, 0)
-    assert (first.local_size, second.local_size) == ((64, 1, 1), (2, 3, 4))
 
 
 def two_entries():

@@ -122,13 +122,13 @@ def test_folders_of_sources(folders):
     chosen = {"input_path": folders / "secret"}
     assert load(folders, reading("x.bin"), **chosen).resources["In"].size == 32
     said = refused(load, folders, reading("../model/x.bin"), **chosen)
-    assert said.endswith(
-        f"is outside of the folder {json.dumps(str(folders / 'secret'))}, {LEAVES}"
-    )
+    assert said.endswith(leaves("", "../model/x.bin", folders / "secret"))
     Path("own.bin").write_bytes(bytes(32))
     said = refused(load, folders, reading("own.bin"))
     assert said.endswith(f'no file "own.bin" in "{folders}/model"')
     assert load(folders, reading("own.bin"), allow_paths=True).resources["In"].size == 32
+    said = refused(load, folders, reading("no.bin"), allow_paths=True)
+    assert said.endswith(f'no file "no.bin" in "{folders}/model" or "."')
 
 
 def test_a_link_created_after_loading_is_not_followed(folders):
@@ -359,14 +359,6 @@ def doubled(times):
 def test_elements_needed_before_a_run_are_bounded(nodes, said):
     model = Model(text(f"g (float[2] x) => (float y) {{ {nodes} }}"), check=False)
     assert said in refused(model.lower, {"x": TensorType(np.dtype(np.float32), (2,))}, {})
-
-
-@pytest.mark.parametrize("dims", [[2**40], [2**40, 2**40], [3], [-1, 3]])
-def test_tensors_that_claim_more_than_they_hold(dims):
-    proto = joined(dims=dims)
-    proto.graph.initializer[0].raw_data = bytes(8)
-    for check in (True, False):
-        assert refused(Model, proto, check=check)
 
 
 # -- files of the command line ---------------------------------------------------------------------

@@ -1,18 +1,17 @@
-"""What works with neither a Vulkan loader nor Kompute: all that needs no device."""
+"""What works with neither a Vulkan loader nor Kompute, and the reasons why Kompute is not loaded."""
 
 import pytest
-from processes import run_with
+from processes import python, run_with
 
-MISSING = """
+REFUSING = """
 import sys
-
-class Missing:
-    def find_spec(self, name, path=None, target=None):
+class Refusing:
+    def find_spec(self, name, *_):
         if name in ("kp", "vkops_native"):
-            raise ImportError("libvulkan.so.1: cannot open shared object file")
-
-sys.meta_path.insert(0, Missing())
+            raise {}
+sys.meta_path.insert(0, Refusing())
 """
+MISSING = 'ImportError("libvulkan.so.1: cannot open shared object file")'
 PROGRAM = """
 import numpy as np
 import vkops
@@ -23,18 +22,17 @@ parts = [dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [n, 6]) for n in (1, 3
 desc = dml.SplitOperatorDesc(whole, parts, axis=0)
 desc.validate()
 print([len(output.regions) for output in desc.lower().outputs], vkops.__version__ != "")
-for use in (vkops.devices, vkops.Device, lambda: vkops.split(np.arange(4), 2)):
-    try:
-        use()
-    except vkops.DeviceError as error:
-        print(str(error).partition(":")[0])
+try:
+    vkops.split(np.arange(4), 2)
+except vkops.DeviceError as error:
+    print(str(error).partition(":")[0])
 """
 
 
 @pytest.fixture
-def python(tmp_path):
+def without(tmp_path):
     """Run Python without Vulkan and Kompute: its status, output and errors."""
-    (tmp_path / "sitecustomize.py").write_text(MISSING)
+    (tmp_path / "sitecustomize.py").write_text(REFUSING.format(MISSING))
 
     return lambda *arguments: run_with(tmp_path, arguments)
 
@@ -58,8 +56,8 @@ def python(tmp_path):
     ],
     ids=" ".join,
 )
-def test_commands_that_need_no_device(python, arguments):
-    status, output, errors = python("-m", "vkops", *arguments)
+def test_commands_that_need_no_device(without, arguments):
+    status, output, errors = without("-m", "vkops", *arguments)
     assert (status, errors) == (0, "")
     assert output
 
@@ -72,13 +70,69 @@ def test_commands_that_need_no_device(python, arguments):
         (["devices"], ""),
     ],
 )
-def test_commands_that_need_a_device_say_what_is_missing(python, arguments, before):
-    status, _, errors = python("-m", "vkops", *arguments)
+def test_commands_that_need_a_device_say_what_is_missing(without, arguments, before):
+    status, _, errors = without("-m", "vkops", *arguments)
     assert status == 1
     assert errors.startswith(f"{before}no Vulkan loader: ")
     assert errors.count("\n") == 1
 
 
-def test_descriptors_and_plans(python):
-    output = "[1, 1] True\n" + "no Vulkan loader\n" * 3
-    assert python("-c", PROGRAM) == (0, output, "")
+def test_descriptors_and_plans(without):
+    assert without("-c", PROGRAM) == (0, "[1, 1] True\nno Vulkan loader\n", "")
+
+
+# -- how Kompute and the native module are loaded --------------------------------------------------
+
+# A process that has no Kompute but what is put into sys.modules or sys.meta_path before this.
+REPORT = """
+import vkops
+from vkops.gpu.adapters.kompute import native_state
+for use in (vkops.devices, vkops.Device):
+    try:
+        use()
+        print("works")
+    except vkops.DeviceError as error:
+        print(error)
+print(native_state())
+"""
+WRONG_WHEEL = (
+    "devices need the wheel of Kompute (kp) that scripts/wheels builds on Linux ({}): pip install "
+    "--force-reinstall --find-links DIST kp, where DIST is the folder of the wheel"
+)
+NO_LOADER = (
+    "no Vulkan loader: libvulkan.so.1 was not found; it is installed with a driver "
+    "(Debian and Ubuntu: apt install mesa-vulkan-drivers)"
+)
+NEEDS_GIL = (
+    "Kompute needs Python's global interpreter lock (GIL), which this process runs without: "
+    "use a build of Python that has it"
+)
+
+
+def said(before: str) -> list[str]:
+    """Return what listing adapters, opening a device and the state of the native module say."""
+    return python("-c", before + REPORT).splitlines()
+
+
+def test_without_the_global_interpreter_lock_it_is_not_imported():
+    """An import would switch the lock on, so neither module may be touched."""
+    before = "import sys\nsys._is_gil_enabled = lambda: False\n" + REFUSING.format("AssertionError")
+    assert said(before) == [NEEDS_GIL] * 3
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        ("ModuleNotFoundError('No module named x')", WRONG_WHEEL.format("No module named x")),
+        ('ImportError("undefined symbol: x")', WRONG_WHEEL.format("undefined symbol: x")),
+        (MISSING, NO_LOADER),
+    ],
+    ids=["other-kompute", "broken", "no-loader"],
+)
+def test_the_reason_why_it_cannot_be_imported(error, message):
+    assert said(REFUSING.format(error)) == [message] * 3
+
+
+def test_the_wheel_of_another_version():
+    before = "import sys, types\nsys.modules['vkops_native'] = types.SimpleNamespace(interface=0)\n"
+    assert said(before) == [WRONG_WHEEL.format("vkops_native has interface 0, must be 15")] * 3

@@ -9,39 +9,12 @@ from itertools import accumulate, chain
 from math import gcd, inf
 from typing import NamedTuple
 
-from vkops.plan.algebra import coalesce_region
-from vkops.plan.region import CopyPlan, Output, Region
+from vkops.plan.region import Region
 from vkops.plan.size_limits import Budget
 from vkops.plan.view import View
 
 _CANDIDATES_PER_STEP = 16
 """Writers that can be considered at the cost of a step."""
-
-
-def compose(first: CopyPlan, second: CopyPlan) -> CopyPlan:
-    """The plan that does ``second`` after ``first``, whose outputs are its inputs.
-
-    Both count the same elements, all that ``second`` reads ``first`` has written, and neither has
-    indices.
-
-    >>> from vkops.plan import CopyPlan, Output, View
-    >>> from vkops.plan.algebra import coalesce
-    >>> from vkops.plan.movements import copy
-    >>> turn = copy(View.packed((3,)).flip((0,)), View.packed((3,)))
-    >>> plan = CopyPlan(4, (12,), (Output(12, (turn,)),))
-    >>> coalesce(compose(plan, plan)).outputs[0].regions[0].source
-    Read(input=0, view=View(sizes=(3,), strides=(1,), offset=0))
-    """
-    writers = [Writers(map(coalesce_region, output.regions)) for output in first.outputs]
-
-    def composed(region: Region) -> Iterable[Region]:
-        return (region,) if region.input is None else writers[region.input].compose(region)
-
-    outputs = (
-        Output(output.nbytes, tuple(part for r in output.regions for part in composed(r)))
-        for output in second.outputs
-    )
-    return CopyPlan(second.element_size, first.inputs, tuple(outputs))
 
 
 class _WriterDim(NamedTuple):

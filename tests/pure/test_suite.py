@@ -1,0 +1,85 @@
+"""What the tests rest on: their messages, their seeds, and the faults that scripts/mutate plants."""
+
+import ast
+from pathlib import Path
+
+import mutate
+import pytest
+from hypothesis import settings
+from messages import FILE, UNUSED
+
+FAULTS = {
+    "x = a < b": ["a < b -> a <= b"],
+    "x = a not in b": ["a not in b -> a in b"],
+    "x: int = a + 1": ["a + 1 -> a - 1", "1 -> 2"],
+    "f(a and b)": ["f(a and b) -> None", "a and b -> a or b"],
+    "if a: pass": ["a -> not a"],
+    "def f(a: int = 0) -> int:\n    return (\n        a\n    )": ["a -> None", "0 -> 1"],
+    "x = 'text' + f'{a + 1}'\nraise E(1)\nfrom a import b": [],
+    "if TYPE_CHECKING: x = 1": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FAULTS)
+def test_each_fault_is_another_module(text):
+    faults = list(mutate.faults_of("m.py", text))
+    assert sorted(str(each).partition(": ")[2] for each in faults) == sorted(FAULTS[text])
+    planted = {ast.unparse(ast.parse(each.planted_in(text))) for each in faults}
+    assert len(planted - {ast.unparse(ast.parse(text))}) == len(faults)
+
+
+@pytest.mark.wine("Git")
+def test_a_seed_chooses_the_faults():
+    chosen = mutate.chosen_faults(["plan"], 20, 1)
+    assert chosen == mutate.chosen_faults(["plan"], 20, 1) != mutate.chosen_faults(["plan"], 20, 2)
+    assert all(each.file.startswith("vkops/plan/") for each in chosen)
+
+
+def test_the_name_of_a_test_is_read_from_coverage():
+    names = ["", "|a.py::t[x|y]|run", "a.py::t[x (y)] (call)|", "a.py::t|setup"]
+    tests = [mutate.test_of(name) for name in names]
+    assert tests == ["", "a.py::t[x|y]", "a.py::t[x (y)]", "a.py::t"]
+
+
+def test_no_line_is_unused(pytestconfig):
+    assert pytestconfig.stash[UNUSED] == [], "pytest --rewrite-messages removes their lines"
+
+
+def test_lines_are_sorted_by_test():
+    tests = [line.partition(": ")[0] for line in FILE.read_text("utf-8").splitlines()]
+    assert tests == sorted(tests)
+
+
+def test_lines_are_not_named_by_position():
+    """Where pytest has no name for a value, tests/case_names.py makes one of its text."""
+    assert "<lambda>" not in FILE.read_text("utf-8")
+
+
+TESTS = Path(__file__).parents[1]
+
+
+def test_hypothesis_has_fresh_seeds_only_where_they_are_asked_for(pytestconfig):
+    is_fresh = pytestconfig.getoption("--hypothesis-profile") == "fresh"
+    assert settings.default.derandomize != is_fresh
+
+
+def unseeded(node):
+    """Whether a statement or an expression uses random numbers that differ from run to run."""
+    if isinstance(node, ast.Import):
+        return any(name.name in ("random", "secrets") for name in node.names)
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "random" and any(name.name != "Random" for name in node.names)
+    if isinstance(node, ast.Call) and not node.args:
+        return ast.unparse(node.func).rpartition(".")[2] in ("Random", "default_rng")
+    return isinstance(node, ast.Constant) and "/dev/urandom" in str(node.value)
+
+
+def test_every_generator_of_random_numbers_has_a_seed():
+    result = [
+        f"{path.relative_to(TESTS)}:{getattr(node, 'lineno', '')}"
+        for path in sorted(TESTS.rglob("*.py"))
+        if path != Path(__file__)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if unseeded(node)
+    ]
+    assert not result
