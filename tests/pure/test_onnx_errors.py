@@ -338,22 +338,6 @@ def test_the_reason_why_an_operator_is_refused(message):
     message(reason)
 
 
-@pytest.mark.parametrize(
-    "nodes",
-    [
-        [helper.make_node("Identity", ["q"], ["y"])],
-        [helper.make_node("Identity", ["y"], ["y"])],
-        [helper.make_node("Identity", ["x"], ["y"])] * 2,
-        [helper.make_node("Identity", ["x"], ["z"])],
-        [helper.make_node("Identity", [""], ["y"])],
-        [helper.make_node("Concat", ["x", "x"], ["y"])],
-    ],
-)
-def test_graphs_that_break_the_rules_of_onnx(nodes):
-    with pytest.raises(ModelError, match=r"^the model breaks ONNX's rules: "):
-        Model(model(nodes, [info("x", X)], ["y"]))
-
-
 WHOLE = model(
     [helper.make_node("Identity", ["x"], ["y"])], [info("x", X)], ["y"]
 ).SerializeToString()
