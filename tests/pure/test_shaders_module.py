@@ -373,7 +373,7 @@ def test_description():
 def two_entries():
     """A module with the entry points "one" and "two", which use "In" and "Out".
 
-    "two" uses push constants, too.
+    "two" uses push constants and shared memory, too.
     """
     head, main = ONE_STRUCT.split("%main = ")
     text = head.replace(
@@ -391,8 +391,11 @@ def two_entries():
     text += "%zero = OpConstant %uint 0\n%element = OpTypePointer Uniform %uint\n"
     text += "%pushed = OpTypeStruct %uint\n%to_pushed = OpTypePointer PushConstant %pushed\n"
     text += "%push = OpVariable %to_pushed PushConstant\n%word = OpTypePointer PushConstant %uint\n"
-    pushed = "\n%used = OpAccessChain %word %push %zero"
-    for name, variable, more in (("one", "%x", ""), ("two", "%y", pushed)):
+    text += (
+        "%to_shared = OpTypePointer Workgroup %uint\n%shared = OpVariable %to_shared Workgroup\n"
+    )
+    used = "\n%used = OpAccessChain %word %push %zero\n%read = OpLoad %uint %shared"
+    for name, variable, more in (("one", "%x", ""), ("two", "%y", used)):
         use = f"OpLabel\n%use_{name} = OpAccessChain %element {variable} %zero %zero{more}"
         text += f"%{name} = {main}".replace("%label", f"%label_{name}").replace("OpLabel", use)
     return assembled(text)
@@ -406,6 +409,7 @@ def test_several_entry_points(message):
     assert ([b.point for b in one.blocks], [b.point for b in one.unused]) == (["In"], ["Out"])
     assert ([b.point for b in two.blocks], two.local_size) == (["Out"], (5, 1, 1))
     assert [[c.name for c in each.push_constants] for each in (one, two)] == [[], ["factor"]]
+    assert (one.shared_nbytes, two.shared_nbytes) == (0, 4)
     assert Module.read(spirv).entry_point == "one"
     assert dict(describe(two))["Entry points"] == "one, two"
     message(fault(lambda: Module.read(spirv, "x", "main")), "x entry point: ", "[SH-03]")
