@@ -192,7 +192,7 @@ def test_hlsl(load, tmp_path, arguments, compiler):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "refused_ones"),
+    ("kind", "options", "wrong"),
     [
         ("HLSL", "-D NAME[=VALUE], -I FOLDER, -Zi, -E NAME, -T cs_5_0 to cs_6_7",
          ["-enable-16bit-types", "-O3", "-HV", "-T", "-Tps_6_0", "-E", "-spirv", "-g", "/D"]),
@@ -200,11 +200,12 @@ def test_hlsl(load, tmp_path, arguments, compiler):
          ["-T", "-O3", "", "--help", "--", "-gg", "A=3", "-estart", "-e", "-D", "-I", "--target-env",
           "--target-env=vulkan1.4", "-I\0", "@file", "-h\n"]),
     ],
+    ids=["dxc", "glslang"],
 )  # fmt: skip
-def test_arguments_of_compilers_that_are_refused(load, tmp_path, kind, options, refused_ones):
+def test_arguments_of_compilers_that_are_refused(load, tmp_path, kind, options, wrong):
     (tmp_path / "s.hlsl").touch()
     path = "s.hlsl" if kind == "HLSL" else "s.comp"
-    for argument in refused_ones:
+    for argument in wrong:
         document = of_shader(type=kind, sourcePath=path, compilerArgs=["-DA", argument])
         said = f"{AT}.compilerArgs[1]: got {json.dumps(argument)}, must be {options}"
         assert refused(load, document) == said

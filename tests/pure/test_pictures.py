@@ -134,33 +134,28 @@ def test_shapes_and_types_of_bindings(load, bindings, point, expected):
     assert (source.shape, source.dtype, source.nbytes) == (shape, np.dtype(dtype), nbytes)
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        of_images({"Result": "R"}),
-        of_images({"Result": {"name": "R", "shape": [36]}}),
-        of_images({"Result": {"name": "R", "shape": [3, 4, 5]}}),
-        of_images({"Result": {"name": "R", "shape": [0, 4, 4]}}),
-        of_images({"Result": {"name": "R", "shape": [4, 4, 4]}}),
-        of_images({"Result": {"name": "Numbers", "shape": [3, 4]}}),
-        of_images({"Result": {"name": "Words", "shape": [1, 1]}}),
-        of_images({"Result": {"name": "P", "format": "R8G8B8A8_UINT"}}),
-        of_images({"Result": {"name": "P", "format": "R8G8"}}),
-        of_images({"Gain": "Numbers"}),
-        of_images({"Smooth": "P"}),
-        of_images({"Result": None}),
-        of_images({}, samplers={"Other": {}}),
-        of_images({}, samplers={"Smooth": {"filter": "cubic"}}),
-        of_images({}, resource={"initialValuesDataType": "INT32"}),
-        of_images({}, resource={"resampleSize": [1, 3, 8, 8]}),
-        of_images({}, command={"resource": "Numbers"}),
-    ],
-    ids=[
-        "no shape", "no rows", "channels", "empty", "few bytes", "type", "no type", "other format",
-        "unknown format", "type of texels", "sampler", "not bound", "samplers for a texture", "filter",
-        "type of a picture", "resampled", "type of a written picture",
-    ],
-)  # fmt: skip
+REFUSED = {
+    "no shape": of_images({"Result": "R"}),
+    "no rows": of_images({"Result": {"name": "R", "shape": [36]}}),
+    "channels": of_images({"Result": {"name": "R", "shape": [3, 4, 5]}}),
+    "empty": of_images({"Result": {"name": "R", "shape": [0, 4, 4]}}),
+    "few bytes": of_images({"Result": {"name": "R", "shape": [4, 4, 4]}}),
+    "type": of_images({"Result": {"name": "Numbers", "shape": [3, 4]}}),
+    "no type": of_images({"Result": {"name": "Words", "shape": [1, 1]}}),
+    "other format": of_images({"Result": {"name": "P", "format": "R8G8B8A8_UINT"}}),
+    "unknown format": of_images({"Result": {"name": "P", "format": "R8G8"}}),
+    "type of texels": of_images({"Gain": "Numbers"}),
+    "sampler": of_images({"Smooth": "P"}),
+    "not bound": of_images({"Result": None}),
+    "samplers for a texture": of_images({}, samplers={"Other": {}}),
+    "filter": of_images({}, samplers={"Smooth": {"filter": "cubic"}}),
+    "type of a picture": of_images({}, resource={"initialValuesDataType": "INT32"}),
+    "resampled": of_images({}, resource={"resampleSize": [1, 3, 8, 8]}),
+    "type of a written picture": of_images({}, command={"resource": "Numbers"}),
+}
+
+
+@pytest.mark.parametrize("made", REFUSED.values(), ids=REFUSED)
 def test_models_that_are_refused(load, made, message):
     message(fault(lambda: prepare(load(made), FeatureLevel.LATEST), ModelError))
 
