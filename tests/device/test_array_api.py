@@ -126,6 +126,11 @@ def test_asarray_of_tensors(device):
 
 def test_no_memory():
     """Nothing is computed on the host, or allocated, that does not fit there."""
-    for make in (vkops.arange, vkops.zeros, lambda n: vkops.linspace(0, 1, n)):
+    for make in (
+        vkops.arange,
+        vkops.zeros,
+        lambda n: vkops.linspace(0, 1, n),
+        lambda n: vkops.asarray(np.broadcast_to(np.uint8(1), (n,))),
+    ):
         with pytest.raises(MemoryError, match="bytes: "):
             make(1 << 45)

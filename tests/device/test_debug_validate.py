@@ -243,17 +243,3 @@ def test_invalid_spirv_of_another_program(validate, adapter, tmp_path):
     status, out, _ = validate(*program(adapter, "code"))
     assert status != 0
     assert any("spirv" in head.lower() or "pCode" in head for head in found(out))
-
-
-def test_a_test_run_with_options(validate, adapter, tmp_path):
-    (tmp_path / "test_it.py").write_text(
-        "import vkops\n"
-        "def test_it():\n"
-        f"    with vkops.Device({adapter.index}) as device:\n"
-        "        assert device.tensor([1, 2]).numpy().tolist() == [1, 2]\n"
-    )
-    options = ["-p", "no:cacheprovider", "--color=no", "-q", "--import-mode=importlib"]
-    status, out, err = validate(sys.executable, "-m", "pytest", *options, "test_it.py")
-    assert (status, err) == (0, "")
-    assert "1 passed" in out
-    assert out.splitlines()[-1] == SILENT

@@ -41,19 +41,6 @@ def test_slice(device, array, data):
     equal(vkops.slice(array, offsets, sizes, strides, device=device), array[np.ix_(*index)])
 
 
-def test_arrays_go_where_tensors_are(device):
-    tensor = device.tensor(np.arange(3))
-    joined = vkops.join([np.arange(2), tensor, [7]])
-    assert joined.device is device
-    assert joined.numpy().tolist() == [0, 1, 0, 1, 2, 7]
-
-
-def test_non_contiguous_sources(device):
-    array = np.arange(24).reshape(2, 3, 4)
-    equal(device.tensor(array.T[::-1]), array.T[::-1])
-    equal(device.tensor(np.asfortranarray(array)), array)
-
-
 def test_slice_without_dimensions_keeps_the_byte_order(device):
     x = np.array(3, ">i4")
     assert vkops.slice(x, [], [], device=device).numpy().dtype == x.dtype

@@ -4,12 +4,11 @@ Ratios of minima within one run, so that no machine's speed is assumed. They lea
 caches do; what grows with the square of the work would exceed them many times.
 """
 
-from itertools import accumulate
 from time import perf_counter
 
-import numpy as np
 import pytest
 from arrays import small_memory
+from compiled_operators import compiled
 
 import vkops
 from vkops import dml
@@ -58,7 +57,7 @@ def seconds_per_byte(device, make, nbytes):
         [device.buffer(tensor.total_tensor_size_in_bytes) for _, tensor in tensors]
         for tensors in (desc.inputs, desc.outputs)
     ]
-    bound = device.compile_operator(device.create_operator(desc)).bind(*buffers)
+    bound = compiled(device, desc).bind(*buffers)
     bound.dispatch()  # memory is there once it has been touched
     return fastest(bound.dispatch) / nbytes
 
@@ -105,7 +104,7 @@ def test_time_is_linear_in_outputs(device, axis):
         def prepare(whole=whole, part=part, source=source, targets=targets):
             parts = tuple(dml.BufferTensorDesc(UINT8, part) for _ in targets)
             desc = dml.SplitOperatorDesc(dml.BufferTensorDesc(UINT8, whole), parts, axis)
-            return device.compile_operator(device.create_operator(desc)).bind([source], targets)
+            return compiled(device, desc).bind([source], targets)
 
         bound = prepare()
         bound.dispatch()
@@ -113,13 +112,3 @@ def test_time_is_linear_in_outputs(device, axis):
         dispatched[count] = fastest(bound.dispatch, 20) / count
     for found in (prepared, dispatched):
         assert found[OUTPUTS[-1]] <= 2 * min(found.values()), found
-
-
-def test_split_of_thousands_is_right(device):
-    """What is timed above is done: each piece has its own size, and comes out as NumPy's."""
-    sizes = [1 + n % 7 for n in range(4096)]
-    x = np.random.default_rng(0).integers(0, 256, (3, sum(sizes)), np.uint8)
-    parts = vkops.split(device.tensor(x), sizes, 1)
-    expected = np.split(x, list(accumulate(sizes))[:-1], 1)
-    for part, array in zip(parts, expected, strict=True):
-        np.testing.assert_array_equal(part.numpy(), array)

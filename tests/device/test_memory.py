@@ -131,26 +131,6 @@ def test_caches_are_bounded_by_what_they_hold(device):
     assert MAX_KILOBYTES - 503 < sum(kept) <= MAX_KILOBYTES
 
 
-def test_memory_is_freed_with_its_objects(adapter):
-    with vkops.Device(adapter.index) as device:
-        for _ in range(50):
-            vkops.join([np.zeros(1 << 18, np.uint8)] * 3, device=device)
-        gc.collect()
-        report = device.memory_report()
-        assert report.used == 0
-        assert report.heaps == 1
-
-
-def test_a_view_outlives_tensor_and_device(adapter):
-    device = vkops.Device(adapter.index)
-    view = device.tensor(np.arange(1000)).numpy()
-    other = device.tensor(np.zeros(1000, int))  # would take the freed memory
-    device.close()
-    del device, other
-    gc.collect()
-    assert view.sum() == 499500
-
-
 @pytest.mark.slow
 def test_the_largest_buffer_can_be_had(adapter):
     """What is promised can be allocated, written and read; a driver that cannot would crash."""

@@ -7,6 +7,7 @@ from itertools import islice
 import numpy as np
 import onnx
 import pytest
+from compiled_operators import compiled
 from fuzz import hostile
 
 import vkops
@@ -42,7 +43,8 @@ def methods(kind):
 
 def values():
     yield from (make() for make in hostile.SINGLE)
-    yield from (10**5000, -1, 2**63, 2**100, [10**5000], [[1], [1, 2]], "\n\x1b", np.zeros((2, 0)))
+    yield from (10**5000, -1, 2**63, 2**100, [-(10**5000)])
+    yield from ([[1], [1, 2]], "\n\x1b", np.zeros((2, 0)))
 
 
 def require_clear_errors(call, names):
@@ -89,17 +91,14 @@ INTERNAL = {
 
 def objects(device):
     desc = dml.BufferTensorDesc(dml.TensorDataType.INT32, [4])
-    compiled = device.compile_operator(
-        device.create_operator(
-            dml.TileOperatorDesc(desc, dml.BufferTensorDesc(dml.TensorDataType.INT32, [8]), [2])
-        )
-    )
+    twice = dml.BufferTensorDesc(dml.TensorDataType.INT32, [8])
+    tile = compiled(device, dml.TileOperatorDesc(desc, twice, [2]))
     yield device
     yield device.tensor(np.arange(6).reshape(2, 3))
     yield device.buffer(64)
     yield device.host_buffer(64)
-    yield compiled
-    yield compiled.bind([device.buffer(16)], [device.buffer(32)])
+    yield tile
+    yield tile.bind([device.buffer(16)], [device.buffer(32)])
     yield dml.Graph()
     yield vkops.onnx.Session(MODEL, device)
     yield vkops.onnx.backend.prepare(MODEL)

@@ -176,13 +176,18 @@ def test_a_packed_view_outlives_its_tensor(device):
     assert view.numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_arrays_outlive_release(device):
+def test_arrays_outlive_a_tensor_and_its_device(adapter):
+    device = vkops.Device(adapter.index)
     tensor = device.tensor(np.arange(1000))
     array, other = tensor.numpy(), tensor[::-1].numpy()
     tensor.release()
     del tensor
     gc.collect()
     device.tensor(np.zeros(1000, int))  # would take the memory
+    assert array.sum() == other.sum() == 499500
+    device.close()
+    del device
+    gc.collect()
     assert array.sum() == other.sum() == 499500
 
 
