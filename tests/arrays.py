@@ -25,6 +25,15 @@ def numbered(shape, dtype):
     return np.frombuffer(values, dtype).reshape(shape) if count else np.empty(shape, dtype)
 
 
+def any_numbers(shape, dtype, seed=0):
+    """Random numbers: integers of all that the type has."""
+    random, dtype = np.random.default_rng(seed), np.dtype(dtype)
+    if dtype.kind == "f":
+        return random.standard_normal(shape).astype(dtype)
+    limits = np.iinfo(dtype)
+    return random.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+
+
 arrays = st.builds(numbered, npst.array_shapes(min_side=0, max_dims=5, max_side=6), dtypes)
 
 

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from arrays import any_numbers as values
 
 from vkops.debug import check
 from vkops.errors import BindingError
@@ -22,14 +23,6 @@ layout(local_size_x = 24) in;
 layout(std430, binding = 0) writeonly buffer O { vec4 o[]; };
 layout(std430, binding = 3) readonly buffer P { vec4 p[]; };
 """
-
-
-def values(shape, dtype, seed=0):
-    rng, dtype = np.random.default_rng(seed), np.dtype(dtype)
-    if dtype.kind == "f":
-        return rng.standard_normal(shape).astype(dtype)
-    limits = np.iinfo(dtype)
-    return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
 
 
 POINTS = np.random.default_rng(1).uniform(-1.7, 2.7, (SIZE, 4)).astype(np.float32)
