@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SECONDS = 1500  # after which a process is taken to hang
 HIDDEN = pytest.mark.posix("POSIX, which tests/portable hides", tests_only=True)
 BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 
@@ -19,11 +20,11 @@ def outcome(*arguments, cwd=None, **variables):
     return finished(sys.executable, *arguments, cwd=cwd, env={**os.environ, **variables})
 
 
-def finished(*command, **options):
+def finished(*command, timeout=300, **options):
     """The status, output and errors of a program."""
-    done = subprocess.run(
-        [*map(str, command)], capture_output=True, text=True, timeout=300, check=False, **options
-    )
+    streams = {"capture_output": True, "text": True}
+    command = [*map(str, command)]
+    done = subprocess.run(command, **streams, timeout=timeout, check=False, **options)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -39,6 +40,22 @@ def script(path, body):
 def python(*arguments):
     """What a Python process prints that ends well and complains of nothing."""
     status, printed, errors = outcome(*arguments)
+    assert (status, errors) == (0, ""), errors
+    return printed
+
+
+def call(function, *arguments):
+    """What a function of a test module prints, which runs in a process of its own and ends well.
+
+    A process that hangs says where its threads are.
+    """
+    path = Path(function.__code__.co_filename)
+    code = f"""import faulthandler, sys
+faulthandler.dump_traceback_later({SECONDS}, exit=True)
+sys.path[:0] = {[str(path.parent), str(path.parents[1])]!r}
+import {path.stem} as module
+module.{function.__name__}(*{arguments!r})"""
+    status, printed, errors = finished(sys.executable, "-c", code, timeout=SECONDS + 60)
     assert (status, errors) == (0, ""), errors
     return printed
 

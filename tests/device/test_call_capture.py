@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import subprocess
-import sys
 from zipfile import ZipFile
 
 import numpy as np
 import pytest
+from processes import outcome
 
 import vkops
 from vkops.cli import main
@@ -27,14 +25,6 @@ layout(push_constant) uniform Push { float a; };
 void main() { uint i = gl_GlobalInvocationID.x; if (i < y.length()) y[i] += a * x[i] + offset; }"""
 
 
-def repeat(path, adapter):
-    command = [sys.executable, str(path), adapter.name]
-    done = subprocess.run(
-        command, env=dict(os.environ), capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stdout
-
-
 def test_a_call_is_repeated(adapter, device, tmp_path, monkeypatch, capsys):
     shader = device.compile_shader(SHADER, name="axpy")
     x, y = device.tensor(np.arange(12, dtype=np.float32)), device.buffer(32)
@@ -45,7 +35,7 @@ def test_a_call_is_repeated(adapter, device, tmp_path, monkeypatch, capsys):
         shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)  # one is captured
     assert VulkanDevice.around_call is None
     assert np.frombuffer(y.read(), np.float32)[2] == 1 + 2 * (2 * 2 + 5)
-    assert repeat(path, adapter) == (0, "Y: 0 of 6 elements differ\n")
+    assert outcome(path, adapter.name)[:2] == (0, "Y: 0 of 6 elements differ\n")
     call = json.loads(ZipFile(path).read("call.json"))
     assert call["name"] == "axpy"
     assert call["groups"] == [2, 1, 1]
@@ -69,7 +59,7 @@ def test_outputs_that_differ(adapter, device, tmp_path):
             if name == "outputs/Y.npy":
                 content[-1] ^= 1
             after.writestr(name, bytes(content))
-    status, text = repeat(changed, adapter)
+    status, text, _ = outcome(changed, adapter.name)
     assert status == 1
     assert text.startswith("Y: 1 of 8 elements differ\n  element 7: got 4.0, was ")
 
@@ -116,7 +106,7 @@ def test_all_kinds_of_calls_are_captured(adapter, device, tmp_path, kind):
         (output,) = json.loads(file.read("call.json"))["outputs"]
         assert (np.load(io.BytesIO(file.read(f"outputs/{output}.npy"))) == y.numpy()).all()
     for each in (path, path.with_name("outer.zip")):
-        assert repeat(each, adapter) == (0, f"{output}: 0 of 8 elements differ\n")
+        assert outcome(each, adapter.name)[:2] == (0, f"{output}: 0 of 8 elements differ\n")
 
 
 IMAGE = """#version 450

@@ -1,36 +1,26 @@
 """Random chains of everything that uses a device, each compared with the same on NumPy.
 
-They run in processes of their own, so that one that hangs says where. Run as a program, this file
-is such a process: ADAPTER KIND THREADS STEPS SEED MICROSECONDS. Each submission takes at least so
-many microseconds, while which further calls are collected.
+They run in processes of their own. Each submission takes at least so many microseconds, while which
+further calls are collected.
 """
 
-import faulthandler
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
+from chains import Chain, Place
+from imitated import environment, layer
+from processes import call
 
 import vkops
-
-SECONDS = 1500
-"""After which a process is taken to hang."""
 
 DEVICES = {"mapped": [False], "staged": [True], "two": [False, True, False]}
 """By kind of chain: for each device, whether it moves data through staging memory."""
 
 
 def main(index, kind, threads, steps, seed, microseconds=0):
-    from chains import Chain, Place
-
     if microseconds:
-        from imitated import layer
-
         layer().slow(microseconds)
-
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
     devices = [vkops.Device(index, staged=staged) for staged in DEVICES[kind]]
     place = Place(devices)
 
@@ -51,9 +41,7 @@ def main(index, kind, threads, steps, seed, microseconds=0):
 )
 @pytest.mark.parametrize("kind", DEVICES)
 def test_chains(adapter, kind, threads, steps):
-    from processes import python  # not there where this file is the program
-
-    assert python(__file__, adapter.index, kind, threads, steps, 0) == "right\n"
+    assert call(main, adapter.index, kind, threads, steps, 0) == "right\n"
 
 
 @pytest.mark.memory
@@ -63,23 +51,12 @@ def test_chains(adapter, kind, threads, steps):
     [(1, 120), (4, 60), *[pytest.param(n, 7_200 // n, marks=pytest.mark.slow) for n in (1, 8)]],
 )
 def test_chains_of_collected_calls(adapter, monkeypatch, threads, steps):
-    from imitated import environment
-    from processes import python
-
     for name, value in environment().items():
         monkeypatch.setenv(name, value)
-    arguments = adapter.index, "two", threads, steps, 5, 1_000
-    assert python(__file__, *arguments) == "right\n"
+    assert call(main, adapter.index, "two", threads, steps, 5, 1_000) == "right\n"
 
 
 @pytest.mark.memory
 def test_chains_with_waits(adapter, monkeypatch):
-    from processes import python
-
     monkeypatch.setenv("VKOPS_SYNC", "1")
-    assert python(__file__, adapter.index, "two", 2, 120, 7) == "right\n"
-
-
-if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).parents[1]))
-    main(int(sys.argv[1]), sys.argv[2], *map(int, sys.argv[3:]))
+    assert call(main, adapter.index, "two", 2, 120, 7) == "right\n"

@@ -1,7 +1,6 @@
 """Tensors as chunks of Dask arrays: operations, errors, sizes, and how they are sent and spilled."""
 
 import json
-import os
 import pickle
 import re
 import subprocess
@@ -21,6 +20,7 @@ from distributed.protocol import deserialize, serialize
 from distributed.spill import SpillBuffer
 from hypothesis import given
 from hypothesis import strategies as st
+from processes import outcome
 
 import vkops
 import vkops.dask
@@ -245,16 +245,10 @@ try:
 except vkops.DeviceError as error:
     print(error)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "VK_DRIVER_FILES": "/nowhere", "VK_ICD_FILENAMES": "/nowhere"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    chunks, error = done.stdout.splitlines()
-    assert chunks == "((2, 2, 2), (8,))"
-    assert error == "no Vulkan driver: VK_DRIVER_FILES names none"
+    nowhere = dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), "/nowhere")
+    assert outcome("-c", code, **nowhere)[1].splitlines() == [
+        "((2, 2, 2), (8,))", "no Vulkan driver: VK_DRIVER_FILES names none"
+    ]  # fmt: skip
 
 
 # -- clusters --------------------------------------------------------------------------------------

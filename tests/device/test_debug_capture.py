@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from ctypes.util import find_library
 from pathlib import Path
 from zipfile import ZipFile
@@ -17,6 +16,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 import vulkan as vk
+from processes import outcome
 
 from vkops.cli import main
 from vkops.debug.submissions import submissions
@@ -65,17 +65,11 @@ def python(adapter, tmp_path):
     temporary.mkdir()
 
     def run(code, output):
-        done = subprocess.run(
-            [sys.executable, "-c", PRELUDE + code, str(adapter.index), str(output), str(data)],
-            env={**os.environ, "TMPDIR": str(temporary)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode in (0, 1), done.stderr
+        program = "-c", PRELUDE + code, adapter.index, output, data
+        status, said, errors = outcome(*program, TMPDIR=str(temporary))
+        assert status in (0, 1), errors
         assert list(temporary.iterdir()) == []
-        return done.stdout.strip(), done.stderr.strip().split("\n")[-1]
+        return said.strip(), errors.strip().split("\n")[-1]
 
     return run
 

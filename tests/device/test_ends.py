@@ -1,11 +1,7 @@
 """The end of a device, a process or a loop while many submissions are in flight."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-from processes import python
+from processes import outcome, python
 
 START = """
 import sys, threading
@@ -74,6 +70,5 @@ def test_the_end(adapter, end, kind):
 
 @pytest.mark.parametrize("kind", ["mapped", "staged"])
 def test_the_end_by_an_exception(adapter, kind):
-    command = [sys.executable, "-c", START + "raise SystemExit(3)", str(adapter.index), kind]
-    done = subprocess.run(command, capture_output=True, check=False, timeout=60, env=os.environ)
-    assert (done.returncode, done.stderr) == (3, b"")
+    program = START + "raise SystemExit(3)"
+    assert outcome("-c", program, adapter.index, kind)[::2] == (3, "")

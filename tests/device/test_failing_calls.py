@@ -4,11 +4,11 @@ The result is one clear error, or none, and afterwards the device, or one that i
 """
 
 import json
-import subprocess
 import sys
 
 import pytest
 from imitated import LOST, NO_DEVICE_MEMORY, VALIDATED_BELOW, environment, every_feature
+from processes import outcome
 
 pytestmark = pytest.mark.system("cc")
 
@@ -25,40 +25,37 @@ CAN_REPORT_LOSS = {
 
 
 def run(adapter, kind, attempts, **more):
-    """The process, and the values that it prints: the numbers of calls, and what is wrong by attempt."""
-    command = [sys.executable, "-W", "ignore", every_feature.__file__]
+    """The status of a process and what it says, and values: the numbers of calls, and what is wrong by attempt."""
     variables = environment(PYTHONPATH=":".join(sys.path), **more)
     variables["NODEVICE_SELECT"] = "1"  # Mesa's layer of that name ignores failures, and crashes
-    done = subprocess.run(
-        [*command, str(adapter.index), kind, json.dumps(attempts)],
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    lines = done.stdout.splitlines()
-    outcomes = [line for line in lines if line.startswith(every_feature.LINE)]
-    done.stdout = "\n".join(line for line in lines if line not in outcomes)
-    return done, [json.loads(line.removeprefix(every_feature.LINE)) for line in outcomes]
+    program = "-W", "ignore", every_feature.__file__, adapter.index, kind, json.dumps(attempts)
+    status, printed, said = outcome(*program, **variables)
+    values = []
+    for line in printed.splitlines():
+        if line.startswith(every_feature.LINE):
+            values.append(json.loads(line.removeprefix(every_feature.LINE)))
+        else:
+            said += line
+    return status, said, values
 
 
 def failures(adapter, kind, attempts, **more):
     """What is wrong, by attempt. A process that ends in one is started again for those behind it."""
     wrong = []
     while attempts:
-        done, (_, *found) = run(adapter, kind, attempts[:CHUNK], **more)
+        status, said, (_, *found) = run(adapter, kind, attempts[:CHUNK], **more)
         wrong += [(*attempt, why) for attempt, why in zip(attempts, found, strict=False) if why]
         attempts = attempts[len(found) :]
-        if done.returncode:
-            wrong.append((*attempts.pop(0), f"status {done.returncode}: {done.stderr}"))
-        elif done.stderr or done.stdout:
-            wrong.append(done.stderr + done.stdout)
+        if status:
+            wrong.append((*attempts.pop(0), f"status {status}: {said}"))
+        elif said:
+            wrong.append(said)
     return wrong
 
 
 def attempts(adapter, kind, count):
     """For each function, its first calls: the name, the calls before, and the result."""
-    _, (calls,) = run(adapter, kind, [])
+    *_, (calls,) = run(adapter, kind, [])
     return [
         (name, skipped, result)
         for result in (NO_DEVICE_MEMORY, LOST)

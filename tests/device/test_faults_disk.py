@@ -3,12 +3,12 @@
 import copy
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 from imitated import environment
 from models import SPLIT
+from processes import finished
 
 ON_A_FULL_DISK = """
 mount -t tmpfs -o size=64k none "$1" || exit
@@ -23,25 +23,19 @@ cat out.npy
 
 
 def on_a_full_disk(folder, *command, **variables):
-    """Lines that a program prints there, its status unless 0, and what is there afterwards."""
+    """Lines that a program prints there, its status unless 0, and what is there afterwards; its errors."""
     script = ["unshare", "--mount", "--map-root-user", "sh", "-c", ON_A_FULL_DISK, "sh", folder]
-    return subprocess.run(
-        [*script, *command],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=90,
-    )
+    _, printed, errors = finished(*script, *command, env={**os.environ, **variables})
+    return printed, errors
 
 
 @pytest.fixture
 def full(tmp_path):
     folder = tmp_path / "full"
     folder.mkdir()
-    done = on_a_full_disk(folder, "true")
-    if done.stdout != "out.npy\nrest\nold\n":
-        pytest.skip(f"no disk can be mounted here: {done.stderr}")
+    printed, errors = on_a_full_disk(folder, "true")
+    if printed != "out.npy\nrest\nold\n":
+        pytest.skip(f"no disk can be mounted here: {errors}")
     return folder
 
 
@@ -58,17 +52,17 @@ def model(tmp_path, adapter):
 
 def test_an_output_on_a_full_disk(full, model):
     """As in DxDispatch the run goes on."""
-    done = on_a_full_disk(full, *model)
-    assert done.stdout.splitlines()[-3:] == ["out.npy", "rest", "old"]
+    printed, errors = on_a_full_disk(full, *model)
+    assert printed.splitlines()[-3:] == ["out.npy", "rest", "old"]
     reason = "No space left on device"
-    assert done.stderr == f"Failed to write resource to file '{full}/out.npy': {reason}\n"
+    assert errors == f"Failed to write resource to file '{full}/out.npy': {reason}\n"
 
 
 @pytest.mark.system("cc")
 def test_caches_on_a_full_disk(full, model, tmp_path):
     """Shaders, pipelines, and the cache of Mesa, whose version 22.3 would end the process."""
     elsewhere, variables = ["--output_path", str(tmp_path)], environment(XDG_CACHE_HOME=str(full))
-    done = on_a_full_disk(full, *model, *elsewhere, **variables)
-    assert done.stderr == ""
-    assert "status" not in done.stdout
+    printed, errors = on_a_full_disk(full, *model, *elsewhere, **variables)
+    assert errors == ""
+    assert "status" not in printed
     assert (tmp_path / "out.npy").exists()

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 from compiled_operators import reverse
 from interrupts import interrupted_at
 from models import SPLIT
-from processes import python
+from processes import call
 
 import vkops
 from vkops.errors import is_held
@@ -75,18 +74,12 @@ def shaders(device, one, other):
 @pytest.mark.parametrize("work", [dispatch, submission, allocate, new_shapes, streamed, shaders])
 def test_interrupts_at_any_moment(adapter, work):
     # In a process of its own: what measures coverage does not survive an interrupt in its locks.
-    here = Path(__file__).parent
-    code = (
-        f"import sys; sys.path[:0] = {[str(here), str(here.parent)]}\n"
-        "sys.unraisablehook = lambda _: None  # an interrupt in a finalizer\n"
-        "import test_faults_signals as tests\n"
-        f"tests.interrupted({adapter.index}, tests.{work.__name__})\n"
-    )
-    assert python("-c", code) == "right\n"
+    assert call(interrupted, adapter.index, work.__name__) == "right\n"
 
 
-def interrupted(index, work):
+def interrupted(index, name):
     """Have KeyboardInterrupt raised at any moment of some work, again and again."""
+    work, sys.unraisablehook = globals()[name], lambda _: None  # an interrupt in a finalizer
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     with vkops.Device(index) as device:
         (one, result), (other, _) = bound(device), bound(device)

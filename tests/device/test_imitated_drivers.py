@@ -1,13 +1,13 @@
 """The layer that imitates drivers (tests/imitated): devices, failures and records are as they should be."""
 
 import json
-import subprocess
 import sys
 from dataclasses import asdict
 
 import imitated
 import pytest
 from imitated import IMPORTS, KINDS, environment
+from processes import outcome
 
 from vkops.gpu.adapters.adapter_limits import Limits
 
@@ -256,12 +256,6 @@ UNSEEN = "print(said(lambda: vk.vkMapMemory(device, allocate(0), 0, 1024, 0)))"
 def test_the_validation_layer_checks_the_use_of_the_imitated_device(adapter, tmp_path):
     """It must lie above the layer: memory of the driver's type 0 could be mapped."""
     (tmp_path / "program.py").write_text(START + OPEN + UNSEEN)
-    command = [sys.executable, "-m", "vkops", "debug", "validate", "--", sys.executable]
-    done = subprocess.run(
-        [*command, str(tmp_path / "program.py"), str(adapter.index)],
-        env=environment("discrete"),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "VUID-vkMapMemory-memory-00682" in done.stdout
+    command = "-m", "vkops", "debug", "validate", "--", sys.executable, tmp_path / "program.py"
+    _, printed, _ = outcome(*command, adapter.index, **environment("discrete"))
+    assert "VUID-vkMapMemory-memory-00682" in printed

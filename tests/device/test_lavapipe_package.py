@@ -2,9 +2,10 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+from processes import finished
 
 from vkops.gpu.adapters.diagnosis import drivers
 
@@ -39,10 +40,7 @@ def test_the_package_is_enough_where_the_system_has_no_driver(tmp_path):
         environment.pop(variable, None)
     places = ("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "XDG_DATA_DIRS")
     environment.update(dict.fromkeys(places, str(tmp_path)))  # no driver is there
-    done = subprocess.run(
-        [sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=60
-    )
-    printed = json.loads(done.stdout)
+    printed = json.loads(finished(sys.executable, "-c", CODE, env=environment)[1])
     assert printed["names"] == list(usable.adapters)
     assert printed["inherited"] == "None"
     about = ["vkops_lavapipe 9.8.7", "2025-01-02"]

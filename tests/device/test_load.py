@@ -1,32 +1,21 @@
-"""Many threads and processes on one adapter: nothing wrong, nothing lost, nobody waits for ever.
+"""Many threads and processes on one adapter: nothing wrong, nothing lost, nobody waits for ever."""
 
-Each process is one of its own, so that a deadlock ends in a report of where its threads are. Run as
-a program, this file is such a process: ADAPTER THREADS OPERATORS SEED, and 1 if each thread has a
-device of its own.
-"""
-
-import faulthandler
 import json
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
+import mixed_work
 import pytest
+from processes import call
 
 import vkops
-
-SECONDS = 3000
-"""After which a process is taken to hang: far above what it needs with others beside it."""
 
 slow = pytest.mark.slow
 
 
 def load(adapter, threads, operators, seed=0, own=0):
     """Run a process; operators found right, by thread."""
-    from processes import python  # not there where this file is the program
-
-    return json.loads(python(__file__, adapter.index, threads, operators, seed, own))
+    return json.loads(call(main, adapter.index, threads, operators, seed, own))
 
 
 @pytest.mark.parametrize("operators", [50, pytest.param(10_000, marks=slow)], ids="{:,}".format)
@@ -48,9 +37,6 @@ def test_processes_at_once(adapter, processes, operators):
 
 
 def main(index, threads, operators, seed, own=0):
-    import mixed_work
-
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
     mixed_work.stream_in_small_chunks()
 
     def thread(number, place):
@@ -68,9 +54,4 @@ def main(index, threads, operators, seed, own=0):
     with vkops.Device(index) as device, ThreadPoolExecutor(threads) as pool:
         place = mixed_work.Place(device)
         work = thread_with_a_device if own else partial(thread, place=place)
-        return list(pool.map(work, range(threads)))
-
-
-if __name__ == "__main__":
-    sys.path.append(str(Path(__file__).parents[1]))
-    print(json.dumps(main(*map(int, sys.argv[1:]))))
+        print(json.dumps(list(pool.map(work, range(threads)))))

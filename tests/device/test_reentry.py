@@ -5,13 +5,12 @@ Each call either works or raises one DeviceError that says why, and no result is
 
 import gc
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 from compiled_operators import reverse
-from processes import python
+from processes import call, python
 
 import vkops
 
@@ -103,12 +102,7 @@ def storm(index, seconds, staged):
 
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
-    code = (
-        f"import sys; sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]}\n"
-        "import test_reentry as tests\n"
-        f"tests.storm({adapter.index}, 2, {staged})\n"
-    )
-    assert python("-c", code) == "right\n"
+    assert call(storm, adapter.index, 2, staged) == "right\n"
 
 
 def test_a_handler_right_before_a_submission(device, monkeypatch):

@@ -3,11 +3,10 @@
 import json
 import os
 import re
-import subprocess
-import sys
 from weakref import WeakKeyDictionary
 
 import pytest
+from processes import outcome
 
 import vkops
 from vkops.cli import main
@@ -95,10 +94,10 @@ def test_a_check_that_ends_its_process_fails(device, monkeypatch):
 
 
 def test_the_command(adapter):
-    command = [sys.executable, "-m", "vkops", "devices", "--selftest", "--adapter", adapter.name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stdout
-    *lines, answer = done.stdout.splitlines()
+    command = "-m", "vkops", "devices", "--selftest", "--adapter", adapter.name
+    status, printed, _ = outcome(*command)
+    assert status == 0, printed
+    *lines, answer = printed.splitlines()
     assert answer == f"{adapter.name}, {adapter.driver}: yes"
     assert "transposes, by kernels: ok" in lines
 

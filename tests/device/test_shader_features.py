@@ -1,15 +1,14 @@
 """The features that shaders need, and those that a device is asked for."""
 
 import itertools
-import os
 import shutil
 import subprocess
-import sys
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import vkops_native
+from processes import outcome
 
 from vkops import shaders
 from vkops.errors import InvalidDescError
@@ -247,11 +246,9 @@ print(*device.features)
 limits = device.info.limits
 print(limits.max_memory_allocation_size, limits.max_buffer_size, limits.subgroup_size, end="")
 print(*limits.subgroup_operations)"""
-    # All that the driver has, whatever limits the tests run with.
-    environment = {**os.environ, "VKOPS_LIMITS": "", "VKOPS_IMITATED": ""}
-    (every, _), (found, told) = (
-        subprocess.check_output([sys.executable, "-c", code], env=variables, text=True).splitlines()
-        for variables in (environment, {**environment, "LD_PRELOAD": library})
+    (every, _), (found, told) = (  # all that the driver has, whatever limits the tests run with
+        outcome("-c", code, VKOPS_LIMITS="", VKOPS_IMITATED="", **more)[1].splitlines()
+        for more in ({}, {"LD_PRELOAD": library})
     )
     every, found = {*every.split()}, {*found.split()}
     assert told == f"{1 << 30} {1 << 30} 1"  # what Vulkan guarantees

@@ -1,28 +1,25 @@
 """Many operators, dispatches and devices in one process: its memory does not grow.
 
 The process is one of its own: what other tests leave behind would count, and so would coverage.
-Run as a program, this file is that process: KIND ADAPTER COUNT.
 """
 
-import faulthandler
 import gc
 import json
-import sys
 from ctypes import CDLL
 from pathlib import Path
 from random import Random
 
+import mixed_work
 import numpy as np
+import operator_table
 import psutil
 import pytest
+from processes import call
 
 import vkops
 from vkops.tensors.array_plan import MAX_KILOBYTES
 
 pytestmark = pytest.mark.measured
-
-SECONDS = 3000
-"""After which a process is taken to hang."""
 
 GROWTH = 50_000
 """Kilobytes of resident memory that all may take after the warm-up."""
@@ -31,17 +28,15 @@ PER_DEVICE = 200
 """Kilobytes that a driver keeps of each device opened and closed, at most."""
 
 
-def soak(kind, adapter, count):
-    from processes import python  # not there where this file is the program
-
-    return json.loads(python(__file__, kind, adapter.index, count))
+def soak(work, adapter, count):
+    return json.loads(call(work, adapter.index, count))
 
 
 @pytest.mark.parametrize(
     "count", [3_000, pytest.param(100_000, marks=pytest.mark.slow)], ids="{:,}".format
 )
 def test_memory_stays_as_it_is_over_many_operators(adapter, count):
-    measured = soak("operators", adapter, count)
+    measured = soak(operators, adapter, count)
     assert measured["right"] >= count
     assert measured["used"] == 0, measured
     assert measured["reserved"][0] == measured["reserved"][-1], measured
@@ -52,7 +47,7 @@ def test_memory_stays_as_it_is_over_many_operators(adapter, count):
     "count", [4_000, pytest.param(1_000_000, marks=pytest.mark.slow)], ids="{:,}".format
 )
 def test_memory_stays_as_it_is_over_many_dispatches(adapter, count):
-    measured = soak("dispatches", adapter, count)
+    measured = soak(dispatches, adapter, count)
     assert measured["right"] == count
     assert len(set(measured["reserved"])) == len(set(measured["used"])) == 1, measured
     assert max(measured["resident"]) - measured["resident"][0] < GROWTH, measured
@@ -60,7 +55,7 @@ def test_memory_stays_as_it_is_over_many_dispatches(adapter, count):
 
 @pytest.mark.parametrize("count", [10, pytest.param(300, marks=pytest.mark.slow)])
 def test_devices_that_are_closed_leave_little(adapter, count):
-    measured = soak("devices", adapter, count)
+    measured = soak(devices, adapter, count)
     first, last = measured["resident"]
     assert measured["threads"][0] == measured["threads"][1], measured
     assert measured["files"][0] == measured["files"][1], measured
@@ -73,8 +68,6 @@ def test_devices_that_are_closed_leave_little(adapter, count):
 
 def operators(index, count):
     """Run work of every kind; what is held when it is over, and in between from the warm-up on."""
-    import mixed_work
-
     mixed_work.stream_in_small_chunks()
     measured = {"resident": [], "reserved": []}
     with vkops.Device(index) as device:
@@ -93,7 +86,8 @@ def operators(index, count):
         gc.collect()
         device.buffer(4).read()  # what nobody has waited for is over, and let go
         measured["resident"].append(resident())
-        return {"right": right, "used": device.memory_report().used, **measured}
+        measured |= {"right": right, "used": device.memory_report().used}
+    print(json.dumps(measured))
 
 
 def fill_caches(device):
@@ -106,9 +100,6 @@ def fill_caches(device):
 
 def dispatches(index, count, rounds=100, cases=20):
     """Dispatch bound operators, half of them without waiting; compare each with NumPy each round."""
-    import mixed_work
-    import operator_table
-
     random = Random(0)
     right, found = 0, {"resident": [], "reserved": [], "used": []}
     with vkops.Device(index) as device:
@@ -131,7 +122,7 @@ def dispatches(index, count, rounds=100, cases=20):
                 found["resident"].append(resident())
                 found["reserved"].append(report.reserved)
                 found["used"].append(report.used)
-        return {"right": right, **found}
+    print(json.dumps({"right": right, **found}))
 
 
 def devices(index, count):
@@ -151,16 +142,9 @@ def devices(index, count):
         measured["threads"].append(process.num_threads())
         measured["files"].append(process.num_fds())
         measured["maps"].append(len(Path("/proc/self/maps").read_text().splitlines()))
-    return measured
+    print(json.dumps(measured))
 
 
 def resident():
     """Kilobytes of this process that are in memory."""
     return psutil.Process().memory_info().rss >> 10
-
-
-if __name__ == "__main__":
-    faulthandler.dump_traceback_later(SECONDS, exit=True)
-    sys.path.append(str(Path(__file__).parents[1]))
-    kind = {"operators": operators, "dispatches": dispatches, "devices": devices}[sys.argv[1]]
-    print(json.dumps(kind(int(sys.argv[2]), int(sys.argv[3]))))

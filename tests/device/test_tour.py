@@ -2,38 +2,33 @@
 
 import io
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import ROOT, outcome
 
 from vkops.system import pictures
 
-ROOT = Path(__file__).parents[2]
+
+def run(adapter, name, *arguments):
+    """What an example prints; it ends well."""
+    variables = {"VKOPS_EXPECT": adapter.name, "VKOPS_ADAPTER": adapter.name}
+    status, printed, errors = outcome(f"examples/{name}", *arguments, cwd=ROOT, **variables)
+    assert (status, errors) == (0, ""), printed
+    return printed
 
 
-def test_the_tour_checks_everything_and_says_where(adapter, monkeypatch):
-    monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
-    done = subprocess.run(
-        [sys.executable, "examples/tour.py"], cwd=ROOT, capture_output=True, text=True, timeout=120
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    summary = done.stdout.partition("Summary\n")[2]
+def test_the_tour_checks_everything_and_says_where(adapter):
+    summary = run(adapter, "tour.py").partition("Summary\n")[2]
     assert re.search(rf"where +{re.escape(adapter.name)}, Vulkan 1\.", summary)
     assert re.search(r"results +8 of 8 movements", summary)
     models = len(list((ROOT / "examples").glob("*.json")))
     assert re.search(rf"models +{models} of {models} example models ran", summary)
 
 
-def test_the_sample_models_of_pydirectml(adapter, monkeypatch):
-    monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
-    monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
-    command = [sys.executable, "examples/sample_models.py"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    lines = done.stdout.splitlines()
+def test_the_sample_models_of_pydirectml(adapter):
+    lines = run(adapter, "sample_models.py").splitlines()
     assert [line.split()[0] for line in lines] == ["candy", "squeezenet", "superres"]
     assert all(line.endswith("equal to the result of NumPy") for line in lines)
 
@@ -53,16 +48,11 @@ def test_the_sample_models_of_pydirectml(adapter, monkeypatch):
         "radix_sort.py 5001",
     ],
 )
-def test_a_program_with_shaders_has_the_results_of_numpy(adapter, monkeypatch, program, tmp_path):
-    monkeypatch.setenv("VKOPS_EXPECT", adapter.name)
-    monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
+def test_a_program_with_shaders_has_the_results_of_numpy(adapter, program, tmp_path):
     pixels = np.random.default_rng(0).integers(0, 256, (40, 50, 3), np.uint8)
     (tmp_path / "in.png").write_bytes(pictures.encoded(pixels, ".png"))
     name, *arguments = program.replace("OUT", str(tmp_path)).split()
-    command = [sys.executable, f"examples/{name}", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert adapter.name in done.stdout.splitlines()[-1]
+    assert adapter.name in run(adapter, name, *arguments).splitlines()[-1]
     for file in arguments:
         if file.startswith(str(tmp_path)):
             assert len(pictures.read(io.BytesIO(Path(file).read_bytes()))) >= 40
