@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import function_programs
 import numpy as np
 import pytest
 import shader_children
@@ -12,36 +13,60 @@ from shader_programs import COUNT, FLOAT, SIGNED, UNSIGNED, Generator
 from vkops import shaders
 from vkops.debug import check
 
-N = 64
+N, EACH = 64, 10
+"""Invocations, and programs of a test."""
+
+TYPES = {
+    "32 bits": ("uint", "int"),
+    "64 and 16 bits": ("uint64_t", "int64_t", "uint16_t", "int16_t"),
+    "all": (*UNSIGNED, *SIGNED),
+}
+"""Types of a variable of random programs; SwiftShader has only those of 32 bits."""
 
 
-ALL, WORDS = (*UNSIGNED, *SIGNED), ("uint", "int")
-"""Types of integers; SwiftShader has only those of 32 bits."""
+def slow_from(fast, first):
+    return [pytest.mark.slow] if first >= fast else []
 
-CASES = [*((ALL, first, False) for first in range(0, 40, 8)), (ALL, 0, True)]
-CASES += [(WORDS, first, False) for first in (0, 8)]
+
+def numbers(seed):
+    return np.random.default_rng(seed).integers(0, 2**32, N, dtype=np.uint32)
+
+
+def interpreted(text, seed, count, **options):
+    """The words of each invocation in the interpreter, which finds nothing wrong."""
+    buffers = {"Source": numbers(seed), "Target": 4 * N * count}
+    report = check(text, buffers, threads=N, **options)
+    assert report.ok, f"seed {seed}: {report}"
+    return report.buffers["Target"].reshape(N, count).copy()
 
 
 @pytest.mark.features
-@pytest.mark.parametrize(("also", "first", "staged"), CASES)
-def test_random_programs(adapter, device, staged, first, also, tmp_path):
-    """All integers and floats are the same, bit by bit, except for the sign of zero."""
-    seeds = range(first, first + 8)
-    texts = [Generator(seed, also).program() for seed in seeds]
+@pytest.mark.parametrize(
+    ("also", "first"),
+    [
+        pytest.param(also, first, marks=slow_from(fast, first))
+        for also, fast in zip(TYPES, (10, 10, 40), strict=True)
+        for first in range(0, 300, EACH)
+    ],
+)
+def test_random_programs(adapter, device, first, also, tmp_path):
+    """Integers and floats are the same, bit by bit, except for the sign of zero; also of staged devices."""
+    seeds, limits = range(first, first + EACH), adapter.limits
+    subgroups = () if also == "all" else limits.subgroup_operations
+    texts = [Generator(seed, TYPES[also], subgroups).program() for seed in seeds]
     for text in texts:
         device.compile_shader(text)  # the driver compiles it when it runs
-    sources = [np.random.default_rng(seed).integers(0, 2**32, N, dtype=np.uint32) for seed in seeds]
+    sources, staged = [*map(numbers, seeds)], first % 20 == EACH
     on_device = run_shaders(
         adapter, texts, sources, threads=N, words=N * COUNT, staged=staged, folder=tmp_path
     )
-    for seed, text, source, result in zip(seeds, texts, sources, on_device, strict=True):
-        report = check(text, {"Source": source, "Target": 4 * N * COUNT}, threads=N)
-        assert report.ok, str(report)
+    for seed, text, result in zip(seeds, texts, on_device, strict=True):
+        expected = interpreted(text, seed, COUNT, subgroup_size=limits.subgroup_size)
         if isinstance(result, DriverAbortedError):
             (driver,) = {ABORTS.get(line) for line in str(result).splitlines()} - {None}
             assert driver in adapter.name
             continue
-        results = [each.reshape(N, COUNT).copy() for each in (result, report.buffers["Target"])]
+        results = result.reshape(N, COUNT).copy(), expected
         for each in results:
             each[:, FLOAT][each[:, FLOAT] == 1 << 31] = 0
         np.testing.assert_array_equal(*results, err_msg=f"seed {seed}")
@@ -102,3 +127,32 @@ def test_usual_shaders(any_device, name):
     assert report.ok, str(report)
     for point, tensor in tensors.items():
         np.testing.assert_allclose(report.buffers[point], tensor.numpy(), rtol=1e-5, err_msg=point)
+
+
+@pytest.mark.parametrize(
+    "first", [pytest.param(n, marks=slow_from(EACH, n)) for n in range(0, 400, EACH)]
+)
+def test_functions(device, first):
+    """Words and results of exact functions are the same, others differ by what Vulkan allows."""
+    doubles = "shaderFloat64" in device.features
+    for seed in range(first, first + EACH):
+        text, columns = function_programs.program(seed, doubles=doubles)
+        count = function_programs.COUNT
+        on_device = device.compile_shader(text)(numbers(seed), threads=N, out=N * count).numpy()
+        results = on_device.reshape(N, count), interpreted(text, seed, count)
+        for n, (is_float, relative, absolute) in enumerate(columns):
+            pair = [
+                each[:, n].copy().view(np.float32 if is_float else np.uint32) for each in results
+            ]
+            (line,) = (
+                line for line in text.splitlines() if f"put({n}u, " in line and "void" not in line
+            )
+            np.testing.assert_allclose(*pair, relative, absolute, err_msg=f"seed {seed}: {line}")
+
+
+def test_every_function_of_the_table_is_called():
+    texts = [function_programs.program(seed, doubles=True)[0] for seed in range(500)]
+    names = {f.text.partition("(")[0] for f in function_programs.FUNCTIONS} | {
+        *function_programs.STORING
+    }
+    assert not [name for name in names if not any(f"{name}(" in text for text in texts)]
