@@ -8,8 +8,8 @@ parameters. A model in Python says which values the variables have in the end.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -38,41 +38,34 @@ def clamped(device):
         pytest.skip("modules are not changed for this device")
 
 
-@dataclass(frozen=True)
-class Sequence:
-    """An array, a vector or a matrix."""
+class Composite(NamedTuple):
+    """A struct, an array, a vector or a matrix: its parts, and how one is written, such as [0] or .m0."""
 
     glsl: str
-    count: int
-    element: object
-
-
-@dataclass(frozen=True)
-class Struct:
-    """A struct; its members are called m0, m1 and so on."""
-
-    glsl: str
-    members: tuple
+    parts: list
+    place: str = "[{}]"
 
 
 class Program:
-    """A random shader, and the results it must have."""
+    """A random shader, and the results it must have.
+
+    Attributes:
+        values: the numbers in variables, by the text of their paths with constant indices.
+    """
 
     def __init__(self, seed):
         self.random = Random(seed)
         self.declared, self.functions, self.body = [], [], []
         self.indices, self.results = [], []
-        self.pushed = []
-        self.variables = {}
+        self.types, self.values = {}, {}
         for storage in ("shared", "private", "local", "push"):
             for number in range(self.random.randint(1, 2) if storage != "push" else 1):
                 self._declare(storage, f"{storage}_{number}")
         for _ in range(self.random.randint(4, 12)):
             self.random.choice((self._load, self._load, self._store, self._call))()
-        for name, (type_, values, storage) in self.variables.items():
-            if storage != "push":
-                for path, value in leaves(type_, values):
-                    self._result(name + path, value)
+        for path, value in self.values.items():
+            if not path.startswith("push"):
+                self._result(path, value)
 
     @property
     def text(self):
@@ -88,43 +81,42 @@ class Program:
             return self.random.choice(("uint", "float"))
         if kind == "vector":
             element, count = self.random.choice(("uint", "float")), self.random.randint(2, 4)
-            return Sequence({"uint": "u", "float": ""}[element] + f"vec{count}", count, element)
+            return Composite(f"{'u' if element == 'uint' else ''}vec{count}", [element] * count)
         if kind == "matrix":
             columns, rows = self.random.randint(2, 4), self.random.randint(2, 4)
-            return Sequence(f"mat{columns}x{rows}", columns, Sequence(f"vec{rows}", rows, "float"))
+            column = Composite(f"vec{rows}", ["float"] * rows)
+            return Composite(f"mat{columns}x{rows}", [column] * columns)
         if kind == "struct":
-            members = tuple(self._type(depth - 1) for _ in range(self.random.randint(1, 3)))
+            members = [self._type(depth - 1) for _ in range(self.random.randint(1, 3))]
             name = f"S{len(self.declared)}"
             listed = " ".join(f"{glsl(m)} m{i};" for i, m in enumerate(members))
             self.declared.append(f"struct {name} {{ {listed} }};")
-            return Struct(name, members)
+            return Composite(name, members, ".m{}")
         return self._array(self._type(depth - 1))
 
     def _array(self, element):
         count = self.random.choice((1, 2, 3, 4, 5))
         base, bracket, dimensions = glsl(element).partition("[")
-        return Sequence(f"{base}[{count}]{bracket}{dimensions}", count, element)
+        return Composite(f"{base}[{count}]{bracket}{dimensions}", [element] * count)
 
     def _declare(self, storage, name):
-        depth = 1 if storage == "push" else 3
-        type_ = self._array(self._type(depth)) if storage != "push" else self._array("uint")
-        values = made(type_)
-        if len([*leaves(type_, values)]) > MOST_NUMBERS:
+        type_ = self._array("uint" if storage == "push" else self._type(3))
+        paths = leaves(type_, name)
+        if len(paths) > MOST_NUMBERS:
             self._declare(storage, name)
             return
-        self.variables[name] = type_, values, storage
+        self.types[name] = type_
+        numbers = [self.random.randrange(1000) for _ in paths]
+        self.values |= zip(paths, numbers, strict=True)
         if storage == "push":
             self.declared.append(f"layout(push_constant) uniform Push {{ {glsl(type_)} {name}; }};")
-            values[:] = self.pushed = [self.random.randrange(100) for _ in values]
+            self.pushed = numbers
             return
         prefix = "shared " if storage == "shared" else ""
         (self.body if storage == "local" else self.declared).append(
             f"{prefix}{glsl(type_)} {name};"
         )
-        for path, _ in leaves(type_, values):
-            value = self.random.randrange(1000)
-            self.body.append(f"{name}{path} = {value};")
-            assign(values, constant_path(path), value)
+        self.body += [f"{path} = {n};" for path, n in zip(paths, numbers, strict=True)]
 
     # -- accesses ----------------------------------------------------------------------------------
 
@@ -139,63 +131,46 @@ class Program:
         kind = self.random.choice(("int", "uint"))
         return f"{kind}(indices[{len(self.indices) - 1}])", min(value & 0xFFFFFFFF, count - 1)
 
-    def _path(self, type_, stop=lambda type_: isinstance(type_, str)):
-        text, places = "", []
-        while not stop(type_):
+    def _path(self, *, written, is_end=lambda type_: isinstance(type_, str)):
+        """A random part of a variable: its path, the constant path that it must reach, and its type."""
+        names = [name for name in self.types if not (written and name.startswith("push"))]
+        text = place = self.random.choice(names)
+        type_ = self.types[text]
+        while not is_end(type_):
             if isinstance(type_, str):
-                return None
-            if isinstance(type_, Struct):
-                number = self.random.randrange(len(type_.members))
-                text, type_ = f"{text}.m{number}", type_.members[number]
+                return self._path(written=written, is_end=is_end)
+            count = len(type_.parts)
+            if type_.place == "[{}]":
+                index, number = self._index(count)
             else:
-                index, number = self._index(type_.count)
-                text, type_ = f"{text}[{index}]", type_.element
-            places.append(number)
-        return text, places, type_
-
-    def _variable(self, *, written):
-        names = [
-            n for n, (*_, storage) in self.variables.items() if storage != "push" or not written
-        ]
-        name = self.random.choice(names)
-        return name, *self.variables[name]
+                index = number = self.random.randrange(count)
+            text, place = text + type_.place.format(index), place + type_.place.format(number)
+            type_ = type_.parts[number]
+        return text, place, type_
 
     def _load(self):
-        name, type_, values, _ = self._variable(written=False)
-        path, places, _ = self._path(type_)
-        self._result(name + path, element(values, places))
+        text, place, _ = self._path(written=False)
+        self._result(text, self.values[place])
 
     def _store(self):
-        name, type_, values, _ = self._variable(written=True)
-        path, places, _ = self._path(type_)
-        value = self.random.randrange(1000)
-        self.body.append(f"{name}{path} = {value};")
-        assign(values, places, value)
+        text, place, _ = self._path(written=True)
+        self.values[place] = self.random.randrange(1000)
+        self.body.append(f"{text} = {self.values[place]};")
 
     def _call(self):
         """Pass an array of numbers to a function that reads it, or writes it."""
         written = self.random.random() < 0.5
-        name, type_, values, storage = self._variable(written=written)
-        choice = self._path(type_, lambda t: isinstance(t, Sequence) and isinstance(t.element, str))
-        if choice is None:
-            return
-        path, places, array = choice
-        if storage == "push":
-            written = False
-        index, number = self._index(array.count)
-        function = f"f{len(self.functions)}"
+        text, place, array = self._path(written=written, is_end=is_list)
+        index, number = self._index(len(array.parts))
+        function, place = f"f{len(self.functions)}", f"{place}[{number}]"
         if written:
-            value = self.random.randrange(1000)
-            self.functions.append(
-                f"void {function}(inout {array.glsl} a, uint i) {{ a[i] = {value}; }}"
-            )
-            self.body.append(f"{function}({name}{path}, {index});")
-            assign(values, [*places, number], value)
+            value = self.values[place] = self.random.randrange(1000)
+            head, code = f"void {function}(inout {array.glsl} a, uint i)", f"a[i] = {value};"
+            self.body.append(f"{function}({text}, {index});")
         else:
-            self.functions.append(
-                f"uint {function}({array.glsl} a, uint i) {{ return uint(a[i]); }}"
-            )
-            self._result(f"{function}({name}{path}, {index})", element(values, [*places, number]))
+            head, code = f"uint {function}({array.glsl} a, uint i)", "return uint(a[i]);"
+            self._result(f"{function}({text}, {index})", self.values[place])
+        self.functions.append(f"{head} {{ {code} }}")
 
     def _result(self, text, value):
         self.body.append(f"results[{len(self.results)}] = uint({text});")
@@ -203,40 +178,20 @@ class Program:
 
 
 def glsl(type_):
-    return type_ if isinstance(type_, str) else type_.glsl
+    return getattr(type_, "glsl", type_)
 
 
-def made(type_):
+def is_list(type_):
+    """Whether it is an array or a vector of numbers."""
+    return not isinstance(type_, str) and type_.place == "[{}]" and isinstance(type_.parts[0], str)
+
+
+def leaves(type_, path):
+    """The paths of all numbers in a variable."""
     if isinstance(type_, str):
-        return 0
-    if isinstance(type_, Struct):
-        return [made(member) for member in type_.members]
-    return [made(type_.element) for _ in range(type_.count)]
-
-
-def leaves(type_, values, path=""):
-    if isinstance(type_, str):
-        yield path, values
-    elif isinstance(type_, Struct):
-        for number, member in enumerate(type_.members):
-            yield from leaves(member, values[number], f"{path}.m{number}")
-    else:
-        for number in range(type_.count):
-            yield from leaves(type_.element, values[number], f"{path}[{number}]")
-
-
-def constant_path(path):
-    return [int(part.strip("m]")) for part in path.replace("[", ".").split(".")[1:]]
-
-
-def element(values, places):
-    for place in places:
-        values = values[place]
-    return values
-
-
-def assign(values, places, value):
-    element(values, places[:-1])[places[-1]] = value
+        return [path]
+    parts = enumerate(type_.parts)
+    return [leaf for n, part in parts for leaf in leaves(part, path + type_.place.format(n))]
 
 
 def check(device, seed):
