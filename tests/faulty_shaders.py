@@ -33,6 +33,11 @@ class Case(NamedTuple):
         return [n for n, line in enumerate(self.text.splitlines(), 1) if "//!" in line]
 
 
+def one(name, kind, line, before="", **options):
+    """A shader of one line with a fault, and what comes before it."""
+    return Case(name, kind, f"void main() {{ {before}\n  {line} //!\n}}", options)
+
+
 TWO = {"groups": 2}
 FOUR = {"groups": 4, "buffers": {"Counter": "zeros:4"}}
 LAST = """layout(std430, binding = 2) buffer Counter { uint counter; };
@@ -51,9 +56,7 @@ CASES = [
     if (own < s) part[own] += part[own + s]; //!
   }
   if (own == 0) result[0] = part[0]; }"""),
-    Case("tile_without_first_barrier", RACE, """void main() { part[own] = data[i]; //!
-  result[i] = part[63 - own]; //!
-}"""),
+    one("tile_without_first_barrier", RACE, "result[i] = part[63 - own];", "part[own] = data[i]; //!"),
     Case("tile_without_second_barrier", RACE, """void main() { uint sum = 0;
   for (uint t = 0; t < 4; ++t) {
     part[own] = data[t * 64 + own]; //!
@@ -67,9 +70,7 @@ CASES = [
     barrier();
   }
   result[i] = part[own]; }"""),
-    Case("total_by_all", RACE, """void main() {
-  result[0] += data[i]; //!
-}"""),
+    one("total_by_all", RACE, "result[0] += data[i];"),
     Case("histogram_without_atomics", RACE, """void main() { part[own] = 0; barrier();
   part[data[i] % 16] += 1; //!
   barrier(); if (own < 16) result[own] = part[own]; }"""),
@@ -95,15 +96,9 @@ void main() { part[own] = data[i]; //!
   subgroupBarrier();
   result[i] = part[63 - own]; //!
 }"""),
-    Case("same_slot_of_two_workgroups", RACE, """void main() {
-  result[own] = data[i]; //!
-}""", TWO),
-    Case("flag_by_all", RACE, """void main() {
-  if (data[i] > 10) result[0] = i; //!
-}"""),
-    Case("bytes_of_one_word", RACE, """void main() {
-  result[i / 4] |= (data[i] & 255u) << (i % 4 * 8); //!
-}"""),
+    one("same_slot_of_two_workgroups", RACE, "result[own] = data[i];", **TWO),
+    one("flag_by_all", RACE, "if (data[i] > 10) result[0] = i;"),
+    one("bytes_of_one_word", RACE, "result[i / 4] |= (data[i] & 255u) << (i % 4 * 8);"),
     Case("overlapping_vectors", RACE, """layout(std430, binding = 2) buffer Pairs { uvec2 pairs[]; };
 void main() {
   pairs[i / 2] = uvec2(i, data[i]); //!
@@ -172,15 +167,9 @@ void main() { put(own / 2, data[i]); barrier(); result[i] = part[own / 2]; }""")
 }
 void main() { if (data[i] > 5) meet(); result[i] = 1; }"""),
     # -- bounds ------------------------------------------------------------------------------------
-    Case("no_comparison_with_length", BOUNDS, """void main() {
-  result[i] = data[i]; //!
-}""", {"buffers": {"Data": "range:50"}}),
-    Case("next_element", BOUNDS, """void main() {
-  result[i] = data[i + 1]; //!
-}"""),
-    Case("previous_element", BOUNDS, """void main() {
-  result[i] = data[i - 1]; //!
-}"""),
+    one("no_comparison_with_length", BOUNDS, "result[i] = data[i];", buffers={"Data": "range:50"}),
+    one("next_element", BOUNDS, "result[i] = data[i + 1];"),
+    one("previous_element", BOUNDS, "result[i] = data[i - 1];"),
     Case("shared_array_too_small", BOUNDS, """shared uint small[32];
 void main() {
   small[own] = data[i]; //!
@@ -189,25 +178,13 @@ void main() {
 void main() { table[own / 8][own % 8] = data[i]; barrier();
   result[i] = table[own % 8][own / 8 + 1]; //!
 }"""),
-    Case("local_array", BOUNDS, """void main() { uint a[4] = uint[4](1, 2, 3, 4);
-  result[i] = a[data[i] % 5]; //!
-}"""),
-    Case("negative_index", BOUNDS, """void main() { int at = int(own) - 3;
-  result[i] = data[at]; //!
-}"""),
-    Case("index_from_a_buffer", BOUNDS, """void main() { uint at = data[i] * 2;
-  result[at] = 1; //!
-}"""),
-    Case("atomic_out_of_bounds", BOUNDS, """void main() {
-  atomicAdd(result[data[i] + 1], 1u); //!
-}"""),
-    Case("component_of_a_vector", BOUNDS, """void main() { uvec3 v = uvec3(own);
-  result[i] = v[data[i] % 4]; //!
-}"""),
+    one("local_array", BOUNDS, "result[i] = a[data[i] % 5];", "uint a[4] = uint[4](1, 2, 3, 4);"),
+    one("negative_index", BOUNDS, "result[i] = data[at];", "int at = int(own) - 3;"),
+    one("index_from_a_buffer", BOUNDS, "result[at] = 1;", "uint at = data[i] * 2;"),
+    one("atomic_out_of_bounds", BOUNDS, "atomicAdd(result[data[i] + 1], 1u);"),
+    one("component_of_a_vector", BOUNDS, "result[i] = v[data[i] % 4];", "uvec3 v = uvec3(own);"),
     # -- never written -----------------------------------------------------------------------------
-    Case("local_variable", UNWRITTEN, """void main() { uint x; if (own > 9) x = 3;
-  result[i] = x; //!
-}"""),
+    one("local_variable", UNWRITTEN, "result[i] = x;", "uint x; if (own > 9) x = 3;"),
     Case("sum_without_start", UNWRITTEN, """void main() { uint sum;
   for (uint k = 0; k < 4; ++k)
     sum += data[k]; //!
@@ -223,19 +200,13 @@ void main() { table[own / 8][own % 8] = data[i]; barrier();
   barrier();
   result[i] = part[63 - own]; //!
 }"""),
-    Case("output_as_input", UNWRITTEN, """void main() {
-  result[i] += data[i]; //!
-}""", {"buffers": {"Out": 256}}),
-    Case("component", UNWRITTEN, """void main() { uvec2 v; v.x = data[i];
-  result[i] = v.x + v.y; //!
-}"""),
+    one("output_as_input", UNWRITTEN, "result[i] += data[i];", buffers={"Out": 256}),
+    one("component", UNWRITTEN, "result[i] = v.x + v.y;", "uvec2 v; v.x = data[i];"),
     Case("output_parameter", UNWRITTEN, """bool get(out uint x) { if (own > 5) return false; x = own; return true; }
 void main() { uint x; get(x);
   result[i] = x; //!
 }"""),
-    Case("element_of_local_array", UNWRITTEN, """void main() { uint a[4]; for (uint k = 1; k < 4; ++k) a[k] = k;
-  result[i] = a[own % 4]; //!
-}"""),
+    one("element_of_local_array", UNWRITTEN, "result[i] = a[own % 4];", "uint a[4]; for (uint k = 1; k < 4; ++k) a[k] = k;"),
     Case("member_of_struct", UNWRITTEN, """struct S { uint a, b; };
 void main() { S s; s.a = data[i]; S t = s;
   result[i] = t.b; //!
@@ -246,21 +217,11 @@ void main() { uint x = data[i];
   result[i] = x; //!
 }"""),
     # -- others ------------------------------------------------------------------------------------
-    Case("division", "division by zero", """void main() {
-  result[i] = 100 / data[i]; //!
-}"""),
-    Case("remainder", "division by zero", """void main() {
-  result[i] = i % (data[i] & 3u); //!
-}"""),
-    Case("shift", "shift", """void main() {
-  result[i] = 1u << data[i]; //!
-}"""),
-    Case("shift_64", "shift", """void main() { uint64_t x = data[i];
-  result[i] = uint(x >> (own + 1u)); //!
-}"""),
-    Case("bit_field", "shift", """void main() {
-  result[i] = bitfieldExtract(data[i], 28, int(own & 7u)); //!
-}"""),
+    one("division", "division by zero", "result[i] = 100 / data[i];"),
+    one("remainder", "division by zero", "result[i] = i % (data[i] & 3u);"),
+    one("shift", "shift", "result[i] = 1u << data[i];"),
+    one("shift_64", "shift", "result[i] = uint(x >> (own + 1u));", "uint64_t x = data[i];"),
+    one("bit_field", "shift", "result[i] = bitfieldExtract(data[i], 28, int(own & 7u));"),
     *(Case(name, "undefined result", f"""void main() {{ int n = int(own) - 3; float x = float(n);
   result[i] = uint({use}); //!
 }}""") for name, use in {
@@ -291,23 +252,13 @@ void main() { if (own != 0) return;
 void main() { if (own != 0) return; uint turn = atomicAdd(counter, 1u);
   result[gl_WorkGroupID.x] = turn * 3 + gl_WorkGroupID.x; //!
 }""", {"groups": 4, "buffers": {"Counter": "zeros:4"}}),
-    Case("winner", "order of workgroups", """void main() {
-  atomicExchange(result[0], gl_WorkGroupID.x + 5); //!
-}""", {"groups": 3}),
-    Case("subgroup_sum", "subgroup size", """void main() {
-  result[i] = subgroupAdd(data[i]); //!
-}"""),
-    Case("subgroup_number", "subgroup size", """void main() { uint sum = subgroupAdd(1u);
-  if (own == 0) result[0] = sum; //!
-}"""),
+    one("winner", "order of workgroups", "atomicExchange(result[0], gl_WorkGroupID.x + 5);", groups=3),
+    one("subgroup_sum", "subgroup size", "result[i] = subgroupAdd(data[i]);"),
+    one("subgroup_number", "subgroup size", "if (own == 0) result[0] = sum;", "uint sum = subgroupAdd(1u);"),
     Case("clusters", "subgroup size", """#extension GL_KHR_shader_subgroup_clustered : require
 void main() {
   result[i] = subgroupClusteredMax(7u, 16); //!
 }"""),
-    Case("exponential", "floats", """void main() {
-  result[i] = floatBitsToUint(exp(float(data[i]) * 100.0)); //!
-}""", {"floats": True}),
-    Case("quotient", "floats", """void main() { float x = float(data[i]);
-  result[i] = floatBitsToUint(x / (x - 4.0)); //!
-}""", {"floats": True}),
+    one("exponential", "floats", "result[i] = floatBitsToUint(exp(float(data[i]) * 100.0));", floats=True),
+    one("quotient", "floats", "result[i] = floatBitsToUint(x / (x - 4.0));", "float x = float(data[i]);", floats=True),
 ]  # fmt: skip
