@@ -1,6 +1,7 @@
 """The adapters under test, as VKOPS_TEST_ADAPTERS names them."""
 
 import gc
+import json
 import os
 import sys
 from functools import lru_cache
@@ -29,6 +30,14 @@ MANIFESTS = {
     "llvmpipe": "/usr/share/vulkan/icd.d/lvp_icd*.json",
 }
 FOUND_BY_LOADERS = ("/usr/share/vulkan/icd.d/*.json", "/etc/vulkan/icd.d/*.json")
+
+
+def manifest(folder, name, library):
+    """Write the manifest of a driver in a library, and return its path."""
+    icd = {"library_path": str(library), "api_version": "1.3.0"}
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"file_format_version": "1.0.0", "ICD": icd}))
+    return path
 
 
 def offer_also(name, monkeypatch):

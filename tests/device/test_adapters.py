@@ -1,14 +1,14 @@
 """What the loader offers, how one is chosen, and what is said when there is none."""
 
 import dataclasses
-import json
 import re
 import warnings
 
 import processes
 import pytest
-from adapters import LAYERS, without_validation
+from adapters import LAYERS, manifest, without_validation
 from processes import ROOT, outcome
+from refusals import fault
 
 import vkops
 from vkops.cli import main
@@ -83,11 +83,8 @@ def test_features_are_where_vulkan_has_them():
 
 def test_no_such_adapter_lists_those_there_are(adapter):
     assert adapters.select(adapter.name[2:8].upper()).name == adapter.name
-    with pytest.raises(vkops.DeviceError) as caught:
-        vkops.Device("no such thing")
-    said = str(caught.value)
-    start = "no adapter whose name contains 'no such thing'; available devices: "
-    assert said.startswith(start)
+    said = fault(lambda: vkops.Device("no such thing"), vkops.DeviceError)
+    assert said.startswith("no adapter whose name contains 'no such thing'; available devices: ")
     assert f"[{adapter.index}] {adapter.name}" in said
 
 
@@ -118,12 +115,12 @@ def test_no_driver(tmp_path):
     )
 
 
-def test_no_validation_layer(tmp_path):
-    code = OPEN.replace("vkops.Device()", "vkops.Device(debug=True)")
-    status, said, _ = python(code, VK_LAYER_PATH=str(tmp_path))
-    assert status == 0
-    assert said.startswith("debug: VK_LAYER_KHRONOS_validation is not installed")
-    assert said.endswith("[DEV-08]")
+@pytest.mark.parametrize("argument", ["debug", "printf"])
+def test_no_validation_layer(adapter, monkeypatch, tmp_path, argument):
+    monkeypatch.setenv("VK_LAYER_PATH", str(tmp_path))
+    text = r"^debug: VK_LAYER_KHRONOS_validation is not installed .*\[DEV-08\]$"
+    with pytest.raises(vkops.DeviceError, match=text):
+        vkops.Device(adapter.index, **{argument: True})
 
 
 PUSHED = """
@@ -177,13 +174,8 @@ def test_drivers_are_diagnosed_one_by_one(tmp_path, monkeypatch, adapter):
     assert works.usable
     folder = tmp_path / "vulkan" / "icd.d"
     folder.mkdir(parents=True)
-    manifest = {"file_format_version": "1.0.0", "ICD": {"api_version": "1.3.0"}}
-    broken = {
-        "absent": json.dumps({**manifest, "ICD": {"library_path": "libvulkan_absent.so"}}),
-        "empty": "",
-        "no_icd": "{}",
-    }
-    for name, text in broken.items():
+    manifest(folder, "absent", "libvulkan_absent.so")
+    for name, text in (("empty", ""), ("no_icd", "{}")):
         (folder / f"{name}.json").write_text(text)
     paths = [works.path, str(folder)]
     monkeypatch.setenv("VK_DRIVER_FILES", ":".join(paths))
@@ -277,9 +269,8 @@ def test_adapters_of_one_name_are_told_apart_by_their_index(adapter):
 
 def test_drivers_that_fail_alike_are_one_line(tmp_path, monkeypatch, capsys):
     """They are named together, and what `vkops devices` says does not refer to itself."""
-    manifest = {"file_format_version": "1.0.0", "ICD": {"library_path": "/nowhere/driver.so"}}
     for name in ("one", "three", "two"):
-        (tmp_path / f"{name}.json").write_text(json.dumps(manifest))
+        manifest(tmp_path, name, "/nowhere/driver.so")
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES"):
         monkeypatch.setenv(variable, str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")

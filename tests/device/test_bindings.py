@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from compiled_operators import compiled
+from refusals import fault
 
 import vkops
 from vkops import dml
 from vkops.dml import BufferTensorDesc, ExecutionFlags, TensorDataType, TensorFlags
+from vkops.errors import BindingError
 
 pytestmark = pytest.mark.memory
 
@@ -99,9 +101,8 @@ def test_bindings_that_are_refused(device, x, outputs, bindings, named, message)
     buffers = [device.buffer(64), *outputs]
     for buffer in buffers:
         buffer.write(bytes([7]) * buffer.nbytes)
-    with pytest.raises(vkops.BindingError) as caught:
-        split(device).dispatch(*bindings(x, buffers[0], outputs))
-    message(caught.value, "SPLIT", *named.split())
+    given = bindings(x, buffers[0], outputs)
+    message(fault(lambda: split(device).dispatch(*given), BindingError), "SPLIT", *named.split())
     assert [buffer.read() for buffer in buffers] == [bytes([7]) * n for n in (64, 16, 16)]
 
 
@@ -168,9 +169,7 @@ def test_b18_initialisation_by_many_threads(device, x):
     ],
 )  # fmt: skip
 def test_ownership_that_is_refused(device, x, call, named, message):
-    with pytest.raises(vkops.BindingError) as caught:
-        call(device, x, device.buffer(32))
-    message(caught.value, *named.split())
+    message(fault(lambda: call(device, x, device.buffer(32)), BindingError), *named.split())
 
 
 def test_no_owned_input_is_initialised(device):
@@ -235,9 +234,7 @@ def test_fill_stays_within_its_buffer(device, staged_device, kind, message):
     for buffer in buffers:
         buffer.fill(np.arange(48, dtype=np.uint8))
     for wrong in (np.ones(100), np.broadcast_to(np.uint8(1), (7, 7)), np.array([None]), [1, 2], 3):
-        with pytest.raises(vkops.BindingError) as caught:
-            buffers[1].fill(wrong)
-        message(caught.value, "[B-04]")
+        message(fault(lambda w=wrong: buffers[1].fill(w), BindingError), "[B-04]")
     for nothing in (np.ones(0), np.empty((3, 0), "S0"), np.empty(4, "V0")):
         buffers[1].fill(nothing)
     for buffer in buffers:
@@ -248,6 +245,5 @@ def test_fill_stays_within_its_buffer(device, staged_device, kind, message):
 
 
 def test_what_shares_no_memory_because_it_is_no_device(device):
-    with pytest.raises(vkops.InvalidDescTypeError) as caught:
-        device.shares_memory_with(3)
-    assert str(caught.value) == "other: got 3, must be a Device [B-02]"
+    text = fault(lambda: device.shares_memory_with(3), vkops.InvalidDescTypeError)
+    assert text == "other: got 3, must be a Device [B-02]"

@@ -1,6 +1,5 @@
 """Drivers that are missing, broken, or two: said in one line, and those that work go on."""
 
-import json
 import os
 import re
 import shutil
@@ -8,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from adapters import manifest
 from processes import outcome
 
 import vkops
@@ -23,14 +23,6 @@ OPEN = (
     "desc = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, (2,))\n"
     "print(desc.total_tensor_size_in_bytes)\n"
 )
-
-
-def manifest(folder, name, library):
-    text = {"file_format_version": "1.0.0", "ICD": {"library_path": str(library)}}
-    text["ICD"]["api_version"] = "1.3.0"
-    path = folder / f"{name}.json"
-    path.write_text(json.dumps(text))
-    return path
 
 
 def run(*command, drivers, **variables):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from compiled_operators import reverse
 from processes import outcome, python
+from refusals import fault
 
 import vkops
 from vkops import dml
@@ -230,9 +231,7 @@ def test_after_close(adapter):
         on_host.dispatch, nothing.dispatch,
         lambda: asyncio.run(device.synchronize_async()), lambda: asyncio.run(tensor.numpy_async()),
     ):  # fmt: skip
-        with pytest.raises(vkops.DeviceError) as caught:
-            use()
-        assert str(caught.value) == f"the device {device.name!r} is closed"
+        assert fault(use, vkops.DeviceError) == f"the device {device.name!r} is closed"
     assert host.read() == bytes(16)
     assert shown.tolist() == [0, 1, 2, 3]  # memory stays as long as it is seen
     with vkops.Device(adapter.index) as other:
@@ -265,7 +264,5 @@ print(len(held), device.memory_report().reserved)
     assert adapters.memory_limit(MIB) == MIB
     for wrong in ("1 GB", "-1", "9" * 20):
         monkeypatch.setenv(adapters.MEMORY_LIMIT, wrong)
-        with pytest.raises(vkops.DeviceError) as caught:
-            vkops.Device(adapter.index).buffer(16)
-        message = f"VKOPS_MEMORY_LIMIT: got '{wrong}', must be a number of bytes"
-        assert str(caught.value) == message
+        text = fault(lambda: vkops.Device(adapter.index).buffer(16), vkops.DeviceError)
+        assert text == f"VKOPS_MEMORY_LIMIT: got '{wrong}', must be a number of bytes"

@@ -51,20 +51,8 @@ def kernel(_, raw=""):
     )
 
 
-def raw(_):
-    return kernel(_, "raw")
-
-
 def sums(_):
     return vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
-
-
-def uniform(device):
-    return shader(device, UNIFORM)
-
-
-def two_uniforms(device):
-    return shader(device, TWO)
 
 
 def tensors(device):
@@ -251,15 +239,15 @@ GROUPS = {
     "copies": (shader, lambda s, x, y, z: s(x[0, ::2], y[0, :32], threads=32, **AB), COPIED),
     "part of a buffer": (shader, lambda s, x, y, z: s(part_of(y.device, 1024), y, threads=16, **AB), {
         "of a smaller buffer": lambda s, x, y, z: s(part_of(y.device, 700), y, threads=16, **AB)}),
-    "uniform block": (uniform, lambda s, x, y, z: s(x[0, :1], y, threads=16), UNIFORMS),
-    "two uniform blocks": (two_uniforms, lambda s, x, y, z: s(x[0, :1], [3], y, threads=16), {
+    "uniform block": (lambda d: shader(d, UNIFORM), lambda s, x, y, z: s(x[0, :1], y, threads=16), UNIFORMS),
+    "two uniform blocks": (lambda d: shader(d, TWO), lambda s, x, y, z: s(x[0, :1], [3], y, threads=16), {
         "the block that has values": lambda s, x, y, z: s([3], x[0, :1], y, threads=16)}),
     "elementwise": (kernel, lambda k, x, y, z: k(x[0], y[0], 3, out=z[0]), ELEMENTWISE),
     "scalar": (kernel, lambda k, x, y, z: k(x[0], 7, 3, out=z[0]), SCALARS),
     "sums": (sums, lambda k, x, y, z: k(x, y), {
         "an output instead of an input": lambda k, x, y, z: k(x, out=y)}),
     "overlapping": (kernel, lambda k, x, y, z: k(x[0], y[0, ::-1], 3, out=z[0]), OVERLAPPING),
-    "raw": (raw, lambda k, x, y, z: k(x[0], 1, 3, size=32), RAW),
+    "raw": (lambda d: kernel(d, "raw"), lambda k, x, y, z: k(x[0], 1, 3, size=32), RAW),
 }  # fmt: skip
 
 
@@ -427,6 +415,9 @@ def test_devices_that_share_memory(device, staged_device):
         assert sums(x, y, 3).device is device
     assert sums(theirs[0], y, 3).device is staged_device
     assert sums(x, y, 3, device=staged_device).device is staged_device
+    for array, tensor in ((x.numpy(), theirs[1]), (theirs[0], y.numpy())):
+        assert sums(array, tensor, 3).device is staged_device
+    assert sums(x.numpy(), y.numpy(), 3, device=staged_device).device is staged_device
     assert sums(x, theirs[1], 3, out=z).tolist() == (x.numpy() + 3 * y.numpy()).tolist()
 
 
