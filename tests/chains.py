@@ -9,6 +9,7 @@ from random import Random
 from threading import Lock
 
 import numpy as np
+from compiled_operators import reverse
 
 import vkops
 from vkops import dml
@@ -228,17 +229,15 @@ class Chain:
         tensor, array = self.any()
         n = array.size
         device = self.device()
-        desc = dml.BufferTensorDesc(dml.TensorDataType.UINT32, [n])
-        slice1 = dml.Slice1OperatorDesc(desc, desc, [0], [n], [-1])
-        reverse = device.compile_operator(device.create_operator(slice1))
+        backwards = reverse(device, n, dml.TensorDataType.UINT32)
         out, expected = device.empty(n, np.uint32), array.reshape(-1)[::-1].copy()
         if self.random.random() < 0.5 and tensor.owns_buffer:
-            bound = reverse.bind([tensor], [out])
+            bound = backwards.bind([tensor], [out])
             bound.dispatch()
             self.bound.append((bound, tensor, array, out, expected))
             del self.bound[:-4]
         else:
-            pending = reverse.dispatch([tensor], [out], wait=self.random.random() < 0.5)
+            pending = backwards.dispatch([tensor], [out], wait=self.random.random() < 0.5)
             if pending is not None and self.random.random() < 0.2:
                 pending.wait()
         self.add(out, expected)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compiled_operators import compiled
 from instructions import calls
 
 import vkops
@@ -97,7 +98,7 @@ def test_a_binding(fresh):
     whole = dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [4, 6])
     parts = [dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [n, 6]) for n in (1, 3)]
     desc = dml.SplitOperatorDesc(whole, parts, axis=0)
-    operator = fresh.compile_operator(fresh.create_operator(desc))
+    operator = compiled(fresh, desc)
     inputs, outputs = [fresh.buffer(96)], [fresh.buffer(24), fresh.buffer(72)]
     operator.bind(inputs, outputs)
     assert work_of(lambda: operator.bind(inputs, outputs))[0] <= 35

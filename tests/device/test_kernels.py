@@ -10,6 +10,7 @@ import kernel_plans
 import numpy as np
 import pytest
 from arrays import equal, run_work, small_memory
+from compiled_operators import compiled
 from guarded_buffers import guarded
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -490,8 +491,7 @@ def test_workloads_with_the_settings_of_a_gpu(device, monkeypatch, workload):
     inputs = [np.ascontiguousarray(array) for array in case.inputs(np.random.default_rng(1))]
     tensors = [device.tensor(array) for array in inputs]
     outputs = [device.buffer(t.total_tensor_size_in_bytes) for _, t in case.desc.outputs]
-    compiled = device.compile_operator(device.create_operator(case.desc))
-    compiled.dispatch([tensor.buffer for tensor in tensors], outputs)
+    compiled(device, case.desc).dispatch([tensor.buffer for tensor in tensors], outputs)
     for output, expected in zip(outputs, case.numpy(inputs), strict=True):
         stored = np.ascontiguousarray(expected).reshape(-1).view(np.uint8)
         np.testing.assert_array_equal(output.array()[: stored.size], stored)

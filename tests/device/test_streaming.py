@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from arrays import small_memory
-from compiled_operators import reverse
+from compiled_operators import compiled, reverse
 from onnx_models import node_model
 
 import vkops
@@ -79,13 +79,12 @@ def test_operators_bound_to_host_memory(tight):
     left = dml.BufferTensorDesc(dml.TensorDataType.INT32, (500, 650), (660, 1))
     right = dml.BufferTensorDesc(dml.TensorDataType.INT32, (500, 50))
     desc = dml.SplitOperatorDesc(whole, [left, right], axis=1)
-    compiled = tight.compile_operator(tight.create_operator(desc))
     source = tight.host_buffer(x.nbytes + 32)
     source.write(x, 32)
     gaps = tight.host_buffer(500 * 660 * 4)
     gaps.write(np.full(500 * 660, -7, np.int32))
     small = tight.buffer(500 * 50 * 4)
-    operator = compiled.bind([(source, 32, x.nbytes)], [gaps, small])
+    operator = compiled(tight, desc).bind([(source, 32, x.nbytes)], [gaps, small])
     assert isinstance(operator, StreamedOperator)
     operator.dispatch()
     got = np.frombuffer(gaps.read(), np.int32).reshape(500, 660)
@@ -97,20 +96,15 @@ def test_operators_bound_to_host_memory(tight):
 
 
 LAYOUTS = {
-    "transpose": (lambda x: x.T.copy(), lambda x: x.T),
-    "rot90": (lambda x: vkops.rot90(x).copy(), np.rot90),
-    "rot90 of a transpose": (lambda x: vkops.rot90(x.T, 3).copy(), lambda x: np.rot90(x.T, 3)),
-    "column-major": (
-        lambda x: vkops.reshape(x, (x.shape[0] // 2, -1), order="F"),
-        lambda x: x.reshape((x.shape[0] // 2, -1), order="F"),
-    ),
-    "three axes": (
-        lambda x: x.reshape(20, -1, x.shape[1]).transpose(2, 1, 0).copy(),
-        lambda x: x.reshape(20, -1, x.shape[1]).transpose(2, 1, 0),
-    ),
-    "steps": (lambda x: x.T[::-3, ::2].copy(), lambda x: x.T[::-3, ::2]),
-    "join": (lambda x: vkops.join([x.T, x.T], 1), lambda x: np.concatenate([x.T, x.T], 1)),
+    "transpose": lambda x: x.T.copy(),
+    "rot90": lambda x: np.rot90(x).copy(),
+    "rot90 of a transpose": lambda x: np.rot90(x.T, 3).copy(),
+    "column-major": lambda x: np.reshape(x, (x.shape[0] // 2, -1), order="F"),
+    "three axes": lambda x: x.reshape(20, -1, x.shape[1]).transpose(2, 1, 0).copy(),
+    "steps": lambda x: x.T[::-3, ::2].copy(),
+    "join": lambda x: np.concatenate([x.T, x.T], 1),
 }
+"""Each is made of a tensor, and of an array."""
 
 
 @pytest.mark.parametrize(
@@ -119,11 +113,10 @@ LAYOUTS = {
 )
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_what_lies_apart_on_the_host_is_streamed(tight, layout, shape, dtype):
-    run, expected = LAYOUTS[layout]
     x = np.random.default_rng(3).integers(0, 256, shape, np.uint8).astype(dtype)
-    result = run(vkops.asarray(x, device=tight))
+    result = LAYOUTS[layout](vkops.asarray(x, device=tight))
     assert isinstance(result.buffer, HostBuffer)
-    np.testing.assert_array_equal(result.numpy(), expected(x))
+    np.testing.assert_array_equal(result.numpy(), LAYOUTS[layout](x))
 
 
 @pytest.mark.memory
@@ -133,12 +126,10 @@ def test_operators_on_strided_tensors_on_the_host(tight, written):
     packed = dml.BufferTensorDesc(dml.TensorDataType.INT32, (700, 500))
     strided = dml.BufferTensorDesc(dml.TensorDataType.INT32, (700, 500), (1, 700))
     descs = (packed, strided) if written else (strided, packed)
-    compiled = tight.compile_operator(
-        tight.create_operator(dml.ElementWiseIdentityOperatorDesc(*descs))
-    )
+    operator = compiled(tight, dml.ElementWiseIdentityOperatorDesc(*descs))
     source, target = tight.host_buffer(x.nbytes), tight.host_buffer(x.nbytes)
     source.write(np.ascontiguousarray(x.T) if written else x)
-    compiled.dispatch([source], [target])
+    operator.dispatch([source], [target])
     got = np.frombuffer(target.read(), np.int32)
     np.testing.assert_array_equal(got, (x if written else x.T).ravel())
 
