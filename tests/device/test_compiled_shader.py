@@ -3,10 +3,10 @@
 import json
 from pathlib import Path
 
+import models
 import numpy as np
-import psutil
 import pytest
-from adapters import UNDER_LAYER, memory_used
+from adapters import UNDER_LAYER
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from refusals import fault
@@ -196,10 +196,6 @@ def test_names_that_are_wrong(device, call, named, message):
     shader, y = compiled(device, NAMES), device.empty(4, np.float32)
     kind = InvalidDescError if "SH-09" in named else BindingError
     message(fault(lambda: call(shader, y), kind), "x ", *named.rsplit(maxsplit=1))
-
-
-def test_no_blocks_at_all(device):
-    compiled(device, "void main() {}").dispatch({})
 
 
 def test_gaps_between_bindings(any_device):
@@ -425,27 +421,6 @@ def test_group_counts(device):
     assert words(x) == [0] * 4
 
 
-def test_as_many_groups_as_the_device_allows(device):
-    most = device.info.limits.max_compute_work_group_count
-    text = """layout(std430, binding = 0) buffer B { uint b; };
-    void main() { atomicAdd(b, 1u); }"""
-    x = filled(device, [0])
-    compiled(device, text).dispatch({"B": x}, [min(most[0], 65535)])
-    assert words(x) == [65535]
-
-
-def test_shaders_at_the_limits_of_the_device(device):
-    """Those above a limit are in test_limits.py."""
-    limit = device.info.limits
-    size, shared = limit.max_compute_work_group_size[0], limit.max_compute_shared_memory_size // 4
-    text = """layout(local_size_x_id = 0) in;
-    layout(constant_id = 1) const uint N = 1; shared uint s[N]; void main() { s[0] = 1; }"""
-    compiled(device, text, constants={0: size, 1: shared}).dispatch({})
-    pushed = limit.max_push_constants_size // 4
-    text = f"layout(push_constant) uniform P {{ uint p[{pushed}]; }}; void main() {{ }}"
-    compiled(device, text).dispatch({}, push_constants=[0] * pushed)
-
-
 def test_threads_above_the_limits(device, message):
     shader, x = compiled(device, ADD), filled(device, [0] * 4)
     most = device.info.limits.max_compute_work_group_count
@@ -515,24 +490,6 @@ def test_out_of_memory_changes_nothing(any_device, monkeypatch):
     assert base.numpy().sum() == 1
 
 
-@pytest.mark.measured
-def test_nothing_leaks(any_device):
-    x, y = filled(any_device, range(1 << 16)), filled(any_device, [0] * (1 << 16))
-    shader = compiled(any_device, ADD)
-    process = psutil.Process()
-
-    def dispatch(times):
-        for n in range(times):
-            shader.dispatch({"From": x, "To": y}, [2], [n])
-
-    dispatch(20)
-    used, resident = memory_used(any_device), process.memory_info().rss
-    dispatch(100)
-    assert memory_used(any_device) == used
-    assert process.memory_info().rss - resident < 16 << 20  # of 50 MiB that went through
-    assert words(y)[:3] == [99, 100, 101]
-
-
 # -- in JSON models --------------------------------------------------------------------------------
 
 
@@ -543,18 +500,14 @@ def run_model(adapter, tmp_path, monkeypatch, capsys):
 
     def run_model(text, *options, **command):
         Path("s.comp").write_text(HEAD + text)
-        words = {"initialValuesDataType": "UINT32", "initialValues": [0, 0, 0, 0]}
-        dispatch = {"type": "dispatch", "dispatchable": "s", "bindings": {"Data": "X"}, **command}
-        model = {
-            "resources": {"X": words, "Y": {**words, "initialValues": [3, 1, 1, 2, 1, 1]}},
-            "dispatchables": {"s": {"type": "glsl", "sourcePath": "s.comp"}},
-            "commands": [
-                {"type": "writeFile", "resource": "X", "targetPath": "before.bin"},
-                dispatch,
-                {"type": "print", "resource": "X"},
-            ],
-        }
-        Path("m.json").write_text(json.dumps(model))
+        document = models.model(
+            {"X": models.zeros(4, "UINT32"), "Y": models.resource("UINT32", [3, 1, 1, 2, 1, 1])},
+            {"s": {"type": "glsl", "sourcePath": "s.comp"}},
+            {"type": "writeFile", "resource": "X", "targetPath": "before.bin"},
+            models.dispatch("s", Data="X") | command,
+            {"type": "print", "resource": "X"},
+        )
+        Path("m.json").write_text(json.dumps(document))
         status = main(["run", "-a", adapter.name, *options, "m.json"])
         seen = capsys.readouterr()
         return status, seen.out.splitlines()[1:], seen.err.splitlines()
@@ -562,28 +515,24 @@ def run_model(adapter, tmp_path, monkeypatch, capsys):
     return run_model
 
 
-def test_a_model_runs_its_shader_again_and_again(run_model):
-    status, out, err = run_model(COUNT, "-i", "3", "-r", "2", threadGroupCount=[3, 1, 1])
-    assert (status, err) == (0, [])
-    assert out[-1] == "Resource 'X': 6, 6, 6, 0"
-    assert out[-2].startswith("Dispatch 's': 3 iterations, ")
-
-
-def test_a_model_binds_parts(run_model):
-    part = {"name": "X", "elementOffset": 1, "elementCount": 2}
-    status, out, _ = run_model(
-        COUNT.replace("+= 1", "= data.length()"), bindings={"0": part}, threadGroupCount=[2, 1, 1]
-    )
-    assert (status, out[-1]) == (0, "Resource 'X': 0, 2, 2, 0")
+PART = {"bindings": {"0": {"name": "X", "elementOffset": 1, "elementCount": 2}}}
 
 
 @pytest.mark.parametrize(
-    ("groups", "expected"), [("Y", "1, 1, 1, 0"), ({"name": "Y", "elementOffset": 3}, "1, 1, 0, 0")]
+    ("text", "options", "groups", "more", "expected"),
+    [
+        (COUNT, ["-i", "3", "-r", "2"], [3, 1, 1], {}, "6, 6, 6, 0"),
+        (COUNT.replace("+= 1", "= data.length()"), [], [2, 1, 1], PART, "0, 2, 2, 0"),
+        (COUNT, [], "Y", {}, "1, 1, 1, 0"),  # which the device reads
+        (COUNT, [], {"name": "Y", "elementOffset": 3}, {}, "1, 1, 0, 0"),
+    ],
+    ids=["again and again", "a part", "groups", "a part of groups"],
 )
-def test_a_model_reads_its_workgroups_on_the_device(run_model, groups, expected):
-    status, out, err = run_model(COUNT, threadGroupCount=groups)
+def test_models(run_model, text, options, groups, more, expected):
+    status, out, err = run_model(text, *options, threadGroupCount=groups, **more)
     assert (status, err) == (0, [])
     assert out[-1] == f"Resource 'X': {expected}"
+    assert out[-2].startswith(f"Dispatch 's': {3 if options else 1} iterations, ")
 
 
 def test_limits_are_checked_before_anything_runs(run_model, device):

@@ -93,36 +93,28 @@ def chain(kinds):
     """A model of dispatches that each read what the one before wrote, and what comes out."""
     table = {"DataType": "INT32", "Sizes": [4, 6]}
     halves = [{"DataType": "INT32", "Sizes": [4, n]} for n in (2, 4)]
-    window = {
-        f"InputWindow{name}": numbers
-        for name, numbers in (("Offsets", [0, 0]), ("Sizes", [4, 6]), ("Strides", [-1, 1]))
-    }
-    both = {"InputTensor": table, "OutputTensor": table}
     dispatchables = {
         "split": {"type": "SPLIT", "InputTensor": table, "OutputTensors": halves, "Axis": 1},
         "join": {"type": "JOIN", "InputTensors": halves[::-1], "OutputTensor": table, "Axis": 1},
-        "turn": {"type": "SLICE1", **both, **window},
-        "back": {"type": "ELEMENT_WISE_IDENTITY", **both},
     }
     for dispatchable, kind in zip(dispatchables.values(), kinds, strict=True):
         dispatchable["dmlCompileType"] = kind
     steps = [
         dispatch("split", InputTensor="A", OutputTensors=["Left", "Right"]),
-        dispatch("join", InputTensors=["Right", "Left"], OutputTensor="B"),
-        dispatch("turn", InputTensor="B", OutputTensor="C"),
-        dispatch("back", InputTensor="C", OutputTensor="A"),
+        dispatch("join", InputTensors=["Right", "Left"], OutputTensor="A"),
     ]
     start = {"valueStart": 0, "valueDelta": 1, "valueCount": 24}
-    resources = dict.fromkeys(("Left", "Right", "B", "C"), zeros(24, "INT32"))
-    resources["A"] = resource("INT32", start)
-    expected = np.arange(24).reshape(4, 6)
-    for _ in range(3):
-        expected = np.roll(expected, -2, axis=1)[::-1]
-    return model(resources, dispatchables, *3 * steps, {"type": "print", "resource": "A"}), expected
+    resources = {
+        "Left": zeros(8, "INT32"),
+        "Right": zeros(16, "INT32"),
+        "A": resource("INT32", start),
+    }
+    expected = np.roll(np.arange(24).reshape(4, 6), -4 * 2, axis=1)
+    return model(resources, dispatchables, *4 * steps, {"type": "print", "resource": "A"}), expected
 
 
 @pytest.mark.parametrize("kinds", [
-    ("DmlCompileOp",) * 4, ("DmlCompileGraph",) * 4, ("DmlCompileOp", "DmlCompileGraph") * 2
+    ("DmlCompileOp",) * 2, ("DmlCompileGraph",) * 2, ("DmlCompileOp", "DmlCompileGraph")
 ])  # fmt: skip
 def test_dependent_dispatches_give_the_same_as_single_ones(kinds, adapter, capfd, tmp_path):
     document, expected = chain(kinds)

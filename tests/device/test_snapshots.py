@@ -32,16 +32,8 @@ READERS = {
 }
 
 
-def write_by_shader(tensor):
-    tensor.device.compile_shader(ADD_ONE)(tensor, threads=tensor.size)
-
-
-def write_by_bound_shader(tensor):
-    tensor.device.compile_shader(ADD_ONE).bound({"X": tensor}, threads=tensor.size).dispatch()
-
-
-def write_by_kernel(tensor):
-    vkops.ElementwiseKernel("int32 x", "int32 y", "y = x + 1")(tensor, out=tensor)
+def add_one(tensor):
+    return tensor.device.compile_shader(ADD_ONE).bound({"X": tensor}, threads=tensor.size)
 
 
 def write_by_operator(tensor):
@@ -88,9 +80,9 @@ WRITERS = {
     "model": write_by_model,
 }
 ON_DEVICE = {
-    "shader": write_by_shader,
-    "bound shader": write_by_bound_shader,
-    "elementwise kernel": write_by_kernel,
+    "shader": lambda t: t.device.compile_shader(ADD_ONE)(t, threads=t.size),
+    "bound shader": lambda t: add_one(t).dispatch(),
+    "elementwise kernel": lambda t: vkops.ElementwiseKernel("T x", "T y", "y = x + 1")(t, out=t),
     "recorded program": write_by_recording,
     "recorded constants": write_by_recorded_constants,
 }
@@ -124,7 +116,7 @@ def test_arrays_keep_what_they_show_while_the_device_writes(any_device, write, r
 def test_bound_and_recorded_work_stays_with_its_tensor(any_device):
     x = any_device.tensor(np.zeros(6, np.int32))
     history = [x.numpy()]
-    bound = any_device.compile_shader(ADD_ONE).bound({"X": x}, threads=6)
+    bound = add_one(x)
     bound.dispatch()
     history.append(x.numpy())
     with any_device.record() as program:
