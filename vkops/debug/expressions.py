@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vkops.interpreter.recorder import ALONE
-from vkops.interpreter.values import Partial, Place, Pointer
+from vkops.interpreter.values import Numbers, Place, Pointer
 from vkops.shaders.layout import Array, Number, Struct
 
 _SHOWN = 200
@@ -147,13 +147,14 @@ class Context:
         if not isinstance(value.type, Number) and getattr(value.type, "form", "") != "vector":
             refuse("a structure or an array is no number")
         numbers = self._load(value)
-        if isinstance(numbers, Partial):
+        if numbers.missing is not None:
             refuse(f"{value.variable.name(value.type, value.offset)} is not written")
-        return numbers[0]
+        return numbers.array[0]
 
-    def _load(self, pointer: Pointer) -> Any:
+    def _load(self, pointer: Pointer) -> Numbers:
         memory = pointer.variable.at(self._stop)
-        return memory.load(pointer.type, pointer.offset, ALONE, Place("", 0))
+        numbers: Numbers = memory.load(pointer.type, pointer.offset, ALONE, Place("", 0))
+        return numbers
 
     def text(self, value: Any, form: str = "") -> str:
         """Return a value as gdb prints it, up to 200 numbers."""
@@ -162,11 +163,11 @@ class Context:
         def text(part: Any) -> str:
             nonlocal left
             if isinstance(part, Pointer) and isinstance(part.type, Number):
-                part = self._load(part)
-                part = part if isinstance(part, Partial) else part[0]
+                numbers = self._load(part)
+                part = None if numbers.missing is not None else numbers.array[0]
             if not isinstance(part, Pointer):
                 left -= 1
-                return "<not written>" if isinstance(part, Partial) else _formatted(part, form)
+                return "<not written>" if part is None else _formatted(part, form)
             texts = []
             for key in _keys(part):
                 if left <= 0:

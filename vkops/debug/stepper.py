@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import TextIO
 
@@ -57,7 +58,7 @@ class _Stepper(StepCommands):
         pointer = self.context().value(argument)
         if not isinstance(pointer, Pointer):
             refuse(f'got "{argument}", must be a variable, a member or an element')
-        history, type_, offset = pointer[:3]
+        history, type_, offset = pointer.variable, pointer.type, int(pointer.offset)
         part = None
         for id_, other in self.recorder.globals.items():
             if other.variable is history:
@@ -74,7 +75,7 @@ class _Stepper(StepCommands):
         if part is not None:
             if part.id not in self.recorder.globals:  # the invocation has not run
                 return {}
-            pointer = pointer._replace(variable=self.recorder.globals[part.id].variable)
+            pointer = replace(pointer, variable=self.recorder.globals[part.id].variable)
             writes = {write[0]: "\n" + self._written(*write) for write in self._writes(part)}
         hits: dict[int, str] = {}
         before = None

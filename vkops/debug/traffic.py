@@ -32,7 +32,7 @@ from vkops.interpreter.operations import Array
 from vkops.interpreter.program import zeros
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
-from vkops.interpreter.values import Place, Pointer, Value
+from vkops.interpreter.values import Numbers, Place, Pointer, Value
 from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
 from vkops.shaders.features import without_modes
@@ -254,15 +254,14 @@ class _Tensors(_Counted):
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
         """Return indices or zeros."""
         found = self._values.at(self.addresses(type_, offset, active) // 4)
-        return zeros(type_) if found is None else found
+        return zeros(type_) if found is None else Numbers(found)
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store nothing."""
 
     def change(self, number: Number, *given: Any, **options: Any) -> Array:
         """Return what a load does: so an exchange for another value succeeds at once."""
-        found: Array = zeros(number)
-        return found
+        return np.zeros(1, np.uint32)
 
 
 def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ...]:

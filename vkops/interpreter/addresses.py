@@ -10,7 +10,7 @@ import numpy as np
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import is_pointer, scalar_of
-from vkops.interpreter.values import Outside, Pointer, Value
+from vkops.interpreter.values import Numbers, Outside, Pointer, Value
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
 
@@ -140,7 +140,7 @@ def pointer(heap: Heap | None, type_: Type, addresses: Array) -> Pointer:
 def numbers(value: Value) -> Value:
     """Return the addresses of a pointer to memory that has some, and other values as they are."""
     if isinstance(value, Pointer) and isinstance(value.variable, Heap):
-        return value.variable.addresses_of(np.atleast_1d(value.offset)).astype(np.uint64)
+        return Numbers(value.variable.addresses_of(np.atleast_1d(value.offset)).astype(np.uint64))
     return value
 
 

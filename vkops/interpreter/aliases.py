@@ -18,7 +18,7 @@ class Aliases(Observer):
 
     def begin(self) -> None:
         run, has = self.machine, self.machine.program.found.has
-        found = {id_: v if isinstance(v, list) else [v] for id_, v in run.variables.items()}
+        found = {id_: v if isinstance(v, tuple) else (v,) for id_, v in run.variables.items()}
         known = [(id_, each.variable) for id_, pointers in found.items() for each in pointers]
         self._restrict = {memory for id_, memory in known if has(id_, Decoration.RESTRICT)}
         self._others: dict[Memory, list[Memory]] = {}

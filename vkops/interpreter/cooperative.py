@@ -17,15 +17,7 @@ from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import Step
 from vkops.interpreter.state import State
 from vkops.interpreter.subgroups import Subgroups
-from vkops.interpreter.values import (
-    Outside,
-    Partial,
-    Pointer,
-    Value,
-    rearranged,
-    separated,
-    take,
-)
+from vkops.interpreter.values import Numbers, Outside, Pointer, Reason
 from vkops.shaders import layout
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Number, Struct
@@ -49,9 +41,9 @@ class _Matrix(NamedTuple):
         """Return the type with an id."""
         program = run.program
         _, _, scope, *sizes = program.found.defined[type_].words
-        rows, columns = (int(program.constants[id_][0]) for id_ in sizes[:2])
+        rows, columns = map(program.number, sizes[:2])
         array: Any = program.type(type_)
-        size = program.scopes[int(program.constants[scope][0])]
+        size = program.scopes[program.number(scope)]
         return cls(array.element, size, rows, columns, array.count)
 
     def lanes(self, run: State) -> Array:
@@ -121,30 +113,31 @@ def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Poin
         yield Pointer(memory, matrix.number, offset, outside), at < count
 
 
-def _load(run: State, step: Step) -> Value:
-    parts = [run.load(pointer) for pointer, _ in _elements(run, step.type, step.operands[:3])]
-    return rearranged(parts, lambda *given: np.stack(np.broadcast_arrays(*given), 1))
+def _load(run: State, step: Step) -> Numbers:
+    elements = _elements(run, step.type, step.operands[:3])
+    first, *others = [run.load_numbers(pointer) for pointer, _ in elements]
+    return first.moved(lambda *given: np.stack(np.broadcast_arrays(*given), 1), *others)
 
 
 def _store(run: State, step: Step) -> None:
     pointer_id, id_, *rest = step.operands[:4]
-    value, active = run.raw(id_), run.active
+    value, active = run.numbers(id_), run.active
     for number, (pointer, has) in enumerate(
         [*_elements(run, run.program.value_types[id_], (pointer_id, *rest))]
     ):
-        part = rearranged([value], lambda whole, at=number: whole[:, at])
+        part = value.moved(lambda whole, at=number: whole[:, at])
         if not has.all():
             rows = np.flatnonzero(has)
-            run.active, pointer, part = active.some(has), take(pointer, rows), take(part, rows)
+            run.active, pointer, part = active.some(has), pointer.take(rows), part.take(rows)
         if has.any():
             run.store(pointer, part)
         run.active = active
 
 
-def _multiply_add(run: State, step: Step) -> Value:
+def _multiply_add(run: State, step: Step) -> Numbers:
     ids, flags = step.operands[:3], (*step.operands[3:], 0)[0]
     matrices = [_Matrix.of(run, run.program.value_types[id_]) for id_ in ids]
-    values, masks, known = separated([run.raw(id_) for id_ in ids])
+    values = [*map(run.numbers, ids)]
     result = matrices[2]
     _, rows = np.unique(
         subgroup_of(run.active.who, run.group_size, result.size), return_inverse=True
@@ -152,24 +145,23 @@ def _multiply_add(run: State, step: Step) -> Value:
     group = Subgroups(rows, result.lanes(run), result.size)
     kinds = ["s" if flags >> n & 1 else "u" for n in range(4)]
     wide = []
-    for matrix, value, kind in zip(matrices, values, kinds, strict=False):
+    for matrix, numbers, kind in zip(matrices, values, kinds, strict=False):
         exact: Any = np.float64
+        value = numbers.array
         if matrix.number.kind != "float":
             value = integers(np.ascontiguousarray(value), kind)
             is_short = matrices[0].number.nbytes <= 2 and result.number.nbytes <= 4
             exact = np.int64 if is_short else object
         wide.append(matrix.whole(group, value, 0).astype(exact))
     total = wide[0] @ wide[1] + wide[2]
-    found = result.parts(group, _narrowed(total, values[2].dtype, kinds[3], flags & _SATURATING))
+    dtype = values[2].array.dtype
+    found = result.parts(group, _narrowed(total, dtype, kinds[3], flags & _SATURATING))
     run.tell("arithmetic", step, [each.sum((1, 2))[group.row] for each in wide], found)
-    own = [np.zeros(value.shape, bool) for value in values] if masks is None else masks
-    a, b, c = (m.whole(group, mask, True) for m, mask in zip(matrices, own, strict=True))
+    a, b, c = (m.whole(group, v.mask, True) for m, v in zip(matrices, values, strict=True))
     missing = result.parts(group, a.any(2)[:, :, None] | b.any(1)[:, None] | c)
-    if not missing.any():
-        return found
     message = "multiplies a cooperative matrix of which an invocation is not active"
-    known = known or Partial(found, missing, message, step.place)
-    return known._replace(numbers=found, missing=missing, is_computed=True)
+    why = next((v.why for v in values if v.why), Reason(message, step.place))
+    return Numbers(found, missing, why._replace(is_computed=True))
 
 
 def _narrowed(total: Array, dtype: np.dtype[Any], kind: str, saturating: int) -> Array:
@@ -186,8 +178,8 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     Op.CooperativeMatrixLoadKHR: _load,
     Op.CooperativeMatrixStoreKHR: _store,
     Op.CooperativeMatrixMulAddKHR: _multiply_add,
-    Op.CooperativeMatrixLengthKHR: lambda run, step: np.array(
-        [_Matrix.of(run, step.operands[0]).length], np.uint32
+    Op.CooperativeMatrixLengthKHR: lambda run, step: Numbers(
+        np.array([_Matrix.of(run, step.operands[0]).length], np.uint32)
     ),
 }
 """By opcode."""

@@ -5,6 +5,7 @@ Terms and formulas are those of the chapter on image operations of Vulkan's spec
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Step, dtype_in, shape_of
 from vkops.interpreter.state import State
-from vkops.interpreter.values import Outside, Pointer, Value
+from vkops.interpreter.values import Numbers, Outside, Pointer
 from vkops.shaders import layout
 from vkops.shaders.binary import Op
 from vkops.shaders.image_formats import Format, ImageType
@@ -108,45 +109,47 @@ def _coordinates(run: State, id_: int) -> Array:
 def _image(run: State, id_: int) -> tuple[Image, Sampling]:
     """Return an image, and the sampler that it is combined with."""
     value = run.raw(id_)
-    if isinstance(value, list):
-        return value[0].variable, value[1].variable.sampler
-    if not isinstance(value, Pointer):
+    image, sampler = value if isinstance(value, tuple) else (value, value)
+    if not isinstance(image, Pointer) or not isinstance(sampler, Pointer):
         run.refuse("a choice of textures")
-    return value.variable, value.variable.sampler
+    return image.variable, sampler.variable.sampler
 
 
 def _extra(run: State, operands: Sequence[int]) -> dict[int, list[Array]]:
     """Return image operands by their bits."""
-    found: dict[int, list[Array]] = {}
+    found: defaultdict[int, list[Array]] = defaultdict(list)
     mask, *rest = operands or (0,)
     for bit in (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80):
-        count = bool(mask & bit) + (mask & bit == _GRAD)
-        found[bit] = [run.value(id_) for id_ in rest[:count]]
-        rest = rest[count:]
+        for _ in range(bool(mask & bit) + (mask & bit == _GRAD)):
+            value = run.raw(rest.pop(0))
+            members = value if isinstance(value, tuple) else (value,)
+            found[bit] += [run.checked(m).array for m in members if isinstance(m, Numbers)]
     found[_OFFSET] = found[0x8] + found[0x10]
     return found
 
 
-def _result(run: State, step: Step, values: Array) -> Array:
+def _result(run: State, step: Step, values: Array) -> Numbers:
     type_ = run.program.type(step.type)
     shape = shape_of(type_)
-    return values[:, : shape[0] if shape else 1].astype(dtype_in(type_)).reshape(-1, *shape)
+    values = values[:, : shape[0] if shape else 1].astype(dtype_in(type_))
+    return Numbers(values.reshape(-1, *shape))
 
 
-def _read(run: State, step: Step) -> Value:
+def _read(run: State, step: Step) -> Numbers:
     image, _ = _image(run, step.operands[0])
     extra = _extra(run, step.operands[2:])
     at = _coordinates(run, step.operands[1]).astype(np.int64)
     for offset in extra[_OFFSET]:
         at = at + np.pad(offset.reshape(len(offset), -1), ((0, 0), (0, at.shape[1] - image.dims)))
     level = extra[_LOD][0].astype(np.int64) if extra[_LOD] else np.zeros(1, np.int64)
-    return _result(run, step, texels.decoded(run.load(image.pointer(at, level)), image.format))
+    raw = run.load_numbers(image.pointer(at, level)).array
+    return _result(run, step, texels.decoded(raw, image.format))
 
 
 def _write(run: State, step: Step) -> None:
     pointer = _texel_pointer(run, step)
     values = _coordinates(run, step.operands[2])
-    run.store(pointer, texels.encoded(values, pointer.variable.format))
+    run.store(pointer, Numbers(texels.encoded(values, pointer.variable.format)))
 
 
 def _texel_pointer(run: State, step: Step) -> Pointer:
@@ -155,7 +158,7 @@ def _texel_pointer(run: State, step: Step) -> Pointer:
     return image.pointer(at, np.zeros(1, np.int64))
 
 
-def _size(run: State, step: Step) -> Value:
+def _size(run: State, step: Step) -> Numbers:
     image, _ = _image(run, step.operands[0])
     level = run.value(step.operands[1]).astype(np.int64) if step.operands[1:] else np.zeros(1, int)
     known = np.clip(level, 0, len(image.levels) - 1)
@@ -166,11 +169,6 @@ def _size(run: State, step: Step) -> Value:
     if image.declared.dimension == "Cube":
         sizes = np.c_[sizes[:, :2], sizes[:, 2:] // 6][:, : 2 + image.declared.is_arrayed]
     return _result(run, step, sizes)
-
-
-def _levels(run: State, step: Step) -> Value:
-    image, _ = _image(run, step.operands[0])
-    return _result(run, step, np.array([[len(image.levels)]]))
 
 
 # -- sampling --------------------------------------------------------------------------------------
@@ -237,7 +235,7 @@ class _Footprint(NamedTuple):
         at = np.clip(at, 0, size - 1)
         both = np.concatenate([at, np.broadcast_to(layers, (len(at), layers.shape[1]))], 1)
         pointer = self.image.pointer(both.astype(np.int64), self.level)
-        raw = run.load(pointer)
+        raw = run.load_numbers(pointer).array
         if outside.any():
             raw = np.where(outside.reshape(-1, *(1,) * (raw.ndim - 1)), raw.dtype.type(0), raw)
         return texels.decoded(raw, self.image.format)
@@ -287,7 +285,7 @@ def _level(image: Image, extra: dict[int, list[Array]]) -> Array:
     return np.clip(np.nan_to_num(detail), 0, len(image.levels) - 1)
 
 
-def _sampled(run: State, step: Step) -> Value:
+def _sampled(run: State, step: Step) -> Numbers:
     image, sampler = _image(run, step.operands[0])
     at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[2:])
     if step.op == Op.ImageSampleProjExplicitLod:
@@ -308,13 +306,13 @@ def _sampled(run: State, step: Step) -> Value:
     return _result(run, step, found)
 
 
-def _gathered(run: State, step: Step) -> Value:
+def _gathered(run: State, step: Step) -> Numbers:
     image, sampler = _image(run, step.operands[0])
     at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[3:])
     component = int(run.value(step.operands[2])[0])
     places = [np.array(each) for each in ((0, 1), (1, 1), (1, 0), (0, 0))]
     if extra[_OFFSETS]:
-        places = [np.asarray(each)[0] for each in extra[_OFFSETS][0]]
+        places = [each[0] for each in extra[_OFFSETS]]
     offset = extra[_OFFSET][0].reshape(-1, image.dims) if extra[_OFFSET] else np.zeros(1, int)
     count = max(len(at), len(offset))
     at, level = np.broadcast_to(at, (count, at.shape[1])), np.zeros(count, np.int64)
@@ -326,9 +324,11 @@ def _gathered(run: State, step: Step) -> Value:
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     Op.ImageRead: _read, Op.ImageFetch: _read, Op.ImageWrite: _write,
     Op.ImageTexelPointer: _texel_pointer, Op.ImageQuerySize: _size, Op.ImageQuerySizeLod: _size,
-    Op.ImageQueryLevels: _levels, Op.ImageSampleExplicitLod: _sampled,
+    Op.ImageQueryLevels: lambda run, step:
+        _result(run, step, np.array([[len(_image(run, step.operands[0])[0].levels)]])),
+    Op.ImageSampleExplicitLod: _sampled,
     Op.ImageSampleProjExplicitLod: _sampled, Op.ImageGather: _gathered,
-    Op.SampledImage: lambda run, step: [run.raw(id_) for id_ in step.operands],
+    Op.SampledImage: lambda run, step: tuple(run.raw(id_) for id_ in step.operands),
     Op.Image: lambda run, step: Pointer(_image(run, step.operands[0])[0], layout.Struct((), 0), 0),
 }  # fmt: skip
 """By opcode."""

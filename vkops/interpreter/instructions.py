@@ -6,6 +6,8 @@ Terms and numbers are those of the SPIR-V specification.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,20 +15,10 @@ import numpy as np
 from vkops.interpreter import addresses, cooperative, glsl_functions, images, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, Function, dtype_of
-from vkops.interpreter.program import Step, composed, dtype_in, parts_of, scalar_of, shape_of, zeros
+from vkops.interpreter.program import Step, composed, dtype_in, parts_of, shape_of, zeros
 from vkops.interpreter.state import State
 from vkops.interpreter.undefined_results import OPERATIONS, RULES, Rule, undefined
-from vkops.interpreter.values import (
-    Choice,
-    Outside,
-    Partial,
-    Pointer,
-    Value,
-    merge,
-    rearranged,
-    separated,
-    take,
-)
+from vkops.interpreter.values import Choice, Numbers, Outside, Pointer, Reason, Value, merge, take
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.grammar import OPCODES
@@ -48,12 +40,13 @@ def _declare(run: State, step: Step) -> Pointer:
     return known
 
 
-def _access(run: State, step: Step) -> Pointer:
-    base: Pointer = run.pointer(step.operands[0])
-    if isinstance(base, list):
-        chosen = _block(run, base, run.value(step.operands[1]), step)
+def _access(run: State, step: Step) -> Value | None:
+    blocks = run.raw(step.operands[0])
+    if isinstance(blocks, tuple):
+        chosen = _block(run, blocks, run.value(step.operands[1]), step)
         step = step._replace(operands=(step.operands[0], *step.operands[2:]))
         return run.spread(step.operands[0], chosen, lambda: _access(run, step))
+    base = blocks if isinstance(blocks, Pointer) else run.pointer(step.operands[0])
     indices = [*map(run.value, step.operands[1:])]
     if base.variable is None:
         run.refuse("a null pointer")
@@ -86,54 +79,41 @@ def _access(run: State, step: Step) -> Pointer:
     return Pointer(base.variable, part, offset, outside, stride)
 
 
-def _block(run: State, blocks: list[Pointer], index: Array, step: Step) -> Choice:
+def _block(run: State, array: tuple[Value, ...], index: Array, step: Step) -> Choice:
     """Return the pointers of invocations to blocks of an array."""
+    blocks = [block for block in array if isinstance(block, Pointer)]
     at = np.broadcast_to(index.astype(np.int64), len(run.active.slots))
     ids, found = (step.result, step.operands[1]), run.program.found
+    name = blocks[0].variable.name.removesuffix("[0]")
     if len(index) > 1 and not any(Decoration.NON_UNIFORM in found.decorated(id_) for id_ in ids):
         _, first, rows = np.unique(run.active.groups, return_index=True, return_inverse=True)
-        text = f"chooses one of '{blocks[0].variable.name.removesuffix('[0]')}' by an index that "
-        text += "differs in a workgroup, and is not nonuniformEXT"
+        text = f"chooses one of '{name}' by an index that differs in a workgroup, and is not "
+        text += "nonuniformEXT"
         run.report_where(at != at[first][rows], "undefined result", text)
     if (wrong := (at < 0) | (at >= len(blocks))).any():
-        name = blocks[0].variable.name.removesuffix("[0]")
         outside = Outside(name, wrong, at, len(blocks))
-        blocks = [each._replace(outside=outside) for each in blocks]
+        blocks = [replace(block, outside=outside) for block in blocks]
     return Choice(tuple(blocks), np.where(wrong, 0, at))
 
 
-def _array_length(run: State, step: Step) -> Array:
-    pointer: Pointer = run.raw(step.operands[0])
+def _array_length(run: State, step: Step) -> Numbers:
+    pointer = run.pointer(step.operands[0])
     array, start = parts_of(pointer.type)[step.operands[1]]
     assert isinstance(array, layout.Array)
     size = max(pointer.variable.nbytes - start, 0)
-    return np.array([size // array.stride], np.uint32)
+    return Numbers(np.array([size // array.stride], np.uint32))
 
 
-def _same_pointers(run: State, step: Step) -> Array:
+def _same_pointers(run: State, step: Step) -> Numbers:
     one, other = map(run.pointer, step.operands)
     same = one.offset == other.offset if one.variable is other.variable else False
-    return np.atleast_1d(same) == (step.op == Op.PtrEqual)
+    return Numbers(np.atleast_1d(same) == (step.op == Op.PtrEqual))
 
 
-def _pointer_difference(run: State, step: Step) -> Array:
-    one, other = map(run.raw, step.operands)
+def _pointer_difference(run: State, step: Step) -> Numbers:
+    one, other = map(run.pointer, step.operands)
     count = np.atleast_1d(one.offset - other.offset) // (one.stride or one.type.nbytes)
-    return count.astype(dtype_in(run.program.type(step.type)))
-
-
-def _marked(found: Value, masks: list[Array] | None, known: Partial | None) -> Value:
-    """Mark results of undefined numbers: what uses them reports that."""
-    if masks is None or known is None:
-        return found
-    if isinstance(found, list):
-        return [_marked(member, masks, known) for member in found]
-    missing = np.zeros(found.shape, bool)
-    for mask in masks:  # most operations work by components
-        if mask.shape[1:] != found.shape[1:]:
-            mask = mask.reshape(len(mask), -1).any(1).reshape(-1, *(1,) * (found.ndim - 1))
-        missing = missing | mask
-    return known._replace(numbers=found, missing=missing, is_computed=True)
+    return Numbers(count.astype(dtype_in(run.program.type(step.type))))
 
 
 def _arithmetic(run: State, step: Step) -> Value:
@@ -145,72 +125,80 @@ def _computed(
     run: State, step: Step, ids: Sequence[int], entry: tuple[str, Function], rule: Rule | None
 ) -> Value:
     """Return the result of an operation or a function, with marks on what is undefined."""
-    operands, masks, known = separated([run.raw(id_) for id_ in ids])
+    operands = [run.numbers(id_) for id_ in ids]
+    arrays = [operand.array for operand in operands]
     dtype = dtype_in(run.program.type(step.type))
-    wrong = undefined(rule, dtype, operands, step.place)
-    if wrong is not None:
-        masks, known = [*(masks or ()), wrong.missing], known or wrong
-    found = operations.apply(entry, operands, dtype)
-    run.tell("arithmetic", step, operands, found)
-    if masks is not None and step.op in operations.LOGICAL:  # one operand can decide
-        decides = step.op == operations.LOGICAL[0]
-        known_ones = [(a == decides) & ~mask for a, mask in zip(operands, masks, strict=True)]
-        masks = [(masks[0] | masks[1]) & ~known_ones[0] & ~known_ones[1]]
-        if not masks[0].any():
-            return found
-    return _marked(found, masks, known)
+    found = operations.apply(entry, arrays, dtype)
+    run.tell("arithmetic", step, arrays, found)
+    causes = [operand for operand in operands if operand.missing is not None]
+    if rule is not None:
+        causes += undefined(rule, dtype, arrays, step.place)
+    if isinstance(found, list):
+        return tuple(Numbers(part).marked(*causes) for part in found)
+    if not causes:
+        return Numbers(found)
+    missing = _DECIDING[step.op](*operands) if step.op in _DECIDING else None
+    return Numbers(found).marked(*causes, missing=missing)
 
 
-def _glsl(run: State, step: Step) -> Value:
+def _undecided(by: bool, one: Numbers, other: Numbers) -> Array:
+    known = [(side.array == by) & ~side.mask for side in (one, other)]
+    return (one.mask | other.mask) & ~known[0] & ~known[1]
+
+
+_DECIDING: dict[int, Callable[..., Array]] = {
+    Op.LogicalOr: partial(_undecided, True), Op.LogicalAnd: partial(_undecided, False),
+    Op.Select: lambda condition, one, other:
+        operations.select(condition.array, one.mask, other.mask)
+        | operations.column(condition.mask, one.mask),
+}  # fmt: skip
+"""Operations of which one operand can decide: which results are undefined."""
+
+
+def _glsl(run: State, step: Step) -> Value | None:
     name = run.program.found.strings[step.operands[0]]
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
-        values = [run.value(id_) for id_ in ids[1:]]
-        run.tell("printed", run.program.found.strings[ids[0]], values)
+        run.tell("printed", run.program.found.strings[ids[0]], [*map(run.value, ids[1:])])
         return None
     if name != "GLSL.std.450":
         return None
     if number in glsl_functions.STORING:
-        entry, rule, target = glsl_functions.STORING[number], RULES.get(number), run.raw(ids[1])
-        first, second = _computed(run, step, ids[:1], entry, rule)
-        dtype = dtype_in(target.type)  # of the numbers, but not of the marks on them
-        run.store(target, rearranged([second], lambda v: v if v.dtype == bool else v.astype(dtype)))
+        entry, rule, target = glsl_functions.STORING[number], RULES.get(number), run.pointer(ids[1])
+        made = _computed(run, step, ids[:1], entry, rule)
+        assert isinstance(made, tuple)
+        first, second = made
+        assert isinstance(second, Numbers)
+        array = second.array.astype(dtype_in(target.type))
+        run.store(target, Numbers(array, second.missing, second.why))
         return first
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")
     return _computed(run, step, ids, glsl_functions.FUNCTIONS[number], RULES.get(number))
 
 
-def _construct(run: State, step: Step) -> Value:
-    type_ = run.program.type(step.type)
-    parts = [run.raw(id_) for id_ in step.operands]
-    if scalar_of(type_) is None:
-        return parts
-    return rearranged(parts, lambda *given: composed(type_, [*given]))
-
-
 def _extract(run: State, step: Step) -> Value:
     value = run.raw(step.operands[0])
-    for index in step.operands[1:]:
-        if isinstance(value, list):
-            value = value[index]
-        else:
-            value = rearranged([value], lambda numbers, at=index: numbers[:, at])
+    for number, index in enumerate(step.operands[1:], 1):
+        if isinstance(value, Numbers):
+            at = (slice(None), *step.operands[number:])
+            return value.moved(lambda numbers, at=at: numbers[at])
+        assert isinstance(value, tuple)
+        value = value[index]
     return value
 
 
 def _insert(run: State, step: Step) -> Value:
-    part, whole = (run.raw(id_) for id_ in step.operands[:2])
+    part, whole = map(run.raw, step.operands[:2])
     return _inserted(whole, part, step.operands[2:])
 
 
 def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
     if not path:
         return part
-    if isinstance(whole, list):
-        made = list(whole)
-        made[path[0]] = _inserted(whole[path[0]], part, path[1:])
-        return made
+    if isinstance(whole, tuple):
+        first, *rest = path
+        return (*whole[:first], _inserted(whole[first], part, rest), *whole[first + 1 :])
     at: Any = (slice(None), *path)
 
     def changed(before: Array, after: Array) -> Array:
@@ -219,10 +207,12 @@ def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
         copy[at] = after
         return copy
 
-    return rearranged([whole, part], changed)
+    assert isinstance(whole, Numbers)
+    assert isinstance(part, Numbers)
+    return whole.moved(changed, part)
 
 
-def _shuffle(run: State, step: Step) -> Value:
+def _shuffle(run: State, step: Step) -> Numbers:
     chosen = [0 if n == 0xFFFFFFFF else n for n in step.operands[2:]]
 
     def both(one: Array, two: Array) -> Array:
@@ -232,23 +222,23 @@ def _shuffle(run: State, step: Step) -> Value:
         wide = [np.broadcast_to(each, (count, each.shape[1])) for each in (one, two)]
         return np.concatenate(wide, 1)[:, chosen]
 
-    return rearranged([run.raw(id_) for id_ in step.operands[:2]], both)
+    one, two = map(run.numbers, step.operands[:2])
+    return one.moved(both, two)
 
 
-def _dynamic(run: State, step: Step) -> Value:
+def _dynamic(run: State, step: Step) -> Numbers:
     wide = _checked_component(run, *step.operands)
 
     def chosen(value: Array) -> Array:
         count = max(len(value), len(wide))
         return np.broadcast_to(value, (count, value.shape[1]))[np.arange(count), wide]
 
-    return rearranged([run.raw(step.operands[0])], chosen)
+    return run.numbers(step.operands[0]).moved(chosen)
 
 
 def _checked_component(run: State, vector: int, id_: int) -> Array:
     """Return numbers of components of a vector; those out of bounds are a finding."""
-    (numbers,), _, _ = separated([run.raw(vector)])
-    count = numbers.shape[1]
+    count = run.numbers(vector).array.shape[1]
     wide = run.value(id_).astype(np.int64)
     wrong = (wide < 0) | (wide >= count)
     if wrong.any():
@@ -256,46 +246,32 @@ def _checked_component(run: State, vector: int, id_: int) -> Array:
     return np.clip(wide, 0, count - 1)
 
 
-def _dynamic_insert(run: State, step: Step) -> Value:
+def _dynamic_insert(run: State, step: Step) -> Numbers:
     vector, part, index = step.operands
     at = _checked_component(run, vector, index)
 
     def changed(value: Array, part: Array) -> Array:
         return np.where(np.arange(value.shape[1]) == at[:, None], part[:, None], value)
 
-    return rearranged([run.raw(vector), run.raw(part)], changed)
+    return run.numbers(vector).moved(changed, run.numbers(part))
 
 
 def _select(run: State, step: Step) -> Value:
-    condition, one, other = map(run.raw, step.operands)
+    condition, one, other = step.operands
+    if isinstance(run.raw(one), Numbers):
+        return _arithmetic(run, step)
     count = len(run.active.slots)
-    if not isinstance(one, (np.ndarray, Partial)):
-        mask = np.flatnonzero(np.broadcast_to(run.checked(condition), count))
-        base = _wide(other, count) if isinstance(one, list) else other
-        return merge(base, take(one, mask), mask, count)
-    (chosen, a, b), masks, known = separated([condition, one, other])
-    made = operations.select(chosen, a, b)
-    if masks is None or known is None:
-        return made
-    missing = operations.select(chosen, masks[1], masks[2])
-    marked = _marked(made, [masks[0]], known)
-    missing = missing | marked.missing
-    return marked._replace(missing=missing) if missing.any() else made
+    mask = np.flatnonzero(np.broadcast_to(run.value(condition), count))
+    return merge(run.raw(other), take(run.raw(one), mask), mask, count)
 
 
-def _wide(value: Value, count: int) -> Value:
-    """Return a value that has one row for each of ``count`` invocations."""
-    if isinstance(value, list):
-        return [_wide(member, count) for member in value]
-    return np.broadcast_to(value, (count, *value.shape[1:]))
-
-
-def _bitcast(run: State, step: Step) -> Value:
-    (value,), masks, known = separated([addresses.numbers(run.raw(step.operands[0]))])
+def _bitcast(run: State, step: Step) -> Numbers:
+    value = addresses.numbers(run.raw(step.operands[0]))
+    assert isinstance(value, Numbers)
     type_ = run.program.type(step.type)
-    flat: Array = np.ascontiguousarray(value).reshape(len(value), -1)
-    found = flat.view(dtype_in(type_)).reshape(len(value), *shape_of(type_))
-    return _marked(found, masks, known)
+    flat: Array = np.ascontiguousarray(value.array).reshape(len(value.array), -1)
+    found = flat.view(dtype_in(type_)).reshape(len(flat), *shape_of(type_))
+    return Numbers(found).marked(value)
 
 
 def _barrier(run: State, step: Step) -> None:
@@ -334,15 +310,14 @@ _ATOMIC = operations.by_number(OPCODES, {
 
 
 def _atomic(run: State, step: Step) -> Value:
-    pointer: Pointer = run.pointer(step.operands[0])
-    pointer, active, mask = run.inside(pointer, run.active)
+    pointer, active, mask = run.inside(run.pointer(step.operands[0]), run.active)
     if not len(active.slots):
         return zeros(pointer.type)
     memory, number = pointer.variable, pointer.type
     assert isinstance(number, Number)
     _fence(run, step.operands[1:3], active)
     op = Op.AtomicExchange if step.op == Op.AtomicStore else step.op
-    old = memory.load(number, pointer.offset, active, step.place)
+    old: Numbers = memory.load(number, pointer.offset, active, step.place)
     if op not in (Op.AtomicLoad, Op.AtomicExchange):
         run.checked(old, active)
     kind, update = _ATOMIC[op]
@@ -355,25 +330,24 @@ def _atomic(run: State, step: Step) -> Value:
     else:
         operand = run.value(step.operands[3]).view(dtype)
     if mask is not None:
-        operand = take(operand, np.flatnonzero(mask))
+        operand = Numbers(operand).take(np.flatnonzero(mask)).array
     if kind and kind != {"int": "s", "uint": "u"}[number.kind]:
         number = Number("int" if kind == "s" else "uint", number.nbytes)
         operand = operations.integers(operand, kind)
     before = memory.change(number, pointer.offset, active, operand, update).view(dtype)
-    if isinstance(old, Partial):
-        missing = np.broadcast_to(old.missing, len(before)).copy()
-        if op == Op.AtomicExchange:  # all but the first find what another one stored
-            at = memory.addresses(number, pointer.offset, active)
-            first = np.unique(at, return_index=True)[1]
-            missing &= np.isin(np.arange(len(missing)), first)
-        before = old._replace(numbers=before, missing=missing)
+    missing = np.broadcast_to(old.mask, len(before))
+    if op == Op.AtomicExchange and missing.any():  # all but the first find what another one stored
+        at = memory.addresses(number, pointer.offset, active)
+        first = np.unique(at, return_index=True)[1]
+        missing = missing & np.isin(np.arange(len(missing)), first)
+    made = Numbers(before, missing, old.why)
     run.access("atomic", pointer, active)
     if mask is None:
-        return before
-    return merge(np.zeros(len(mask), dtype), before, np.flatnonzero(mask), len(mask))
+        return made
+    return merge(zeros(pointer.type), made, np.flatnonzero(mask), len(mask))
 
 
-def _subgroup(run: State, step: Step) -> Value:
+def _subgroup(run: State, step: Step) -> Numbers:
     active, size = run.active, run.settings.subgroup_size
     subgroup = run.subgroup(active.who)
     _, rows = np.unique(subgroup, return_inverse=True)
@@ -386,30 +360,24 @@ def _subgroup(run: State, step: Step) -> Value:
     if step.op in subgroups.WITH_OPERATION:
         operation, ids = ids[0], ids[1:]
     if step.op in subgroups.MOVES:
-        return _moved(run, step, where, [run.raw(ids[0]), *map(run.value, ids[1:])])
-    values = [run.value(id_) for id_ in ids]
+        return _moved(run, step, where, ids)
+    values = [*map(run.value, ids)]
     if operation == subgroups.CLUSTERED and values[1][0] > size:
         text = f"uses clusters of {values[1][0]} invocations in subgroups of {size}"
         run.report("subgroup size", text, active.who)
     found = subgroups.execute(step.op, where, operation, values)
     dtype = dtype_in(run.program.type(step.type))
     found = found if found.dtype in (bool, dtype) else found.view(dtype)
-    wrong = undefined(OPERATIONS.get(step.op), where, values, step.place)
-    return found if wrong is None else _marked(found, [wrong.missing], wrong)
+    return Numbers(found).marked(*undefined(OPERATIONS.get(step.op), where, values, step.place))
 
 
-def _moved(run: State, step: Step, where: subgroups.Subgroups, operands: list[Value]) -> Value:
+def _moved(run: State, step: Step, where: subgroups.Subgroups, ids: Sequence[int]) -> Numbers:
     """Return what other invocations have; it is undefined from those that are not active."""
-    (value, *rest), masks, known = separated(operands)
-    found = subgroups.moved(step.op, where, [value, *rest], 0)
-    mask = np.zeros(value.shape, bool) if masks is None else masks[0]
-    missing = subgroups.moved(step.op, where, [mask, *rest], True)
-    if not missing.any():
-        return found
-    if known is None:
-        message = "uses what a subgroup operation got from an invocation that is not active"
-        known = Partial(found, missing, message, step.place, is_computed=True)
-    return known._replace(numbers=found, missing=missing)
+    value, rest = run.numbers(ids[0]), [*map(run.value, ids[1:])]
+    found = subgroups.moved(step.op, where, [value.array, *rest], 0)
+    missing = subgroups.moved(step.op, where, [value.mask, *rest], True)
+    message = "uses what a subgroup operation got from an invocation that is not active"
+    return Numbers(found, missing, value.why or Reason(message, step.place, is_computed=True))
 
 
 def _dot_product(run: State, step: Step) -> Value:
@@ -420,11 +388,11 @@ def _dot_product(run: State, step: Step) -> Value:
     return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > Op.SUDot)]))
 
 
-def _clock(run: State, step: Step) -> Value:
+def _clock(run: State, step: Step) -> Numbers:
     """Return the number of instructions that were executed, in one number or two words."""
     words = np.full((1, 1), run.executed, np.uint64)
     is_vector = isinstance(run.program.type(step.type), layout.Array)
-    return words.view(np.uint32) if is_vector else words[:, 0]
+    return Numbers(words.view(np.uint32) if is_vector else words[:, 0])
 
 
 HANDLERS: dict[int, Callable[[State, Step], Any]] = {
@@ -433,8 +401,7 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     **dict.fromkeys(operations.TABLE, _arithmetic),
     **dict.fromkeys((*_ATOMIC, Op.AtomicStore), _atomic),
     **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
-    **{OPCODES[f"{name}Dot{form}"]: _dot_product
-       for name in ("S", "U", "SU") for form in ("", "AccSat")},
+    **dict.fromkeys(range(Op.SDot, Op.SDot + 6), _dot_product),
     **{op: lambda run, step: None
        for op in (Op.Nop, Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR)},
     **{op: lambda run, step: run.raw(step.operands[0])
@@ -453,7 +420,8 @@ HANDLERS: dict[int, Callable[[State, Step], Any]] = {
     Op.Variable: _declare,
     Op.ArrayLength: _array_length, Op.PtrDiff: _pointer_difference, Op.Bitcast: _bitcast,
     Op.VectorExtractDynamic: _dynamic, Op.VectorInsertDynamic: _dynamic_insert,
-    Op.VectorShuffle: _shuffle, Op.CompositeConstruct: _construct,
+    Op.VectorShuffle: _shuffle, Op.CompositeConstruct: lambda run, step:
+        composed(run.program.type(step.type), [*map(run.raw, step.operands)]),
     Op.CompositeExtract: _extract, Op.CompositeInsert: _insert,
 }  # fmt: skip
 """By opcode."""

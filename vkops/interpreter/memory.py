@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter.operations import Array, stored_dtype
+from vkops.interpreter.operations import Array, dtype_of, stored_dtype
 from vkops.interpreter.program import is_pointer, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.shadow import Shadow
-from vkops.interpreter.values import Partial, Place, Value, merge, separated, take
+from vkops.interpreter.values import Numbers, Place, Reason, Value, merge, take
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
 from vkops.shaders.module import Module
@@ -51,14 +51,16 @@ class Variable(ABC):
     name: str
     type: Type
     shadow: Shadow | None = None
-    origin: Partial | None = None
-    """The value stored here last that was computed from what was never written."""
+    _origin: Reason | None = None
 
-    def partial(self, numbers: Array, missing: Array, place: Place, name: str) -> Partial:
-        """Return numbers of which some were never written: those with a name."""
-        if self.origin is not None:
-            return Partial(numbers, missing, *self.origin[2:])
-        return Partial(numbers, missing, f"reads '{name}', which was never written", place)
+    def why(self, place: Place, name: str) -> Reason:
+        """Return why numbers here, those with a name, are undefined where they are read."""
+        return self._origin or Reason(f"reads '{name}', which was never written", place)
+
+    def remember(self, value: Value) -> None:
+        """Remember why a value to store is undefined, if it was computed."""
+        if isinstance(value, Numbers) and value.why is not None and value.why.is_computed:
+            self._origin = value.why
 
     def element(self, offset: int, whole: Type | None = None) -> str:
         """Return the name of the number at an offset, such as ``part[3]``, or of ``whole``."""
@@ -100,32 +102,31 @@ class Register(Variable):
         self._call = call
         self.name, self.type = name, type_
         self._number = scalar_of(type_) or Number("uint", 4)
-        self._value = value
-        self._written: Array | bool = value is not None  # by number of the value
+        self._value: Value | None = None if value is None else Numbers(value)
+        if value is None and not is_pointer(type_):
+            nothing = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
+            self._value = Numbers(nothing, np.ones_like(nothing, bool))
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
-        if is_pointer(type_):
-            return zeros(type_) if self._value is None else take(self._value, active.at)
         if self._value is None:
-            found = zeros(type_)
-            return self.partial(found, np.ones_like(found, bool), place, self.name)
-        found = self._part(take(self._value, active.at), type_, offset)
-        if isinstance(self._written, bool):
+            return zeros(type_)
+        found = take(self._value, active.at)
+        if not isinstance(found, Numbers):
             return found
-        missing = ~self._part(take(self._written, active.at), type_, offset)
-        return self.partial(found, missing, place, self.name) if missing.any() else found
+        if shape_of(type_) != found.array.shape[1:]:
+            found = found.moved(lambda whole: self._part(whole, type_, offset))
+        if found.missing is None:
+            return found
+        return Numbers(found.array, found.missing, self.why(place, self.name))
 
     def _part(self, value: Array, type_: Type, offset: int | Array) -> Array:
-        shape = shape_of(type_)
-        if shape == value.shape[1:]:
-            return value
         flat, numbers = value.reshape(len(value), -1), self._numbers(type_, offset)
         if len(numbers) == 1:
             found = flat[:, numbers[0]]
         else:
             rows = np.arange(len(flat)) if len(flat) > 1 else np.zeros(1, np.int64)
             found = flat[rows[:, None], numbers]
-        return found.reshape(len(found), *shape)
+        return found.reshape(len(found), *shape_of(type_))
 
     def _numbers(self, type_: Type, offset: int | Array) -> Array:
         """Return the places of the numbers of a part, one row for each invocation or for all."""
@@ -133,40 +134,21 @@ class Register(Variable):
         return first[:, None] + np.arange(int(np.prod(shape_of(type_))))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
-        if is_pointer(type_):
-            self._value = merge(self._value, value, active.at, active.together)
-            return
-        (numbers,), masks, known = separated([value])
-        self.origin = known if known is not None and known.is_computed else self.origin
-        written: Array | bool = True if masks is None else ~masks[0]
-        if shape_of(type_) != shape_of(self.type):
-            self._store_part(type_, offset, numbers, written, active)
-            return
-        rest = active.rest is not None and active.rest is self._call
-        if active.at is None or (rest and len(numbers) == 1 and written is True):
-            self._value, self._written = numbers, written
-            return
-        if self._written is not True or written is not True:
-            before = np.broadcast_to(self._written, (active.together, *numbers.shape[1:]))
-            now = np.broadcast_to(written, numbers.shape)
-            made = merge(before, now, active.at, active.together)
-            self._written = True if rest and written is True else made
-        self._value = merge(self._value, numbers, active.at, active.together)
+        old = self._value
+        self.remember(value)
+        if isinstance(value, Numbers) and shape_of(type_) != (shape := shape_of(self.type)):
+            at = active.slots[:, None], self._numbers(type_, offset)
 
-    def _store_part(
-        self, type_: Type, offset: int | Array, value: Array, written: Array | bool, active: Active
-    ) -> None:
-        shape = active.together, *shape_of(self.type)
-        made = np.zeros(shape, value.dtype)
-        if self._value is not None:
-            made[:] = self._value
-        marks = np.empty(shape, bool)
-        marks[:] = self._written
-        at = active.slots[:, None], self._numbers(type_, offset)
-        made.reshape(active.together, -1)[at] = value.reshape(len(value), -1)
-        mark = written if isinstance(written, bool) else written.reshape(len(written), -1)
-        marks.reshape(active.together, -1)[at] = mark
-        self._value, self._written = made, True if marks.all() else marks
+            def changed(whole: Array, part: Array) -> Array:
+                made = np.array(np.broadcast_to(whole, (active.together, *shape)))
+                made.reshape(active.together, -1)[at] = part.reshape(len(part), -1)
+                return made
+
+            assert isinstance(old, Numbers)
+            self._value = old.moved(changed, value)
+            return
+        old = None if active.rest is not None and active.rest is self._call else old
+        self._value = merge(old, value, active.at, active.together)
 
 
 class Memory(Variable):
@@ -289,38 +271,41 @@ class Memory(Variable):
         """Return a value, whose parts are read one after the other."""
         number = scalar_of(type_)
         if number is None:
-            return [self.load(part, offset + at, active, place) for part, at in parts_of(type_)]
-        if (parts := self._own_parts(type_, offset, active)) is not None:
-            rows, data, marks = parts
+            parts = parts_of(type_)
+            return tuple(self.load(part, offset + at, active, place) for part, at in parts)
+        if (own := self._own_parts(type_, offset, active)) is not None:
+            rows, data, marks = own
             if marks is None or marks[rows].copy().view(bool).all():
                 found = data[rows].copy()
                 found = found.view(stored_dtype(number)).reshape(len(found), *shape_of(type_))
-                return found != 0 if number.kind == "bool" else found
+                return Numbers(found != 0 if number.kind == "bool" else found)
         addresses = self.addresses(type_, offset, active)
         found = self._data.view(stored_dtype(number))[addresses // number.nbytes]
         if number.kind == "bool":
             found = found != 0
         if self._written is None:
-            return found
+            return Numbers(found)
         missing: Any = ~self._written[self.units_of(number, addresses)]
         if number.nbytes > self.unit:
             missing = missing.any(-1)
         if not missing.any():
-            return found
+            return Numbers(found)
         first = self.element(self.offset(int(addresses[missing][0])), type_)
-        return self.partial(found, missing, place, re.sub(r"\[\d+\]", "", first))
+        return Numbers(found, missing, self.why(place, re.sub(r"\[\d+\]", "", first)))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         number = scalar_of(type_)
-        if number is None:
+        if isinstance(value, tuple):
             for (part, at), each in zip(parts_of(type_), value, strict=True):
                 self.store(part, offset + at, each, active)
             return
-        (numbers,), masks, known = separated([value])
-        self.origin = known if known is not None and known.is_computed else self.origin
-        parts = self._own_parts(type_, offset, active)
-        if parts is not None and masks is None:
-            rows, data, own_marks = parts
+        assert isinstance(value, Numbers)
+        assert number is not None
+        self.remember(value)
+        numbers, missing = value.array, value.missing
+        own = self._own_parts(type_, offset, active)
+        if own is not None and missing is None:
+            rows, data, own_marks = own
             whole = np.ascontiguousarray(numbers, stored_dtype(number))
             data[rows] = whole.reshape(-1).view(data.dtype)
             if own_marks is not None:
@@ -328,13 +313,13 @@ class Memory(Variable):
             return
         addresses = self.addresses(type_, offset, active)
         if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
-            numbers, masks = numbers[-1:], None if masks is None else [masks[0][-1:]]
+            numbers, missing = numbers[-1:], None if missing is None else missing[-1:]
         self._data.view(stored_dtype(number))[addresses // number.nbytes] = numbers
         if self._written is not None:
-            marks: Any = True if masks is None else ~masks[0]
+            marks: Any = True if missing is None else ~missing
             units = self.units_of(number, addresses)
-            if number.nbytes > self.unit and masks is not None:
-                marks = np.asarray(marks)[..., None]
+            if number.nbytes > self.unit and missing is not None:
+                marks = marks[..., None]
             self._written[units] = marks
 
     def change(

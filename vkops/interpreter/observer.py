@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from vkops.interpreter.memory import Active
+from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Block, Function, Step
-from vkops.interpreter.values import Partial, Pointer, Value
+from vkops.interpreter.values import Pointer, Reason, Value
 
 if TYPE_CHECKING:
     from vkops.interpreter.state import State
@@ -47,10 +48,10 @@ class Observer:
     def instruction(self, step: Step) -> None:
         """An instruction is about to be executed."""
 
-    def arithmetic(self, step: Step, operands: list[Any], result: Any) -> None:
+    def arithmetic(self, step: Step, operands: list[Array], result: Any) -> None:
         """An arithmetic instruction or a function of GLSL was executed on numbers."""
 
-    def result(self, step: Step, value: Value) -> None:
+    def result(self, step: Step, value: Value | None) -> None:
         """An instruction was executed."""
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
@@ -65,10 +66,10 @@ class Observer:
     def outside(self, name: str, index: str, count: str, active: Active) -> None:
         """Invocations use an index out of bounds: of what has a name and a count of parts."""
 
-    def undefined(self, value: Partial, active: Active) -> None:
+    def undefined(self, why: Reason, active: Active) -> None:
         """Invocations use numbers that are not defined."""
 
-    def printed(self, form: str, values: list[Value]) -> None:
+    def printed(self, form: str, values: list[Array]) -> None:
         """The active invocations call debugPrintfEXT with a format."""
 
     def finding(self, kind: str, text: str, who: Any) -> None:

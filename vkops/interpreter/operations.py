@@ -152,13 +152,6 @@ def _integer_dot(kinds: str) -> Function:
     return dot
 
 
-_DOTS = {
-    f"{name}{form}": _integer_dot(kinds)
-    for name, kinds in (("SDot", "ss"), ("UDot", "uu"), ("SUDot", "su"))
-    for form in ("", "AccSat")
-}
-
-
 def _product_halves(a: Array, b: Array) -> list[Array]:
     """Return the low and the high half of the product of two integers."""
     if a.itemsize < 8:
@@ -210,7 +203,8 @@ TABLE = by_number(OPCODES, {
         "ShiftRightArithmetic": _shift(np.right_shift, "s"),
         "ShiftLeftLogical": _shift(np.left_shift, "u"),
         "BitFieldSExtract": lambda v, at, count: _extract(integers(v, "s"), at, count),
-        **_DOTS,
+        **{f"{name}{form}": _integer_dot(kinds) for form in ("", "AccSat")
+           for name, kinds in (("SDot", "ss"), ("UDot", "uu"), ("SUDot", "su"))},
     },
     "u": {
         "ConvertUToF": _same, "UConvert": _same, "IAdd": np.add, "ISub": np.subtract,
@@ -233,8 +227,6 @@ TABLE = by_number(OPCODES, {
 """By opcode. The result is converted to the type of the instruction if it is not boolean."""
 
 DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
-LOGICAL = (Op.LogicalOr, Op.LogicalAnd)
-"""Or, and."""
 
 
 def apply(entry: tuple[str, Function], operands: list[Array], dtype: np.dtype[Any] | None) -> Any:

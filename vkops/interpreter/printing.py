@@ -9,7 +9,7 @@ import numpy as np
 
 from vkops.interpreter.findings import Invocation
 from vkops.interpreter.observer import Observer
-from vkops.interpreter.values import Value
+from vkops.interpreter.operations import Array
 
 CONVERSION = re.compile(
     r"%(?P<flags>[-+ #0-9.]*)(?P<vector>v[234])?(?:[ul]*(?P<letter>[dioxXeEfFgGaA])|ul|[ul]*u)"
@@ -23,7 +23,7 @@ class Printing(Observer):
     def __init__(self) -> None:
         self.texts: list[tuple[Invocation, str]] = []
 
-    def printed(self, form: str, values: list[Value]) -> None:
+    def printed(self, form: str, values: list[Array]) -> None:
         for number, who in enumerate(self.machine.active.who.tolist()):
             own = iter([v[number if len(v) > 1 else 0] for v in values])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ import numpy as np
 
 from vkops.interpreter import operations
 from vkops.interpreter.operations import dtype_of
-from vkops.interpreter.values import Partial, Place, Pointer
+from vkops.interpreter.values import Numbers, Place, Pointer, Reason, Value, replaced
 from vkops.shaders import constants
 from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
@@ -141,9 +141,9 @@ class Program:
         return {self._place(file, 0).file: lines for file, lines in sources.items() if lines}
 
     @cached_property
-    def constants(self) -> dict[int, Any]:
+    def constants(self) -> dict[int, Value]:
         """The values of constants by id."""
-        made: dict[int, Any] = {}
+        made: dict[int, Value] = {}
         for id_, (op, words) in self.found.defined.items():
             if Op.ConstantTrue <= op <= Op.SpecConstantOp:
                 made[id_] = self._constant(id_, op, words, made)
@@ -151,7 +151,9 @@ class Program:
                 made[id_] = self.undefined(id_, words[0], Place(self._name, 0))
         return made
 
-    def _constant(self, id_: int, op: int, words: tuple[int, ...], made: Mapping[int, Any]) -> Any:
+    def _constant(
+        self, id_: int, op: int, words: tuple[int, ...], made: Mapping[int, Value]
+    ) -> Value:
         type_ = self.type(words[0])
         if op == Op.ConstantNull:
             return zeros(type_)
@@ -160,22 +162,22 @@ class Program:
         value = self._known.get(id_)
         if value is None:  # an operation on floats or vectors
             operands = [made[operand] for operand in words[3:] if operand in made]
-            entry = operations.TABLE[words[2]]
-            return operations.apply(entry, operands, dtype_in(type_))
-        return np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4)))
+            arrays = [each.array for each in operands if isinstance(each, Numbers)]
+            return Numbers(operations.apply(operations.TABLE[words[2]], arrays, dtype_in(type_)))
+        return Numbers(np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4))))
 
-    def undefined(self, id_: int, type_: int, place: Place) -> Any:
+    def number(self, id_: int) -> int:
+        """Return the integer that a constant is."""
+        constant = self.constants[id_]
+        assert isinstance(constant, Numbers)
+        return int(constant.array[0])
+
+    def undefined(self, id_: int, type_: int, place: Place) -> Value:
         """Return the value of OpUndef."""
-
-        def marked(value: Any) -> Any:
-            if isinstance(value, Pointer):
-                return value
-            if isinstance(value, list):
-                return [marked(member) for member in value]
-            message = f"reads '{self.name(id_)}', which was never written"
-            return Partial(value, np.ones_like(value, bool), message, place)
-
-        return marked(zeros(self.type(type_)))
+        why = Reason(f"reads '{self.name(id_)}', which was never written", place)
+        return replaced(
+            zeros(self.type(type_)), lambda n: Numbers(n.array, np.ones_like(n.array, bool), why)
+        )
 
     # -- functions ---------------------------------------------------------------------------------
 
@@ -341,29 +343,30 @@ def parts_of(type_: Type) -> list[tuple[Type, int]]:
     return [(type_.element, number * type_.stride) for number in range(type_.count or 0)]
 
 
-def zeros(type_: Type) -> Any:
+def zeros(type_: Type) -> Value:
     """Return the zero of a type or a null pointer, for all invocations."""
     number = scalar_of(type_)
     if number is not None:
-        return np.zeros((1, *shape_of(type_)), dtype_of(number))
+        return Numbers(np.zeros((1, *shape_of(type_)), dtype_of(number)))
     if is_pointer(type_):
         return Pointer(None, type_, 0)
-    return [zeros(part) for part, _ in parts_of(type_)]
+    return tuple(zeros(part) for part, _ in parts_of(type_))
 
 
-def composed(type_: Type, parts: list[Any]) -> Any:
+def composed(type_: Type, parts: Sequence[Value]) -> Value:
     """Return a composite of its members; those of a vector can be scalars and vectors.
 
     A cooperative matrix is made of one scalar.
     """
     if scalar_of(type_) is None:
-        return parts
-    count = max(map(len, parts))
-    depth = len(shape_of(type_))
-    wide = [
-        np.broadcast_to(part, (count, *part.shape[1:]))
-        if part.ndim == depth + 1
-        else np.broadcast_to(part, (count, *part.shape[1:]))[:, None]
-        for part in parts
-    ]
-    return np.broadcast_to(np.concatenate(wide, 1), (count, *shape_of(type_)))
+        return tuple(parts)
+    shape = shape_of(type_)
+
+    def joined(*given: operations.Array) -> operations.Array:
+        count = max(map(len, given))
+        wide = [np.broadcast_to(each, (count, *each.shape[1:])) for each in given]
+        wide = [each if each.ndim == len(shape) + 1 else each[:, None] for each in wide]
+        return np.broadcast_to(np.concatenate(wide, 1), (count, *shape))
+
+    first, *others = (part for part in parts if isinstance(part, Numbers))
+    return first.moved(joined, *others)

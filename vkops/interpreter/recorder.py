@@ -232,7 +232,7 @@ class Recorder(Observer):
         }
 
     def _all_seen(
-        self, variables: Mapping[int, Pointer], other: Active | None = None
+        self, variables: Mapping[int, Value], other: Active | None = None
     ) -> dict[int, Pointer]:
         """Return pointers to the histories of variables, unless they have no values themselves."""
         return {
@@ -256,6 +256,7 @@ class Recorder(Observer):
             own, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
             memory.store(type_, 0, value, own)
             value = Pointer(memory, type_, 0)
+        assert isinstance(value, Pointer)
         memory = value.variable
         history = self._histories.get(memory) if other is None else None
         if history is None:
@@ -276,7 +277,7 @@ class Recorder(Observer):
             return
         self._changed.add(pointer.variable)
         for part, writes in zip(self.parts, self.writes, strict=True):
-            memory = self.machine.variables[part.id].variable
+            memory = self.machine.pointer(part.id).variable
             if pointer.variable.shadow is None or pointer.variable.shadow is not memory.shadow:
                 continue
             start = np.atleast_1d(pointer.offset)

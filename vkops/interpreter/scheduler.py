@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,7 +41,7 @@ class _EndlessLoopError(Exception):
 _FOR_ALL = (Op.Select, Op.ControlBarrier, Op.MemoryBarrier, *subgroups.OPERATIONS)
 """Instructions that are not executed for some invocations after others, and OpSelect."""
 
-Call = Generator[Any, Value, Value]
+Call: TypeAlias = "Generator[Any, Value | None, Any]"
 """A call of a function, or a part of it: it yields the calls in it, and is sent their results."""
 
 
@@ -111,7 +111,7 @@ class Run(State):
             if id_ not in shared:
                 self.variables[id_] = Pointer(self.variable(name, type_, active), type_, 0)
             if value is not None:
-                self.variables[id_].variable.store(type_, 0, value, active)
+                self.pointer(id_).variable.store(type_, 0, value, active)
         self.tell("workgroups", active)
         self._execute(self.program.functions[self.program.main], active)
 
@@ -233,10 +233,8 @@ class Run(State):
         frame.waiting.setdefault(number, []).append(active.slots)
 
     def _put(self, frame: Frame, id_: int, value: Value, active: Active) -> None:
-        at = active.at
-        if active.rest is frame and isinstance(value, np.ndarray) and len(value) == 1:
-            at = None
-        frame.values[id_] = merge(frame.values.get(id_), value, at, active.together)
+        old = None if active.rest is frame else frame.values.get(id_)
+        frame.values[id_] = merge(old, value, active.at, active.together)
 
     def _block(self, frame: Frame, block: Block) -> Call:
         """Execute a block, and return where invocations go; yield calls of functions."""
@@ -252,7 +250,8 @@ class Run(State):
             if step.op == Op.FunctionCall:
                 function = self.program.functions[step.operands[0]]
                 arguments = [self.raw(id_) for id_ in step.operands[1:]]
-                value = take((yield self.call(function, arguments, self.active)), self.active.at)
+                value = yield self.call(function, arguments, self.active)
+                value = None if value is None else take(value, self.active.at)
             else:
                 handler = HANDLERS.get(step.op)
                 if handler is None:
@@ -260,7 +259,7 @@ class Run(State):
                 value = self._handled(handler, step)
             for tell in after:
                 tell(step, value)
-            if step.result:
+            if step.result and value is not None:
                 self.values[step.result] = value
                 if step.escapes:
                     self._put(frame, step.result, value, self.active)
@@ -289,7 +288,7 @@ class Run(State):
         frame.live -= len(self.active.slots)
         return []
 
-    def _handled(self, handler: Callable[[State, Step], Value], step: Step) -> Value:
+    def _handled(self, handler: Callable[[State, Step], Value | None], step: Step) -> Value | None:
         """Execute an instruction, once for each variable that its pointers point into."""
         if not self.program.has_variable_pointers or step.op in _FOR_ALL:
             return handler(self, step)

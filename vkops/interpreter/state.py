@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NoReturn
 
@@ -28,7 +28,17 @@ from vkops.interpreter.program import (
     scalar_of,
     zeros,
 )
-from vkops.interpreter.values import Choice, Outside, Partial, Place, Pointer, Value, merge, take
+from vkops.interpreter.values import (
+    Choice,
+    Numbers,
+    Outside,
+    Place,
+    Pointer,
+    Value,
+    merge,
+    replaced,
+    take,
+)
 from vkops.shaders.binary import Decoration, Storage
 from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Type
@@ -57,7 +67,7 @@ class Frame:
     variables: dict[int, Pointer] = field(default_factory=dict)
     waiting: dict[int, list[Array]] = field(default_factory=dict)
     iterations: dict[int, tuple[int, int]] = field(default_factory=dict)
-    result: Value = None
+    result: Value | None = None
 
 
 class TooManyInstructionsError(Exception):
@@ -106,8 +116,8 @@ class State:
         self.stopped = False
         self.begun = 0
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
-        self.private: list[tuple[int, str, Type, Value]] = []
-        self.variables: dict[int, Value] = {}
+        self.private: list[tuple[int, str, Type, Value | None]] = []
+        self.variables: dict[int, Pointer | tuple[Pointer, ...]] = {}
         self.time = 0
         self.access_places: list[Place] = [Place(shader.name, 0)]
         nothing = np.zeros(0, np.int64)
@@ -149,13 +159,12 @@ class State:
                 value = self.program.constants[initial[0]] if initial else None
                 self.private.append((id_, name, type_, value))
 
-    def _bound(self, name: str, type_: Type, memory: Memory | Sequence[Memory]) -> Value:
-        """Return a pointer to a block; a list of them for an array of blocks."""
+    def _bound(self, name: str, type_: Type, memory: Blocks) -> Pointer | tuple[Pointer, ...]:
+        """Return a pointer to a block; several for an array of blocks."""
         if isinstance(memory, Memory):
-            memory.name, memory.type = name, type_
-            return Pointer(copy(memory), type_, 0)  # another variable of the binding has its own
+            return _named(memory, name, type_)
         element = getattr(type_, "element", type_)
-        return [self._bound(f"{name}[{n}]", element, each) for n, each in enumerate(memory)]
+        return tuple(_named(each, f"{name}[{n}]", element) for n, each in enumerate(memory))
 
     def variable(
         self, name: str, type_: Type, active: Active, call: Frame | None = None
@@ -183,21 +192,29 @@ class State:
             return self.frame.variables[id_]
         return take(self.frame.values[id_], self.active.at)
 
-    def value(self, id_: int) -> Value:
-        """Return the value of an id for a use; undefined numbers are a finding."""
-        return self.checked(self.raw(id_))
+    def numbers(self, id_: int) -> Numbers:
+        """Return the numbers that an id stands for; some may be undefined."""
+        value = self.raw(id_)
+        assert isinstance(value, Numbers)
+        return value
 
-    def pointer(self, id_: int) -> Value:
+    def value(self, id_: int) -> Array:
+        """Return the numbers of an id for a use; undefined ones are a finding."""
+        return self.checked(self.numbers(id_)).array
+
+    def pointer(self, id_: int) -> Pointer:
         """Return the pointer that an id stands for; numbers are addresses."""
         value = self.raw(id_)
-        if not isinstance(value, (np.ndarray, Partial)):
-            return value
-        _, pointee = self.program.pointee(self.program.value_types[id_])
-        return addresses.pointer(self.heap, self.program.type(pointee), self.checked(value))
+        if isinstance(value, Numbers):
+            _, pointee = self.program.pointee(self.program.value_types[id_])
+            return addresses.pointer(self.heap, self.program.type(pointee), self.value(id_))
+        assert isinstance(value, Pointer)
+        return value
 
-    def spread(self, id_: int, value: Choice, execute: Callable[[], Value]) -> Value:
+    def spread(self, id_: int, value: Choice, execute: Callable[[], Value | None]) -> Value | None:
         """Execute something for each variable that an id points into, and return all results."""
-        active, values, result = self.active, self.values, None
+        active, values = self.active, self.values
+        result: Value | None = None
         for number, pointer in enumerate(value.pointers):
             rows = np.flatnonzero(value.which == number)
             if len(rows):
@@ -205,22 +222,17 @@ class State:
                 self.values = {other: take(each, rows) for other, each in values.items()}
                 self.values[id_] = take(pointer, rows)
                 made = execute()
-                result = made if made is None else merge(result, made, rows, len(value.which))
+                result = None if made is None else merge(result, made, rows, len(value.which))
         self.active, self.values = active, values
         return result
 
-    def checked(self, value: Value, active: Active | None = None) -> Value:
-        """Report undefined numbers, and return them."""
-        if isinstance(value, Partial):
-            missing = value.missing.reshape(len(value.missing), -1).any(1)
-            if not missing.any():
-                return value.numbers
-            active = (active or self.active).some(missing)
-            self.tell("undefined", value, active)
-            return value.numbers
-        if isinstance(value, list):
-            return [self.checked(member, active) for member in value]
-        return value
+    def checked(self, value: Numbers, active: Active | None = None) -> Numbers:
+        """Report undefined numbers, and return them as if they were defined."""
+        if value.missing is None:
+            return value
+        missing = value.missing.reshape(len(value.missing), -1).any(1)
+        self.tell("undefined", value.why, (active or self.active).some(missing))
+        return Numbers(value.array)
 
     def last_write(self, memory: Memory, address: int) -> Place:
         """Return where the number at an address was written or changed last."""
@@ -276,7 +288,7 @@ class State:
         self, name: str, indices: Array, wrong: Array, count: str, active: Active
     ) -> None:
         """Tell observers of invocations whose index is out of bounds."""
-        index = take(indices, np.array([self.example(wrong, active.who)])).item()
+        index = np.broadcast_to(indices, len(active.who))[self.example(wrong, active.who)]
         self.tell("outside", name, str(index), count, active.some(wrong))
 
     def example(self, wrong: Array, who: Array) -> int:
@@ -310,7 +322,7 @@ class State:
         wrong = np.broadcast_to(outside.mask, len(active.slots))
         count = f"{outside.length} elements" if isinstance(outside.length, int) else outside.length
         self.report_outside(f"'{outside.name}'", outside.indices, wrong, count, active)
-        inside = take(pointer._replace(outside=None), np.flatnonzero(~wrong))
+        inside = replace(pointer, outside=None).take(np.flatnonzero(~wrong))
         return inside, active.some(~wrong), ~wrong
 
     def load(self, pointer: Pointer) -> Value:
@@ -320,11 +332,17 @@ class State:
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None and not len(active.slots):
             return zeros(pointer.type)
-        value = pointer.variable.load(pointer.type, pointer.offset, active, self.step.place)
+        value: Value = pointer.variable.load(pointer.type, pointer.offset, active, self.step.place)
         self.access("read", pointer, active)
         if mask is None:
             return value
         return merge(zeros(pointer.type), value, np.flatnonzero(mask), len(mask))
+
+    def load_numbers(self, pointer: Pointer) -> Numbers:
+        """Return the scalar, vector or matrix that a pointer points to."""
+        value = self.load(pointer)
+        assert isinstance(value, Numbers)
+        return value
 
     def store(self, pointer: Pointer, value: Value) -> None:
         """Store a value; out of bounds, nothing."""
@@ -333,7 +351,7 @@ class State:
             value = take(value, np.flatnonzero(mask))
         if len(active.slots):
             if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
-                value = self.checked(value, active)
+                value = replaced(value, lambda numbers: self.checked(numbers, active))
             value = addresses.numbers(value) if scalar_of(pointer.type) else value
             pointer.variable.store(pointer.type, pointer.offset, value, active)
             self.access("write", pointer, active)
@@ -348,3 +366,9 @@ class State:
         """Let the time go on."""
         self.time += 1
         self.access_places.append(self.step.place)
+
+
+def _named(memory: Memory, name: str, type_: Type) -> Pointer:
+    """Return a pointer to a block; another variable of the binding has its own."""
+    memory.name, memory.type = name, type_
+    return Pointer(copy(memory), type_, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from vkops.interpreter.memory import Active, Memory, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Block, Function, Step
-from vkops.interpreter.values import Partial, Place, Pointer, Value, take
+from vkops.interpreter.values import Numbers, Place, Pointer, Value
 from vkops.shaders.binary import Op
 
 _COLLECTIVE = subgroups.OPERATIONS | {Op.CooperativeMatrixMulAddKHR}
@@ -34,7 +34,7 @@ class Made:
     place: Place
     who: int
     name: str
-    value: Value
+    value: Any
     sources: tuple[Made, ...]
     time: int
     note: str = ""
@@ -111,7 +111,7 @@ class Tracer(Observer):
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def result(self, step: Step, value: Value) -> None:
+    def result(self, step: Step, value: Value | None) -> None:
         if step.result and step.op != Op.Variable:
             name = self.machine.program.found.names.get((step.result,), "")
             for row, who in self._rows(self.machine.active):
@@ -176,7 +176,7 @@ class Tracer(Observer):
         return [*zip(rows[found].tolist(), self.watched[found].tolist(), strict=True)]
 
     def _made(
-        self, kind: str, place: Place, who: int, name: str, value: Value, sources: Sequence[Made]
+        self, kind: str, place: Place, who: int, name: str, value: Any, sources: Sequence[Made]
     ) -> Made:
         self._time += 1
         return Made(kind, place, who, name, value, tuple(sources), self._time)
@@ -274,20 +274,21 @@ def _one(active: Active, row: int) -> Active:
     return active.some(np.arange(len(active.who)) == row)
 
 
-def _row(value: Value, row: int) -> Value:
-    """Return the value of one invocation."""
-    if isinstance(value, list):
-        return [_row(member, row) for member in value]
-    if isinstance(value, Partial):
-        return None if take(value.missing, np.array([row])).any() else _row(value.numbers, row)
-    return value[row if len(value) > 1 else 0] if isinstance(value, np.ndarray) else None
+def _row(value: Value | None, row: int) -> Any:
+    """Return the value of one invocation: a number, an array or a tuple; None if undefined."""
+    if isinstance(value, tuple):
+        return tuple(_row(member, row) for member in value)
+    if not isinstance(value, Numbers):
+        return None
+    own = value.take(np.array([row]))
+    return own.array[0] if own.missing is None else None
 
 
-def text_of(value: Value) -> str:
+def text_of(value: Any) -> str:
     """Return a value as a text; None was never written."""
     if value is None:
         return "never written"
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return f"{{{', '.join(map(text_of, value))}}}"
     if np.ndim(value):
         return f"({', '.join(map(text_of, value))})"

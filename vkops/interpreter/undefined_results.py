@@ -13,7 +13,7 @@ import numpy as np
 
 from vkops.interpreter.operations import Array, column, integers
 from vkops.interpreter.subgroups import Subgroups
-from vkops.interpreter.values import Partial, Place
+from vkops.interpreter.values import Numbers, Place, Reason
 from vkops.shaders.grammar import FUNCTIONS, OPCODES
 
 
@@ -88,7 +88,7 @@ _EMPTY = Rule(_UNDEFINED, "looks for a bit in a ballot that has none", 0,
 _LIMITS = "uses clamp with limits from {1} to {0}"
 _LEAST = Rule(_UNDEFINED, "uses min or max of NaN", 0, _nan)
 
-_OPERATIONS = {
+OPERATIONS: Mapping[int, Rule] = {OPCODES[name]: rule for name, rule in {
     **dict.fromkeys(("ShiftRightLogical", "ShiftRightArithmetic", "ShiftLeftLogical"), _SHIFT),
     **dict.fromkeys(("BitFieldInsert", "BitFieldSExtract", "BitFieldUExtract"), _FIELD),
     **dict.fromkeys(("ConvertFToS", "ConvertFToU"), _CONVERSION),
@@ -100,8 +100,10 @@ _OPERATIONS = {
     "GroupNonUniformInverseBallot":
         Rule(_UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs),
     "SDiv": Rule(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
-}  # fmt: skip
-_FUNCTIONS = {
+}.items()}  # fmt: skip
+"""By opcode."""
+
+RULES: Mapping[int, Rule] = {FUNCTIONS[name]: rule for name, rule in {
     "Pow": Rule(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
     "Atan2": Rule(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
     "FMin": _LEAST, "FMax": _LEAST, "Sqrt": _outside("sqrt", lambda x: x < 0),
@@ -122,24 +124,19 @@ _FUNCTIONS = {
     "UClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("u")),
     "Normalize": Rule(_UNDEFINED, "normalizes a vector of zeros", 0,
                       lambda _, v: (v == 0).reshape(len(v), -1).all(1)),
-}  # fmt: skip
-
-OPERATIONS: Mapping[int, Rule] = {OPCODES[name]: rule for name, rule in _OPERATIONS.items()}
-"""By opcode."""
-
-RULES: Mapping[int, Rule] = {FUNCTIONS[name]: rule for name, rule in _FUNCTIONS.items()}
+}.items()}  # fmt: skip
 """By the numbers of functions."""
 
 
 def undefined(
     rule: Rule | None, how: np.dtype[Any] | Subgroups | None, operands: list[Array], place: Place
-) -> Partial | None:
-    """Return a mask of the results that are undefined, and why they are; None if none is."""
+) -> list[Numbers]:
+    """Return which results are undefined, and why they are, as a number; none if none is."""
     if rule is None or not (wrong := rule.wrong(how, *operands)).any():
-        return None
+        return []
     spans = (_span(each, wrong) for each in reversed(operands[-rule.spans :]) if rule.spans)
     text = rule.text.format(*spans, bits=8 * operands[0].itemsize)
-    return Partial(wrong, wrong, text, place, kind=rule.kind)
+    return [Numbers(wrong, wrong, Reason(text, place, kind=rule.kind))]
 
 
 def _span(values: Array, chosen: Array) -> str:
