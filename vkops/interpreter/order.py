@@ -102,7 +102,9 @@ class Order:
         # For the memory in their semantics:
         self._full_barriers: Array = np.zeros_like(self._barriers)
         self._subgroup_barriers: Array | None = None
-        self._published: Array | None = None  # the last release before the last barrier
+        # The last release before the last barrier, and before the last one behind which the
+        # workgroup has acquired it.
+        self._published: Array | None = None
         self._has_releases = False
         self._log: list[tuple[Any, ...]] = []
         # What invocations know, until they acquire more, and what adds the rest of it.
@@ -139,8 +141,10 @@ class Order:
         if self._fences is not None:
             if self._published is None:
                 count = self._barriers.shape[1] * self.group_size
-                self._published = np.zeros((self._classes, count), np.int64)
-            self._published[:, who] = self._fences[1][:, who - self._first]
+                self._published = np.zeros((2, self._classes, count), np.int64)
+            self._published[0][:, who] = self._fences[1][:, who - self._first]
+            if semantics & ACQUIRES or not semantics & RELEASES:
+                self._published[1][:, who] = self._published[0][:, who]
         self._memoized.clear()
         for c in classes:
             self._full_barriers[c, groups] = time
@@ -170,7 +174,12 @@ class Order:
         self._fence_barriers[:, rows] = self._barriers[:, who // self.group_size]
 
     def acquire(self, who: Array, scope: int, semantics: int, time: int) -> None:
-        """Let invocations acquire what they have read by atomic operations."""
+        """Let invocations acquire what they have read by atomic operations, or at barriers."""
+        if self._published is not None and semantics & ACQUIRES and LEVELS.get(scope, 0) < 2:
+            groups = np.unique(who // self.group_size)
+            members = (groups[:, None] * self.group_size + np.arange(self.group_size)).reshape(-1)
+            for c in self._chosen(semantics, _VISIBLE):
+                self._published[1, c, members] = self._published[0, c, members]
         if self._has_releases and semantics & ACQUIRES and scope != _INVOCATION_SCOPE:
             who = who[self._observes[(who - self._first) // self.group_size]]
             barriers = self._barriers[BUFFERS, who // self.group_size]
@@ -310,7 +319,7 @@ class Order:
             near = same & (self._subgroup(np.maximum(other, 0)) == subgroup)
             found &= ~(near & (self._subgroup_barriers[c, subgroup] >= when))
         if self._published is not None:
-            found &= ~(same & (self._published[c, other] >= when))
+            found &= ~(same & (self._published[1, c, other] >= when))
         has_barrier = same & (self._barriers[c, group] >= when)
         found &= ~(same & (self._full_barriers[c, group] >= when))
         if self._has_releases:
@@ -328,7 +337,7 @@ class Order:
     def _knows(self, known: _Known, other: int, when: int, c: int) -> bool:
         """Whether what another invocation did at a time is among what is known."""
         group = other // self.group_size
-        is_published = self._published is not None and self._published[c, other] >= when
+        is_published = self._published is not None and self._published[1, c, other] >= when
         return bool(
             known.invocations.get(other, 0) >= when
             or known.groups.get(group, 0) >= when
