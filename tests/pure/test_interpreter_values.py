@@ -9,9 +9,10 @@ import spirv
 from vkops import shaders
 from vkops.debug import check
 from vkops.debug.shader_check import Case
-from vkops.interpreter import glsl_functions, instructions, operations
+from vkops.interpreter import glsl_functions, instructions, operations, undefined_results
 from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.tracing import Tracer
+from vkops.interpreter.values import Place
 from vkops.shaders.grammar import FUNCTIONS
 
 HEAD = """#version 450
@@ -186,6 +187,18 @@ def test_ldexp_with_exponents_of_all_sizes(width):
         entry = glsl_functions.FUNCTIONS[FUNCTIONS["Ldexp"]]
         result = operations.apply(entry, operands, np.dtype("f4"))
     assert result.tolist() == [32, 0.5, 0, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"), [("NClamp", [False, True, False]), ("FClamp", [True, True, True])]
+)
+def test_limits_of_clamp_that_are_crossed_or_nan(name, wrong):
+    """NClamp, which glslang does not write, ignores NaN."""
+    operands = [*np.array([[np.nan, 1, 1], [0, 3, np.nan], [2, 2, 2]], np.float32)]
+    rule = undefined_results.RULES[FUNCTIONS[name]]
+    (found,) = undefined_results.undefined(rule, operands[0].dtype, operands, Place("x", 1))
+    assert found.mask.tolist() == wrong
+    assert found.why.message.startswith("uses clamp with limits from ")
 
 
 @pytest.mark.parametrize("opcode", range(4450, 4456))
