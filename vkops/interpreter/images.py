@@ -25,6 +25,7 @@ from vkops.shaders.layout import Number, Type
 
 _BIAS, _LOD, _GRAD, _OFFSET, _OFFSETS, _MIN_LOD = 0x1, 0x2, 0x4, 0x18, 0x20, 0x80
 """Image operands; an offset is constant or not."""
+Extra = defaultdict[int, list[Array]]
 
 
 class Sampling(NamedTuple):
@@ -115,9 +116,9 @@ def _image(run: State, id_: int) -> tuple[Image, Sampling]:
     return image.variable, sampler.variable.sampler
 
 
-def _extra(run: State, operands: Sequence[int]) -> dict[int, list[Array]]:
+def _extra(run: State, operands: Sequence[int]) -> Extra:
     """Return image operands by their bits."""
-    found: defaultdict[int, list[Array]] = defaultdict(list)
+    found: Extra = defaultdict(list)
     mask, *rest = operands or (0,)
     for bit in (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80):
         for _ in range(bool(mask & bit) + (mask & bit == _GRAD)):
@@ -252,9 +253,12 @@ class _Footprint(NamedTuple):
 
 
 def _footprint(
-    image: Image, sampler: Sampling, at: Array, level: Array, offset: Array, *, linear: bool
+    image: Image, sampler: Sampling, at: Array, level: Array, extra: Extra, *, linear: bool
 ) -> _Footprint:
     dims = image.dims
+    offset = extra[_OFFSET][0].reshape(-1, dims) if extra[_OFFSET] else np.zeros(1, int)
+    count = max(len(at), len(level), len(offset))
+    at, level = np.broadcast_to(at, (count, at.shape[1])), np.broadcast_to(level, count)
     layers: Array = np.zeros((len(at), 0))
     if image.declared.dimension == "Cube":
         face, where = _on_face(at[:, :3])
@@ -270,7 +274,7 @@ def _footprint(
     return _Footprint(image, sampler, level, first + offset, where - first, layers)
 
 
-def _level(image: Image, extra: dict[int, list[Array]]) -> Array:
+def _level(image: Image, extra: Extra) -> Array:
     """Return the level of detail that instructions choose; 0 if they choose none."""
     detail = np.zeros(1, np.float32)
     if extra[_LOD]:
@@ -290,18 +294,14 @@ def _sampled(run: State, step: Step) -> Numbers:
     at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[2:])
     if step.op == Op.ImageSampleProjExplicitLod:
         at = at[:, : image.dims] / at[:, image.dims : image.dims + 1]
-    offset = extra[_OFFSET][0].reshape(-1, image.dims) if extra[_OFFSET] else np.zeros(1, int)
     detail, linear = _level(image, extra), sampler.filter == "linear"
-    count = max(len(at), len(detail), len(offset))
-    at = np.broadcast_to(at, (count, at.shape[1]))
-    detail = np.broadcast_to(detail, count)
     low = np.floor(detail) if linear else np.clip(np.ceil(detail + 0.5) - 1, 0, None)
     low = low.astype(np.int64)
-    found = _footprint(image, sampler, at, low, offset, linear=linear).filtered(run)
+    found = _footprint(image, sampler, at, low, extra, linear=linear).filtered(run)
     part = (detail - low)[:, None] if linear else np.zeros(1)
     if part.any():
         high = np.minimum(low + 1, len(image.levels) - 1)
-        above = _footprint(image, sampler, at, high, offset, linear=linear).filtered(run)
+        above = _footprint(image, sampler, at, high, extra, linear=linear).filtered(run)
         found = found * (1 - part) + above * part
     return _result(run, step, found)
 
@@ -313,10 +313,7 @@ def _gathered(run: State, step: Step) -> Numbers:
     places = [np.array(each) for each in ((0, 1), (1, 1), (1, 0), (0, 0))]
     if extra[_OFFSETS]:
         places = [each[0] for each in extra[_OFFSETS]]
-    offset = extra[_OFFSET][0].reshape(-1, image.dims) if extra[_OFFSET] else np.zeros(1, int)
-    count = max(len(at), len(offset))
-    at, level = np.broadcast_to(at, (count, at.shape[1])), np.zeros(count, np.int64)
-    around = _footprint(image, sampler, at, level, offset, linear=True)
+    around = _footprint(image, sampler, at, np.zeros(1, np.int64), extra, linear=True)
     found = [around.texel(run, place)[:, component] for place in places]
     return _result(run, step, np.stack(found, 1))
 

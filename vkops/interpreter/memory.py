@@ -44,6 +44,10 @@ class Active(NamedTuple):
             self.together,
         )  # fmt: skip
 
+    def one(self, row: int) -> Active:
+        """Return the one that has a row of values."""
+        return self.some(np.arange(len(self.who)) == row)
+
 
 class Variable(ABC):
     """A variable of a shader; ``name`` is that in its source."""

@@ -78,12 +78,13 @@ class Order:
     """Which accesses happen before others, by Vulkan's memory model.
 
     Invocations of a workgroup or a subgroup are ordered by barriers for the memory in their
-    semantics, and by a barrier behind the releases of the others. Otherwise what an invocation did
-    before a release happens before what another one does after an acquire, if the first wrote an
-    atomic variable after its release, the second read it before its acquire, and both scopes
-    contain both. A plain ``barrier()`` is taken to order buffers as well, and to acquire what one
-    of the workgroup has read; ``unordered`` tells where the first matters. Atomic operations are
-    only noted, and understood when a conflict needs it. Times are those of the machine.
+    semantics, and by a barrier behind the releases of the others: if it only releases itself, by an
+    acquire in the workgroup behind it. Otherwise what an invocation did before a release happens
+    before what another one does after an acquire, if the first wrote an atomic variable after its
+    release, the second read it before its acquire, and both scopes contain both. A plain
+    ``barrier()`` is taken to order buffers as well, and to acquire what one of the workgroup has
+    read; ``unordered`` tells where the first matters. Atomic operations are only noted, and
+    understood when a conflict needs it. Times are those of the machine.
 
     An access can need more, as ``needs`` says by its time: an atomic operation that invocations
     are as near as its scope says. In a module that declares Vulkan's memory model, there are twice

@@ -196,8 +196,7 @@ class Recorder(Observer):
         if len(self.stops) >= MAX_STOPS:
             return
         if not self.stops:
-            active = self.machine.active
-            self._own = active.some(np.arange(len(active.who)) == lane)
+            self._own = self.machine.active.one(lane)
             self.globals = self._all_seen(self.machine.variables)
         if not (scope.variables or scope.parameters):
             scope.parameters |= self._parameters()
@@ -211,8 +210,8 @@ class Recorder(Observer):
 
     def _look_around(self) -> None:
         machine = self.machine
-        for row in np.flatnonzero(self._all.groups == self._group):
-            own = self._all.some(np.arange(len(self._all.who)) == row)
+        for row in np.flatnonzero(self._all.groups == self._group).tolist():
+            own = self._all.one(row)
             seen = [self._all_seen(machine.variables, own)]
             if own.who[0] in self._callers[-1]:
                 variables = self._all_seen(machine.frame.variables, own)

@@ -200,7 +200,7 @@ class Tracer(Observer):
     def _read(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset = pointer.variable, _offset(pointer, row)
         name = _name(pointer, offset)
-        own, place = _one(active, row), self.machine.step.place
+        own, place = active.one(row), self.machine.step.place
         value = _row(variable.load(pointer.type, offset, own, place), 0)
         made = self._made("read", place, who, name, value, ())
         if variable.shadow is not None:
@@ -233,7 +233,7 @@ class Tracer(Observer):
 
     def _change(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset, step = pointer.variable, _offset(pointer, row), self.machine.step
-        value = _row(variable.load(pointer.type, offset, _one(active, row), step.place), 0)
+        value = _row(variable.load(pointer.type, offset, active.one(row), step.place), 0)
         sources = [*self._reads.get(who, ()), *self._sources(who, step)]
         name = _name(pointer, offset)
         made = self._made("store", step.place, who, name, value, sources)
@@ -268,10 +268,6 @@ def _name(pointer: Pointer, offset: int) -> str:
 def _offset(pointer: Pointer, row: int) -> int:
     offset = pointer.offset
     return offset if isinstance(offset, int) else int(offset[row if len(offset) > 1 else 0])
-
-
-def _one(active: Active, row: int) -> Active:
-    return active.some(np.arange(len(active.who)) == row)
 
 
 def _row(value: Value | None, row: int) -> Any:
