@@ -87,8 +87,7 @@ def _draw_ratios(figure: SubFigure, report: RunReport) -> None:
         axes.set_xscale("log")
         axes.axvline(1, color="black", linewidth=0.8)
         for position, (ratio, _) in enumerate(ratios):
-            color = _FASTER if ratio >= 1 else _SLOWER
-            axes.barh(position, ratio - 1, left=1, color=color)
+            axes.barh(position, ratio - 1, left=1, color=_FASTER if ratio >= 1 else _SLOWER)
             side = "left" if ratio >= 1 else "right"
             axes.text(ratio, position, f" {ratio:.2g} ", ha=side, va="center", fontsize=6)
         axes.set_yticks(range(len(ratios)), [work for _, work in ratios], fontsize=7)
@@ -108,8 +107,7 @@ def _draw_speeds(figure: SubFigure, report: RunReport, labels: dict[str, str]) -
         fontsize=11,
     )
     columns = min(_COLUMNS, len(report.results))
-    rows = ceil_div(len(report.results), columns)
-    grid = figure.subplots(rows, columns, squeeze=False).flat
+    grid = figure.subplots(ceil_div(len(report.results), columns), columns, squeeze=False).flat
     for number, axes in enumerate(grid):
         if number < len(report.results):
             _panel(axes, report.results[number], labels, named=number % columns == 0)

@@ -86,8 +86,7 @@ def read(path: Path) -> RunReport:
     """
     try:
         data = json.loads(path.read_bytes())
-        results = [_result(**result) for result in data.pop("results")]
-        return RunReport(results=results, **data)
+        return RunReport(results=[_result(**result) for result in data.pop("results")], **data)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise VkopsError(f"{path}: not a report of `vkops bench --json`: {error}") from error
 

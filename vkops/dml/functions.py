@@ -173,8 +173,7 @@ class Function(NamedTuple):
 
 
 def _parameter(name: str, annotation: str, default: Any = Parameter.empty) -> Parameter:
-    kind = Parameter.POSITIONAL_OR_KEYWORD
-    return Parameter(name, kind, default=default, annotation=annotation)
+    return Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=annotation)
 
 
 def parameter_name(field: Field) -> str:

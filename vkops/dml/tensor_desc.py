@@ -103,8 +103,7 @@ class BufferTensorDesc:
         """
         if self._shape_error("", "") is not None:
             return 0
-        bits = self._spanned_elements * self.data_type.size_bits
-        return (bits + 31) // 32 * 4
+        return (self._spanned_elements * self.data_type.size_bits + 31) // 32 * 4
 
     @cached_property
     def _spanned_elements(self) -> int:

@@ -128,8 +128,7 @@ def bincount(
         if tensor.size and (smallest := min_of(tensor).item()) < 0:
             refuse("bincount", "x", f"has {smallest}, must be at least 0", "EW-05")
         size = max(least, max_of(tensor).item() + 1 if tensor.size else 0)
-    count = integer_from(0, None, size, "bincount", "size")
-    table = zeros(count, "int32", device=tensor.device)
+    table = zeros(integer_from(0, None, size, "bincount", "size"), "int32", device=tensor.device)
     if table.size:
         find = "const int index = T(int(x)) == x ? int(x) : -1;"
         _counting("bincount", "T x", find, _is_shared(table))(tensor, table.size, out=table)

@@ -131,8 +131,7 @@ def _reduction(
     device: DeviceLike = None,
 ) -> Tensor:
     tensor = numbers_of(make.__name__, x, device)
-    kernel = make(tensor.dtype, default(tensor.dtype))
-    return kernel(tensor, axis=axis, keepdims=keepdims, out=out)
+    return make(tensor.dtype, default(tensor.dtype))(tensor, axis=axis, keepdims=keepdims, out=out)
 
 
 def _function(

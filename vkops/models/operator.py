@@ -164,8 +164,7 @@ class DmlDispatchable(Dispatchable):
             for (path, tensor), source, is_own in zip(
                 tensors, sources or [None] * count, takes, strict=True
             ):
-                packed = tensor.effective_strides == tensor.packed_strides
-                shape = tensor.sizes if packed else None
+                shape = tensor.sizes if tensor.effective_strides == tensor.packed_strides else None
                 items.append(BoundTensor(path, tensor, source if is_own else None, shape))
         return tuple(items)
 

@@ -221,8 +221,7 @@ class ShaderDispatchable(Dispatchable):
         for block in bound.outputs:
             buffer, offset, nbytes = execution.binding(block)
             dtype = block.source.dtype if block.source and block.desc.image else np.uint8
-            array = np.frombuffer(buffer.read(offset, nbytes), dtype)
-            yield Output(block.name, array, block.desc)
+            yield Output(block.name, np.frombuffer(buffer.read(offset, nbytes), dtype), block.desc)
 
     def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         from vkops.models.explanation import Section

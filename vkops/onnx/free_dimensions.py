@@ -47,8 +47,7 @@ class Overrides:
         """Return the declared sizes of an input or output, with those that are given."""
         if entry.shape is None:
             return None
-        denotations = (*entry.denotations, *("",) * len(entry.shape))
-        return tuple(map(self._size, entry.shape, denotations))
+        return tuple(map(self._size, entry.shape, (*entry.denotations, *("",) * len(entry.shape))))
 
     def _size(self, declared: Dimension, denotation: str) -> Dimension:
         if isinstance(declared, int):

@@ -180,8 +180,7 @@ class Lowering:
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
         computed = [number for number in missing if not graph.is_leaf(number)]
-        needed = sum(map(graph.nbytes, (*computed, tensor.number)))
-        self._count_known(needed, tensor.shape)
+        self._count_known(sum(map(graph.nbytes, (*computed, tensor.number))), tensor.shape)
         for number in missing:
             if graph.is_leaf(number):
                 known[number] = packed_bytes(self.constants.get(number, np.empty(0)))

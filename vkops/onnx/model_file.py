@@ -114,8 +114,7 @@ def _completed(proto: ModelProto) -> ModelProto:
 
     Returns a copy where anything is missing.
     """
-    ends = (*proto.graph.input, *proto.graph.output)
-    is_incomplete = any(map(_lacks_shape, ends))
+    is_incomplete = any(map(_lacks_shape, (*proto.graph.input, *proto.graph.output)))
     if not is_incomplete and all(node.domain != DOMAINS[1] for node in proto.graph.node):
         return proto
     copy = ModelProto()

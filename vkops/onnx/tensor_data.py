@@ -180,16 +180,14 @@ def _checked_dims(tensor: TensorProto) -> tuple[tuple[int, ...], int]:
         check_shape(shape, dtype.itemsize)
     except LimitError as error:
         raise ModelError(f"dims: {error}") from error
-    bits = _PACKED_BITS.get(tensor.data_type, 8 * dtype.itemsize)
-    return shape, ceil_div(prod(shape) * bits, 8)
+    return shape, ceil_div(prod(shape) * _PACKED_BITS.get(tensor.data_type, 8 * dtype.itemsize), 8)
 
 
 def _check_count(tensor: TensorProto, size: int) -> None:
     """Refuse a tensor of more or fewer values than it has elements."""
     field = helper.tensor_dtype_to_field(tensor.data_type)
     values_per_item = 8 // _PACKED_BITS.get(tensor.data_type, 8)
-    is_complex = dtype_of(tensor.data_type).kind == "c"
-    expected = ceil_div(size, values_per_item) * (1 + is_complex)
+    expected = ceil_div(size, values_per_item) * (1 + (dtype_of(tensor.data_type).kind == "c"))
     got = len(getattr(tensor, field))
     if got != expected:
         raise ModelError(f"{field}: got {got} values, must be {expected}")

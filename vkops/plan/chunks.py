@@ -63,8 +63,7 @@ class Piece:
 
     def packed(self, staging: Bytes) -> npt.NDArray[Any]:
         """Return a view of its rows in staging memory."""
-        sizes = self.rows.sizes
-        rows: npt.NDArray[Any] = np.ndarray(sizes, f"V{self.width}", staging, self.staged)
+        rows: npt.NDArray[Any] = np.ndarray(self.rows.sizes, f"V{self.width}", staging, self.staged)
         return rows
 
 

@@ -79,8 +79,7 @@ def _by_target(region: Region, pieces: _Pieces) -> Iterator[tuple[int, Region]]:
     turned = Region(region.source_view, Read(0, region.target), region.indices)
     for part in pieces.writers.compose(turned):
         assert part.input is not None
-        views = part.source_view, part.target, *part.index_views
-        yield part.input, region.with_views(*views)
+        yield part.input, region.with_views(*(part.source_view, part.target, *part.index_views))
 
 
 def _by_source(region: Region, pieces: Sequence[_Pieces]) -> Iterator[Region]:
@@ -91,8 +90,7 @@ def _by_source(region: Region, pieces: Sequence[_Pieces]) -> Iterator[Region]:
         yield region
     elif region.kind == "gather":
         for piece, range_, part in _by_indices(region, pieces[input]):
-            source = Read(piece, part.source_view.shift(-range_.start))
-            yield replace(part, source=source)
+            yield replace(part, source=Read(piece, part.source_view.shift(-range_.start)))
     else:
         yield from pieces[input].writers.compose(region)
 

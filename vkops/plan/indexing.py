@@ -89,8 +89,7 @@ def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) 
     sizes = updates.view.sizes
     term = Term(0, target.sizes[axis] - sizes[axis] + 1, target.strides[axis])
     moved = target.narrow(axis, 0, sizes[axis])
-    region_indices = _moving(starts, starts.view.broadcast(sizes), (term,), "skip")
-    return Region(moved, updates, region_indices)
+    return Region(moved, updates, _moving(starts, starts.view.broadcast(sizes), (term,), "skip"))
 
 
 def one_hot(
@@ -142,8 +141,7 @@ def _repeated(view: View, axis: int, sizes: Ints) -> View:
 
 def _at_first_place(view: View, axis: int, sizes: Ints) -> View:
     """A view of other sizes, with only the first place along an axis: indices choose others."""
-    strides = (*view.strides[:axis], 0, *view.strides[axis + 1 :])
-    return View(sizes, strides, view.offset)
+    return View(sizes, (*view.strides[:axis], 0, *view.strides[axis + 1 :]), view.offset)
 
 
 def _tuples(view: View, indices: View, batch: int) -> tuple[View, tuple[Term, ...]]:

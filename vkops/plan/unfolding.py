@@ -129,5 +129,4 @@ def check_unfold(axes: Sequence[Sliding]) -> None:
         fills += copies * len(outside)
         copies *= len(inside)
     if copies + fills > MAX_PIECES:
-        message = f"makes {copies + fills} regions, must be {MAX_PIECES} at most"
-        raise LimitError(message)
+        raise LimitError(f"makes {copies + fills} regions, must be {MAX_PIECES} at most")

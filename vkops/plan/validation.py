@@ -61,8 +61,7 @@ def _output(plan: CopyPlan, output: Output, field: str) -> None:
     for i, region in enumerate(output.regions):
         written += _region(plan, region, count, f"{field}.regions[{i}]")
     if written > count:
-        message = f"write {written} elements, the output has {count}"
-        refuse(f"{field}.regions", message, "PLAN-05")
+        refuse(f"{field}.regions", f"write {written} elements, the output has {count}", "PLAN-05")
 
 
 def _region(plan: CopyPlan, region: Region, count: int, field: str) -> int:
@@ -147,8 +146,7 @@ def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -
         _kind(within, range, path)
         _view(view, field, None)
         if within.step != 1 or within.start < 0 or within.stop > count:
-            message = f"got {show(within)}, must be within range(0, {count})"
-            refuse(path, message, "PLAN-03")
+            refuse(path, f"got {show(within)}, must be within range(0, {count})", "PLAN-03")
 
 
 def _view(view: View, field: str, count: int | None, reach: tuple[int, int] = (0, 0)) -> None:
@@ -200,7 +198,6 @@ def _integers(
 ) -> None:
     _kind(values, tuple, field)
     if length is not None and len(values) != length:
-        message = f"got {len(values)} numbers, must be {length}, one for each size"
-        refuse(field, message, "PLAN-02")
+        refuse(field, f"got {len(values)} numbers, must be {length}, one for each size", "PLAN-02")
     for i, value in enumerate(values):
         _integer(value, f"{field}[{i}]", minimum)

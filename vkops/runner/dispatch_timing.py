@@ -30,8 +30,7 @@ def run_timed(
 
     ``is_first`` is whether nothing was dispatched before: a first run compiles the kernel.
     """
-    maximum = options.max_gpu_time_measurements
-    device_time = device.measure_dispatches() if maximum else lambda: None
+    device_time = device.measure_dispatches() if options.max_gpu_time_measurements else lambda: None
     with console.progress(name) as progress, options.around_dispatch(name):
         run = partial(dispatch, progress)
         cpu, gpu, lost = _measure(options, run, device.synchronize, device_time)

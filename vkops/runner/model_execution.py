@@ -153,8 +153,7 @@ class DeviceRun(Execution):
             return _Content(dtype, count, (resource.size // dtype.itemsize,), resource.size, read)
         if resource.name not in self.deferred:
             raise command.node.error(f"{quote(resource.name)} has no value yet")
-        value = np.asarray(self.deferred[resource.name])
-        array = np.ascontiguousarray(without_objects(value))
+        array = np.ascontiguousarray(without_objects(np.asarray(self.deferred[resource.name])))
         data = array.reshape(-1).view(np.uint8)
         return _Content(
             array.dtype,

@@ -167,8 +167,7 @@ class CompiledShader:
         return self._pipelines[lengths]
 
     def _lengths(self, slots: Sequence[Slot]) -> Lengths:
-        lengths = Counter(slot.block.place for slot in slots if slot.block.length == 0)
-        return tuple(lengths.items())
+        return tuple(Counter(slot.block.place for slot in slots if slot.block.length == 0).items())
 
     # -- running ----------------------------------------------------------------------------------
 
@@ -347,8 +346,7 @@ class CompiledShader:
         if copies:
             memory = [copies[n].resource if n in copies else each for n, each in enumerate(memory)]
             places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
-            pipeline = self._pipeline(slots)
-            call = PreparedCall(self._device, self.shader, slots, pipeline, places)
+            call = PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places)
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
         distinct = [*dict.fromkeys(copies.values())]
@@ -388,8 +386,7 @@ class CompiledShader:
         self.shader.check_complete([slot.block for slot in slots])
         copied = [number for number, (_, fits) in enumerate(placed) if not fits]
         places = [place for place, _ in placed]
-        pipeline = self._pipeline(slots)
-        return PreparedCall(self._device, self.shader, slots, pipeline, places, copied)
+        return PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places, copied)
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -475,8 +472,7 @@ class CompiledShader:
         is_pair = type(groups) is tuple and len(groups) == 2
         pair: Any = groups if is_pair else (groups, 0)
         if threads is None and (is_pair or not isinstance(groups, tuple)) and is_memory(pair[0]):
-            offset = integer(pair[1], Place(self.name, "groups", "SH-07"))
-            return self._indirect(pair[0], offset)
+            return self._indirect(pair[0], integer(pair[1], Place(self.name, "groups", "SH-07")))
         return self.shader.group_counts(groups, threads, self._most_groups)
 
     def _indirect(self, target: Any, offset: int) -> Extent:

@@ -274,8 +274,7 @@ def create(
     if kind is not None:
         kind = _converted("dtype", np.dtype, kind)
     if shape is None:
-        is_tensor = hasattr(array, "placed")
-        values = array if is_tensor else _converted("array", np.asarray, array, kind)
+        values = array if hasattr(array, "placed") else _converted("array", np.asarray, array, kind)
         shape, kind = tuple(values.shape), np.dtype(values.dtype)
     form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
     grid = shape[: form.rank]

@@ -54,8 +54,7 @@ class ImagePart(NamedTuple):
         view = view.reshape(texels.sizes)  # with more axes of size 1
         copy = self.memory.copies(packed.extents, 0, *place, into=into)
         if into:
-            is_filled = count == form.channels
-            fill = [] if is_filled else _opaque(device, packed, form.dtype.str[1:])
+            fill = [] if count == form.channels else _opaque(device, packed, form.dtype.str[1:])
             plan = movement(device.tuning, itemsize, view, texels)
             work = [*fill, *plan.operations(device.vulkan, there, here), *copy]
         else:

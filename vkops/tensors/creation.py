@@ -284,8 +284,7 @@ def linspace(
     [0.0, 0.5, 1.0]
     """
     kind = None if dtype is None else as_dtype("LINSPACE", dtype)
-    place = Place("LINSPACE", "num", "ARRAY-06")
-    count = integer(num, place)
+    count = integer(num, Place("LINSPACE", "num", "ARRAY-06"))
     if count < 0:
         refuse("LINSPACE", "num", f"got {show(count)}, must be at least 0", "ARRAY-06")
     with numpy_refusals("LINSPACE", "start"):
@@ -319,15 +318,13 @@ def _full(name: str, shape: Any, dtype: Any, device: DeviceLike, value: Any) -> 
             raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
         element = np.full((), as_array(value) if dtype is None else value, dtype)
     home = chosen_device(name, device)
-    sizes = sizes_of(name, shape, element.itemsize)
-    plan = _fill[sizes, element.tobytes()]
+    plan = _fill[sizes_of(name, shape, element.itemsize), element.tobytes()]
     return Tensor.make(plan, home or default_device(), [], [element.dtype])[0]
 
 
 @memoized
 def _fill(shape: Ints, value: bytes) -> ArrayPlan:
-    region = movements.fill(Fill(value), View.packed(shape))
-    return array_plan(len(value), [], [shape], [[region]])
+    return array_plan(len(value), [], [shape], [[movements.fill(Fill(value), View.packed(shape))]])
 
 
 def _check_host_memory(name: str, count: int, dtype: np.dtype[Any] | None) -> None:

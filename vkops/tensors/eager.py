@@ -53,8 +53,7 @@ def split(
     """
     if type(axis) is not int:
         axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
-    sizes = _sizes_or_count(sizes_or_count)
-    return _split("SPLIT", [source_of(x)], device, progress, sizes, axis)
+    return _split("SPLIT", [source_of(x)], device, progress, _sizes_or_count(sizes_or_count), axis)
 
 
 def join(

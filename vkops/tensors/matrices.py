@@ -128,8 +128,7 @@ def eye(
 
 @memoized
 def _eye(shape: Ints, one: bytes, k: int) -> ArrayPlan:
-    zero = Fill(bytes(len(one)))
-    regions = list(fill_diagonals(zero, View.packed(shape), k, k + 1, Fill(one)))
+    regions = list(fill_diagonals(Fill(bytes(len(one))), View.packed(shape), k, k + 1, Fill(one)))
     return array_plan(len(one), [], [shape], [regions])
 
 

@@ -57,8 +57,7 @@ class planned(memoized):  # noqa: N801  # a decorator
             views.append(view)
         home = home or default_device()
         dtype = memory[0].dtype
-        key = (dtype.itemsize, *arguments, *views)
-        plan = self[key]
+        plan = self[(dtype.itemsize, *arguments, *views)]
         if are_sent and plan.is_concatenation and home.fits(plan.nbytes):
             result = Tensor(home, plan.shapes[0], dtype)  # what is sent is the result
             if result.buffer is not None:
@@ -84,8 +83,7 @@ def as_tensor(name: str, x: Any, device: DeviceLike) -> Tensor:
     if isinstance(x, Tensor):
         check_device(name, "x", x, home or x.device)
         return x
-    array = as_array(x)
-    return Tensor.from_array(home or default_device(), array, on_host=None)
+    return Tensor.from_array(home or default_device(), as_array(x), on_host=None)
 
 
 def as_tensors(name: str, values: Sequence[Any], device: Any) -> list[Tensor]:

@@ -235,8 +235,7 @@ class ViewMethods(DeviceArray):
         >>> vkops.asarray([1, 2]).expand_dims(1).shape
         (2, 1)
         """
-        place = Place("EXPAND_DIMS", "axis", "ARRAY-01")
-        rank = self.ndim + len(shapes.one_or_more(axis, place))
+        rank = self.ndim + len(shapes.one_or_more(axis, Place("EXPAND_DIMS", "axis", "ARRAY-01")))
         axes = shapes.some_axes("EXPAND_DIMS", axis, rank) if rank else ()
         base, view = self.placed()
         for new in sorted(axes):

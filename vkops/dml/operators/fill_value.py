@@ -41,8 +41,7 @@ class FillValueConstantOperatorDesc(OperatorDesc):
         return [self._sizes_of("output_tensor", "FILL-01")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
-        value = Fill(self._element("value", self.value))
-        return [[fill(value, self.output_tensor.view)]]
+        return [[fill(Fill(self._element("value", self.value)), self.output_tensor.view)]]
 
 
 @fields.descriptor

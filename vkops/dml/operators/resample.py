@@ -262,5 +262,4 @@ def _nearest(
     with np.errstate(over="ignore"):
         x = (indices - np.float32(output_offset)) / np.float32(scale) - np.float32(input_offset)
     # As 64-bit floats, because 32 bits do not hold every size.
-    clamped = np.clip(rounded(x).astype(np.float64), 0, size - 1)
-    return resampled_runs(clamped.astype(np.int64))
+    return resampled_runs(np.clip(rounded(x).astype(np.float64), 0, size - 1).astype(np.int64))

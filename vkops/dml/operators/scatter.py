@@ -51,8 +51,7 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         target, indices = self.output_tensor.view, self._index_tensor("indices_tensor")
-        updates = Read(2, self.updates_tensor.view)
-        written = scatter_elements(updates, indices, target, self.axis)
+        written = scatter_elements(Read(2, self.updates_tensor.view), indices, target, self.axis)
         return [[copy(self.input_tensor.view, target), written]]
 
 

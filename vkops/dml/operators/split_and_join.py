@@ -82,8 +82,7 @@ class JoinOperatorDesc(OperatorDesc):
                     message = f"got {got}, must equal {wanted.origin} = {wanted.value}"
                     self._refuse(f"{path}.sizes[{i}]", message, wanted.rule)
         total = concat_sizes([tensor.sizes for tensor in self.input_tensors], self.axis)[self.axis]
-        origin = f"the sum of input_tensors' sizes[{self.axis}]"
-        whole[self.axis] = Size(total, origin, "JOIN-06")
+        whole[self.axis] = Size(total, f"the sum of input_tensors' sizes[{self.axis}]", "JOIN-06")
         return [whole]
 
     def _regions(self) -> Sequence[Sequence[Region]]:

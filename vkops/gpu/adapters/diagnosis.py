@@ -68,8 +68,7 @@ def _diagnose(manifest: Path) -> Driver:
     driver = Driver(manifest.stem, str(manifest), "", (), "", str(manifest.parent))
     if manifest in loader_files.packaged():
         about = lavapipe.about()
-        source = f"{lavapipe.PACKAGE} {about.__version__}"
-        driver = replace(driver, source=source, built=about.DATE)
+        driver = replace(driver, source=f"{lavapipe.PACKAGE} {about.__version__}", built=about.DATE)
     try:
         library = json.loads(manifest.read_bytes())["ICD"]["library_path"]
         if os.path.dirname(library):  # paths are relative to the manifest

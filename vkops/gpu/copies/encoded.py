@@ -44,8 +44,9 @@ def copy_regions(
     source: DeviceMemory, target: DeviceMemory, regions: Rows, *, ordered: bool = True
 ) -> Copy:
     """Copy regions of memory: rows of source offset, target offset, bytes."""
-    memories = source.native, target.native
-    return Copy("vkCmdCopyBuffer", "OpCopyRegions", memories, regions, ordered)
+    return Copy(
+        "vkCmdCopyBuffer", "OpCopyRegions", (source.native, target.native), regions, ordered
+    )
 
 
 _T = TypeVar("_T")
@@ -158,8 +159,7 @@ class EncodedCopies:
             for source, read in _groups(sources, self._sources[written] % len(sources)):
                 regions = rows[written][read].view(np.uint64)
                 if isinstance(source, int):
-                    word = target.native, source
-                    yield Copy("vkCmdFillBuffer", "OpFillRegions", word, regions)
+                    yield Copy("vkCmdFillBuffer", "OpFillRegions", (target.native, source), regions)
                 else:
                     yield copy_regions(source, target, regions)
 

@@ -407,8 +407,7 @@ def _segments(
     start = 0
     records = []
     for input, src, length, row_src in stream.segments:
-        source = inputs.index(input) % SHARED_TENSORS
-        segment = layout.Segment(start, length, row_src, source)
+        segment = layout.Segment(start, length, row_src, inputs.index(input) % SHARED_TENSORS)
         records.append(_Record.of(output, input, (0, src), digits, (first, segment, *last)))
         start += length
         digits = []

@@ -270,8 +270,7 @@ class Buffer(Resource):
         """Return a copy in memory of the device, or of another pool."""
         cloned = Buffer(self._device, nbytes, pool)
         source = slice_extents(self.extents, start, nbytes)
-        target = slice_extents(cloned.extents, 0, nbytes)
-        work = streaming.regions(self._device, source, target)
+        work = streaming.regions(self._device, source, slice_extents(cloned.extents, 0, nbytes))
         memory = [self.allocation], [cloned.allocation]
         self._device.submit(work, *memory, "a transfer", now=True)
         return cloned

@@ -103,8 +103,7 @@ class EncodedPlan:
     @cached_property
     def _by_shaders(self) -> EncodedPlan:
         """The same plan without copies."""
-        tuning = replace(self._tuning, copies=SHADERS)
-        return EncodedPlan(self._plan, tuning, self._element_size)
+        return EncodedPlan(self._plan, replace(self._tuning, copies=SHADERS), self._element_size)
 
     def bind(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Return what to run on this memory, in order; it can be run many times."""
@@ -194,8 +193,7 @@ class EncodedPlan:
         outputs = [slice_extents(e, 0, n) for e, n in zip(outputs, sizes, strict=True)]
         cuts = [[[e.nbytes for e in extents] for extents in each] for each in (inputs, outputs)]
         if self._cut is None or self._cut[0] != cuts:
-            pieces = EncodedPlan(cut(self._plan, *cuts), self._tuning, self._element_size)
-            self._cut = cuts, pieces
+            self._cut = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning, self._element_size)
         read, written = (
             [(extent,) for extents in tensors for extent in extents]
             for tensors in (inputs, outputs)

@@ -83,8 +83,7 @@ class ImageMemory:
         self._module: Any = vulkan.module
         device.prepare()
         sizes = (*reversed(grid[form.has_layers :]), 1, 1)[:3]
-        make = vulkan.module.Image
-        self.native: Any = _called(device, make, vulkan.native, native_form, sizes)
+        self.native: Any = _called(device, vulkan.module.Image, vulkan.native, native_form, sizes)
         size, alignment = self.native.needs
         nbytes = size + max(0, alignment - ALIGNMENT)
         if nbytes > pool.max_range:
@@ -127,8 +126,7 @@ class ImageMemory:
                 rows.append([offset, level, *self._row(where, part)])
                 offset += prod(part) * texel
             table = np.array(rows, np.uint64)
-            ordered = not work
-            work.append(self._module.OpCopyImage(self.native, memory.native, into, table, ordered))
+            work.append(self._module.OpCopyImage(self.native, memory.native, into, table, not work))
         return work
 
     def _row(self, corner: Sequence[int], sizes: Ints) -> list[int]:

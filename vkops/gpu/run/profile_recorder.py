@@ -151,8 +151,7 @@ class Recorder:
             for number, name, nbytes, *_ in operations if self._mask else ():
                 start, end = next(times), next(times)
                 if (own := calls.get(number)) is not None:
-                    made = ProfiledOperation(name or own.name, nbytes, start, end)
-                    own.operations.append(made)
+                    own.operations.append(ProfiledOperation(name or own.name, nbytes, start, end))
             self.submissions.append(Submission(last, since + self._offset, end))
 
     def _times(self) -> Iterator[float]:

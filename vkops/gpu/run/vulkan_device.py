@@ -284,8 +284,7 @@ class VulkanDevice:
         discards accesses out of bounds, if the driver can.
         """
         try:
-            make = self.module.Pipeline
-            pipeline = make(self.native, code, entry, bindings, push_nbytes, robust)
+            pipeline = self.module.Pipeline(self.native, code, entry, bindings, push_nbytes, robust)
         except NATIVE_ERRORS as error:
             raise DeviceError(f"the driver does not compile the shader: {error}") from error
         self._stored.changed = True

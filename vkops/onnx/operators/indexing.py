@@ -119,8 +119,7 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
     each = View((*starts.shape, *[1] * (data.rank - 1)), (1, *[0] * (data.rank - 1)))
     # As unsigned integers, negative ones are out of range.
     where = _index_tensor(starts, each)._replace(dtype="u8")
-    region = indexing.scatter_blocks(updates.read, where, data.packed, axis)
-    return [_scattered(call, data, region)]
+    return [_scattered(call, data, indexing.scatter_blocks(updates.read, where, data.packed, axis))]
 
 
 def reverse_sequence(call: Call) -> list[LoweredTensor]:
@@ -172,8 +171,7 @@ def check_reduction(node: Node) -> None:
 
 def check_linear(node: Node) -> None:
     """Refuse a node whose blocks go on at the start of the axis."""
-    reason = ": vkops does not write around the end of an axis"
-    node.choice("mode", "linear", reason=reason)
+    node.choice("mode", "linear", reason=": vkops does not write around the end of an axis")
 
 
 def check_sequence_axes(node: Node) -> None:
@@ -211,8 +209,7 @@ def _data_and_indices(call: Call) -> tuple[LoweredTensor, LoweredTensor]:
 def _tuple_length(call: Call, data: LoweredTensor, indices: LoweredTensor, batch: int) -> int:
     """Return how many axes the tuples of indices are for; check the indices."""
     count, maximum = indices.shape[-1], min(data.rank - batch, MAX_TERMS)
-    got = f"tuples of {count} numbers"
-    call.require(1 <= count <= maximum, "indices", got, f"1 to {maximum}")
+    call.require(1 <= count <= maximum, "indices", f"tuples of {count} numbers", f"1 to {maximum}")
     _check_indices(call, data, range(batch, batch + count))
     return count
 
@@ -234,8 +231,7 @@ def _require_shape(
 
 def _scattered(call: Call, data: LoweredTensor, region: Region) -> LoweredTensor:
     """Return a copy of a tensor that a region writes to."""
-    copied = pack(data.packed, 0, data.number)
-    return call.lowering.make(data.dtype, data.shape, [copied, region])
+    return call.lowering.make(data.dtype, data.shape, [pack(data.packed, 0, data.number), region])
 
 
 def _index_tensor(indices: LoweredTensor, view: View | None = None) -> IndexTensor:
