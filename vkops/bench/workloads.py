@@ -111,14 +111,14 @@ class BenchCase:
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
         """Return inputs of random bytes, and of random indices where the operation has indices."""
-        indices, made = self.indices(random), []
+        indices, arrays = self.indices(random), []
         for number, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True)):
             if number in indices:
-                made.append(indices[number])
+                arrays.append(indices[number])
             else:
                 stored = random.integers(0, 256, prod(shape) * dtype.itemsize, np.uint8)
-                made.append(stored.view(dtype).reshape(shape))
-        return made
+                arrays.append(stored.view(dtype).reshape(shape))
+        return arrays
 
     def indices(self, random: np.random.Generator) -> dict[int, Array]:
         """Return the inputs that hold indices, with random ones, by their numbers."""

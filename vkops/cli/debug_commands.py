@@ -106,7 +106,7 @@ _OF_MODELS = _names(_model) | {"dispatch"}
 @_subject
 @_checked_shader
 @_model
-def check(target: str, **given: Any) -> None:
+def check(target: str, **arguments: Any) -> None:
     """Find faults of a shader or a model without a device.
 
     The shader is run in an interpreter. Data races, barriers that not all invocations reach, reads
@@ -120,7 +120,7 @@ def check(target: str, **given: Any) -> None:
     from vkops.debug.host_execution import run_all
     from vkops.debug.shader_check import Case
 
-    subject, count = _subject_of(target, given), 0
+    subject, count = _subject_of(target, arguments), 0
     kinds: set[str] = set()
     reached: list[Invocation] = []
 
@@ -178,17 +178,17 @@ def _check_kind(*, is_model: bool) -> None:
             options.refuse(parameter.opts[-1], f"is only for a {'shader' if is_model else 'model'}")
 
 
-def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
+def _subject_of(target: str, arguments: Mapping[str, Any]) -> Subject:
     """Return a shader or a model with its arguments."""
     from vkops.runner.model_files import FileOptions, ModelFile
 
     is_model = Path(target).suffix in (".json", ".onnx")
     _check_kind(is_model=is_model)
     if not is_model:
-        return _case(target, given)
+        return _case(target, arguments)
     names = "feature_level", "input_path", "overrides", "allow_paths"
-    file = ModelFile(target, **{name: given[name] for name in names})
-    return file.read(FileOptions(given["input"], random=True))
+    file = ModelFile(target, **{name: arguments[name] for name in names})
+    return file.read(FileOptions(arguments["input"], random=True))
 
 
 @debug.command()
@@ -203,7 +203,7 @@ def _subject_of(target: str, given: Mapping[str, Any]) -> Subject:
 @options.flag("--to-fault", help="Begin at the first fault of the invocation.")
 @_checked_shader
 def step(
-    source: str, invocation: str, commands: TextIO | None, to_fault: bool, **given: Any
+    source: str, invocation: str, commands: TextIO | None, to_fault: bool, **arguments: Any
 ) -> None:
     """Go through the lines of an invocation, forwards and backwards.
 
@@ -214,27 +214,27 @@ def step(
     """
     from vkops.debug.stepper import step as run
 
-    run(_case(source, given), _invocation(invocation) or (0, 0, 0), commands, to_fault=to_fault)
+    run(_case(source, arguments), _invocation(invocation) or (0, 0, 0), commands, to_fault=to_fault)
 
 
 @shader_commands.named_options()
-def _case(source: str, given: Mapping[str, Any]) -> Case:
+def _case(source: str, arguments: Mapping[str, Any]) -> Case:
     """Return a shader with what it is run with."""
     from vkops.debug.shader_check import Case
 
-    settings = {name: given[name] for name in ("define", "include", "entry")}
-    loaded = shader_commands.loaded(source, given["spec"], settings)
-    groups, threads = given["groups"], given["threads"]
+    settings = {name: arguments[name] for name in ("define", "include", "entry")}
+    loaded = shader_commands.loaded(source, arguments["spec"], settings)
+    groups, threads = arguments["groups"], arguments["threads"]
     return Case.of(
         loaded,
-        _buffers(given["buffer"], loaded),
+        _buffers(arguments["buffer"], loaded),
         shader_commands.integers("--groups", groups) if groups else None,
         None if threads is None else shader_commands.integers("--threads", threads),
-        shader_commands.numbers("--push", given["push"]),
-        given["subgroup_size"],
-        floats=given.get("floats", False),
-        max_iterations=given["max_iterations"],
-        plain_barriers=not given.get("no_plain_barriers", False),
+        shader_commands.numbers("--push", arguments["push"]),
+        arguments["subgroup_size"],
+        floats=arguments.get("floats", False),
+        max_iterations=arguments["max_iterations"],
+        plain_barriers=not arguments.get("no_plain_barriers", False),
     )
 
 
@@ -353,7 +353,7 @@ def trace(
     dispatch: int,
     rows: int,
     compare: str | None,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Follow an element back to the inputs, without a device.
 
@@ -368,9 +368,9 @@ def trace(
     if not element and compare is None:
         raise ModelError("ELEMENT: got nothing, must be an index; only --compare needs none")
     index = tuple(options.integer("ELEMENT", text) for text in element.split(",") if element)
-    subject = _subject_of(target, given)
+    subject = _subject_of(target, arguments)
     if compare is not None:
-        _compare(subject, compare, rows, level=given["feature_level"])
+        _compare(subject, compare, rows, level=arguments["feature_level"])
     if element:
         from vkops.debug import model_trace
 

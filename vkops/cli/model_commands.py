@@ -117,7 +117,7 @@ def run(
     show_dependencies: bool,
     profile: bool,
     timeline: Path | None,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Run a DxDispatch or ONNX model.
 
@@ -141,13 +141,13 @@ def run(
             click.echo(context.get_help())
         return
     file, files, measured = (
-        {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
+        {field.name: arguments.pop(field.name) for field in fields(cls) if field.name in arguments}
         for cls in (ModelFile, FileOptions, RunOptions)
     )
     times = vkops.profile() if profile or timeline else None
     with dispatch_hooks.from_environment() as around_dispatch, times or nullcontext():
         run_options = RunOptions(**measured, around_dispatch=around_dispatch)
-        run_model(ModelFile(path, **file), run_options, FileOptions(**files), **given)
+        run_model(ModelFile(path, **file), run_options, FileOptions(**files), **arguments)
     if times and profile:
         console.lines("", str(times))
     if times and timeline:
@@ -162,7 +162,7 @@ def run(
 @options.allow_paths
 @options.strict
 @options.overrides
-def check(model: str, **given: Any) -> None:
+def check(model: str, **arguments: Any) -> None:
     """Check a model without a device.
 
     It prints the feature level that each operator of a DxDispatch model (.json) needs, or the nodes
@@ -170,7 +170,7 @@ def check(model: str, **given: Any) -> None:
     """
     from vkops.runner.model_files import ModelFile, check_model
 
-    check_model(ModelFile(model, **given))
+    check_model(ModelFile(model, **arguments))
 
 
 @click.command()
@@ -182,7 +182,7 @@ def check(model: str, **given: Any) -> None:
 @options.input_path
 @options.allow_paths
 @options.overrides
-def explain(model: str, html: Path | None, traffic: bool, cache: int, **given: Any) -> None:
+def explain(model: str, html: Path | None, traffic: bool, cache: int, **arguments: Any) -> None:
     """Explain what a model does, without a device.
 
     It prints tensors, rules, plans and kernels. MODEL is a DxDispatch model (.json), or an ONNX
@@ -192,7 +192,7 @@ def explain(model: str, html: Path | None, traffic: bool, cache: int, **given: A
     from vkops.console import show
     from vkops.explain import traffic as memory_traffic
 
-    explanation = explanations.explain(model, **given)
+    explanation = explanations.explain(model, **arguments)
     if traffic:
         show(*explanations.render(explanation, partial(memory_traffic.render, cache=cache << 10)))
     else:

@@ -131,7 +131,7 @@ def overrides(command: F) -> F:
     """Add the options for the sizes and shapes of ONNX models, as the argument ``overrides``."""
 
     @wraps(command)
-    def called(*args: Any, names: Texts, denotations: Texts, shapes: Texts, **given: Any) -> Any:
+    def called(*args: Any, names: Texts, denotations: Texts, shapes: Texts, **others: Any) -> Any:
         overrides = None
         if names or denotations or shapes:
             from vkops.onnx.free_dimensions import Overrides
@@ -141,7 +141,7 @@ def overrides(command: F) -> F:
                 _named_sizes("-F", denotations, "DENOTATION:SIZE", "N:5"),
                 _named_sizes("-b", shapes, "TENSOR:SHAPE", "x:5,2"),
             )
-        return command(*args, overrides=overrides, **given)
+        return command(*args, overrides=overrides, **others)
 
     return all_of(*_OVERRIDES)(called)  # type: ignore[return-value]
 
@@ -149,7 +149,7 @@ def overrides(command: F) -> F:
 def all_of(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Return a decorator that adds several options."""
     return lambda command: reduce(
-        lambda made, decorator: decorator(made), decorators[::-1], command
+        lambda decorated, decorator: decorator(decorated), decorators[::-1], command
     )
 
 

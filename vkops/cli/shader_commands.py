@@ -263,7 +263,7 @@ def run(
     adapter: str,
     expect: str | None,
     debug: bool,
-    **given: Any,
+    **arguments: Any,
 ) -> None:
     """Run a compute shader on buffers and images.
 
@@ -274,10 +274,10 @@ def run(
     from vkops.models.model import RunOptions
     from vkops.runner import shader_files
 
-    shader_settings = {name: given.pop(name) for name in ("define", "include", "entry")}
+    shader_settings = {name: arguments.pop(name) for name in ("define", "include", "entry")}
     shader = loaded(source, spec, shader_settings)
     shader_options = shader_files.ShaderOptions(
-        **given,
+        **arguments,
         groups=None if groups is None else _groups(groups),
         threads=None if threads is None else integers("--threads", threads),
         push=numbers("--push", push),

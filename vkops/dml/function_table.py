@@ -12,14 +12,14 @@ from vkops.plan.movements import elements_in_window
 from vkops.plan.view import Ints
 
 
-def _of_parts(descs: Sequence[BufferTensorDesc], given: Given) -> Sequence[Ints]:
-    axis = integer(given["axis"], Place("SPLIT", "axis", "SPLIT-02"))
-    return [_replaced(descs[0].sizes, axis, size) for size in given["output_axis_sizes"]]
+def _of_parts(descs: Sequence[BufferTensorDesc], arguments: Given) -> Sequence[Ints]:
+    axis = integer(arguments["axis"], Place("SPLIT", "axis", "SPLIT-02"))
+    return [_replaced(descs[0].sizes, axis, size) for size in arguments["output_axis_sizes"]]
 
 
-def _of_windows(_: Sequence[BufferTensorDesc], given: Given) -> Sequence[Ints]:
+def _of_windows(_: Sequence[BufferTensorDesc], arguments: Given) -> Sequence[Ints]:
     lengths, strides = (
-        integers(given[name], Place("SLICE1", name, rule))
+        integers(arguments[name], Place("SLICE1", name, rule))
         for name, rule in (
             ("input_window_sizes", "SLICE1-02"),
             ("input_window_strides", "SLICE1-03"),
@@ -29,14 +29,14 @@ def _of_windows(_: Sequence[BufferTensorDesc], given: Given) -> Sequence[Ints]:
     return [tuple(elements_in_window(n, s or 1) for n, s in zip(lengths, strides, strict=False))]
 
 
-def _of_one_hot(descs: Sequence[BufferTensorDesc], given: Given) -> Sequence[Ints]:
-    axis = integer(given["axis"], Place("ONE_HOT", "axis", "HOT-02"))
-    return [_replaced(descs[0].sizes, axis, given["output_length"])]
+def _of_one_hot(descs: Sequence[BufferTensorDesc], arguments: Given) -> Sequence[Ints]:
+    axis = integer(arguments["axis"], Place("ONE_HOT", "axis", "HOT-02"))
+    return [_replaced(descs[0].sizes, axis, arguments["output_length"])]
 
 
 def _given(name: str, rule: str) -> tuple[OutputSizes, SizeArgument]:
     """The sizes of the only output are those of an argument."""
-    return lambda _, given: [given[name]], SizeArgument(name, rule)
+    return lambda _, arguments: [arguments[name]], SizeArgument(name, rule)
 
 
 def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
@@ -44,8 +44,8 @@ def _replaced(sizes: Ints, axis: int, size: int) -> Ints:
     return (*sizes[:axis], size, *sizes[axis + 1 :]) if 0 <= axis < len(sizes) else sizes
 
 
-def _scales(descs: Sequence[BufferTensorDesc], given: Given) -> Sequence[float]:
-    sizes = zip(given["output_sizes"], descs[0].sizes, strict=False)
+def _scales(descs: Sequence[BufferTensorDesc], arguments: Given) -> Sequence[float]:
+    sizes = zip(arguments["output_sizes"], descs[0].sizes, strict=False)
     # The operator refuses sizes that are 0 or have more than 32 bits.
     return [max(0, min(output_size, UINT32_MAX)) / max(size, 1) for output_size, size in sizes]
 

@@ -87,20 +87,20 @@ class Function(NamedTuple):
         return any(f.role == "output" and f.kind is TENSORS for f in self.kind.FIELDS)
 
     def complete(
-        self, descs: Sequence[BufferTensorDesc], given: Given
+        self, descs: Sequence[BufferTensorDesc], arguments: Given
     ) -> tuple[Sequence[Ints] | None, dict[str, Any]]:
         """Return the output sizes, or None if they are inferred, and all attributes."""
-        given = dict(given)
+        arguments = dict(arguments)
         if self.size is not None:
             place = Place(self.operator, self.size.name, self.size.rule)
             convert = integer if self.size.annotation == "int" else integers
-            given[self.size.name] = convert(given[self.size.name], place)
-        sizes = None if self.output_sizes is None else self.output_sizes(descs, given)
+            arguments[self.size.name] = convert(arguments[self.size.name], place)
+        sizes = None if self.output_sizes is None else self.output_sizes(descs, arguments)
         for name, default in self.defaults.items():
-            if callable(default) and given.get(name) is None:
-                given[name] = default(descs, given)
+            if callable(default) and arguments.get(name) is None:
+                arguments[name] = default(descs, arguments)
         names = [field.name for field in self.attributes]
-        return sizes, {name: given[name] for name in names if name in given}
+        return sizes, {name: arguments[name] for name in names if name in arguments}
 
     # -- what is written from the table ------------------------------------------------------------
 

@@ -218,9 +218,9 @@ class Graph:
             message = f"got {len(sources)} expressions, must be {len(desc.inputs)}"
             raise InvalidDescError(desc.operator, "inputs", message, "G-04")
         for x, (path, tensor) in zip(sources, desc.inputs, strict=True):
-            got, wanted = x.desc.total_tensor_size_in_bytes, tensor.total_tensor_size_in_bytes
-            if got != wanted:
-                message = f"is fed from a tensor of {got} bytes, must be {wanted}"
+            got, expected = x.desc.total_tensor_size_in_bytes, tensor.total_tensor_size_in_bytes
+            if got != expected:
+                message = f"is fed from a tensor of {got} bytes, must be {expected}"
                 raise InvalidDescError(desc.operator, path, message, "G-07")
         self._nodes.append((desc, tuple(sources)))
         number = len(self._nodes) - 1
@@ -351,9 +351,9 @@ class Graph:
             layout,
             x.desc.flags,
         )
-        got, wanted = desc.total_tensor_size_in_bytes, x.desc.total_tensor_size_in_bytes
-        if got != wanted:
-            message = f"got a tensor of {got} bytes, must be {wanted}"
+        got, expected = desc.total_tensor_size_in_bytes, x.desc.total_tensor_size_in_bytes
+        if got != expected:
+            message = f"got a tensor of {got} bytes, must be {expected}"
             raise InvalidDescError("REINTERPRET", "sizes", message, "G-07")
         return replace(x, desc=desc)
 

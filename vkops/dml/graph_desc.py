@@ -171,9 +171,9 @@ class GraphDesc:
         for i, edge in enumerate(self.intermediate_edges):
             _, written = self._tensors[edge.from_node_index][1][edge.from_node_output_index]
             _, read = self._read(edge)
-            got, wanted = read.total_tensor_size_in_bytes, written.total_tensor_size_in_bytes
-            if got != wanted:
-                message = f"ends at a tensor of {got} bytes, must be {wanted} as at its start"
+            got, expected = read.total_tensor_size_in_bytes, written.total_tensor_size_in_bytes
+            if got != expected:
+                message = f"ends at a tensor of {got} bytes, must be {expected} as at its start"
                 refuse(OPERATOR, f"intermediate_edges[{i}]", message, "G-07")
 
     def _limit(self, edge: Any, field: str) -> int:

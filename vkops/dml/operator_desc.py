@@ -253,9 +253,9 @@ class OperatorDesc(ABC):
         path, tensor = self._first_tensor
         for field in self.FIELDS:
             if field.enum is TensorDataType:
-                got, wanted = getattr(self, field.name), tensor.data_type
-                if got is not wanted:
-                    message = f"got {got.name}, must equal {path}.data_type = {wanted.name}"
+                got, expected = getattr(self, field.name), tensor.data_type
+                if got is not expected:
+                    message = f"got {got.name}, must equal {path}.data_type = {expected.name}"
                     self._refuse(field.name, message, field.rule)
 
     def _check_data_types(self, fields: Iterable[tuple[Field, Sequence[NamedTensor]]]) -> None:

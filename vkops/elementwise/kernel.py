@@ -223,7 +223,7 @@ class ElementwiseKernel:
         home: Device,
         shape: Ints,
         operands: Sequence[Operand],
-        made: Sequence[Operand],
+        added: Sequence[Operand],
         signature: Any,
     ) -> None:
         """Run the kernel for operands with tensors and scalars; there are elements.
@@ -277,10 +277,10 @@ class ElementwiseKernel:
         memory = [each.elements.buffer for each in tensors]
         run(home, memory, [each.value for each in scalars])
         self._source = source
-        if signature and [*map(id, signature[2])] == [*map(id, memory[: len(memory) - len(made)])]:
+        if signature and [*map(id, signature[2])] == [*map(id, memory[: len(memory) - len(added)])]:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
-            self._calls[signature[0]] = _Call(source, [(shape, each.dtype) for each in made], run)
+            self._calls[signature[0]] = _Call(source, [(shape, each.dtype) for each in added], run)
 
     def _shape(self, operands: Sequence[Operand], size: Any) -> Ints:
         """The shape of the outputs."""

@@ -110,16 +110,16 @@ class AxisKernel:
         form = types[self._element_type], tuple((name, types[name].name) for name in types)
         return home, inputs, outputs, shape_of(self.name, inputs, None), form
 
-    def _results(self, home: Device, outputs: Sequence[Operand], made: Ints) -> list[Tensor]:
-        """The outputs, which are made unless they were given with this shape (EW-06)."""
+    def _results(self, home: Device, outputs: Sequence[Operand], shape: Ints) -> list[Tensor]:
+        """The outputs, which are shape unless they were given with this shape (EW-06)."""
         for each in outputs:
             if each.parameter.raw and each.value is None:
                 refuse(self.name, each.parameter.name, "is raw: its tensor must be given", "EW-06")
-            if not each.parameter.raw and each.value is not None and each.value.shape != made:
-                message = f"has shape {each.value.shape}, must be {made}"
+            if not each.parameter.raw and each.value is not None and each.value.shape != shape:
+                message = f"has shape {each.value.shape}, must be {shape}"
                 refuse(self.name, each.parameter.name, message, "EW-06")
         return [
-            empty(made, dtype=each.dtype, device=home) if each.value is None else each.value
+            empty(shape, dtype=each.dtype, device=home) if each.value is None else each.value
             for each in outputs
         ]
 
@@ -130,7 +130,7 @@ class AxisKernel:
     def _declared(self, types: Sequence[Any]) -> str:
         """The preamble, with the type variables of all parameters."""
         lines = [
-            f"#define {name} {GLSL_TYPES[own]}" for name, own in types if name not in GLSL_TYPES
+            f"#define {name} {GLSL_TYPES[type_]}" for name, type_ in types if name not in GLSL_TYPES
         ]
         return "\n".join([*lines, f'#line 1 "{self.name} preamble"', self._preamble])
 

@@ -190,10 +190,10 @@ def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 @lru_cache(64)
 def _searching(
-    dtype: np.dtype[Any], side: str, wanted: np.dtype[Any] | None, shared: bool = False
+    dtype: np.dtype[Any], side: str, result_dtype: np.dtype[Any] | None, shared: bool = False
 ) -> InnerKernel:
     """A kernel that returns the places of elements in an array, or else counts them in a table."""
-    element = "v" if wanted else "x"
+    element = "v" if result_dtype else "x"
     left, right = ("a[middle]", element) if side == "left" else (element, "a[middle]")
     if dtype.kind == "b":
         left, right = f"int({left})", f"int({right})"
@@ -208,7 +208,7 @@ while (low < high) {{
 }}
 """
     inputs = f"{dtype} {element}, raw {dtype} a, int32 count"
-    if not wanted:
+    if not result_dtype:
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))
     params = parse("searchsorted", inputs, "T y")

@@ -90,14 +90,14 @@ def converted(x: Tensor, dtype: DType) -> Tensor:
     return result
 
 
-def require_dtype(name: str, wanted: DType, allowed: Sequence[str], device: Device) -> None:
+def require_dtype(name: str, result_dtype: DType, allowed: Sequence[str], device: Device) -> None:
     """Refuse a data type of results that a kernel (EW-04) or a device (SH-02) does not have."""
-    if wanted.name not in allowed:
-        refuse(name, "dtype", f"got {wanted}, must be {', '.join(allowed)}", "EW-04")
-    needed = _NEEDED.get(wanted.name)
+    if result_dtype.name not in allowed:
+        refuse(name, "dtype", f"got {result_dtype}, must be {', '.join(allowed)}", "EW-04")
+    needed = _NEEDED.get(result_dtype.name)
     if needed and needed not in device.features:
         lacking = f"which {device.info.label} does not have: give another dtype="
-        refuse(name, "dtype", f"is {wanted}, which needs {needed}, {lacking}", "SH-02")
+        refuse(name, "dtype", f"is {result_dtype}, which needs {needed}, {lacking}", "SH-02")
 
 
 # -- reductions ------------------------------------------------------------------------------------
@@ -115,8 +115,8 @@ def _typed_reduction(
     out: Any = None,
     device: DeviceLike = None,
 ) -> Tensor:
-    tensor, wanted = typed_input(make.__name__, x, dtype, device, default)
-    return make(tensor.dtype, wanted)(tensor, axis=axis, keepdims=keepdims, out=out)
+    tensor, result_dtype = typed_input(make.__name__, x, dtype, device, default)
+    return make(tensor.dtype, result_dtype)(tensor, axis=axis, keepdims=keepdims, out=out)
 
 
 def _reduction(
@@ -167,7 +167,7 @@ def _function(
 
 
 @_function(_typed_reduction, summed)
-def sum(dtype: DType, wanted: DType) -> Reduction:  # noqa: D417  # of the function of arrays
+def sum(dtype: DType, result_dtype: DType) -> Reduction:  # noqa: D417  # of the function of arrays
     """Return the sums of elements along axes, as ``numpy.sum``.
 
     Args:
@@ -185,11 +185,11 @@ def sum(dtype: DType, wanted: DType) -> Reduction:  # noqa: D417  # of the funct
     >>> vkops.kernels.sum(np.arange(6).reshape(2, 3), axis=0).numpy()
     array([3, 5, 7])
     """
-    return _folded("sum", dtype, wanted, "a + b", "0")
+    return _folded("sum", dtype, result_dtype, "a + b", "0")
 
 
 @_function(_typed_reduction, summed)
-def prod(dtype: DType, wanted: DType) -> Reduction:
+def prod(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the products of elements along axes, as ``numpy.prod``.
 
     Arguments and errors are those of ``sum``.
@@ -198,11 +198,11 @@ def prod(dtype: DType, wanted: DType) -> Reduction:
     >>> vkops.kernels.prod(np.arange(1, 6)).item()
     120
     """
-    return _folded("prod", dtype, wanted, "a * b", "1")
+    return _folded("prod", dtype, result_dtype, "a * b", "1")
 
 
 @_function(_typed_reduction, _averaged)
-def mean(dtype: DType, wanted: DType) -> Reduction:
+def mean(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the means of elements along axes, as ``numpy.mean``: rounded quotients of the sums.
 
     Arguments and errors are those of ``sum``; the data type is float64 for integers.
@@ -211,7 +211,7 @@ def mean(dtype: DType, wanted: DType) -> Reduction:
     >>> vkops.kernels.mean(np.arange(4)).item()
     1.5
     """
-    return _averaging("mean", dtype, wanted, None)
+    return _averaging("mean", dtype, result_dtype, None)
 
 
 def var(
@@ -235,14 +235,14 @@ def var(
     1.6666666666666667
     """
     less = integer(correction, Place("var", "correction", "EW-05"))
-    tensor, wanted = typed_input("var", x, dtype, device, _averaged)
-    middle = mean(tensor, axis, dtype=widened(wanted), keepdims=True)
-    kernel = _averaging("var", tensor.dtype, wanted, less)
+    tensor, result_dtype = typed_input("var", x, dtype, device, _averaged)
+    middle = mean(tensor, axis, dtype=widened(result_dtype), keepdims=True)
+    kernel = _averaging("var", tensor.dtype, result_dtype, less)
     return kernel(tensor, middle, axis=axis, keepdims=keepdims, out=out)
 
 
 @_function(_reduction, lambda dtype: dtype)
-def min(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
+def min(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return the smallest elements along axes, as ``numpy.min``; NaN if there is one.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -255,7 +255,7 @@ def min(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
 
 
 @_function(_reduction, lambda dtype: dtype)
-def max(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
+def max(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return the largest elements along axes, as ``numpy.max``; NaN if there is one.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -268,7 +268,7 @@ def max(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
 
 
 @_function(_typed_reduction, indices)
-def argmin(dtype: DType, wanted: DType) -> Reduction:
+def argmin(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the indices of the first smallest elements along an axis, as ``numpy.argmin``.
 
     Arguments and errors are those of ``sum``, of int64. The axis is one, or None.
@@ -277,11 +277,11 @@ def argmin(dtype: DType, wanted: DType) -> Reduction:
     >>> vkops.kernels.argmin(np.array([3, 1, 5, 1])).item()
     1
     """
-    return _index_of("argmin", dtype, wanted, "<")
+    return _index_of("argmin", dtype, result_dtype, "<")
 
 
 @_function(_typed_reduction, indices)
-def argmax(dtype: DType, wanted: DType) -> Reduction:
+def argmax(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the indices of the first largest elements along an axis, as ``numpy.argmax``.
 
     Arguments and errors are those of ``sum``, of int64. The axis is one, or None.
@@ -290,11 +290,11 @@ def argmax(dtype: DType, wanted: DType) -> Reduction:
     >>> vkops.kernels.argmax(np.array([3, 1, 5, 1])).item()
     2
     """
-    return _index_of("argmax", dtype, wanted, ">")
+    return _index_of("argmax", dtype, result_dtype, ">")
 
 
 @_function(_reduction, lambda _: np.dtype(bool))
-def any(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
+def any(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return whether any element is not zero along axes, as ``numpy.any``.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -303,11 +303,11 @@ def any(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
     >>> vkops.kernels.any(np.array([0.0, 2.0])).item()
     True
     """
-    return _tested("any", dtype, wanted, "a || b", "false")
+    return _tested("any", dtype, result_dtype, "a || b", "false")
 
 
 @_function(_reduction, lambda _: np.dtype(bool))
-def all(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
+def all(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return whether all elements are not zero along axes, as ``numpy.all``.
 
     Arguments and errors are those of ``sum``, without ``dtype``.
@@ -316,11 +316,11 @@ def all(dtype: DType, wanted: DType) -> Reduction:  # NumPy's name
     >>> vkops.kernels.all(np.array([0.0, 2.0])).item()
     False
     """
-    return _tested("all", dtype, wanted, "a && b", "true")
+    return _tested("all", dtype, result_dtype, "a && b", "true")
 
 
 @_function(_typed_reduction, indices)
-def count_nonzero(dtype: DType, wanted: DType) -> Reduction:
+def count_nonzero(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the numbers of elements along axes that are not zero, as ``numpy.count_nonzero``.
 
     Arguments and errors are those of ``sum``; the data type is int64.
@@ -329,21 +329,21 @@ def count_nonzero(dtype: DType, wanted: DType) -> Reduction:
     >>> vkops.kernels.count_nonzero(np.array([0, 7, 0, 3])).item()
     2
     """
-    return _tested("count_nonzero", dtype, wanted, "a + b", "0")
+    return _tested("count_nonzero", dtype, result_dtype, "a + b", "0")
 
 
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def _folded(name: str, dtype: DType, wanted: DType, reduced: str, identity: str) -> Reduction:
-    is_half = wanted == np.float16
-    texts = f"{dtype} x", f"{wanted} y", "x", reduced, f"y = {'to_half' * is_half}(a)", identity
-    return ReductionKernel(*texts, name, widened(wanted).name, to_half * is_half)
+def _folded(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
+    is_half = result == np.float16
+    texts = f"{dtype} x", f"{result} y", "x", reduced, f"y = {'to_half' * is_half}(a)", identity
+    return ReductionKernel(*texts, name, widened(result).name, to_half * is_half)
 
 
-def _tested(name: str, dtype: DType, wanted: DType, reduced: str, identity: str) -> Reduction:
+def _tested(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
     mapped = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
-    return ReductionKernel(f"{dtype} x", f"{wanted} y", mapped, reduced, "y = a", identity, name)
+    return ReductionKernel(f"{dtype} x", f"{result} y", mapped, reduced, "y = a", identity, name)
 
 
 def _extreme(name: str, dtype: DType, comparison: str) -> Reduction:
@@ -354,24 +354,24 @@ def _extreme(name: str, dtype: DType, comparison: str) -> Reduction:
 
 
 @lru_cache(64)
-def _averaging(name: str, dtype: DType, wanted: DType, correction: int | None) -> Reduction:
+def _averaging(name: str, dtype: DType, result: DType, correction: int | None) -> Reduction:
     """A kernel of means or, with a correction, of variances, whose second input are the means."""
-    wide, is_half = widened(wanted), wanted == np.float16
+    wide, is_half = widened(result), result == np.float16
     inputs, mapped = f"{dtype} x", "x"
     if correction is not None:
         element = GLSL_TYPES[wide.name]
         inputs, mapped = f"{dtype} x, {wide} m", f"({element}(x) - m) * ({element}(x) - m)"
     quotient = f"divided(a, uint(max(n - ({correction or 0}), 0)))"
-    texts = inputs, f"{wanted} y", mapped, "a + b", f"y = {'to_half' * is_half}({quotient})", "0"
+    texts = inputs, f"{result} y", mapped, "a + b", f"y = {'to_half' * is_half}({quotient})", "0"
     return ReductionKernel(*texts, name, wide.name, divided(wide) + to_half * is_half)
 
 
-def _index_of(name: str, dtype: DType, wanted: DType, comparison: str) -> Reduction:
+def _index_of(name: str, dtype: DType, result: DType, comparison: str) -> Reduction:
     same = "x == extreme || (is_nan(x) && is_nan(extreme))" if dtype.kind == "f" else "x == extreme"
-    texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[wanted.name]}(a)", None, name, "int32"
+    texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[result.name]}(a)", None, name, "int32"
     inputs = f"{dtype} x, {dtype} extreme"
     extreme = _extreme(name, dtype, comparison)
-    kernel: Reduction = ReductionKernel(inputs, f"{wanted} y", *texts, is_nan(dtype))
+    kernel: Reduction = ReductionKernel(inputs, f"{result} y", *texts, is_nan(dtype))
 
     def run(tensor: Tensor, axis: Any, **options: Any) -> Tensor:
         if axis is not None:

@@ -206,8 +206,8 @@ def cumsum(
     array([[ 0,  1,  3],
            [ 3,  7, 12]])
     """
-    tensor, wanted = typed_input("cumsum", x, dtype, device, summed)
-    return _accumulating("cumsum", tensor.dtype, wanted, "a + b")(tensor, axis=axis, out=out)
+    tensor, result_dtype = typed_input("cumsum", x, dtype, device, summed)
+    return _accumulating("cumsum", tensor.dtype, result_dtype, "a + b")(tensor, axis=axis, out=out)
 
 
 def cumprod(
@@ -221,12 +221,12 @@ def cumprod(
     >>> vkops.kernels.cumprod(np.arange(1, 6)).numpy()
     array([  1,   2,   6,  24, 120])
     """
-    tensor, wanted = typed_input("cumprod", x, dtype, device, summed)
-    return _accumulating("cumprod", tensor.dtype, wanted, "a * b")(tensor, axis=axis, out=out)
+    tensor, result_dtype = typed_input("cumprod", x, dtype, device, summed)
+    return _accumulating("cumprod", tensor.dtype, result_dtype, "a * b")(tensor, axis=axis, out=out)
 
 
 @lru_cache(64)
-def _accumulating(name: str, dtype: DType, wanted: DType, scanned: str) -> Callable[..., Tensor]:
-    is_half = wanted == np.float16
-    texts = f"{dtype} x", f"{wanted} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
-    return ScanKernel(*texts, None, name, widened(wanted).name, None, to_half * is_half)
+def _accumulating(name: str, dtype: DType, result: DType, scanned: str) -> Callable[..., Tensor]:
+    is_half = result == np.float16
+    texts = f"{dtype} x", f"{result} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
+    return ScanKernel(*texts, None, name, widened(result).name, None, to_half * is_half)

@@ -121,21 +121,21 @@ def topk(
 
 
 def sorted_places(
-    name: str, tensor: Tensor, axis: Any, descending: bool, wanted: np.dtype[Any] | None
+    name: str, tensor: Tensor, axis: Any, descending: bool, dtype: np.dtype[Any] | None
 ) -> tuple[Tensor, Tensor]:
-    """The sorted elements and, if their data type is wanted, their indices along the axis."""
+    """The sorted elements and, if their data type is dtype, their indices along the axis."""
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)
     moved = tensor.swapaxes(last, -1)
     keys = indices = moved if tensor.size else moved.copy()
-    if wanted is not None:
-        indices = empty(moved.shape, dtype=wanted, device=tensor.device)
+    if dtype is not None:
+        indices = empty(moved.shape, dtype=dtype, device=tensor.device)
     if tensor.size:
         rows = prod(moved.shape[:-1])
-        keys, places = _radix_sorted(name, moved, rows, descending, wanted is not None or rows > 1)
+        keys, places = _radix_sorted(name, moved, rows, descending, dtype is not None or rows > 1)
         keys = keys.view(tensor.dtype).reshape(moved.shape)
-        if wanted is not None:
+        if dtype is not None:
             _INDICES(places.reshape(moved.shape), moved.shape[-1], out=indices)
     return keys.swapaxes(last, -1), indices.swapaxes(last, -1)
 

@@ -215,7 +215,7 @@ def _opened(node: Node, path: Path) -> Iterator[BinaryIO]:
 
 
 def _picture_values(
-    node: Node, path: Path, wanted: TensorDataType, size: Node | None
+    node: Node, path: Path, declared: TensorDataType, size: Node | None
 ) -> tuple[TensorDataType, InitialValues]:
     """Return the pixels of a picture: rows first, or DxDispatch's layout if they are floats.
 
@@ -226,14 +226,14 @@ def _picture_values(
             pixels = pictures.read(stream)
         except pictures.PictureError as error:
             raise node.error(f"{quote(path.name)} {error}") from error
-    if wanted in PIXELS[2:]:
+    if declared in PIXELS[2:]:
         planes = np.moveaxis(np.atleast_3d(pixels), -1, 0)[None]
-        pixels = (planes / np.iinfo(pixels.dtype).max).astype(dtype_of(wanted))
+        pixels = (planes / np.iinfo(pixels.dtype).max).astype(dtype_of(declared))
     data_type = data_type_of(pixels.dtype)
     assert data_type is not None
-    if wanted not in (data_type, TensorDataType.UNKNOWN):
+    if declared not in (data_type, TensorDataType.UNKNOWN):
         message = f"{quote(path.name)} holds {data_type.name}, 'initialValuesDataType' says"
-        raise node.error(f"{message} {wanted.name}; FLOAT32 and FLOAT16 are from 0 to 1")
+        raise node.error(f"{message} {declared.name}; FLOAT32 and FLOAT16 are from 0 to 1")
     if size is not None and size.uints() != pixels.shape:
         raise size.error(f"got {size.value}, must be {[*pixels.shape]}: nothing is resampled")
     return data_type, _literal(np.ascontiguousarray(pixels).tobytes(), pixels.shape)
@@ -249,9 +249,9 @@ def raw_values(node: Node, path: Path) -> InitialValues:
 
 
 def _npy_values(
-    node: Node, path: Path, wanted: TensorDataType
+    node: Node, path: Path, declared: TensorDataType
 ) -> tuple[TensorDataType, InitialValues]:
-    """Return the array of a .npy file, which must have the type ``wanted`` unless it is UNKNOWN."""
+    """Return the array of a .npy file, which must have the declared type unless it is UNKNOWN."""
     name = quote(path.name)
     with _opened(node, path) as stream:
         try:
@@ -262,9 +262,9 @@ def _npy_values(
     data_type = data_type_of(dtype)
     if data_type is None:
         raise node.error(f"{name} holds {dtype.str}, which is not a tensor data type")
-    if wanted not in (data_type, TensorDataType.UNKNOWN):
+    if declared not in (data_type, TensorDataType.UNKNOWN):
         raise node.error(
-            f"{name} holds {data_type.name}, 'initialValuesDataType' says {wanted.name}"
+            f"{name} holds {data_type.name}, 'initialValuesDataType' says {declared.name}"
         )
     nbytes = math.prod(shape) * dtype.itemsize
     if nbytes == 0:

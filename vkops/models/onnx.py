@@ -123,9 +123,9 @@ class OnnxDispatchable(Dispatchable):
         if not any(tensor.source and tensor.source.resource.is_deferred for tensor in inputs):
             with suppress(NeedsValueError):  # they are then checked when the elements are known
                 lowered = model.lower(forms_of(inputs), {}).outputs
-                for tensor, made in zip(outputs, lowered, strict=True):
-                    if isinstance(made, LoweredTensor):
-                        _check_result(tensor, made.shape, made.dtype)
+                for tensor, result in zip(outputs, lowered, strict=True):
+                    if isinstance(result, LoweredTensor):
+                        _check_result(tensor, result.shape, result.dtype)
         return Bound(command.node, self, inputs, outputs)
 
     def _tensor(self, entry: ValueInfo, bindings: Bindings) -> BoundTensor:

@@ -38,8 +38,8 @@ class Overrides:
             "denotation": (self.denotations, {d for e in inputs for d in e.denotations}),
             "tensor": (self.shapes, {e.name for e in (*inputs, *model.outputs)}),
         }
-        for kind, (given, names) in known.items():
-            for name in (name for name in given if name not in names):
+        for kind, (overridden, names) in known.items():
+            for name in (name for name in overridden if name not in names):
                 listed = ", ".join(sorted(repr(n) for n in names if isinstance(n, str) and n))
                 raise ModelError(f"no {kind} {name!r} in the ONNX model; it has {listed or 'none'}")
 

@@ -120,9 +120,9 @@ class Specialization:
             result = self.results[index]
             if not isinstance(result, LoweredTensor) or result.dtype == STRING:
                 raise ModelError(f"targets[{index}]: the output is not a tensor of numbers")
-            got, wanted = (f"{t.dtype} {t.shape}" for t in (target, result))
-            if got != wanted:
-                raise ModelError(f"targets[{index}]: is {got}, must be {wanted}")
+            got, expected = (f"{t.dtype} {t.shape}" for t in (target, result))
+            if got != expected:
+                raise ModelError(f"targets[{index}]: is {got}, must be {expected}")
             if not target.device.shares_memory_with(device):
                 raise ModelError(f"targets[{index}]: is on {target.device!r}, not {device!r}")
 

@@ -130,27 +130,27 @@ def _dimension(dim: Any) -> Dimension:
     return str(dim.dim_param) or None
 
 
-def check_input(entry: ValueInfo, given: InputType, free: dict[str, int]) -> None:
-    """Check the type and shape of an input that is given against the declared ones.
+def check_input(entry: ValueInfo, type_: InputType, free: dict[str, int]) -> None:
+    """Check the type and shape of an input that is type_ against the declared ones.
 
-    ``free`` holds the sizes of named dimensions that were given before.
+    ``free`` holds the sizes of named dimensions that were type_ before.
     """
-    name, wanted = entry.name, entry.kind
-    if given is None:
-        if wanted != "optional":
-            raise ModelError(f"input {name!r}: got None, must be a {wanted}")
+    name, kind = entry.name, entry.kind
+    if type_ is None:
+        if kind != "optional":
+            raise ModelError(f"input {name!r}: got None, must be a {kind}")
         return
-    got = "tensor" if isinstance(given, TensorType) else "sequence"
-    if wanted not in (got, "optional"):
-        raise ModelError(f"input {name!r}: got a {got}, must be a {wanted}")
-    if entry.dtype is not None and type_text(given.dtype) != type_text(entry.dtype):
+    got = "tensor" if isinstance(type_, TensorType) else "sequence"
+    if kind not in (got, "optional"):
+        raise ModelError(f"input {name!r}: got a {got}, must be a {kind}")
+    if entry.dtype is not None and type_text(type_.dtype) != type_text(entry.dtype):
         raise ModelError(
-            f"input {name!r}: got type {type_text(given.dtype)}, must be {type_text(entry.dtype)}"
+            f"input {name!r}: got type {type_text(type_.dtype)}, must be {type_text(entry.dtype)}"
         )
-    if isinstance(given, TensorType):
-        _check_shape(name, given.shape, entry.shape, free)
+    if isinstance(type_, TensorType):
+        _check_shape(name, type_.shape, entry.shape, free)
     else:
-        for i, shape in enumerate(given.shapes):
+        for i, shape in enumerate(type_.shapes):
             _check_shape(f"{name}[{i}]", shape, entry.shape, {})
 
 
@@ -170,10 +170,10 @@ def _check_shape(
         raise ModelError(f"input {name!r}: got shape {shape}, must be ({expected}){where}")
 
 
-def check_output_type(entry: ValueInfo, made: np.dtype[Any] | None) -> None:
+def check_output_type(entry: ValueInfo, dtype: np.dtype[Any] | None) -> None:
     """Refuse an output whose declared type is not the one that its node makes."""
-    if entry.dtype is not None and made is not None and made != entry.dtype:
+    if entry.dtype is not None and dtype is not None and dtype != entry.dtype:
         raise ModelError(
             f"output {entry.name!r}: is declared {type_text(entry.dtype)}, "
-            f"its node makes {type_text(made)}"
+            f"its node makes {type_text(dtype)}"
         )

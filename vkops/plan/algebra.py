@@ -251,18 +251,18 @@ def _widen_region(region: Region, factor: int) -> Region:
     return _from_dims(_scale_terms(region, lambda stride: stride // factor), dims, factor)
 
 
-def narrow(regions: Iterable[Region], element_size: int, wanted: int) -> tuple[Region, ...]:
-    """Rewrite regions for smaller elements; ``wanted`` divides ``element_size``.
+def narrow(regions: Iterable[Region], element_size: int, target_size: int) -> tuple[Region, ...]:
+    """Rewrite regions for smaller elements; ``target_size`` divides ``element_size``.
 
     >>> from vkops.plan import View
     >>> from vkops.plan.movements import copy
     >>> [region.sizes for region in narrow([copy(View.packed((3,)), View.packed((3,)))], 8, 4)]
     [(3, 2)]
     """
-    factor = element_size // wanted
+    factor = element_size // target_size
     if factor == 1:
         return tuple(regions)
-    return tuple(part for region in regions for part in _narrow_region(region, factor, wanted))
+    return tuple(part for region in regions for part in _narrow_region(region, factor, target_size))
 
 
 def _narrow_region(region: Region, factor: int, size: int) -> Iterator[Region]:

@@ -147,13 +147,13 @@ class Graph:
         """The tensors that the regions of a tensor read."""
         return _read(self._tensors[tensor] or ())
 
-    def reachable(self, wanted: Iterable[int], known: Container[int] = ()) -> list[int]:
-        """The wanted tensors and all that they are made of, in order.
+    def reachable(self, requested: Iterable[int], known: Container[int] = ()) -> list[int]:
+        """The requested tensors and all that they are made of, in order.
 
         Tensors that are ``known``, and those that only they are made of, are left out.
         """
         needed: set[int] = set()
-        todo = list(wanted)
+        todo = list(requested)
         while todo:
             tensor = todo.pop()
             if tensor not in needed and tensor not in known:
@@ -165,12 +165,12 @@ class Graph:
         """The step that makes a tensor from the tensors that its regions read."""
         return self._step({tensor: merge_regions(self._tensors[tensor] or ())})
 
-    def lower(self, wanted: Sequence[int]) -> list[Step]:
+    def lower(self, requested: Sequence[int]) -> list[Step]:
         """The stages of ``fuse`` as steps; each counts the smallest elements that it moves.
 
         Empty tensors are left out.
         """
-        return [self._step(stage) for stage in self.fuse(wanted)]
+        return [self._step(stage) for stage in self.fuse(requested)]
 
     def _step(self, stage: Mapping[int, Regions]) -> Step:
         makes = tuple(number for number in stage if self.nbytes(number))
@@ -185,8 +185,8 @@ class Graph:
         inputs = tuple(map(self.nbytes, reads))
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
 
-    def fuse(self, wanted: Sequence[int]) -> list[dict[int, Regions]]:
-        """The stages that make the wanted tensors, in order; nearly always one.
+    def fuse(self, requested: Sequence[int]) -> list[dict[int, Regions]]:
+        """The stages that make the requested tensors, in order; nearly always one.
 
         Each has the regions of the tensors that one plan makes, by number. They read leaves and the
         tensors of earlier stages.
@@ -194,8 +194,8 @@ class Graph:
         An intermediate gets a stage of its own where composing its readers costs more. So does a
         tensor that is scattered to, and one that indices of another read or are read from.
         """
-        fused = _Fusion(self, wanted).fused
-        results = {number for number in wanted if number in fused}
+        fused = _Fusion(self, requested).fused
+        results = {number for number in requested if number in fused}
         # Stored tensors that no result needs after all are left out.
         read: set[int] = set()
         needed = []
@@ -228,7 +228,7 @@ class _Fusion:
     ``fused`` holds the regions of each tensor, ``stored`` the tensors that the others read.
     """
 
-    def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
+    def __init__(self, graph: Graph, requested: Sequence[int]) -> None:
         self.fused: dict[int, Regions] = {}
         self.stored: set[int] = set()
         self._sizes = graph._sizes
@@ -236,15 +236,15 @@ class _Fusion:
         self._writers: dict[int, Writers] = {}
         self._store_cost: dict[int, int] = {}  # the cost of storing each tensor
         self._recompute_cost: dict[int, int] = {}  # and of composing its readers so far
-        order = [(number, graph._tensors[number]) for number in graph.reachable(wanted)]
-        regions = {number: own for number, own in order if own is not None}
-        size = sum(1 + len(own) for own in regions.values())
+        order = [(number, graph._tensors[number]) for number in graph.reachable(requested)]
+        regions = {number: group for number, group in order if group is not None}
+        size = sum(1 + len(group) for group in regions.values())
         self._steps = MAX_STEPS + STEPS_PER_REGION * size
-        waiting = Counter(number for own in regions.values() for number in _read(own))
-        waiting.update(wanted)
-        for tensor, own in regions.items():
-            self._add(tensor, own)
-            for number in _read(own):
+        waiting = Counter(number for group in regions.values() for number in _read(group))
+        waiting.update(requested)
+        for tensor, group in regions.items():
+            self._add(tensor, group)
+            for number in _read(group):
                 waiting[number] -= 1
                 if not waiting[number]:
                     self._forget(number)
@@ -255,10 +255,10 @@ class _Fusion:
         if tensor not in self.stored:
             self.fused.pop(tensor, None)
 
-    def _add(self, tensor: int, own: Regions) -> None:
+    def _add(self, tensor: int, own_regions: Regions) -> None:
         """Compose a tensor; all tensors that it reads have been added before."""
-        intermediates = [n for n in _read(own) if n in self.fused and n not in self.stored]
-        by_indices, scatters = _read_by_indices(own), _scatters(own)
+        intermediates = [n for n in _read(own_regions) if n in self.fused and n not in self.stored]
+        by_indices, scatters = _read_by_indices(own_regions), _scatters(own_regions)
         for number in intermediates:
             if (
                 self._sizes[number][1] != self._sizes[tensor][1]
@@ -268,14 +268,14 @@ class _Fusion:
             ):
                 self.stored.add(number)
         intermediates = [number for number in intermediates if number not in self.stored]
-        elements = sum(prod(region.sizes) for region in own)
+        elements = sum(prod(region.sizes) for region in own_regions)
         cost = self._store_cost[tensor] = SUBMISSION_COST + elements // ELEMENTS_PER_COST
-        max_regions = max(2 * len(own), min(MAX_REGIONS, cost))
+        max_regions = max(2 * len(own_regions), min(MAX_REGIONS, cost))
         steps = STEPS_PER_COST * (max_regions + sum(len(self.fused[n]) for n in intermediates))
-        regions = self._composed(own, max_regions, steps)
+        regions = self._composed(own_regions, max_regions, steps)
         if regions is None:
             self.stored.update(intermediates)
-            regions = merge_regions(own)
+            regions = merge_regions(own_regions)
         else:
             for number in intermediates:
                 self._add_cost(number, len(regions))
@@ -292,12 +292,14 @@ class _Fusion:
         if cost > RECOMPUTE_LIMIT * (self._store_cost[tensor] + len(fused)):
             self.stored.add(tensor)
 
-    def _composed(self, own: Regions, max_regions: int, steps: int) -> Regions | None:
+    def _composed(self, group: Regions, max_regions: int, steps: int) -> Regions | None:
         """Regions that read leaves or stored tensors; None beyond either limit."""
         steps = min(self._steps, steps)
         budget = Budget(steps)
         try:
-            parts = tuple(islice((p for r in own for p in self._parts(r, budget)), max_regions + 1))
+            parts = tuple(
+                islice((p for r in group for p in self._parts(r, budget)), max_regions + 1)
+            )
         except BudgetError:
             return None
         finally:

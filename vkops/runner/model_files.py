@@ -145,7 +145,7 @@ def _open_device(
 ) -> vkops.Device:
     with errors_after("Failed to create adapter"):
         infos = vkops.devices()
-    matches = [found.index for found in infos if adapter.lower() in found.name.lower()]
+    matches = [info.index for info in infos if adapter.lower() in info.name.lower()]
     if not matches:
         raise ModelError(
             f"Failed to create adapter: No adapter found that contains the substring '{adapter}'."

@@ -41,12 +41,12 @@ class ShaderOptions:
 
 
 def run_shader(
-    shader: Shader, device: vkops.Device, options: RunOptions, given: ShaderOptions
+    shader: Shader, device: vkops.Device, options: RunOptions, shader_options: ShaderOptions
 ) -> None:
-    """Run a shader in a loop, and print or write the buffers that ``given.out`` names."""
+    """Run a shader in a loop, and print or write the buffers that ``shader_options.out`` names."""
     compiled = device.compile_shader(shader)
-    arrays, names = _arrays(shader, given)
-    targets = array_files.targets(names, given.output, shader.name)
+    arrays, names = _arrays(shader, shader_options)
+    targets = array_files.targets(names, shader_options.output, shader.name)
     # Whole words, with zeros after the last bytes.
     buffers = {name: device.buffer(round_up(array.nbytes, 4)) for name, array in arrays.items()}
     for name, array in arrays.items():
@@ -61,7 +61,7 @@ def run_shader(
             span = vkops.Tensor.over(device, buffer, array.shape, array.dtype)
         elements.setdefault(block, []).append(span)
     spans = {block.point: block.bound_to(each) for block, each in elements.items()}
-    groups: Any = given.groups
+    groups: Any = shader_options.groups
     if groups is not None and isinstance(groups[0], str):
         name, offset = groups
         block = shader.block(name)
@@ -69,7 +69,7 @@ def run_shader(
             message = f"groups: {name!r} is not a block that has a buffer"
             raise ModelError(f"{shader.name}: {message}; these are {', '.join(buffers) or 'none'}")
         groups = buffers[block.point], offset
-    run = compiled.bound(spans, groups, given.push, threads=given.threads)
+    run = compiled.bound(spans, groups, shader_options.push, threads=shader_options.threads)
     run_timed(shader.name, options, lambda _: run.dispatch(), device)
     results = {
         name: np.frombuffer(buffers[name].read(0, a.nbytes), a.dtype).reshape(a.shape)
@@ -79,16 +79,16 @@ def run_shader(
     array_files.write_or_print(targets, results, flat=options.flat)
 
 
-def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], list[str]]:
+def _arrays(shader: Shader, options: ShaderOptions) -> tuple[dict[str, Array], list[str]]:
     """Return the initial values of each block, and the blocks that are results.
 
     Buffers without a name go to the remaining blocks, in the order of their bindings. Those with
     the name of an array are its elements, in their order.
     """
-    entries = [entry for text in given.bind for entry in array_files.read(text, [""], shader.name)]
+    entries = [each for text in options.bind for each in array_files.read(text, [""], shader.name)]
     results: list[str] = []
     points: list[str] = []
-    for text in given.out:
+    for text in options.out:
         if (block := shader.block(text)) is not None:
             points.append(block.point)  # bound to a file
         else:
@@ -112,7 +112,7 @@ def _arrays(shader: Shader, given: ShaderOptions) -> tuple[dict[str, Array], lis
         if not array.size:
             raise ModelError(f"{shader.name}: {point}: got no values, must have at least 1")
         arrays[point] = array
-        if number >= len(entries) - (len(given.out) - len(points)):
+        if number >= len(entries) - (len(options.out) - len(points)):
             results.append(point)
     results += [point for point in arrays if point.partition("[")[0] in points]
     return arrays, results

@@ -390,8 +390,8 @@ class CompiledShader:
 
     # -- arguments --------------------------------------------------------------------------------
 
-    def _made(self, point: str, spec: Any, arguments: Arguments, given: Sequence[Any]) -> Any:
-        """Make an output, unless it is given."""
+    def _made(self, point: str, spec: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
+        """Make an output, unless it is values."""
         if is_memory(spec) or isinstance(spec, Image):
             return spec
         if isinstance(spec, np.ndarray):
@@ -403,7 +403,7 @@ class CompiledShader:
             except InvalidDescError:
                 shape, dtype = spec
         if isinstance(shape, str):
-            shape, dtype = self._shape_of(shape, block, arguments, given)
+            shape, dtype = self._shape_of(shape, block, arguments, values)
         if dtype is None:
             dtype = block and block.dtype
             if dtype is None:
@@ -418,14 +418,14 @@ class CompiledShader:
             raise type(error)(self.name, field, error.message, error.rule) from None
 
     def _shape_of(
-        self, name: str, block: Block | None, arguments: Arguments, given: Sequence[Any]
+        self, name: str, block: Block | None, arguments: Arguments, values: Sequence[Any]
     ) -> tuple[Any, Any]:
         """Return the shape of the argument of a block, and its data type if an output has that."""
         source = self.shader.block(name)
         place = source and source.place
         inputs = zip(arguments.slots, arguments.sources, strict=True)
-        like = [n for slot, n in inputs if n < len(given) and slot.block.place == place]
-        example: Any = given[like[0]] if like else None
+        like = [n for slot, n in inputs if n < len(values) and slot.block.place == place]
+        example: Any = values[like[0]] if like else None
         if type(example) is tuple:  # with a sampler, or a part
             example = example[0]
         if not hasattr(example, "shape"):

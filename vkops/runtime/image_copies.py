@@ -35,14 +35,14 @@ class ImagePart(NamedTuple):
         layers = self.memory.form.has_layers
         return self.sizes[layers:] == self.memory.sizes(self.level)[layers:]
 
-    def copied(self, device: OpenDevice, own: Elements, *, into: bool) -> Operations:
+    def copied(self, device: OpenDevice, tensor_elements: Elements, *, into: bool) -> Operations:
         """Return operations that copy elements on the device into it, or its texels to elements.
 
         The elements are those of each texel, in order; if they are three, the fourth one is opaque.
         """
         buffer: Any
         view: Any
-        buffer, view, itemsize, _ = own
+        buffer, view, itemsize, _ = tensor_elements
         form = self.memory.form
         place = self[1:]
         count, start = prod(view.sizes) // prod(self.sizes), view.offset * itemsize

@@ -177,8 +177,8 @@ class Declarations:
             Op.TypeRuntimeArray,
         ):
             type_ = known.words[1]
-        members = [own for target, own in self.decorations.items() if target[:-1] == (type_,)]
-        of_members = bool(members) and all(decoration in own for own in members)
+        members = [member for target, member in self.decorations.items() if target[:-1] == (type_,)]
+        of_members = bool(members) and all(decoration in member for member in members)
         return of_members or decoration in self.decorated(variable)
 
     def place(self, variable: int) -> tuple[int, int]:

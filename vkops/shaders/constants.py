@@ -103,12 +103,12 @@ def _computed(
     return types[result].wrapped(int(_OPERATIONS[op](unsigned, signed)))
 
 
-def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
+def specialized(spirv: bytes, changed: Mapping[int, bytes]) -> bytes:
     """Return a module with other values of specialization constants.
 
-    ``given`` has the bytes of each constant by its SpecId; those of a ``bool`` are an integer's.
+    ``changed`` has the bytes of each constant by its SpecId; those of a ``bool`` are an integer's.
     """
-    if not given:
+    if not changed:
         return spirv
     words = array("I", spirv)
     locations = {
@@ -116,7 +116,7 @@ def specialized(spirv: bytes, given: Mapping[int, bytes]) -> bytes:
         for target, decorations in declarations(spirv).decorations.items()
         if Decoration.SPEC_ID in decorations
     }
-    ids = {id_: given[location] for id_, location in locations.items() if location in given}
+    ids = {id_: changed[location] for id_, location in locations.items() if location in changed}
     for at, op, count in positions(words):
         if op in (Op.SpecConstantTrue, Op.SpecConstantFalse) and words[at + 2] in ids:
             is_true = any(ids[words[at + 2]])

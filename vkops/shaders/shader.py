@@ -503,12 +503,12 @@ def load(
     return Shader(name, module)
 
 
-def _fits(given: numpy.dtype[Any], declared: numpy.dtype[Any] | None) -> bool:
+def _fits(dtype: numpy.dtype[Any], declared: numpy.dtype[Any] | None) -> bool:
     """Whether elements of a tensor are what a block declares; signs of integers do not matter."""
-    if declared is None or given == declared or given.fields:
+    if declared is None or dtype == declared or dtype.fields:
         return True
-    integers_ = given.kind in "iub" and declared.kind in "iu"
-    return integers_ and given.itemsize == declared.itemsize
+    integers_ = dtype.kind in "iub" and declared.kind in "iu"
+    return integers_ and dtype.itemsize == declared.itemsize
 
 
 def _listed(blocks: Sequence[Block]) -> str:
@@ -567,11 +567,11 @@ def _check(name: str, module: Module) -> None:
 
 
 def _constants(
-    name: str, module: Module, given: Mapping[str | int, Number]
+    name: str, module: Module, numbers: Mapping[str | int, Number]
 ) -> tuple[tuple[int, bytes], ...]:
     """Return the values of specialization constants by SpecId."""
     values: dict[int, bytes] = {}
-    for key, number in given.items():
+    for key, number in numbers.items():
         matches = [c for c in module.specialization_constants if key in (c.name, c.location)]
         if not matches or key == "":
             declared = module.specialization_constants

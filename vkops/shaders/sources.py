@@ -106,11 +106,11 @@ def has_includes(text: bytes) -> bool:
 def check_kinds(defines: Mapping[Any, Any], include: Any) -> None:
     """Refuse defines and included files of wrong types."""
     texts, folders = _parts_of(include)
-    for field, given, kinds, expected in (
+    for field, mapping, kinds, expected in (
         ("defines", defines, (str, int), "text or integers"),
         ("include", texts, (str,), "texts"),
     ):
-        for key, value in given.items():
+        for key, value in mapping.items():
             long = isinstance(value, int) and value.bit_length() > _MACRO_BITS
             if not isinstance(key, str) or not isinstance(value, kinds) or long:
                 message = f"got {show(key)}: {show(value)}, must be names with {expected}"
@@ -180,14 +180,14 @@ def digest(
     flags: Sequence[str],
     roots: Sequence[Path] | None = None,
     unnamed: Path | None = None,
-    found: set[str] | None = None,
+    read_paths: set[str] | None = None,
 ) -> str:
     """Return the SHA-256 of the source, all files that it may include, and the flags.
 
     ``folders`` are that of the source and the include folders. The hash depends on the names and
     contents of files, not on their time stamps, and on their folders, except for ``unnamed``, only
     with ``-g``, which writes them into the SPIR-V. Included files must be in one of ``roots``, with
-    symbolic links resolved, unless ``roots`` is None. ``found`` gets the paths of these files.
+    symbolic links resolved, unless ``roots`` is None. ``read_paths`` gets the paths of these files.
 
     Raises:
         ShaderCompileError: the source file cannot be read, or an included one is outside.
@@ -199,8 +199,8 @@ def digest(
         parts += (os.fsencode(path) for path in (Path.cwd(), *named) if path != unnamed)
     for place, name, content, path in _included(text, folders, roots):
         parts += (b"%d" % place, name, content)
-        if found is not None:
-            found.add(path)
+        if read_paths is not None:
+            read_paths.add(path)
     total = hashlib.sha256()
     for part in parts:
         total.update(b"%d:" % len(part) + part)

@@ -140,9 +140,9 @@ def join_arrays(
         sizes = view.sizes
         if len(sizes) != len(first):
             refuse(name, f"tensors[{i}]", f"has rank {len(sizes)}, must be {len(first)}", "JOIN-04")
-        for other, (got, wanted) in enumerate(zip(sizes, first, strict=True)):
-            if other != axis and got != wanted:
-                message = f"got {got}, must be {wanted}"
+        for other, (got, expected) in enumerate(zip(sizes, first, strict=True)):
+            if other != axis and got != expected:
+                message = f"got {got}, must be {expected}"
                 refuse(name, f"tensors[{i}].shape[{other}]", message, "JOIN-05")
     whole = concat_sizes([view.sizes for view in views], axis)
     parts = [view for view in views if view.extent]

@@ -255,11 +255,11 @@ def pad(
 
 
 def _pairs(
-    field: str, given: Any, rank: int, rule: str, dtype: np.dtype[Any] | None = None
+    field: str, value: Any, rank: int, rule: str, dtype: np.dtype[Any] | None = None
 ) -> npt.NDArray[Any]:
     """Numbers for all sides, or for both sides of each axis, as an array of one or more pairs."""
     with numpy_refusals("PAD", field, rule), np.errstate(invalid="raise"):
-        array = np.broadcast_to(np.asarray(given), (max(1, rank), 2))
+        array = np.broadcast_to(np.asarray(value), (max(1, rank), 2))
         return array if dtype is None else array.astype(dtype)
 
 

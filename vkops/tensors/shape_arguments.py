@@ -130,9 +130,9 @@ def broadcast_shapes(shapes: Sequence[Ints]) -> Ints | None:
     return tuple([size for (size,) in reversed(sizes)])
 
 
-def check_broadcast(name: str, shape: Ints, wanted: Ints, *, may_drop: bool = True) -> None:
+def check_broadcast(name: str, shape: Ints, target: Ints, *, may_drop: bool = True) -> None:
     """Refuse shapes that NumPy cannot broadcast; with ``may_drop``, leading sizes of 1 may go."""
-    extra = max(0, len(shape) - len(wanted)) if may_drop else 0
-    if prod(shape[:extra]) != 1 or broadcast_shapes([shape[extra:], wanted]) != wanted:
-        message = f"has shape {shape}, which cannot be broadcast to {wanted}"
+    extra = max(0, len(shape) - len(target)) if may_drop else 0
+    if prod(shape[:extra]) != 1 or broadcast_shapes([shape[extra:], target]) != target:
+        message = f"has shape {shape}, which cannot be broadcast to {target}"
         refuse(name, "value", message, "ARRAY-10")

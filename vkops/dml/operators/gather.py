@@ -122,9 +122,9 @@ class GatherNdOperatorDesc(IndexedOperatorDesc):
         sizes = self._sizes_of_slices(self._batch, "GND-02", "GND-08", "GND-03", "GND-04")
         indices = self._sizes_of("indices_tensor", "GND-05")[-self.indices_dimension_count :]
         data = self._sizes_of("input_tensor", "GND-05")[-self.input_dimension_count :]
-        for got, wanted in zip(indices[: self._batch], data, strict=False):
-            if got.value != wanted.value:
-                message = f"got {got.value}, must equal {wanted.origin} = {wanted.value}"
+        for got, expected in zip(indices[: self._batch], data, strict=False):
+            if got.value != expected.value:
+                message = f"got {got.value}, must equal {expected.origin} = {expected.value}"
                 self._refuse(got.origin, message, "GND-05")
         return [sizes]
 

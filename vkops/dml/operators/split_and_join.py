@@ -77,10 +77,10 @@ class JoinOperatorDesc(OperatorDesc):
     def _infer(self) -> Sequence[Sequence[Size]]:
         whole = self._sizes_of_input("JOIN-05")
         for path, tensor in self.inputs[1:]:
-            for i, (got, wanted) in enumerate(zip(tensor.sizes, whole, strict=True)):
-                if i != self.axis and got != wanted.value:
-                    message = f"got {got}, must equal {wanted.origin} = {wanted.value}"
-                    self._refuse(f"{path}.sizes[{i}]", message, wanted.rule)
+            for i, (got, expected) in enumerate(zip(tensor.sizes, whole, strict=True)):
+                if i != self.axis and got != expected.value:
+                    message = f"got {got}, must equal {expected.origin} = {expected.value}"
+                    self._refuse(f"{path}.sizes[{i}]", message, expected.rule)
         total = concat_sizes([tensor.sizes for tensor in self.input_tensors], self.axis)[self.axis]
         whole[self.axis] = Size(total, f"the sum of input_tensors' sizes[{self.axis}]", "JOIN-06")
         return [whole]

@@ -294,9 +294,9 @@ def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
     return adapters
 
 
-def _is_packaged(found: Any) -> bool:
+def _is_packaged(adapter: Any) -> bool:
     """Whether an adapter is that of vkops_lavapipe, or of the same version."""
-    return bool(loader_files.packaged()) and f"Mesa {lavapipe.about().MESA}" in found.driver
+    return bool(loader_files.packaged()) and f"Mesa {lavapipe.about().MESA}" in adapter.driver
 
 
 def _result(error: Exception) -> str:
@@ -304,22 +304,22 @@ def _result(error: Exception) -> str:
     return f"Vk{str(error).rpartition(' ')[2]}"
 
 
-def _info(index: int, found: Any) -> DeviceInfo:
-    limits = limits_of(found)
+def _info(index: int, adapter: Any) -> DeviceInfo:
+    limits = limits_of(adapter)
     dedicated = sum(heap.size for heap in limits.heaps if heap.device_local)
     seen = [kind.properties for kind in limits.memory_types if "HOST_VISIBLE" in kind.properties]
     local = ["DEVICE_LOCAL" in properties for properties in seen]
     return DeviceInfo(
         index=index,
-        name=found.name,
-        type=_TYPES[found.type],
-        driver=found.driver.strip() or "unknown",
-        api_version=version_text(found.api_version),
-        driver_version=version_text(found.driver_version),
-        vendor_id=found.vendor_id,
-        device_id=found.device_id,
+        name=adapter.name,
+        type=_TYPES[adapter.type],
+        driver=adapter.driver.strip() or "unknown",
+        api_version=version_text(adapter.api_version),
+        driver_version=version_text(adapter.driver_version),
+        vendor_id=adapter.vendor_id,
+        device_id=adapter.device_id,
         dedicated_memory=dedicated,
         shared_memory=sum(heap.size for heap in limits.heaps) - dedicated,
-        unified_memory=all(local) or (any(local) and _TYPES[found.type] in _UNIFIED),
+        unified_memory=all(local) or (any(local) and _TYPES[adapter.type] in _UNIFIED),
         limits=limits,
     )

@@ -70,5 +70,5 @@ def _of_process(process: int) -> ShaderOutput:
 
 def shader_output(printf: bool | None) -> ShaderOutput | None:
     """Return the output of shaders, if it is asked for; by default, the environment asks."""
-    wanted = os.environ.get(PRINTF) == "1" if printf is None else printf
-    return _of_process(os.getpid()) if wanted else None
+    is_enabled = os.environ.get(PRINTF) == "1" if printf is None else printf
+    return _of_process(os.getpid()) if is_enabled else None

@@ -252,9 +252,9 @@ def _text(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
 def _names(process: int, name: str, threads: dict[str, int]) -> Iterator[_Event]:
     """Yield the events that name a process and its rows."""
-    named = [("process_name", 0, name), *(("thread_name", n, own) for own, n in threads.items())]
-    for kind, thread, own in named:
-        yield {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": own}}
+    named = [("process_name", 0, name), *(("thread_name", n, row) for row, n in threads.items())]
+    for kind, thread, row in named:
+        yield {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": row}}
 
 
 def _device_events(
@@ -266,8 +266,8 @@ def _device_events(
         start = round(at - zero)  # whole nanoseconds: Perfetto drops events that overlap by one
         if end:
             more["dur"] = (round(end - zero) - start) / 1e3
-        own = {"ph": phase, "name": name, "cat": "vkops", "pid": row[0], "tid": row[1]}
-        return {**own, "ts": start / 1e3, **more}
+        common = {"ph": phase, "name": name, "cat": "vkops", "pid": row[0], "tid": row[1]}
+        return {**common, "ts": start / 1e3, **more}
 
     device, submissions = (process, 1), (process, 2)
     for call in part.calls:

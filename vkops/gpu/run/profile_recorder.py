@@ -125,8 +125,8 @@ class Recorder:
 
     def _caller(self) -> Caller:
         """Return the line from which this thread entered vkops."""
-        if (given := _given.get()) is not None:
-            return given
+        if (caller := _given.get()) is not None:
+            return caller
         frame: FrameType | None = sys._getframe(2)
         inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
         while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
@@ -150,8 +150,9 @@ class Recorder:
             end = 0.0
             for number, name, nbytes, *_ in operations if self._mask else ():
                 start, end = next(times), next(times)
-                if (own := calls.get(number)) is not None:
-                    own.operations.append(ProfiledOperation(name or own.name, nbytes, start, end))
+                if (owner := calls.get(number)) is not None:
+                    operation = ProfiledOperation(name or owner.name, nbytes, start, end)
+                    owner.operations.append(operation)
             self.submissions.append(Submission(last, since + self._offset, end))
 
     def _times(self) -> Iterator[float]:

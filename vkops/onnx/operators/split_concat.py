@@ -117,9 +117,9 @@ def _joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> L
     for i, tensor in enumerate(tensors):
         rank = len(first)
         call.require(tensor.rank == rank, f"{name}[{i}]", f"rank {tensor.rank}", rank)
-        for d, (got, wanted) in enumerate(zip(tensor.shape, first, strict=True)):
-            if d != axis and got != wanted:
-                call.refuse(f"{name}[{i}]", f"got {got} for axis {d}, must be {wanted}")
+        for d, (got, expected) in enumerate(zip(tensor.shape, first, strict=True)):
+            if d != axis and got != expected:
+                call.refuse(f"{name}[{i}]", f"got {got} for axis {d}, must be {expected}")
     shape = movements.concat_sizes([tensor.shape for tensor in tensors], axis)
     regions = movements.concat([tensor.read for tensor in tensors], View.packed(shape), axis)
     return call.lowering.make(tensors[0].dtype, shape, regions)
