@@ -1,7 +1,7 @@
 """Small cases of each operation that the benchmark measures."""
 
 from vkops.bench import movements
-from vkops.bench.workloads import EveryNth, Join, Permute, Split, Window, case, case_of
+from vkops.bench.workloads import Crop, EveryNth, Join, Permute, Split, case, case_of
 
 VIEWS = {
     "split": case("float32", Split(1, (1, 3, 2)), (4, 6)),
@@ -12,7 +12,7 @@ VIEWS = {
     "join of bytes": case("uint8", Join(1), (5, 3), 3),
     "join of many": case("float32", Join(0), (16,), 64),
     "join of rank 5": case("int64", Join(2), (2, 1, 3, 2, 4), 2),
-    "window": case("float32", Window((1, 2), (3, 4)), (6, 7)),
+    "window": case("float32", Crop((1, 2), (3, 4)), (6, 7)),
     "steps": case("float32", EveryNth((2, 3)), (7, 9)),
     "steps back": case("float64", EveryNth((-2, 3)), (7, 9)),
     "reverse": case("float32", EveryNth((-1, -1)), (5, 6)),

@@ -14,7 +14,7 @@ import numpy as np
 
 from vkops.bench.measure import PeerProgram
 from vkops.bench.movements import Array
-from vkops.bench.workloads import BenchCase, EveryNth, Join, Permute, Split, Window
+from vkops.bench.workloads import BenchCase, Crop, EveryNth, Join, Permute, Split
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.adapter import DeviceInfo
 
@@ -76,7 +76,7 @@ def _layer(case: BenchCase) -> tuple[str, str] | None:
             return "Slice", f"{_array(0, sizes)} 1={axis}"
         case Permute((1, 0)):
             return "Permute", "0=1"
-        case Window(offsets) as window:
+        case Crop(offsets) as window:
             return "Crop", f"{_array(9, offsets)} {_array(10, window.ends)} {_array(11, axes)}"
         case EveryNth(strides) if set(strides) == {-1}:
             return "Flip", _array(0, axes)

@@ -24,7 +24,7 @@ from vkops.bench.movements import (
     Tile,
     Upsample,
 )
-from vkops.bench.workloads import BenchCase, EveryNth, Join, Permute, Split, Window
+from vkops.bench.workloads import BenchCase, Crop, EveryNth, Join, Permute, Split
 from vkops.gpu.adapters.adapter import DeviceInfo
 
 _OPSET, _IR_VERSION = 17, 8  # ONNX 1.12: every current runtime reads it
@@ -123,7 +123,7 @@ def _node(case: BenchCase) -> tuple[str, list[Any], dict[str, Any]]:
             return "Split", [sizes], {"axis": axis}
         case Permute(order):
             return "Transpose", [], {"perm": order}
-        case Window(offsets) as window:
+        case Crop(offsets) as window:
             return "Slice", [offsets, window.ends, axes], {}
         case EveryNth(strides):
             starts = [0 if s > 0 else -1 for s in strides]

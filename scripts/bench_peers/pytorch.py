@@ -22,7 +22,7 @@ from vkops.bench.movements import (
     Tile,
     Upsample,
 )
-from vkops.bench.workloads import BenchCase, EveryNth, Join, Permute, Split, Window
+from vkops.bench.workloads import BenchCase, Crop, EveryNth, Join, Permute, Split
 from vkops.gpu.adapters.adapter import DeviceInfo
 
 # torch supports these types only in part; the signed type of the same width has the same bytes.
@@ -70,7 +70,7 @@ def _outputs(case: BenchCase, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
             return [_packed(part) for part in torch.split(x, sizes, axis)]
         case Permute(order):
             return [_packed(x.permute(order))]
-        case Window() as window:
+        case Crop() as window:
             return [_packed(x[window.slices])]
         case EveryNth(strides):
             return [_step(x, strides)]

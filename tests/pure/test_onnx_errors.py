@@ -12,7 +12,7 @@ from vkops.errors import ModelError
 from vkops.onnx import Model
 from vkops.onnx.model_file import read
 from vkops.onnx.onnx_model import unsupported_nodes
-from vkops.onnx.onnx_node import Node, schema_of
+from vkops.onnx.onnx_node import OnnxNode, schema_of
 from vkops.onnx.operators import OPERATORS
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -296,14 +296,16 @@ def test_nodes_are_as_their_schema_says(operator, opset, counts, attributes, fie
     schema = schema_of(operator, opset)
     node = helper.make_node(operator, inputs, outputs, **attributes)
     label = f"node 3, which makes 'y0' ({operator}-{schema.since_version})"
-    message(fault(lambda: Node(node, 3, schema), ModelError), f"{label}: {field}: ")
+    message(fault(lambda: OnnxNode(node, 3, schema), ModelError), f"{label}: {field}: ")
     with pytest.raises(ModelError, match=r"^the model breaks ONNX's rules: "):
         Model(model([node], [info(name, X) for name in inputs], outputs, opset))
 
 
 def test_nodes_that_make_nothing_are_named_by_their_place(message):
     node = helper.make_node("Split", ["x"], [])
-    message(fault(lambda: Node(node, 2, schema_of("Split", 18)), ModelError), "node 2 (Split-18): ")
+    message(
+        fault(lambda: OnnxNode(node, 2, schema_of("Split", 18)), ModelError), "node 2 (Split-18): "
+    )
 
 
 # -- models ----------------------------------------------------------------------------------------

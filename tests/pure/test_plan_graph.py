@@ -13,7 +13,7 @@ from strategies import boxes, input_bytes
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, coalesce_region, narrow
 from vkops.plan.compose import Writers
-from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, Graph
+from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, RegionGraph
 from vkops.plan.indexing import IndexTensor, gather
 from vkops.plan.movements import copy
 
@@ -110,7 +110,7 @@ def run(graph, stages, elements, leaves):
 @given(st.data())
 @settings(max_examples=100)
 def test_fused_graphs_are_their_tensors_one_by_one(data):
-    graph, elements, whole, leaves = Graph(), {}, {}, {}
+    graph, elements, whole, leaves = RegionGraph(), {}, {}, {}
     random = np.random.default_rng(0)
     for _ in range(data.draw(st.integers(1, 3))):
         number = leaf(graph)
@@ -131,7 +131,7 @@ def test_fused_graphs_are_their_tensors_one_by_one(data):
 
 def test_stored_tensors_that_no_result_needs_are_not_made():
     """Gathers store what they read; then nothing is left of the result but a constant."""
-    graph = Graph()
+    graph = RegionGraph()
     x, places = graph.leaf(4, 4), graph.leaf(4, 4)
     one, two = View.packed((1,)), View.packed((2,))
     y = x
@@ -148,7 +148,7 @@ def test_stored_tensors_that_no_result_needs_are_not_made():
 
 
 def test_a_thousand_slices_are_one_copy():
-    graph = Graph()
+    graph = RegionGraph()
     number = leaf(graph)
     for left in range(2000, 1000, -1):
         view = View.packed((4, left)).narrow(1, 1, left - 1)
@@ -159,7 +159,7 @@ def test_a_thousand_slices_are_one_copy():
 
 def columns(count, rows=3):
     """A tensor joined from columns, and cut into them again; of one row, they are its elements."""
-    graph = Graph()
+    graph = RegionGraph()
     leaves = [leaf(graph) for _ in range(count)]
     whole, column = View.packed((rows, count)), View.packed((rows, 1))
     places = [whole.narrow(1, i, 1) for i in range(count)]
@@ -188,7 +188,7 @@ def test_fusing_takes_work_in_proportion(rows):
 
 def test_regions_that_explode_are_cut_by_an_intermediate():
     """Each tensor interleaves two views of the one before: regions would double every time."""
-    graph, elements = Graph(), {}
+    graph, elements = RegionGraph(), {}
     number = first = leaf(graph)
     n = elements[first] = 1 << 14
     half = View((n // 2,), (2,))
@@ -213,7 +213,7 @@ def test_regions_that_explode_are_cut_by_an_intermediate():
 
 def test_a_tensor_of_many_regions_is_made_when_many_read_it():
     """To look through it once or twice is cheap; a hundred times is not."""
-    graph, n = Graph(), 4000
+    graph, n = RegionGraph(), 4000
     x = leaf(graph, n)
     # Every pair of elements is turned: as many regions, and no two of them merge.
     pairs = [(make_region((2,), i, (1,), (x, n - 1 - i, (-1,)))) for i in range(0, 400, 2)]
@@ -232,7 +232,7 @@ def test_a_tensor_of_many_regions_is_made_when_many_read_it():
 
 
 def test_results_are_made_together_where_nothing_waits_for_them():
-    graph = Graph()
+    graph = RegionGraph()
     x = leaf(graph)
     view = View.packed((4,))
     a = make(graph, [copy(view, view, x)])
@@ -242,7 +242,7 @@ def test_results_are_made_together_where_nothing_waits_for_them():
 
 
 def test_a_leaf_needs_no_stage():
-    graph = Graph()
+    graph = RegionGraph()
     assert graph.fuse([leaf(graph)]) == []
 
 

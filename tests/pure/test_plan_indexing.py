@@ -18,7 +18,7 @@ from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.plan import View, execute
 from vkops.plan.algebra import coalesce, narrow, optimize
 from vkops.plan.cut import cut
-from vkops.plan.graph import Graph
+from vkops.plan.graph import RegionGraph
 from vkops.plan.indexing import IndexTensor, gather, one_hot
 from vkops.plan.movements import pack
 from vkops.plan.region import CopyPlan, Output, Read
@@ -90,7 +90,7 @@ def test_fusing_copies_with_gathers_and_scatters_keeps_the_meaning(seed):
     """A window of each input and of the output, flipped, with a tensor made by indices between."""
     random = np.random.default_rng(seed)
     case = indexed_case(seed, element_size=4)
-    plan, graph = case.plan, Graph()
+    plan, graph = case.plan, RegionGraph()
     leaves, arrays = {}, {}
     for number, array in enumerate(case.inputs):
         size = 8 if number == 1 and case.plan.outputs[0].regions[-1].indices.words == 2 else 4

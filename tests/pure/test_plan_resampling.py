@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from processes import cpu_time
 
 from vkops.plan import CopyPlan, Output, Read, View, execute
-from vkops.plan.index_runs import Run, choose
+from vkops.plan.index_runs import IndexRun, choose
 from vkops.plan.resampling import resampled_runs
 from vkops.plan.size_limits import LimitError
 
@@ -66,9 +66,9 @@ def test_fractions_make_no_more_runs_than_their_numerator(size, count, most):
 
 def test_clamped_ends_are_runs_of_their_own():
     assert resampled_runs(np.array([0, 0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 4, 4])) == [
-        Run(0, 5, 0, 0),
-        Run(5, 2, 1, 0, repeats=3, period=2, advance=1),
-        Run(11, 4, 4, 0),
+        IndexRun(0, 5, 0, 0),
+        IndexRun(5, 2, 1, 0, repeats=3, period=2, advance=1),
+        IndexRun(11, 4, 4, 0),
     ]
 
 

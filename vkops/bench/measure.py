@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkops.bench.movements import Array, CopyOperation, Gather, GatherElements, PadReflect, Tile
-from vkops.bench.workloads import BenchCase, EveryNth, Join, Split, Window, Workload
+from vkops.bench.workloads import BenchCase, Crop, EveryNth, Join, Split, Workload
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.run import streaming
@@ -207,7 +207,7 @@ def _eager(case: BenchCase, arrays: Sequence[Array], device: Device) -> list[Ten
             return eager.split(arrays[0], sizes, axis, device=device)
         case Join(axis):
             return [eager.join(arrays, axis, device=device)]
-        case Window(offsets, sizes):
+        case Crop(offsets, sizes):
             return [eager.slice(arrays[0], offsets, sizes, device=device)]
         case EveryNth(strides):
             ends = zip(case.shapes[0], strides, strict=True)

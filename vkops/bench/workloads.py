@@ -46,7 +46,7 @@ class EveryNth:
 
 
 @dataclass(frozen=True)
-class Window:
+class Crop:
     """Take ``sizes`` elements from ``offsets`` on."""
 
     offsets: Shape
@@ -77,7 +77,7 @@ class Join:
     axis: int
 
 
-Operation = Split | EveryNth | Window | Permute | Join | CopyOperation
+Operation = Split | EveryNth | Crop | Permute | Join | CopyOperation
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class BenchCase:
         match operation:
             case Split(0, sizes):
                 operation = Split(0, tuple(n * scale for n in sizes))
-            case Window(offsets, (first, *others)):
-                operation = Window(offsets, (first * scale, *others))
+            case Crop(offsets, (first, *others)):
+                operation = Crop(offsets, (first * scale, *others))
         fixed = isinstance(operation, OneHot)
         shapes = [(n if fixed and n == 1 else n * scale, *rest) for n, *rest in self.shapes]
         return BenchCase(self.dtype, operation, shapes)
@@ -154,7 +154,7 @@ class BenchCase:
                     input_window_sizes=shape,
                     input_window_strides=strides,
                 )
-            case Window(offsets, sizes):
+            case Crop(offsets, sizes):
                 window = {"offsets": offsets, "sizes": sizes, "strides": (1,) * len(shape)}
                 return operator(dml.SliceOperatorDesc, source, outputs=[sizes], **window)
             case Permute(order):
@@ -175,7 +175,7 @@ class BenchCase:
                 return np.split(array, len(self.shapes), axis)
             case EveryNth(strides):
                 return [array[tuple(slice(None, None, stride) for stride in strides)]]
-            case Window() as window:
+            case Crop() as window:
                 return [array[window.slices]]
             case Permute(order):
                 return [array.transpose(order)]
@@ -254,7 +254,7 @@ _WORKLOADS = {  # a description, whether it is contiguous, and the case
     "W5": ("join axis 1 of 4 x (4096,1024)", True, case(F32, Join(1), (4096, 1024), 4)),
     "W6": ("uint8: join 3 x (1048576,21)", False, case("uint8", Join(1), (1048576, 21), 3)),
     "W7": (
-        "window [1000:3000,1000:3000]", True, case(F32, Window((1000, 1000), (2000, 2000)), SQUARE),
+        "window [1000:3000,1000:3000]", True, case(F32, Crop((1000, 1000), (2000, 2000)), SQUARE),
     ),
     "W8": ("slice [::2,::3] of (4096,4096)", False, case(F32, EveryNth((2, 3)), SQUARE)),
     "W9": ("slice [::-1,::-1] of (4096,4096)", False, case(F32, EveryNth((-1, -1)), SQUARE)),

@@ -19,7 +19,7 @@ from vkops.debug.shader_check import Case, check_end, result_name
 from vkops.errors import ModelError
 from vkops.interpreter.addresses import BASE, PLACE
 from vkops.interpreter.findings import Finding
-from vkops.models.model import Bound, Execution, Output, Prepared
+from vkops.models.model import Bound, Execution, OutputArray, Prepared
 from vkops.plan.rounding import round_up
 
 if TYPE_CHECKING:
@@ -164,13 +164,13 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
     return None
 
 
-def _dispatched(bound: Bound, execution: Execution) -> list[Output]:
+def _dispatched(bound: Bound, execution: Execution) -> list[OutputArray]:
     execution.ready(bound)(None)
     return [*bound.dispatchable.outputs(bound, execution)]
 
 
 def _first_difference(
-    one: Output, other: Output, tolerance: results.Tolerance
+    one: OutputArray, other: OutputArray, tolerance: results.Tolerance
 ) -> results.Difference | None:
     """Return the first element of which a bit differs, or a character of a string.
 

@@ -15,7 +15,7 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Pipeline, View
 from vkops.plan.algebra import narrow
-from vkops.plan.graph import Graph
+from vkops.plan.graph import RegionGraph
 from vkops.plan.movements import copy
 from vkops.plan.region import Progression
 from vkops.plan.size_limits import LimitError
@@ -313,7 +313,7 @@ class GraphDesc:
 
     def _fused(self) -> Pipeline:
         size = min((node.lower().element_size for node in self.nodes), default=4)
-        graph = Graph(gaps=True)  # G-08
+        graph = RegionGraph(gaps=True)  # G-08
         numbers: dict[_End, int] = {}
         constants: dict[int, Progression] = {}
         for i, (_, tensor) in enumerate(self.inputs):

@@ -38,7 +38,7 @@ _MAX_SHADERS = 64
 _INDEX = re.compile(r"\bi\b")
 
 
-class _Call(NamedTuple):
+class _KeptCall(NamedTuple):
     """A call without its addresses and scalars: the GLSL, the outputs that are made, and the rest.
 
     ``run`` takes the device, the buffers of tensors in the order of parameters, and the scalars. It
@@ -119,7 +119,7 @@ class ElementwiseKernel:
         is_numbered = _INDEX.search(f"{operation} {preamble}") is not None
         self._in_order = is_numbered or any(parameter.raw for parameter in self._params)
         self._shaders: dict[Any, tuple[str, Shader]] = {}
-        self._calls: dict[Any, _Call] = {}
+        self._calls: dict[Any, _KeptCall] = {}
         self._source = ""
 
     @property
@@ -280,7 +280,9 @@ class ElementwiseKernel:
         if signature and [*map(id, signature[2])] == [*map(id, memory[: len(memory) - len(added)])]:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
-            self._calls[signature[0]] = _Call(source, [(shape, each.dtype) for each in added], run)
+            self._calls[signature[0]] = _KeptCall(
+                source, [(shape, each.dtype) for each in added], run
+            )
 
     def _shape(self, operands: Sequence[Operand], size: Any) -> Ints:
         """The shape of the outputs."""

@@ -109,7 +109,7 @@ class Bound(Command):
         return self.node.value is None
 
 
-class Output(NamedTuple):
+class OutputArray(NamedTuple):
     """The content of an output: a flat array, with the elements between its own.
 
     That of a block is its bytes.
@@ -177,7 +177,7 @@ class Dispatchable(ABC):
         """Bind a dispatch to the memory of an execution; return a function that runs it."""
 
     @abstractmethod
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         """Yield what the outputs of a dispatch hold, after it has run."""
 
     @abstractmethod

@@ -21,7 +21,7 @@ from vkops.models.model import (
     BoundTensor,
     Dispatchable,
     DispatchCommand,
-    Output,
+    OutputArray,
     ReadContext,
 )
 from vkops.models.resources import (
@@ -194,10 +194,10 @@ class OnnxDispatchable(Dispatchable):
 
         return dispatch
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         for tensor, value in zip(bound.outputs, execution.results[self.name], strict=True):
             if value is not None and not isinstance(value, list):
-                yield Output(tensor.name, np.ascontiguousarray(value).reshape(-1))
+                yield OutputArray(tensor.name, np.ascontiguousarray(value).reshape(-1))
 
     def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         """Explain the model once for each of the shapes that its dispatches bind."""

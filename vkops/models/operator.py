@@ -29,7 +29,7 @@ from vkops.models.model import (
     BoundTensor,
     Dispatchable,
     DispatchCommand,
-    Output,
+    OutputArray,
     ReadContext,
 )
 from vkops.models.resources import Bindings, BindingSource, Resources, errors_after, read_bindings
@@ -190,13 +190,13 @@ class DmlDispatchable(Dispatchable):
         )
         return execution.compiled[self.name].bind(inputs, outputs).dispatch  # type: ignore[no-any-return]
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         for tensor in bound.outputs:
             desc, (buffer, offset, _) = tensor.desc, execution.binding(tensor)
             data = buffer.read(offset, desc.total_tensor_size_in_bytes)
             dtype = dtype_of(desc.data_type)
             array = np.frombuffer(data, dtype, len(data) // dtype.itemsize)
-            yield Output(with_dml_names(tensor.name), array)
+            yield OutputArray(with_dml_names(tensor.name), array)
 
     @property
     def kind(self) -> str:  # type: ignore[override]

@@ -23,7 +23,7 @@ from vkops.models.model import (
     BoundTensor,
     Dispatchable,
     DispatchCommand,
-    Output,
+    OutputArray,
     ReadContext,
 )
 from vkops.models.resources import Bindings, BindingSource, Resources, errors_after
@@ -217,11 +217,13 @@ class ShaderDispatchable(Dispatchable):
         run = execution.compiled[self.name].bound(buffers, groups, self.push_constants)
         return lambda _: run.dispatch()
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[Output]:
+    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         for block in bound.outputs:
             buffer, offset, nbytes = execution.binding(block)
             dtype = block.source.dtype if block.source and block.desc.image else np.uint8
-            yield Output(block.name, np.frombuffer(buffer.read(offset, nbytes), dtype), block.desc)
+            yield OutputArray(
+                block.name, np.frombuffer(buffer.read(offset, nbytes), dtype), block.desc
+            )
 
     def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
         from vkops.models.explanation import Section

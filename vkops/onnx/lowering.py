@@ -13,7 +13,7 @@ import numpy.typing as npt
 from vkops.onnx.element_types import HANDLE, STRING, moved_dtype, type_text
 from vkops.onnx.value_info import InputType
 from vkops.plan.execute import execute_unchecked, packed_bytes
-from vkops.plan.graph import Graph
+from vkops.plan.graph import RegionGraph
 from vkops.plan.movements import pack
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.size_limits import LimitError, check_shape
@@ -109,7 +109,7 @@ class Lowering:
     def __init__(self, input_types: Mapping[str, InputType] | None = None) -> None:
         self.input_types: Mapping[str, InputType] = input_types or {}
         self.outputs: list[LoweredValue] = []
-        self.graph: Graph = Graph()
+        self.graph: RegionGraph = RegionGraph()
         self.inputs: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []

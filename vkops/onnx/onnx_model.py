@@ -15,7 +15,7 @@ from vkops.arguments.values import model_option
 from vkops.errors import ModelError, show
 from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
 from vkops.onnx.model_file import DOMAINS, Content, opset_of, read
-from vkops.onnx.onnx_node import Call, Node, label, schema_of
+from vkops.onnx.onnx_node import Call, OnnxNode, label, schema_of
 from vkops.onnx.operators import OPERATORS, REFUSED
 from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.value_info import (
@@ -101,8 +101,8 @@ class Model:
         self.outputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.output))
         self.opset: int = opset_of(content.proto)
         self.metadata: ModelMetadata = ModelMetadata.of(content.proto)
-        self.nodes: tuple[Node, ...] = tuple(
-            Node(node, index, schema_of(node.op_type, self.opset), reader)
+        self.nodes: tuple[OnnxNode, ...] = tuple(
+            OnnxNode(node, index, schema_of(node.op_type, self.opset), reader)
             for index, node in enumerate(graph.node)
         )
         self._check_names()

@@ -38,7 +38,7 @@ def label(proto: NodeProto, index: int, operator: str) -> str:
     return f"node {index}{suffix} ({operator})"
 
 
-class Node:
+class OnnxNode:
     """A node whose arguments and attributes are as its schema says; ModelError if they are not."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Node:
 class Call:
     """A node, and its inputs as tensors of a lowering; ModelError if it cannot have their types."""
 
-    def __init__(self, node: Node, lowering: Lowering, values: Sequence[LoweredValue]) -> None:
+    def __init__(self, node: OnnxNode, lowering: Lowering, values: Sequence[LoweredValue]) -> None:
         self.node = node
         self.refuse: Callable[[str, str], NoReturn] = node.refuse
         self.require: Callable[[bool, str, object, object], None] = node.require

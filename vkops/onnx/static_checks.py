@@ -18,7 +18,7 @@ from vkops.errors import ModelError
 from vkops.onnx.element_types import type_text
 from vkops.onnx.lowering import LoweredTensor, Lowering, NeedsValueError
 from vkops.onnx.onnx_model import Model
-from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators import OPERATORS
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
 from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
@@ -115,7 +115,7 @@ def _input(entry: ValueInfo, origins: int) -> _Facts:
     return _Facts(entry.dtype, entry.kind or "tensor", origins, may_be_list)
 
 
-def _output(node: Node, inputs: Sequence[_Facts]) -> _Facts:
+def _output(node: OnnxNode, inputs: Sequence[_Facts]) -> _Facts:
     """Return what is known of each output of a node."""
     operator, output = OPERATORS[node.operator], node.schema.outputs[0]
     lowering, shape = Lowering(), operator.stub(node)

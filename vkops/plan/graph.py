@@ -86,7 +86,7 @@ class Pipeline:
         }
 
 
-class Graph:
+class RegionGraph:
     """Tensors by number; each is a leaf, or made by regions that read tensors before it.
 
     Regions count elements of ``element_size`` bytes; tensors whose elements have one size are
@@ -228,7 +228,7 @@ class _Fusion:
     ``fused`` holds the regions of each tensor, ``stored`` the tensors that the others read.
     """
 
-    def __init__(self, graph: Graph, requested: Sequence[int]) -> None:
+    def __init__(self, graph: RegionGraph, requested: Sequence[int]) -> None:
         self.fused: dict[int, Regions] = {}
         self.stored: set[int] = set()
         self._sizes = graph._sizes

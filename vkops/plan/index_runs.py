@@ -18,7 +18,7 @@ from vkops.plan.region import Read, Region
 from vkops.plan.view import Ints, View
 
 
-class Run(NamedTuple):
+class IndexRun(NamedTuple):
     """``size`` consecutive indices of a target, from ``target`` on.
 
     They are copies of the indices of a source from ``start`` on, ``step`` apart. There are
@@ -34,7 +34,7 @@ class Run(NamedTuple):
     advance: int = 0
 
 
-def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[Run]:
+def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[IndexRun]:
     """Chosen indices as few runs.
 
     >>> [run[:4] for run in runs_of(np.array([2, 1, 0, 0, 0]))]
@@ -49,11 +49,11 @@ def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[Run]:
             continue
         end = min(change + 1, len(indices))
         step = int(steps[first]) if end - first > 1 else 0
-        yield Run(first, end - first, int(indices[first]), step)
+        yield IndexRun(first, end - first, int(indices[first]), step)
         first = end
 
 
-def choose(source: Read, target: View, axes: Sequence[Sequence[Run]]) -> Iterator[Region]:
+def choose(source: Read, target: View, axes: Sequence[Sequence[IndexRun]]) -> Iterator[Region]:
     """Copy the indices that runs choose along each axis: a region for each combination.
 
     >>> axes = [[Run(0, 1, 1, 0), Run(1, 1, 0, 0)], [Run(0, 3, 2, -1)]]
@@ -78,7 +78,11 @@ def roll(source: Read, target: View, shifts: Ints) -> Iterator[Region]:
     axes = []
     for size, shift in zip(target.sizes, shifts, strict=True):
         k = shift % size if size else 0
-        axes.append([Run(k, size - k, 0, 1), Run(0, k, size - k, 1)] if k else [Run(0, size, 0, 1)])
+        axes.append(
+            [IndexRun(k, size - k, 0, 1), IndexRun(0, k, size - k, 1)]
+            if k
+            else [IndexRun(0, size, 0, 1)]
+        )
     return choose(source, target, axes)
 
 
@@ -108,14 +112,14 @@ def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
     return count
 
 
-def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
+def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[IndexRun]:
     """The indices of an axis of ``size`` elements that is padded with elements of its own."""
     lengths = _run_lengths(mode, size)
     if not lengths:
         edges = (
-            Run(0, before, 0, 0),
-            Run(before, size, 0, 1),
-            Run(before + size, after, size - 1, 0),
+            IndexRun(0, before, 0, 0),
+            IndexRun(before, size, 0, 1),
+            IndexRun(before + size, after, size - 1, 0),
         )
         yield from (run for run in edges if run.size)
         return
@@ -125,10 +129,10 @@ def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[Run]:
     while position < end:
         done = position % period
         if done < size:
-            run = Run(position + before, size - done, done, 1)
+            run = IndexRun(position + before, size - done, done, 1)
         else:  # a backward run leaves out as many places at either end of the axis
             start = period - 1 - done + (size - backwards) // 2
-            run = Run(position + before, period - done, start, -1)
+            run = IndexRun(position + before, period - done, start, -1)
         run = run._replace(size=min(run.size, end - position))
         yield run
         position += run.size

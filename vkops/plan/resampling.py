@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.plan.index_runs import Run, runs_of
+from vkops.plan.index_runs import IndexRun, runs_of
 from vkops.plan.size_limits import MAX_PIECES, LimitError
 
 MAX_RESAMPLED_SIZE = 1 << 24
@@ -23,12 +23,12 @@ MAX_RESAMPLED_SIZE = 1 << 24
 Indices = npt.NDArray[np.int64]
 
 
-def repeated_run(size: int, factor: int) -> Run:
+def repeated_run(size: int, factor: int) -> IndexRun:
     """Each of the ``size`` indices of an axis, ``factor`` times."""
-    return Run(0, factor, 0, 0, repeats=size, period=factor, advance=1)
+    return IndexRun(0, factor, 0, 0, repeats=size, period=factor, advance=1)
 
 
-def resampled_runs(indices: Indices) -> list[Run]:
+def resampled_runs(indices: Indices) -> list[IndexRun]:
     """Describe the chosen indices of an axis by few runs.
 
     There are at most about p runs for a scale of p/q, and about twice the square root of the number
@@ -43,7 +43,7 @@ def resampled_runs(indices: Indices) -> list[Run]:
     """
     changes = np.flatnonzero(np.diff(indices)) + 1
     if not len(changes):
-        return [Run(0, len(indices), int(indices[0]), 0)] if len(indices) else []
+        return [IndexRun(0, len(indices), int(indices[0]), 0)] if len(indices) else []
     estimates = {p: _estimated_runs(indices, p) for p in _periods(indices, changes)}
     minimum = min(estimates.values())
     if minimum > MAX_PIECES:
@@ -90,7 +90,7 @@ def _estimated_runs(indices: Indices, period: int) -> float:
     return 1 + sum(map(np.count_nonzero, changes)) / 2
 
 
-def _cut(indices: Indices, period: int, start: int, stop: int) -> list[Run]:
+def _cut(indices: Indices, period: int, start: int, stop: int) -> list[IndexRun]:
     """Describe indices by runs that repeat after ``period`` indices between ``start`` and ``stop``.
 
     The columns of a table whose rows are periods are cut where the step to the next column is not
@@ -109,7 +109,7 @@ def _cut(indices: Indices, period: int, start: int, stop: int) -> list[Run]:
             column = left + columns.target
             for rows in runs_of(table[column::period]):
                 runs.append(
-                    Run(
+                    IndexRun(
                         target=start + rows.target * period + column,
                         size=columns.size,
                         start=rows.start,

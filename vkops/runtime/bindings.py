@@ -11,7 +11,7 @@ import numpy as np
 
 from vkops.errors import BindingError, show
 from vkops.extent import Extent, slice_extents
-from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
+from vkops.gpu.run.buffer import BindableMemory, Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import View
@@ -38,7 +38,7 @@ def extent_of(
             message = "got a view of a tensor, whose packed copy would be written: must be a tensor"
             raise BindingError(operator, path, f"{message} with memory of its own", "B-21")
         buffer = getattr(target, "buffer", target)
-        if not isinstance(buffer, Resource):
+        if not isinstance(buffer, BindableMemory):
             message = f"got {show(binding)}, must be a buffer or tensor, or (buffer, offset, bytes)"
             raise BindingError(operator, path, message, "B-02")
     if not buffer.is_on(device):
@@ -71,7 +71,7 @@ def are_integers(value: Any) -> bool:
 def is_memory(binding: Any) -> bool:
     """Whether a binding is memory of a device, or a part of it."""
     target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
-    return hasattr(target, "placed") or isinstance(target, Resource)
+    return hasattr(target, "placed") or isinstance(target, BindableMemory)
 
 
 # -- arguments of shaders --------------------------------------------------------------------------

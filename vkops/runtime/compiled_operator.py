@@ -12,17 +12,17 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, VkopsError, show
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Extents
-from vkops.gpu.run.buffer import Buffer, HostBuffer, Resource
+from vkops.gpu.run.buffer import BindableMemory, Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.pending import Pending
-from vkops.gpu.run.program import Bound, Program
+from vkops.gpu.run.program import BoundProgram, Program
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.graph import Pipeline
 from vkops.plan.region import CopyPlan, Progression
 from vkops.runtime.bindings import Binding, extent_of
 
 
-class BoundOperator(Bound):
+class BoundOperator(BoundProgram):
     """A compiled operator with its bindings, made by ``CompiledOperator.bind``.
 
     It keeps the buffers it is bound to alive. If a binding is in host memory, data are streamed
@@ -121,7 +121,7 @@ class CompiledOperator:
         self.paths: Mapping[int, str] = dict(zip(numbers, self._paths, strict=True))
         self._in_place = desc.runs_in_place
         self._constants = [_stored(device, c) for c in self.pipeline.constants.values()]
-        self._persistent: dict[int, Resource] = {}
+        self._persistent: dict[int, BindableMemory] = {}
 
     @property
     def binding_properties(self) -> BindingProperties:

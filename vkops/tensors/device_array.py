@@ -20,7 +20,7 @@ from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run import open_device
 from vkops.gpu.run.asynchronous import ended
 from vkops.gpu.run.buffer import Buffer, HostBuffer, MemoryView
-from vkops.gpu.run.program import Bound, Program, TensorMemory
+from vkops.gpu.run.program import BoundProgram, Program, TensorMemory
 from vkops.gpu.run.streaming import Progress
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.view import Ints, View
@@ -387,7 +387,7 @@ def run_program(
     ]
     written: list[Any] = [result for each in results if (result := _memory(each)) is not None]
     if written:
-        Bound(program, device, read, written).run(progress)
+        BoundProgram(program, device, read, written).run(progress)
     return results
 
 

@@ -18,7 +18,7 @@ from vkops.dml.structs import Size2D
 from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
 from vkops.plan import Read, Region, View
-from vkops.plan.index_runs import Run, choose
+from vkops.plan.index_runs import IndexRun, choose
 from vkops.plan.movements import tile_sizes
 from vkops.plan.resampling import MAX_RESAMPLED_SIZE, repeated_run, resampled_runs
 from vkops.plan.size_limits import MAX_PIECES, LimitError
@@ -44,7 +44,7 @@ class _NearestNeighborDesc(UnaryOperatorDesc):
 
     @property
     @abstractmethod
-    def _runs(self) -> Sequence[Sequence[Run]]:
+    def _runs(self) -> Sequence[Sequence[IndexRun]]:
         """The indices of the input that each dimension of the output copies."""
 
     def _copies(self, source: Read, target: View) -> Iterable[Region]:
@@ -89,9 +89,9 @@ class _ResamplingDesc(_NearestNeighborDesc):
         return [self._sizes_of("output_tensor", "RES-01")]
 
     @cached_property
-    def _runs(self) -> Sequence[Sequence[Run]]:
+    def _runs(self) -> Sequence[Sequence[IndexRun]]:
         rank = self.input_tensor.dimension_count
-        runs: list[list[Run]] = []
+        runs: list[list[IndexRun]] = []
         axes = zip(
             self.input_tensor.sizes,
             self.output_tensor.sizes,
@@ -226,7 +226,7 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
         return [self._scaled_sizes(sizes, factors, "UPS-01")]
 
     @property
-    def _runs(self) -> Sequence[Sequence[Run]]:
+    def _runs(self) -> Sequence[Sequence[IndexRun]]:
         sizes = self.input_tensor.sizes
         return [[repeated_run(*axis)] for axis in zip(sizes, self._factors, strict=True)]
 
@@ -251,11 +251,11 @@ def _nearest(
     input_offset: float,
     output_offset: float,
     rounded: Callable[[_Floats], _Floats],
-) -> list[Run]:
+) -> list[IndexRun]:
     """The indices of an axis of ``size`` elements that ``count`` indices of the output copy."""
     if scale == 1 and input_offset == -output_offset:
-        repeated = [Run(size, count - size, size - 1, 0)] if count > size else []
-        return [Run(0, min(size, count), 0, 1), *repeated]
+        repeated = [IndexRun(size, count - size, size - 1, 0)] if count > size else []
+        return [IndexRun(0, min(size, count), 0, 1), *repeated]
     if count > MAX_RESAMPLED_SIZE:
         raise LimitError(f"got {count}, must be {MAX_RESAMPLED_SIZE} at most where it is resampled")
     indices: npt.NDArray[Any] = np.arange(count, dtype=np.float32)

@@ -26,7 +26,7 @@ MAX_PACKED_BYTES = 16 << 20
 _NOTHING = np.empty(0, np.uint8)
 
 
-class Resource(ABC):
+class BindableMemory(ABC):
     """Bytes that operators can be bound to.
 
     ``layout`` is all that a prepared call of a shader depends on, but for its address.
@@ -174,14 +174,14 @@ class Resource(ABC):
         """Whether operators of that device can be bound to it."""
 
     @abstractmethod
-    def clone(self, start: int, nbytes: int) -> Resource:
+    def clone(self, start: int, nbytes: int) -> BindableMemory:
         """Return a copy of ``nbytes`` bytes from byte ``start``, a multiple of 16.
 
         It is made now, also while this thread records a program.
         """
 
 
-class Buffer(Resource):
+class Buffer(BindableMemory):
     """Device memory, allocated by ``Device.buffer`` and freed with this object.
 
     ``extents`` are its ranges of memory, one after the other; nearly always one. A ``constant`` is
@@ -276,7 +276,7 @@ class Buffer(Resource):
         return cloned
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
-        """Return read-only bytes; see ``Resource``."""
+        """Return read-only bytes; see ``BindableMemory``."""
         offset, nbytes = self._span(offset, nbytes)
         self.finish_writes()
         view = self.memory_view(offset, nbytes)
@@ -303,7 +303,7 @@ class Buffer(Resource):
         return MemoryView(self, memory.address + start, nbytes)
 
     def fill_with(self, arrays: Sequence[npt.NDArray[Any]]) -> None:
-        """Copy the elements of arrays; see ``Resource``."""
+        """Copy the elements of arrays; see ``BindableMemory``."""
         target = self.visible
         if target is None:
             super().fill_with(arrays)
@@ -329,7 +329,7 @@ class Buffer(Resource):
             streaming.write(self._device, target, source, self.allocation)
 
 
-class HostBuffer(Resource):
+class HostBuffer(BindableMemory):
     """Host memory, for more bytes than the device can hold; allocated by ``Device.host_buffer``.
 
     Operators that are bound to it stream it through the device.
@@ -391,8 +391,8 @@ class MemoryView:
 
     __slots__ = ("__array_interface__", "__weakref__", "owner")
 
-    def __init__(self, owner: Resource, address: int, nbytes: int) -> None:
-        self.owner: Resource = owner
+    def __init__(self, owner: BindableMemory, address: int, nbytes: int) -> None:
+        self.owner: BindableMemory = owner
         self.__array_interface__: dict[str, Any] = {
             "data": (address, True),  # read-only
             "shape": (nbytes,),

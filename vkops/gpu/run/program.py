@@ -98,7 +98,7 @@ class Program:
         return buffers, sizes
 
 
-class Bound:
+class BoundProgram:
     """A program on the memory of its tensors; it can run again and again.
 
     It keeps the memory alive. Arrays are sent, or are read where they are, as they were when it was
@@ -267,7 +267,7 @@ class Bound:
             DeviceError: the device is closed.
         """
         if self._work is not None:
-            return Submission(self.device, self._submit())
+            return SubmittedProgram(self.device, self._submit())
         task = BackgroundTask(self.run)
         self.device.vulkan.check()
         self.device.vulkan.finish_streams()
@@ -292,7 +292,7 @@ class Bound:
         return sorted((each for each in resources if isinstance(each, HostBuffer)), key=id)
 
 
-class Submission:
+class SubmittedProgram:
     """Work that the device executes while the host continues."""
 
     def __init__(self, device: OpenDevice, number: int) -> None:

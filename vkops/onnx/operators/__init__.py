@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from vkops.onnx.lowering import LoweredValue
-from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators import (
     arithmetic,
     indexing,
@@ -24,7 +24,7 @@ from vkops.plan.view import Ints
 
 
 @dataclass(frozen=True)
-class Operator:
+class OnnxOperator:
     """An operator: how its nodes are lowered, and what is known of them without any shape.
 
     Attributes:
@@ -47,8 +47,8 @@ class Operator:
     computes: str = ""
     if_types: Callable[[Any, Any], bool] = lambda first, output: True
     makes: type | None = None
-    check: Callable[[Node], object] = lambda node: None
-    stub: Callable[[Node], Ints | None] = lambda node: None
+    check: Callable[[OnnxNode], object] = lambda node: None
+    stub: Callable[[OnnxNode], Ints | None] = lambda node: None
 
     def outputs(self, call: Call) -> Iterable[LoweredValue]:
         """Make the outputs of a node, whose attributes are checked."""
@@ -56,67 +56,71 @@ class Operator:
         return self.lower(call)
 
 
-OPERATORS: Mapping[str, Operator] = {
-    "Add": Operator(elementwise(np.add), computes="A B"),
-    "Cast": Operator(arithmetic.cast, computes="input", if_types=operator.ne, stub=lambda _: (1,)),
-    "CenterCropPad": Operator(selection.center_crop_pad),
-    "Concat": Operator(split_concat.concat),
-    "ConcatFromSequence": Operator(split_concat.concat_from_sequence),
-    "Constant": Operator(arithmetic.constant),
-    "ConstantOfShape": Operator(arithmetic.constant_of_shape, first="needed", stub=lambda _: (1,)),
-    "DepthToSpace": Operator(shapes_and_axes.depth_to_space, stub=shapes_and_axes.image_stub),
-    "Div": Operator(elementwise(arithmetic.quotient, divides=True), computes="A B"),
-    "Equal": Operator(elementwise(np.equal, dtype=bool), computes="A B", makes=bool),
-    "Expand": Operator(selection.expand),
-    "EyeLike": Operator(selection.eye_like, first="unread", stub=lambda _: (1, 1)),
-    "Flatten": Operator(shapes_and_axes.flatten),
-    "Gather": Operator(indexing.gather, moves="indices"),
-    "GatherElements": Operator(indexing.gather_elements, moves="indices"),
-    "GatherND": Operator(indexing.gather_nd, moves="indices"),
-    "Identity": Operator(shapes_and_axes.identity),
-    "Mod": Operator(arithmetic.modulo, computes="A B"),
-    "Mul": Operator(elementwise(np.multiply), computes="A B"),
-    "OneHot": Operator(
+OPERATORS: Mapping[str, OnnxOperator] = {
+    "Add": OnnxOperator(elementwise(np.add), computes="A B"),
+    "Cast": OnnxOperator(
+        arithmetic.cast, computes="input", if_types=operator.ne, stub=lambda _: (1,)
+    ),
+    "CenterCropPad": OnnxOperator(selection.center_crop_pad),
+    "Concat": OnnxOperator(split_concat.concat),
+    "ConcatFromSequence": OnnxOperator(split_concat.concat_from_sequence),
+    "Constant": OnnxOperator(arithmetic.constant),
+    "ConstantOfShape": OnnxOperator(
+        arithmetic.constant_of_shape, first="needed", stub=lambda _: (1,)
+    ),
+    "DepthToSpace": OnnxOperator(shapes_and_axes.depth_to_space, stub=shapes_and_axes.image_stub),
+    "Div": OnnxOperator(elementwise(arithmetic.quotient, divides=True), computes="A B"),
+    "Equal": OnnxOperator(elementwise(np.equal, dtype=bool), computes="A B", makes=bool),
+    "Expand": OnnxOperator(selection.expand),
+    "EyeLike": OnnxOperator(selection.eye_like, first="unread", stub=lambda _: (1, 1)),
+    "Flatten": OnnxOperator(shapes_and_axes.flatten),
+    "Gather": OnnxOperator(indexing.gather, moves="indices"),
+    "GatherElements": OnnxOperator(indexing.gather_elements, moves="indices"),
+    "GatherND": OnnxOperator(indexing.gather_nd, moves="indices"),
+    "Identity": OnnxOperator(shapes_and_axes.identity),
+    "Mod": OnnxOperator(arithmetic.modulo, computes="A B"),
+    "Mul": OnnxOperator(elementwise(np.multiply), computes="A B"),
+    "OneHot": OnnxOperator(
         indexing.one_hot,
         computes="indices",
         if_types=indexing.needs_conversion,
         moves="values",
     ),
-    "Pad": Operator(selection.pad, moves="constant_value", check=selection.pad_mode),
-    "Range": Operator(arithmetic.range, computes="start limit delta"),
-    "Reshape": Operator(shapes_and_axes.reshape),
-    "Resize": Operator(resize.resize, check=resize.check_node),
-    "ReverseSequence": Operator(
+    "Pad": OnnxOperator(selection.pad, moves="constant_value", check=selection.pad_mode),
+    "Range": OnnxOperator(arithmetic.range, computes="start limit delta"),
+    "Reshape": OnnxOperator(shapes_and_axes.reshape),
+    "Resize": OnnxOperator(resize.resize, check=resize.check_node),
+    "ReverseSequence": OnnxOperator(
         indexing.reverse_sequence, moves="sequence_lens", check=indexing.check_sequence_axes
     ),
-    "Scatter": Operator(indexing.scatter_elements, moves="indices updates"),
-    "ScatterElements": Operator(
+    "Scatter": OnnxOperator(indexing.scatter_elements, moves="indices updates"),
+    "ScatterElements": OnnxOperator(
         indexing.scatter_elements, moves="indices updates", check=indexing.check_reduction
     ),
-    "ScatterND": Operator(
+    "ScatterND": OnnxOperator(
         indexing.scatter_nd, moves="indices updates", check=indexing.check_reduction
     ),
-    "SequenceAt": Operator(split_concat.sequence_at),
-    "Shape": Operator(arithmetic.shape, first="unread", makes=np.int64),
-    "Size": Operator(arithmetic.size, first="unread", makes=np.int64),
-    "Slice": Operator(selection.slice),
-    "SpaceToDepth": Operator(shapes_and_axes.space_to_depth, stub=shapes_and_axes.image_stub),
-    "Split": Operator(split_concat.split, stub=split_concat.split_stub),
-    "SplitToSequence": Operator(split_concat.split_to_sequence),
-    "Squeeze": Operator(shapes_and_axes.squeeze),
-    "Sub": Operator(elementwise(np.subtract), computes="A B"),
-    "TensorScatter": Operator(
+    "SequenceAt": OnnxOperator(split_concat.sequence_at),
+    "Shape": OnnxOperator(arithmetic.shape, first="unread", makes=np.int64),
+    "Size": OnnxOperator(arithmetic.size, first="unread", makes=np.int64),
+    "Slice": OnnxOperator(selection.slice),
+    "SpaceToDepth": OnnxOperator(shapes_and_axes.space_to_depth, stub=shapes_and_axes.image_stub),
+    "Split": OnnxOperator(split_concat.split, stub=split_concat.split_stub),
+    "SplitToSequence": OnnxOperator(split_concat.split_to_sequence),
+    "Squeeze": OnnxOperator(shapes_and_axes.squeeze),
+    "Sub": OnnxOperator(elementwise(np.subtract), computes="A B"),
+    "TensorScatter": OnnxOperator(
         indexing.tensor_scatter, moves="update write_indices", check=indexing.check_linear
     ),
-    "Tile": Operator(selection.tile),
-    "Transpose": Operator(
+    "Tile": OnnxOperator(selection.tile),
+    "Transpose": OnnxOperator(
         shapes_and_axes.transpose,
         stub=lambda node: (1,) * len(node.attributes.get("perm", ())) or None,
     ),
-    "Trilu": Operator(selection.trilu),
-    "Unsqueeze": Operator(shapes_and_axes.unsqueeze),
-    "Upsample": Operator(resize.resize, check=resize.check_node),
-    "Where": Operator(arithmetic.where, computes="condition X Y"),
+    "Trilu": OnnxOperator(selection.trilu),
+    "Unsqueeze": OnnxOperator(shapes_and_axes.unsqueeze),
+    "Upsample": OnnxOperator(resize.resize, check=resize.check_node),
+    "Where": OnnxOperator(arithmetic.where, computes="condition X Y"),
 }
 """The operators that vkops has."""
 

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.onnx.lowering import LoweredTensor
-from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators.arithmetic import operand
 from vkops.plan import indexing
 from vkops.plan.graph import SUBMISSION_COST
-from vkops.plan.index_runs import Run, choose, runs_of
+from vkops.plan.index_runs import IndexRun, choose, runs_of
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.movements import copy, pack
 from vkops.plan.region import MAX_TERMS, Read, Region
@@ -44,7 +44,7 @@ def gather(call: Call) -> list[LoweredTensor]:
         flat = np.where(flat < 0, flat + data.shape[axis], flat)
         runs = [*islice(runs_of(flat), MAX_RUNS + 1)]
         if len(runs) <= MAX_RUNS:
-            axes = [[Run(0, n, 0, 1)] for n in data.shape]
+            axes = [[IndexRun(0, n, 0, 1)] for n in data.shape]
             axes[axis] = runs
             sizes = (*data.shape[:axis], flat.size, *data.shape[axis + 1 :])
             regions = choose(data.read, View.packed(sizes), axes)
@@ -164,17 +164,17 @@ def one_hot(call: Call) -> list[LoweredTensor]:
 # -- checks ----------------------------------------------------------------------------------------
 
 
-def check_reduction(node: Node) -> None:
+def check_reduction(node: OnnxNode) -> None:
     """Refuse a node that combines elements with others."""
     node.choice("reduction", "none", reason=": vkops moves data, it does not compute")
 
 
-def check_linear(node: Node) -> None:
+def check_linear(node: OnnxNode) -> None:
     """Refuse a node whose blocks go on at the start of the axis."""
     node.choice("mode", "linear", reason=": vkops does not write around the end of an axis")
 
 
-def check_sequence_axes(node: Node) -> None:
+def check_sequence_axes(node: OnnxNode) -> None:
     """Refuse axes that no shape allows."""
     batch, time = node.attributes["batch_axis"], node.attributes["time_axis"]
     got, allowed = f"{batch} and {time}", "0 and 1, or 1 and 0"
@@ -252,7 +252,7 @@ def _check_indices(call: Call, data: LoweredTensor, axes: range) -> npt.NDArray[
 
 
 def _check_range(
-    node: Node, name: str, allowed: Mapping[int, range], indices: npt.NDArray[Any]
+    node: OnnxNode, name: str, allowed: Mapping[int, range], indices: npt.NDArray[Any]
 ) -> None:
     """Refuse indices out of range; ``allowed`` has the axes that each tuple of them is for."""
     ranges = list(allowed.items())

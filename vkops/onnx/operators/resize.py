@@ -11,8 +11,8 @@ from onnx import numpy_helper
 
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import LoweredTensor
-from vkops.onnx.onnx_node import Call, Node
-from vkops.plan.index_runs import Run, choose
+from vkops.onnx.onnx_node import Call, OnnxNode
+from vkops.plan.index_runs import IndexRun, choose
 from vkops.plan.movements import fill_around
 from vkops.plan.region import Read
 from vkops.plan.resampling import MAX_RESAMPLED_SIZE, resampled_runs
@@ -46,7 +46,7 @@ def coordinate_modes(version: int) -> tuple[str, ...]:
     )
 
 
-def check_node(node: Node) -> None:
+def check_node(node: OnnxNode) -> None:
     """Refuse a node that interpolates or has no target, and what its version does not have."""
     node.choice("mode", "nearest", reason=": vkops moves data, it does not interpolate")
     for name in ("antialias", "exclude_outside"):
@@ -70,7 +70,7 @@ def resize(call: Call) -> list[LoweredTensor]:
     for axis, (size, count, scale) in enumerate(zip(data.shape, sizes, scales, strict=True)):
         if count and not size:
             call.refuse("X", f"axis {axis} is empty, there is nothing to copy")
-        start, chosen = 0, [Run(0, count, 0, 1)] if count else []
+        start, chosen = 0, [IndexRun(0, count, 0, 1)] if count else []
         is_whole = np.allclose(bounds.get(axis, (0, 1)), (0, 1), rtol=1e-9, atol=0)  # ONNX's
         if count and (count != size or scale != 1 or not is_whole):
             if count > MAX_RESAMPLED_SIZE:

@@ -11,7 +11,7 @@ import numpy as np
 from vkops.errors import ModelError
 from vkops.onnx.element_types import STRING, dtype_of, type_text
 from vkops.onnx.lowering import LoweredTensor
-from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.plan import index_runs, movements
 from vkops.plan.diagonals import fill_diagonals
 from vkops.plan.region import Fill, Read
@@ -78,7 +78,7 @@ def tile(call: Call) -> list[LoweredTensor]:
     return [call.lowering.make(data.dtype, shape, [region])]
 
 
-def pad_mode(node: Node) -> str:
+def pad_mode(node: OnnxNode) -> str:
     """Return the mode of a Pad, which its version must have."""
     wrap = ("wrap",) if node.version >= 19 else ()
     return node.choice("mode", "constant", "reflect", "edge", *wrap)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from vkops.onnx.lowering import LoweredTensor, LoweredValue
-from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.plan import movements
 from vkops.plan.view import Ints, View
 
@@ -114,7 +114,7 @@ def space_to_depth(call: Call) -> list[LoweredTensor]:
     return [call.lowering.make(data.dtype, shape, [region])]
 
 
-def image_stub(node: Node) -> Ints:
+def image_stub(node: OnnxNode) -> Ints:
     """The shape of an image whose depth and sides are divided into blocks."""
     side = max(1, node.attributes["blocksize"])
     return (1, side * side, side, side)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor
-from vkops.onnx.onnx_node import Call, Node
+from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.plan import movements
 from vkops.plan.rounding import ceil_div
 from vkops.plan.size_limits import MAX_DIMENSIONS, MAX_PIECES
@@ -22,7 +22,7 @@ def split(call: Call) -> list[LoweredTensor]:
     return _parts(call, data, axis, sizes)
 
 
-def split_stub(node: Node) -> Ints | None:
+def split_stub(node: OnnxNode) -> Ints | None:
     """The shape of an input that can be split as the attributes of a node say."""
     axis, lengths = node.attributes.get("axis", 0), node.attributes.get("split")
     rank = axis + 1 if axis >= 0 else -axis
