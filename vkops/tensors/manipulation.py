@@ -131,7 +131,8 @@ concatenate = concat
 @planned
 def _concat_flat(itemsize: int, dtypes: tuple[np.dtype[Any], ...], *views: View) -> ArrayPlan:
     flat = (shapes.packed((prod(view.sizes),)) for view in views)
-    join_arrays[(itemsize, "CONCAT", dtypes, 0, *flat)]  # checks the dtypes
+    key = (itemsize, "CONCAT", dtypes, 0, *flat)
+    join_arrays[key]  # checks the dtypes
     views = tuple(view for view in views if view.extent)
     starts = tuple(accumulate((prod(view.sizes) for view in views), initial=0))
     regions = [pack(view, starts[input], input) for input, view in enumerate(views)]
@@ -168,7 +169,8 @@ def _stack(itemsize: int, dtypes: tuple[np.dtype[Any], ...], axis: int, *views: 
             message = f"got {view.sizes}, must be {views[0].sizes}"
             refuse("STACK", f"tensors[{i}].shape", message, "JOIN-05")
     shapes.check_shape("STACK", (len(views), *views[0].sizes), itemsize)
-    return join_arrays[(itemsize, "STACK", dtypes, axis, *(view.insert(axis) for view in views))]
+    key = (itemsize, "STACK", dtypes, axis, *(view.insert(axis) for view in views))
+    return join_arrays[key]
 
 
 def hstack(arrays: Sequence[Any], /, *, device: DeviceLike = None) -> Tensor:

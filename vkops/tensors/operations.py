@@ -57,7 +57,8 @@ class planned(memoized):  # noqa: N801  # a decorator
             views.append(view)
         home = home or default_device()
         dtype = memory[0].dtype
-        plan = self[(dtype.itemsize, *arguments, *views)]
+        key = (dtype.itemsize, *arguments, *views)
+        plan = self[key]
         if are_sent and plan.is_concatenation and home.fits(plan.nbytes):
             result = Tensor(home, plan.shapes[0], dtype)  # what is sent is the result
             if result.buffer is not None:
