@@ -168,22 +168,17 @@ def _step_command(target: str, invocation: Invocation) -> str:
     return shlex.join(words)
 
 
-def _check_kind(*, is_model: bool) -> None:
-    """Refuse options that have no effect on a model, or on a shader."""
+def _subject_of(target: str, arguments: Mapping[str, Any]) -> Subject:
+    """Return a shader or a model with its arguments; refuse options that have no effect on it."""
+    from vkops.runner.model_files import FileOptions, ModelFile
+
+    is_model = Path(target).suffix in (".json", ".onnx")
     context = click.get_current_context()
     for parameter in context.command.params:
         name = parameter.name or ""
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if is_given and name in (_OF_SHADERS if is_model else _OF_MODELS):
             options.refuse(parameter.opts[-1], f"is only for a {'shader' if is_model else 'model'}")
-
-
-def _subject_of(target: str, arguments: Mapping[str, Any]) -> Subject:
-    """Return a shader or a model with its arguments."""
-    from vkops.runner.model_files import FileOptions, ModelFile
-
-    is_model = Path(target).suffix in (".json", ".onnx")
-    _check_kind(is_model=is_model)
     if not is_model:
         return _case(target, arguments)
     names = "feature_level", "input_path", "overrides", "allow_paths"

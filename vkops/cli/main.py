@@ -77,7 +77,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
             return completion_commands.complete(app)
         arguments = sys.argv[1:] if arguments is None else arguments
-        if not all(map(_can_be_passed, arguments)):
+        try:
+            can_be_passed = b"\0" not in b"".join(map(os.fsencode, arguments))
+        except UnicodeEncodeError:  # a lone surrogate
+            can_be_passed = False
+        if not can_be_passed:
             raise click.UsageError("an argument has characters that no shell can pass")
         with app.make_context("vkops", list(arguments)) as context:
             app.invoke(context)
@@ -105,14 +109,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 130  # `vkops debug`, which runs this command, says so
         return _fail("Interrupted", 130)
     return 0
-
-
-def _can_be_passed(argument: str) -> bool:
-    """Whether an argument has bytes for the system: no null character, no lone surrogate."""
-    try:
-        return b"\0" not in os.fsencode(argument)
-    except UnicodeEncodeError:
-        return False
 
 
 def _fail(message: str, status: int) -> int:

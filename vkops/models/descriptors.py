@@ -8,16 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.dml import (
-    BufferTensorDesc,
-    Field,
-    OperatorDesc,
-    ScaleBias,
-    Size2D,
-    TensorDataType,
-    TensorFlags,
-    fields,
-)
+from vkops import dml
 from vkops.dml.fields import Kind
 from vkops.errors import InvalidDescError, ModelError
 from vkops.models.initial_values import read_float, read_scalar
@@ -27,7 +18,7 @@ from vkops.models.json_reader import EnumT, Node
 _FIELD_PATH = re.compile(r"\b[a-z]+(?:_[a-z0-9]+)+(?:\[\d+\])?(?:\.[a-z_]+(?:\[\d+\])?)*")
 
 
-def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
+def read_descriptor(node: Node, cls: type[dml.OperatorDesc]) -> dml.OperatorDesc:
     """Build a descriptor from an object whose members carry DirectML's own field names."""
     values: dict[str, Any] = {}
     for field in cls.FIELDS:
@@ -48,7 +39,7 @@ def read_descriptor(node: Node, cls: type[OperatorDesc]) -> OperatorDesc:
         raise descriptor_error(node, error) from error
 
 
-def _read_field(node: Node, field: Field, others: Mapping[str, Any]) -> Any:
+def _read_field(node: Node, field: dml.Field, others: Mapping[str, Any]) -> Any:
     """Read a field, after the ``others`` that stand before it in DirectML's struct."""
     if field.enum is not None:  # the names of PaddingMode begin with DML_PADDING_MODE_ in DirectML
         words = re.findall("[A-Z][a-z]*", field.enum.__name__)
@@ -107,7 +98,7 @@ def read_flags(node: Node | None, kind: type[EnumT], prefix: str) -> EnumT:
     return kind(flags)
 
 
-def _read_tensor(node: Node) -> BufferTensorDesc:
+def _read_tensor(node: Node) -> dml.BufferTensorDesc:
     """Read a tensor desc, either flat or as ``{"Type": "BUFFER", "Desc": {...}}``."""
     kind = node.optional("Type")
     if kind is not None:
@@ -115,14 +106,14 @@ def _read_tensor(node: Node) -> BufferTensorDesc:
     body = node.optional("Desc") or node
     body.known("DimensionCount")
     strides, flags = body.optional("Strides"), body.optional("Flags")
-    data_type = body.required("DataType").enum(TensorDataType, "DML_TENSOR_DATA_TYPE_")
+    data_type = body.required("DataType").enum(dml.TensorDataType, "DML_TENSOR_DATA_TYPE_")
     sizes = body.required("Sizes").uints()
     _check_count(body, "DimensionCount", "Sizes")
-    return BufferTensorDesc(
+    return dml.BufferTensorDesc(
         data_type=data_type,
         sizes=sizes,
         strides=None if strides is None else strides.uints(),
-        flags=read_flags(flags, TensorFlags, "DML_TENSOR_FLAG_"),
+        flags=read_flags(flags, dml.TensorFlags, "DML_TENSOR_FLAG_"),
         total_tensor_size_in_bytes=body.optional_uint("TotalTensorSizeInBytes", 64),
         guaranteed_base_offset_alignment=body.optional_uint("GuaranteedBaseOffsetAlignment"),
     )
@@ -132,28 +123,28 @@ def _read_float32(node: Node) -> float:
     return float(read_scalar(node, np.dtype(np.float32)))
 
 
-def _read_scalar_union(node: Node, data_type: TensorDataType) -> float:
+def _read_scalar_union(node: Node, data_type: dml.TensorDataType) -> float:
     """Read a number, or an object whose member is the number: ``{"Float32": 0.5}``.
 
     A FLOAT16 has no member of its own: ``{"UInt16": 14336}`` has its bits.
     """
     if isinstance(node.value, dict):
-        if data_type is TensorDataType.FLOAT16:
+        if data_type is dml.TensorDataType.FLOAT16:
             return float(np.uint16(node.required("UInt16").uint(16)).view(np.float16))
         node = node.required(data_type.name.title().replace("Uint", "UInt"))
     return node.value if type(node.value) is int else read_float(node)
 
 
 _READERS: dict[Kind, Callable[[Node], Any]] = {
-    fields.TENSOR: _read_tensor,
-    fields.UINT: Node.uint,
-    fields.INT: lambda node: node.integer(-(2**31), 2**31 - 1),
-    fields.BOOL: Node.boolean,
-    fields.FLOAT: _read_float32,
-    fields.SCALE_BIAS: lambda node: ScaleBias(
+    dml.fields.TENSOR: _read_tensor,
+    dml.fields.UINT: Node.uint,
+    dml.fields.INT: lambda node: node.integer(-(2**31), 2**31 - 1),
+    dml.fields.BOOL: Node.boolean,
+    dml.fields.FLOAT: _read_float32,
+    dml.fields.SCALE_BIAS: lambda node: dml.ScaleBias(
         *(_read_float32(node.required(name)) for name in ("Scale", "Bias"))
     ),
-    fields.SIZE_2D: lambda node: Size2D(
+    dml.fields.SIZE_2D: lambda node: dml.Size2D(
         *(node.required(name).uint() for name in ("Width", "Height"))
     ),
 }

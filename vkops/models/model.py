@@ -20,13 +20,7 @@ from vkops.errors import OutOfDeviceMemoryError
 from vkops.models.data_types import CHUNK_BYTES
 from vkops.models.folders import Folders
 from vkops.models.json_reader import Node, quote
-from vkops.models.resources import (
-    Bindings,
-    BindingSource,
-    Resource,
-    Resources,
-    Shape,
-)
+from vkops.models.resources import Bindings, BindingSource, Resource, Resources, Shape
 from vkops.plan.rounding import round_up
 
 if TYPE_CHECKING:

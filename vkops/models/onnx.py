@@ -21,6 +21,7 @@ from vkops.models.model import (
     BoundTensor,
     Dispatchable,
     DispatchCommand,
+    Execution,
     OutputArray,
     ReadContext,
 )
@@ -35,11 +36,8 @@ from vkops.models.resources import (
 from vkops.plan.size_limits import LimitError, check_shape
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from vkops.gpu.run.streaming import Progress
     from vkops.models.explanation import Section
-    from vkops.models.model import Execution
     from vkops.onnx import Model
     from vkops.onnx.free_dimensions import Overrides
     from vkops.onnx.value_info import InputType, ValueInfo
@@ -81,7 +79,9 @@ class OnnxDispatchable(Dispatchable):
         return cls(name, node, model, others.over(overrides) if others else overrides)
 
     @classmethod
-    def of_file(cls, path: Path, overrides: Overrides | None, *, allow_paths: bool = False) -> Self:
+    def of_file(
+        cls, path: Path, overrides: Overrides | None, *, allow_paths: bool
+    ) -> OnnxDispatchable:
         """Read a file, which must have what the overrides name."""
         model = read_model(path, allow_paths=allow_paths)
         from vkops.onnx.free_dimensions import Overrides

@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops import console
-from vkops.dml import (
-    OPERATORS,
-    BufferTensorDesc,
-    ExecutionFlags,
-    FeatureLevel,
-    OperatorDesc,
-    TensorFlags,
-)
+from vkops import console, dml
 from vkops.dml.binding_rules import Placed, bind, check_hazards
 from vkops.errors import BindingError, InvalidDescError, ModelError, show
 from vkops.models.data_types import dtype_of
@@ -29,6 +21,7 @@ from vkops.models.model import (
     BoundTensor,
     Dispatchable,
     DispatchCommand,
+    Execution,
     OutputArray,
     ReadContext,
 )
@@ -38,7 +31,6 @@ from vkops.rules import GROUPS
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
     from vkops.models.explanation import Section, TensorInfo
-    from vkops.models.model import Execution
     from vkops.plan.region import Progression
 
 _Tensors = tuple[BoundTensor, ...]
@@ -61,9 +53,9 @@ LEVEL_RULES = ("DEV-12", "DEV-13")
 class DmlDispatchable(Dispatchable):
     """A DirectML operator, how to compile it, and the sources of its OWNED_BY_DML inputs."""
 
-    desc: OperatorDesc
+    desc: dml.OperatorDesc
     compile_graph: bool = False
-    execution_flags: ExecutionFlags = ExecutionFlags.NONE
+    execution_flags: dml.ExecutionFlags = dml.ExecutionFlags.NONE
     init_bindings: Bindings = field(default_factory=dict)
 
     @classmethod
@@ -79,7 +71,7 @@ class DmlDispatchable(Dispatchable):
             read_descriptor(fields, operator),
             compile_type is not None
             and compile_type.choice("DmlCompileOp", "DmlCompileGraph") == "DmlCompileGraph",
-            read_flags(flags, ExecutionFlags, "DML_EXECUTION_FLAG_"),
+            read_flags(flags, dml.ExecutionFlags, "DML_EXECUTION_FLAG_"),
         )
         if bindings is None:
             return dispatchable
@@ -96,7 +88,7 @@ class DmlDispatchable(Dispatchable):
                 points[spec.dml_name] = tuple(t and t.data_type for t in tensors)
         return read_bindings(node, self.desc.operator, points, resources.source)
 
-    def check(self, level: FeatureLevel) -> None:
+    def check(self, level: dml.FeatureLevel) -> None:
         try:
             self.desc.validate(level)
         except InvalidDescError as error:
@@ -146,7 +138,9 @@ class DmlDispatchable(Dispatchable):
             count = len(value) if isinstance(value, tuple) else int(value is not None)
             tensors = [*islice(named, count)]
             sources = bindings.get(spec.dml_name)
-            takes = [(TensorFlags.OWNED_BY_DML in tensor.flags) == owned for _, tensor in tensors]
+            takes = [
+                (dml.TensorFlags.OWNED_BY_DML in tensor.flags) == owned for _, tensor in tensors
+            ]
             if sources is None and any(takes):
                 raise place.error(
                     f"Nothing bound for required tensor '{spec.dml_name}' at {phase}. [B-02]"
@@ -204,10 +198,10 @@ class DmlDispatchable(Dispatchable):
         return self.desc.operator
 
     @property
-    def lowest_level(self) -> FeatureLevel:
+    def lowest_level(self) -> dml.FeatureLevel:
         return self.desc.minimum_feature_level()
 
-    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
+    def sections(self, dispatches: Sequence[Bound], level: dml.FeatureLevel) -> Iterator[Section]:
         from vkops.models.explanation import Section, movements, number_list
 
         desc, pipeline = self.desc, self.desc.pipeline
@@ -233,15 +227,15 @@ class DmlDispatchable(Dispatchable):
         )
 
 
-def _operator(node: Node) -> type[OperatorDesc]:
+def _operator(node: Node) -> type[dml.OperatorDesc]:
     """Return the class of the operator that a type names."""
-    available = ", ".join(sorted(OPERATORS))
+    available = ", ".join(sorted(dml.OPERATORS))
     if node.string().lower() == "dmlserializedgraph":
         raise node.error(f"DML graphs are not available, only DirectML operators: {available}")
     name = node.string().removeprefix("DML_OPERATOR_")
     if name in _NEAR_MOVEMENT:
         raise node.error(f"operator {name} is not available: {_NEAR_MOVEMENT[name]}")
-    operator = OPERATORS.get(_OTHER_NAMES.get(name, name))
+    operator = dml.OPERATORS.get(_OTHER_NAMES.get(name, name))
     if operator is None:
         message = f"operator {quote(node.string())} is not available; available: {available}"
         raise node.error(message)
@@ -271,7 +265,7 @@ def _binding_error(source: BindingSource, error: BindingError) -> ModelError:
     return source.node.error(f"{quote(source.resource.name)}: {message} [{error.rule}]")
 
 
-def rules_of(operator: type[OperatorDesc]) -> list[str]:
+def rules_of(operator: type[dml.OperatorDesc]) -> list[str]:
     """Return the rules by which an operator is checked: of its tensors, its levels, and its own.
 
     >>> from vkops.dml import SplitOperatorDesc
@@ -287,7 +281,7 @@ def rules_of(operator: type[OperatorDesc]) -> list[str]:
     return sorted([*LEVEL_RULES, *rules])
 
 
-def _tensor(path: str, tensor: BufferTensorDesc) -> TensorInfo:
+def _tensor(path: str, tensor: dml.BufferTensorDesc) -> TensorInfo:
     from vkops.models.explanation import TensorInfo
 
     return TensorInfo(
@@ -297,7 +291,7 @@ def _tensor(path: str, tensor: BufferTensorDesc) -> TensorInfo:
         strides=tensor.effective_strides,
         itemsize=tensor.data_type.element_size,
         nbytes=tensor.total_tensor_size_in_bytes,
-        note="OWNED_BY_DML" if TensorFlags.OWNED_BY_DML in tensor.flags else "",
+        note="OWNED_BY_DML" if dml.TensorFlags.OWNED_BY_DML in tensor.flags else "",
     )
 
 

@@ -23,6 +23,7 @@ from vkops.models.model import (
     BoundTensor,
     Dispatchable,
     DispatchCommand,
+    Execution,
     OutputArray,
     ReadContext,
 )
@@ -31,7 +32,6 @@ from vkops.models.resources import Bindings, BindingSource, Resources, errors_af
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
     from vkops.models.explanation import Section
-    from vkops.models.model import Execution
     from vkops.shaders import Number, Shader
     from vkops.shaders.module import Block
 
@@ -162,7 +162,10 @@ class ShaderDispatchable(Dispatchable):
                 raise bindings.error(
                     f"Bind point '{point}' requires 1 resources, but {count} were bound. [B-01]"
                 )
-            parts = [_extent(each) for each in sources]
+            parts = [
+                (Extent(each.resource.name, each.offset, each.nbytes), each.resource.size)
+                for each in sources
+            ]
             values[point], extents[point] = (sources, parts) if is_array else (sources[0], parts[0])
             nodes[point] = bindings[point]
             nodes |= {f"{point}[{number}]": each.node for number, each in enumerate(sources)}
@@ -231,10 +234,6 @@ class ShaderDispatchable(Dispatchable):
 
         facts = describe(self.shader.module)
         yield Section(self.name, f"compute shader {self.shader.name}", facts, ())
-
-
-def _extent(source: BindingSource) -> tuple[Extent, int]:
-    return Extent(source.resource.name, source.offset, source.nbytes), source.resource.size
 
 
 def _check_groups(command: DispatchCommand) -> None:

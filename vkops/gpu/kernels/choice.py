@@ -297,8 +297,10 @@ def choose_kernel(
                 kernel = STREAM_SHARED
             if kernel.sources <= sources:
                 return KernelChoice(kernel, streams=streams)
-    # Where a plan was cut, long runs can have short ends.
-    if long_runs >= LONG_RUN_THRESHOLD and all(map(_is_runs, boxes)):
+    # Where a plan was cut, long runs can have short ends. Runs of the destination must be runs of
+    # the source, or one element of it.
+    are_runs = all(box.dims[0].dst != 1 or box.dims[0].src in (0, 1) for box in boxes)
+    if long_runs >= LONG_RUN_THRESHOLD and are_runs:
         return KernelChoice(RUNS, [box.scaled(size) for box in boxes])
     if size in ELEMENTS:
         fitted = _each(partial(_grouped, size=size, is_cpu=is_cpu), boxes)
@@ -351,11 +353,6 @@ def _share_of_long_runs(boxes: Sequence[Box], size: int, least: int = MIN_LONG_R
         if run.dst == 1 and run.src in (0, 1) and run.size * size >= least:
             long_runs += count
     return long_runs / total
-
-
-def _is_runs(box: Box) -> bool:
-    """Whether runs of the destination are runs of the source, or one element of it."""
-    return box.dims[0].dst != 1 or box.dims[0].src in (0, 1)
 
 
 def _grouped(box: Box, size: int, *, is_cpu: bool) -> Box | None:

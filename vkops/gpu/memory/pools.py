@@ -183,9 +183,11 @@ class Pool:
 
     def require(self, nbytes: int) -> None:
         """Raise an OutOfDeviceMemoryError if new heaps could not hold so many bytes."""
-        empty = self._empty()
-        if nbytes > max(empty, self.available() + empty):
-            raise self._refusal(nbytes)
+        self.check()
+        with self._lock:
+            empty = self._empty()
+            if nbytes > max(empty, self.available() + empty):
+                raise self._refusal(nbytes)
 
     def _room(self, size: int) -> int:
         """Check that new heaps can hold so many bytes; return the bytes available for them."""

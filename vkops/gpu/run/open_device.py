@@ -219,15 +219,10 @@ class OpenDevice(ABC):
         if nbytes <= MAX_UNCHECKED_BYTES:
             return True
         try:
-            with_reclaim(lambda: self._require(nbytes))
+            with_reclaim(lambda: self.pool.require(nbytes))
         except OutOfDeviceMemoryError:
             return False
         return True
-
-    def _require(self, nbytes: int) -> None:
-        self.check()
-        with self.vulkan.lock:
-            self.pool.require(nbytes)
 
     def memory_report(self) -> MemoryReport:
         """Bytes reserved from the driver, bytes in use, and number of heaps."""

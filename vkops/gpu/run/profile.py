@@ -12,7 +12,7 @@ from html import escape
 from pathlib import Path
 from threading import RLock
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from vkops import console
 from vkops.errors import DeviceError
@@ -27,9 +27,6 @@ from vkops.gpu.run.profile_recorder import (
 )
 from vkops.notebook import table_html
 from vkops.system.output_files import write_output
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _Operations: TypeAlias = Sequence[ProfiledOperation]
 _Event: TypeAlias = dict[str, Any]
@@ -102,7 +99,7 @@ class Profile:
         self._start = 0
         self._parts: list[_Part] | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Profile:
         with _lock:
             if self._start:
                 raise DeviceError("profile: a profile measures one block, make another one")

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import accumulate
 from math import prod
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -292,16 +292,15 @@ class BoundProgram:
         return sorted((each for each in resources if isinstance(each, HostBuffer)), key=id)
 
 
-class SubmittedProgram:
-    """Work that the device executes while the host continues."""
+class SubmittedProgram(NamedTuple):
+    """A submission that the device executes while the host continues."""
 
-    def __init__(self, device: OpenDevice, number: int) -> None:
-        self._device = device
-        self._number = number
+    device: OpenDevice
+    number: int
 
     def wait(self) -> None:
         """Wait until the results are complete; see ``Pending``."""
-        self._device.wait(self._number)
+        self.device.wait(self.number)
 
 
 def _host_bytes(memory: TensorMemory | None) -> Bytes:

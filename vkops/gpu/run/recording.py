@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import ref
 
 from vkops.arguments.values import Place, integer
@@ -13,9 +13,6 @@ from vkops.errors import DeviceError, InvalidDescError, show
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.vulkan_device import NOT_RECORDING, RecordedSteps
 from vkops.notebook import repr_html
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 class _End:
@@ -69,7 +66,7 @@ class RecordedProgram:
 
     # -- recording --------------------------------------------------------------------------------
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> RecordedProgram:
         self._device.prepare()
         vulkan = self._device.vulkan
         if self._commands is not None or self._closed:
