@@ -6,17 +6,12 @@ import os
 import re
 
 import click
-from click.shell_completion import (
-    BashComplete,
-    add_completion_class,
-    get_completion_class,
-    shell_complete,
-)
+from click import shell_completion
 
 from vkops.cli.options import COMPLETE
 
 
-class _Bash(BashComplete):
+class _Bash(shell_completion.BashComplete):
     """Bash takes a colon, as in NAME:FILE, for a word of its own."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
@@ -25,12 +20,12 @@ class _Bash(BashComplete):
         return args, incomplete
 
 
-add_completion_class(_Bash)
+shell_completion.add_completion_class(_Bash)
 
 
 def complete(app: click.Command) -> int:
     """Answer the question of a shell about the program, and return the exit status."""
-    return shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
+    return shell_completion.shell_complete(app, {}, "vkops", COMPLETE, os.environ[COMPLETE])
 
 
 @click.command()
@@ -47,6 +42,6 @@ def completion(context: click.Context, shell: str) -> None:
       eval "$(vkops completion zsh)"
       vkops completion fish | source
     """  # noqa: D301 (click keeps the lines after a backspace as they are)
-    kind = get_completion_class(shell)
+    kind = shell_completion.get_completion_class(shell)
     assert kind is not None
     click.echo(kind(context.find_root().command, {}, "vkops", COMPLETE).source())

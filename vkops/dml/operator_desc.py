@@ -224,10 +224,8 @@ class OperatorDesc(ABC):
         self._check_32_bits()
         self._check_data_types(fields)
         self._check_ranks()
-        self._check_data_types_of_scalars()
         self._check_level(level)
-        self._check_lengths()
-        self._check_axis()
+        self._check_attributes()
         return self._infer()
 
     def _check_level(self, level: FeatureLevel) -> None:  # noqa: B027  # most have none
@@ -248,16 +246,6 @@ class OperatorDesc(ABC):
                         message = f"got {show(entry)}, must be {low} to {high}"
                         self._refuse(path, message, field.rule)
 
-    def _check_data_types_of_scalars(self) -> None:
-        """Check that each scalar has the data type of the tensors."""
-        path, tensor = self._first_tensor
-        for field in self.FIELDS:
-            if field.enum is TensorDataType:
-                got, expected = getattr(self, field.name), tensor.data_type
-                if got is not expected:
-                    message = f"got {got.name}, must equal {path}.data_type = {expected.name}"
-                    self._refuse(field.name, message, field.rule)
-
     def _check_data_types(self, fields: Iterable[tuple[Field, Sequence[NamedTensor]]]) -> None:
         """Check that all tensors of some fields have one data type, but those of indices."""
         path, first = self._first_tensor
@@ -277,27 +265,27 @@ class OperatorDesc(ABC):
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
 
-    def _check_lengths(self) -> None:
-        """Check that each array of attributes has one entry for each dimension of the input."""
-        path, tensor = self._first_tensor
-        first = self.first_dimension
-        rank, which = tensor.dimension_count - first, f" from {first} on" if first else ""
-        for field in self.FIELDS:
-            if field.role == "attribute" and field.count is not None:
-                length = len(getattr(self, field.name))
-                if length != rank:
-                    message = f"got length {length}, must be {rank}, one entry for each dimension"
-                    rule = self.same_dimension_count or self.same_data_type
-                    self._refuse(field.name, f"{message}{which} of {path}", rule)
+    def _check_attributes(self) -> None:
+        """Check attributes against the tensors.
 
-    def _check_axis(self) -> None:
-        """Check that the axis, if there is one, is a dimension of the tensors."""
+        Each scalar has their data type, each array has one entry for each dimension of the input,
+        and the axis is one of their dimensions.
+        """
         path, tensor = self._first_tensor
-        rank = tensor.dimension_count
+        rank, first = tensor.dimension_count, self.first_dimension
         for field in self.FIELDS:
-            if field.name == "axis" and not 0 <= (axis := getattr(self, field.name)) < rank:
+            value = getattr(self, field.name)
+            if field.enum is TensorDataType and value is not tensor.data_type:
+                expected = f"{path}.data_type = {tensor.data_type.name}"
+                self._refuse(field.name, f"got {value.name}, must equal {expected}", field.rule)
+            is_array = field.role == "attribute" and field.count is not None
+            if is_array and len(value) != rank - first:
+                message = f"got length {len(value)}, must be {rank - first}, one entry for each "
+                message += f"dimension{f' from {first} on' if first else ''} of {path}"
+                self._refuse(field.name, message, self.same_dimension_count or self.same_data_type)
+            if field.name == "axis" and not 0 <= value < rank:
                 allowed = f"0 to {rank - 1} ({path} has {dimensions(rank)})"
-                self._refuse("axis", f"got {show(axis)}, must be {allowed}", field.rule)
+                self._refuse("axis", f"got {show(value)}, must be {allowed}", field.rule)
 
     # -- checks that several operators use ---------------------------------------------------------
 

@@ -72,13 +72,12 @@ def _template(name: str) -> jinja2.Template:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(_file)
     )
-    environment.filters |= {"short": _short, "code": _code}
+    environment.filters["short"] = lambda text: (
+        text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"
+    )
+    environment.filters["code"] = _code
     environment.globals |= {"figures": figures, "tables": tables}
     return environment.get_template(name)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"
 
 
 def _code(text: str) -> markupsafe.Markup:

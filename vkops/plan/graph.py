@@ -246,19 +246,22 @@ class _Fusion:
             self._add(tensor, group)
             for number in _read(group):
                 waiting[number] -= 1
-                if not waiting[number]:
-                    self._forget(number)
-
-    def _forget(self, tensor: int) -> None:
-        """Drop the data of a tensor that nothing reads any more."""
-        self._writers.pop(tensor, None)
-        if tensor not in self.stored:
-            self.fused.pop(tensor, None)
+                if not waiting[number]:  # nothing reads it any more
+                    self._writers.pop(number, None)
+                    if number not in self.stored:
+                        self.fused.pop(number, None)
 
     def _add(self, tensor: int, own_regions: Regions) -> None:
         """Compose a tensor; all tensors that it reads have been added before."""
         intermediates = [n for n in _read(own_regions) if n in self.fused and n not in self.stored]
-        by_indices, scatters = _read_by_indices(own_regions), _scatters(own_regions)
+        scatters = _scatters(own_regions)
+        # The tensors that hold indices, and those that are read where indices say.
+        by_indices = {
+            number
+            for region in own_regions
+            if region.indices is not None
+            for number in (region.inputs if region.kind == "gather" else (region.indices.input,))
+        }
         for number in intermediates:
             if (
                 self._sizes[number][1] != self._sizes[tensor][1]
@@ -297,9 +300,8 @@ class _Fusion:
         steps = min(self._steps, steps)
         budget = Budget(steps)
         try:
-            parts = tuple(
-                islice((p for r in group for p in self._parts(r, budget)), max_regions + 1)
-            )
+            every = (part for region in group for part in self._parts(region, budget))
+            parts = tuple(islice(every, max_regions + 1))
         except BudgetError:
             return None
         finally:
@@ -319,16 +321,6 @@ class _Fusion:
 
 def _read(regions: Iterable[Region]) -> set[int]:
     return {number for region in regions for number in region.inputs}
-
-
-def _read_by_indices(regions: Iterable[Region]) -> set[int]:
-    """The tensors that hold indices of regions, and those that are read where indices say."""
-    return {
-        number
-        for region in regions
-        if region.indices is not None
-        for number in (region.inputs if region.kind == "gather" else (region.indices.input,))
-    }
 
 
 def _scatters(regions: Iterable[Region]) -> bool:

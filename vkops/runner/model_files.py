@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,27 +180,24 @@ def _run_onnx(
 
 
 def _check_onnx(file: ModelFile) -> None:
-    """Check an ONNX model without a device; print its operators and a summary of its plan."""
-    _print_unsupported(file)
-    read = file.read_onnx()
-    model = read.model
-    operators = Counter((node.operator, node.version) for node in model.nodes)
-    rows = [(name, str(version), str(n)) for (name, version), n in sorted(operators.items())]
-    console.show(console.table(f"Opset {model.opset}", ("Operator", "Version", "Nodes"), rows))
-    console.info(one_line(_plan_summary(read)))
+    """Check an ONNX model without a device; print its operators and a summary of its plan.
 
-
-def _print_unsupported(file: ModelFile) -> None:
-    """Print every node of a model that vkops cannot run, if there are any."""
-    try:
+    If there are nodes that vkops cannot run, all of them are printed before the error.
+    """
+    unsupported: list[tuple[str, str]] = []
+    with suppress(ImportError, ModelError):  # reading it again reports why
         from vkops.onnx.model_file import read
         from vkops.onnx.onnx_model import unsupported_nodes
 
-        nodes = unsupported_nodes(read(Path(file.path), allow_paths=file.allow_paths))
-    except (ImportError, ModelError):
-        return  # reading it again reports why
-    if nodes:
-        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), nodes))
+        unsupported = unsupported_nodes(read(Path(file.path), allow_paths=file.allow_paths))
+    if unsupported:
+        console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), unsupported))
+    onnx = file.read_onnx()
+    model = onnx.model
+    operators = Counter((node.operator, node.version) for node in model.nodes)
+    rows = [(name, str(version), str(n)) for (name, version), n in sorted(operators.items())]
+    console.show(console.table(f"Opset {model.opset}", ("Operator", "Version", "Nodes"), rows))
+    console.info(one_line(_plan_summary(onnx)))
 
 
 def _plan_summary(read: OnnxDispatchable) -> str:

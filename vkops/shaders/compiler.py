@@ -209,7 +209,9 @@ class _Compilation:
             log = log.replace(f"{self.texts}{os.sep}", "") if self.texts else log
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
             is_double = is_slang and returncode == 0 and slang.OVERLAP in log
-            overlapping = _overlapping(spirv) if is_double else []
+            blocks = Module.read(spirv).blocks if is_double else ()
+            uses = Counter(block.place for block in blocks)
+            overlapping = [block.point for block in blocks if uses[block.place] > 1]
             log = slang.with_located_errors(log, overlapping) if is_slang else log
             if returncode != 0 or overlapping:
                 located = diagnostics.LOCATED.search(log)
@@ -257,13 +259,6 @@ class _Compilation:
         return InvalidDescError(
             name, "entry point", f"got {self.entry!r}, must be {allowed}", "SH-03"
         )
-
-
-def _overlapping(spirv: bytes) -> list[str]:
-    """Return the names of the parameters that share a binding, of those that the shader uses."""
-    blocks = Module.read(spirv).blocks
-    counts = Counter(block.place for block in blocks)
-    return [block.point for block in blocks if counts[block.place] > 1]
 
 
 def find_compiler() -> str:
