@@ -11,14 +11,7 @@ import numpy as np
 
 from vkops import kernels
 from vkops.bench.workloads import Workload
-from vkops.debug.traffic import (
-    SEGMENTS,
-    SUBGROUPS,
-    PartTraffic,
-    Totals,
-    call_traffic,
-    plan_traffic,
-)
+from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, call_traffic, plan_traffic
 from vkops.gpu.kernels.encoding import GPU
 from vkops.tensors.tensor import Device
 

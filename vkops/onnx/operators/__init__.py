@@ -81,10 +81,7 @@ OPERATORS: Mapping[str, OnnxOperator] = {
     "Mod": OnnxOperator(arithmetic.modulo, computes="A B"),
     "Mul": OnnxOperator(elementwise(np.multiply), computes="A B"),
     "OneHot": OnnxOperator(
-        indexing.one_hot,
-        computes="indices",
-        if_types=indexing.needs_conversion,
-        moves="values",
+        indexing.one_hot, computes="indices", if_types=indexing.needs_conversion, moves="values"
     ),
     "Pad": OnnxOperator(selection.pad, moves="constant_value", check=selection.pad_mode),
     "Range": OnnxOperator(arithmetic.range, computes="start limit delta"),
