@@ -18,12 +18,9 @@ def _of_parts(descs: Sequence[BufferTensorDesc], arguments: Given) -> Sequence[I
 
 
 def _of_windows(_: Sequence[BufferTensorDesc], arguments: Given) -> Sequence[Ints]:
+    rules = {"input_window_sizes": "SLICE1-02", "input_window_strides": "SLICE1-03"}
     lengths, strides = (
-        integers(arguments[name], Place("SLICE1", name, rule))
-        for name, rule in (
-            ("input_window_sizes", "SLICE1-02"),
-            ("input_window_strides", "SLICE1-03"),
-        )
+        integers(arguments[name], Place("SLICE1", name, rule)) for name, rule in rules.items()
     )
     # A stride of 0 is refused with the descriptor.
     return [tuple(elements_in_window(n, s or 1) for n, s in zip(lengths, strides, strict=False))]

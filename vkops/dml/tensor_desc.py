@@ -111,28 +111,25 @@ class BufferTensorDesc:
 
     def _shape_error(self, operator: str, path: str) -> InvalidDescError | None:
         """Return what is wrong with sizes or strides, each on its own, if anything is."""
-        sizes, strides = self.sizes, self.strides
+        sizes = self.sizes
 
         def error(field: str, message: str, rule: str) -> InvalidDescError:
             return InvalidDescError(operator, f"{path}.{field}", message, rule)
 
         if not 1 <= len(sizes) <= MAX_DIMENSION_COUNT:
             return error("sizes", f"got {dimensions(len(sizes))}, must be 1 to 8", "T-03")
-        if min(sizes) < 1 or max(sizes) > UINT32_MAX:
-            i = next(i for i, size in enumerate(sizes) if not 1 <= size <= UINT32_MAX)
-            message = f"got {show(sizes[i])}, must be 1 to {UINT32_MAX}"
-            return error(f"sizes[{i}]", message, "T-04")
-        if strides is None:
-            return None
-        if len(strides) != len(sizes):
-            message = (
-                f"got length {len(strides)}, must be {len(sizes)}, one entry for each of the sizes"
-            )
-            return error("strides", message, "T-06")
-        if min(strides) < 0 or max(strides) > UINT32_MAX:
-            i = next(i for i, stride in enumerate(strides) if not 0 <= stride <= UINT32_MAX)
-            message = f"got {show(strides[i])}, must be 0 to {UINT32_MAX}"
-            return error(f"strides[{i}]", message, "T-07")
+        strides = sizes if self.strides is None else self.strides
+        for name, values, low, rule in (
+            ("sizes", sizes, 1, "T-04"),
+            ("strides", strides, 0, "T-07"),
+        ):
+            if len(values) != len(sizes):
+                message = f"got length {len(values)}, must be {len(sizes)}, one entry for each of "
+                return error(name, f"{message}the sizes", "T-06")
+            for i, value in enumerate(values):
+                if not low <= value <= UINT32_MAX:
+                    message = f"got {show(value)}, must be {low} to {UINT32_MAX}"
+                    return error(f"{name}[{i}]", message, rule)
         return None
 
 
