@@ -109,4 +109,4 @@ from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
 from vkops.dml.operators.unfold import UnfoldOperatorDesc as UnfoldOperatorDesc
 from vkops.dml.structs import ScaleBias as ScaleBias, Size2D as Size2D
 from vkops.dml.tensor_desc import BufferTensorDesc as BufferTensorDesc
-from vkops.dml.tensor_policy import TensorPolicy as TensorPolicy
+from vkops.dml.tensor_desc import TensorPolicy as TensorPolicy

@@ -23,8 +23,7 @@ from vkops.dml.graph_desc import (
 )
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators.element_wise_identity import ElementWiseIdentityOperatorDesc
-from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.tensor_policy import Policy
+from vkops.dml.tensor_desc import BufferTensorDesc, Policy
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
 from vkops.plan.view import Ints
 

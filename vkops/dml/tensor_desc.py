@@ -1,8 +1,8 @@
-"""Tensor descriptors and the T-* rules."""
+"""Tensor descriptors, the T-* rules, and the layouts of the tensors that a graph makes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NoReturn
@@ -13,7 +13,7 @@ from vkops.dml.enums import TensorDataType, TensorFlags
 from vkops.errors import InvalidDescError, show
 from vkops.plan import View
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
-from vkops.plan.view import packed_strides
+from vkops.plan.view import Ints, packed_strides
 
 UINT32_MAX = 2**32 - 1
 MAX_DIMENSION_COUNT = 8
@@ -188,3 +188,39 @@ def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_outpu
 def dimensions(count: int) -> str:
     """Return a number of dimensions in words."""
     return f"{count} dimension{'' if count == 1 else 's'}"
+
+
+Policy = Callable[[TensorDataType, Ints], BufferTensorDesc]
+"""Function from the data type and sizes of an output to its descriptor."""
+
+
+class TensorPolicy:
+    """The layouts of DirectMLX, for ``vkops.dml.Graph``; or use others like these.
+
+    Source: dml::TensorPolicy.
+
+    >>> from vkops import dml
+    >>> graph = dml.Graph(dml.TensorPolicy.interleaved_channel)
+    >>> x = graph.input(dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [1, 3, 4, 5]))
+    >>> dml.identity(x).desc.strides
+    (60, 1, 15, 3)
+    """
+
+    @staticmethod
+    def default(data_type: TensorDataType, sizes: Sequence[int]) -> BufferTensorDesc:
+        """A tensor without gaps, in the order of its dimensions.
+
+        Source: dml::TensorPolicy::Default.
+        """
+        return BufferTensorDesc(data_type, sizes)
+
+    @staticmethod
+    def interleaved_channel(data_type: TensorDataType, sizes: Sequence[int]) -> BufferTensorDesc:
+        """A tensor without gaps whose second dimension is innermost, such as NHWC for NCHW.
+
+        Source: dml::TensorPolicy::InterleavedChannel.
+        """
+        order = [0, *range(2, len(sizes)), 1][: len(sizes)]
+        inner = packed_strides(tuple(sizes[i] for i in order))
+        strides = [inner[order.index(i)] for i in range(len(sizes))]
+        return BufferTensorDesc(data_type, sizes, strides)

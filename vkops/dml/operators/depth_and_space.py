@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from vkops.dml import fields
 from vkops.dml.enums import DepthSpaceOrder
+from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.dml.operator_desc import Size
-from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
 from vkops.plan import Read, Region, View
 from vkops.plan.movements import (

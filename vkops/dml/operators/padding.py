@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from vkops.dml import fields
 from vkops.dml.enums import FeatureLevel, PaddingMode, TensorDataType
+from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.dml.operator_desc import Size
-from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import FeatureLevelError
 from vkops.plan import Fill, Read, Region, View
 from vkops.plan.index_runs import pad_count, pad_with_copies

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkops.dml import fields
-from vkops.dml.indexed_operators import IndexedOperatorDesc
+from vkops.dml.operator_bases import IndexedOperatorDesc
 from vkops.dml.operator_desc import Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.plan import Read, Region, View

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vkops.dml import fields
+from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
-from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.errors import show
 from vkops.plan import Fill, Read, Region, View
 from vkops.plan.movements import elements_in_window, window, write_window

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkops.dml import fields
+from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.dml.operator_desc import Size
-from vkops.dml.unary_operators import UnaryOperatorDesc
 from vkops.plan import Read, Region, View
 from vkops.plan.movements import tile, tile_sizes
 

@@ -11,9 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.extent import Extent
-from vkops.gpu.copies.rectangles import MAX_ROWS, Grid, Rectangles, in_order
+from vkops.gpu.copies.rectangles import (
+    MAX_ROWS,
+    Grid,
+    Numbers,
+    Rectangles,
+    filled_word,
+    in_order,
+    run_rows,
+)
 from vkops.gpu.copies.rule import COMMAND, CopyRule
-from vkops.gpu.copies.runs import Numbers, filled_word, run_rows
 from vkops.gpu.memory.pools import DeviceMemory, ImportedMemory
 from vkops.plan.region import CopyPlan, Fill, Region
 

@@ -1,21 +1,80 @@
-"""Rectangles: rows of bytes at two pitches, which copies between a buffer and an image move.
+"""Runs, the bytes of a region that are contiguous in both of its tensors, and rectangles of rows.
 
-A linear image is laid over the memory of one of the two tensors; the other one is the buffer. Its
-pitch is a multiple of the driver's alignment, so that a row of the image may have to hold several
-rows of the tensor.
+Copies between a buffer and an image move rectangles: rows of bytes at two pitches. A linear image
+is laid over the memory of one of the two tensors; the other one is the buffer. Its pitch is a
+multiple of the driver's alignment, so that a row of the image may have to hold several rows of the
+tensor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from vkops.gpu.copies.runs import Numbers, find_runs, run_starts
 from vkops.gpu.kernels.choice import VECTOR
-from vkops.plan.region import Region
+from vkops.plan.region import Fill, Region
+
+WORD = 4
+"""Bytes of what vkCmdFillBuffer writes again and again."""
+
+Numbers = npt.NDArray[np.int64]
+
+
+class Runs(NamedTuple):
+    """Runs that are contiguous in both tensors of a region: of ``width`` bytes, along ``axes``."""
+
+    width: int
+    axes: tuple[int, ...]
+
+
+def find_runs(region: Region, size: int) -> Runs | None:
+    """The contiguous runs that a region copies, or fills with a word; None if there are none."""
+    if region.indices is not None:
+        return None
+    axes = tuple(range(len(region.sizes)))
+    target, source = region.target, region.source
+    if isinstance(source, Fill):
+        *outer, inner = target.strides
+        runs = Runs(region.sizes[-1] * size, axes[:-1]) if inner == 1 else None
+        whole = size % WORD == 0 or not any(
+            number * size % WORD for number in (region.sizes[-1], target.offset, *outer)
+        )
+        return runs if whole and filled_word(source) is not None else None
+    if target.strides[-1] == source.view.strides[-1] == 1:
+        return Runs(region.sizes[-1] * size, axes[:-1])
+    return Runs(size, axes) if size == VECTOR else None  # the largest elements are runs
+
+
+def filled_word(fill: Fill) -> int | None:
+    """The word that a constant consists of, again and again, if there is one."""
+    pattern = fill.pattern * (WORD // min(WORD, len(fill.pattern)))
+    word = pattern[:WORD]
+    return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
+
+
+def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
+    """The byte offsets, in the source and the target, of all indices of some axes."""
+    starts = []
+    for view in (region.source_view, region.target):
+        start = np.array([view.offset])
+        for axis in axes:
+            start = np.add.outer(start, np.arange(view.sizes[axis]) * view.strides[axis]).ravel()
+        starts.append(start)
+    return np.stack(starts, 1) * size
+
+
+def run_rows(region: Region, size: int) -> Numbers:
+    """The runs of a region: byte offsets in the source and the target, and bytes."""
+    runs = find_runs(region, size)
+    assert runs is not None
+    starts = run_starts(region, size, runs.axes)
+    return np.column_stack([starts, np.full(len(starts), runs.width)])
+
 
 MAX_ROWS = 4096
 """Rows of an image."""

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import adapter
-from vkops.gpu.copies.rectangles import MAX_ROWS, ImageLimits, Rectangles, rectangles
-from vkops.gpu.copies.runs import find_runs
+from vkops.gpu.copies.rectangles import MAX_ROWS, ImageLimits, Rectangles, find_runs, rectangles
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import CopyPlan, Region
 

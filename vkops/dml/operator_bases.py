@@ -1,13 +1,31 @@
-"""Base of the operators that read indices: GATHER, SCATTER, ONE_HOT and others."""
+"""Bases of the operators that copy one input to one output, and of those that read indices."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 
+from vkops.dml import fields
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
+from vkops.plan import Read, Region, View
 from vkops.plan.indexing import IndexTensor
+
+
+@fields.descriptor
+class UnaryOperatorDesc(OperatorDesc):
+    """The tensors of these operators, which a subclass adds its attributes to."""
+
+    input_tensor: BufferTensorDesc = fields.tensor("input")
+    output_tensor: BufferTensorDesc = fields.tensor("output")
+
+    def _regions(self) -> Sequence[Iterable[Region]]:
+        return [self._copies(Read(0, self.input_tensor.view), self.output_tensor.view)]
+
+    @abstractmethod
+    def _copies(self, source: Read, target: View) -> Iterable[Region]:
+        """The regions that make the output."""
 
 
 class IndexedOperatorDesc(OperatorDesc):
