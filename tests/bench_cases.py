@@ -1,17 +1,17 @@
 """Small cases of each operation that the benchmark measures."""
 
 from vkops.bench import movements
-from vkops.bench.workloads import Crop, EveryNth, Join, Permute, Split, case, case_of
+from vkops.bench.workloads import Crop, EveryNth, Join, Permute, Split, case
 
 VIEWS = {
     "split": case("float32", Split(1, (1, 3, 2)), (4, 6)),
     "split of rank 4": case("float32", Split(2, (2, 1, 3)), (1, 1, 6, 2)),
     "split of half words": case("uint16", Split(1, (2, 5)), (4, 7)),
     "split of many": case("float32", Split(0, (1,) * 64), (64,)),
-    "join": case("float32", Join(1), (3, 4), 3),
-    "join of bytes": case("uint8", Join(1), (5, 3), 3),
-    "join of many": case("float32", Join(0), (16,), 64),
-    "join of rank 5": case("int64", Join(2), (2, 1, 3, 2, 4), 2),
+    "join": case("float32", Join(1), *[(3, 4)] * 3),
+    "join of bytes": case("uint8", Join(1), *[(5, 3)] * 3),
+    "join of many": case("float32", Join(0), *[(16,)] * 64),
+    "join of rank 5": case("int64", Join(2), *[(2, 1, 3, 2, 4)] * 2),
     "window": case("float32", Crop((1, 2), (3, 4)), (6, 7)),
     "steps": case("float32", EveryNth((2, 3)), (7, 9)),
     "steps back": case("float64", EveryNth((-2, 3)), (7, 9)),
@@ -22,13 +22,13 @@ VIEWS = {
     "permute": case("float32", Permute((7, 3, 5, 1, 6, 2, 4, 0)), (2, 3, 4, 5, 2, 3, 2, 2)),
 }
 MOVEMENTS = {
-    "gather": case_of("float32", movements.Gather(), (9, 4), (5,)),
-    "gather elements": case_of("float32", movements.GatherElements(), (4, 5), (4, 3)),
-    "scatter rows": case_of("float32", movements.ScatterRows(), (9, 4), (5, 1), (5, 4)),
-    "pad": case_of("float32", movements.PadReflect(1), (2, 3, 4, 5)),
-    "depth to space": case_of("float32", movements.DepthToSpace(2), (2, 8, 3, 2)),
-    "tile": case_of("float32", movements.Tile((2, 3)), (3, 4)),
-    "upsample": case_of("float32", movements.Upsample(2), (2, 3, 4, 5)),
-    "one-hot": case_of("uint8", movements.OneHot(6), (7, 1), (1, 2)),
-    "reverse sequences": case_of("float32", movements.ReverseSequences(), (3, 5, 2), (3,)),
+    "gather": case("float32", movements.Gather(), (9, 4), (5,)),
+    "gather elements": case("float32", movements.GatherElements(), (4, 5), (4, 3)),
+    "scatter rows": case("float32", movements.ScatterRows(), (9, 4), (5, 1), (5, 4)),
+    "pad": case("float32", movements.PadReflect(1), (2, 3, 4, 5)),
+    "depth to space": case("float32", movements.DepthToSpace(2), (2, 8, 3, 2)),
+    "tile": case("float32", movements.Tile((2, 3)), (3, 4)),
+    "upsample": case("float32", movements.Upsample(2), (2, 3, 4, 5)),
+    "one-hot": case("uint8", movements.OneHot(6), (7, 1), (1, 2)),
+    "reverse sequences": case("float32", movements.ReverseSequences(), (3, 5, 2), (3,)),
 }

@@ -18,8 +18,8 @@ from kernel_plans import (
 )
 from strategies import input_bytes, plans
 
+from vkops.bench import workloads
 from vkops.bench.movements import ScatterRows
-from vkops.bench.workloads import case_of
 from vkops.debug.host_execution import HostHeap, kernel_run
 from vkops.debug.traffic import ALIGNMENT, SEGMENTS, SUBGROUPS, IndexValues, count
 from vkops.gpu.kernels import encoding
@@ -150,7 +150,7 @@ def test_large_plans(plan, name):
 @pytest.mark.parametrize("bound", [39, 40], ids=["several dispatches", "one dispatch"])
 def test_rows_that_are_scattered(monkeypatch, dtype, row, name, bound):
     monkeypatch.setattr(encoded_plan.layout, "MAX_EXCHANGES", bound)
-    case = case_of(dtype, ScatterRows(), (52, row), (40, 1), (40, row))
+    case = workloads.case(dtype, ScatterRows(), (52, row), (40, 1), (40, row))
     inputs = case.inputs(np.random.default_rng(0))
     *_, step = case.desc.pipeline.steps
     stored = [np.ascontiguousarray(inputs[number]).view(np.uint8).ravel() for number in step.reads]

@@ -219,12 +219,7 @@ class BenchCase:
         return sum(tensor.total_tensor_size_in_bytes for _, tensor in self.desc.outputs)
 
 
-def case(dtype: str, operation: Operation, shape: Shape, inputs: int = 1) -> BenchCase:
-    """Make a case with a number of inputs of one shape."""
-    return case_of(dtype, operation, *[shape] * inputs)
-
-
-def case_of(dtype: str, operation: Operation, *shapes: Shape) -> BenchCase:
+def case(dtype: str, operation: Operation, *shapes: Shape) -> BenchCase:
     """Make a case with inputs of some shapes."""
     return BenchCase(np.dtype(dtype), operation, shapes)
 
@@ -251,8 +246,8 @@ _WORKLOADS = {  # a description, whether it is contiguous, and the case
         "uint16: split (65536,255) in 3 of 85", False,
         case("uint16", Split(1, (85,) * 3), (65536, 255)),
     ),
-    "W5": ("join axis 1 of 4 x (4096,1024)", True, case(F32, Join(1), (4096, 1024), 4)),
-    "W6": ("uint8: join 3 x (1048576,21)", False, case("uint8", Join(1), (1048576, 21), 3)),
+    "W5": ("join axis 1 of 4 x (4096,1024)", True, case(F32, Join(1), *[(4096, 1024)] * 4)),
+    "W6": ("uint8: join 3 x (1048576,21)", False, case("uint8", Join(1), *[(1048576, 21)] * 3)),
     "W7": (
         "window [1000:3000,1000:3000]", True, case(F32, Crop((1000, 1000), (2000, 2000)), SQUARE),
     ),
@@ -260,40 +255,43 @@ _WORKLOADS = {  # a description, whether it is contiguous, and the case
     "W9": ("slice [::-1,::-1] of (4096,4096)", False, case(F32, EveryNth((-1, -1)), SQUARE)),
     "W10": ("transpose (4096,4096)", False, case(F32, Permute((1, 0)), SQUARE)),
     "W11": ("split (1,1,6,2) into 2,1,3", False, case(F32, Split(2, (2, 1, 3)), (1, 1, 6, 2))),
-    "W12": ("join axis 2 of 2 x (8,16,32,32,32)", True, case(F32, Join(2), (8, 16, 32, 32, 32), 2)),
+    "W12": (
+        "join axis 2 of 2 x (8,16,32,32,32)", True,
+        case(F32, Join(2), (8, 16, 32, 32, 32), (8, 16, 32, 32, 32)),
+    ),
     "W13": ("int64: split (2048,4096) in 4", True, case("int64", Split(1, QUARTERS), (2048, 4096))),
     "W14": (
         "float64: split (2048,4096) in 4", True, case("float64", Split(1, QUARTERS), (2048, 4096)),
     ),
     "W15": ("split (1048576,) into 1024", True, case(F32, Split(0, (1024,) * 1024), (1048576,))),
-    "W16": ("join 1024 x (1024,)", True, case(F32, Join(0), (1024,), 1024)),
+    "W16": ("join 1024 x (1024,)", True, case(F32, Join(0), *[(1024,)] * 1024)),
     "W17": (
         "permute (4,4,4,8,8,8,16,16)", False,
         case(F32, Permute((7, 3, 5, 1, 6, 2, 4, 0)), (4, 4, 4, 8, 8, 8, 16, 16)),
     ),
     "W18": ("uint8: transpose (8192,8192)", False, case("uint8", Permute((1, 0)), (8192, 8192))),
-    "W19": ("gather 65536 rows of (100000,256)", True, case_of(F32, Gather(), TABLE, (65536,))),
+    "W19": ("gather 65536 rows of (100000,256)", True, case(F32, Gather(), TABLE, (65536,))),
     "W20": (
-        "gather elements of (4096,4096)", False, case_of(F32, GatherElements(), SQUARE, SQUARE),
+        "gather elements of (4096,4096)", False, case(F32, GatherElements(), SQUARE, SQUARE),
     ),
     "W21": (
         "scatter 65536 rows to (100000,256)", True,
-        case_of(F32, ScatterRows(), TABLE, (65536, 1), (65536, 256)),
+        case(F32, ScatterRows(), TABLE, (65536, 1), (65536, 256)),
     ),
     "W22": (
-        "pad (16,64,112,112) by 1: reflect", False, case_of(F32, PadReflect(1), (16, 64, 112, 112)),
+        "pad (16,64,112,112) by 1: reflect", False, case(F32, PadReflect(1), (16, 64, 112, 112)),
     ),
     "W23": (
-        "depth to space (8,256,64,64), 2x2", False, case_of(F32, DepthToSpace(2), (8, 256, 64, 64)),
+        "depth to space (8,256,64,64), 2x2", False, case(F32, DepthToSpace(2), (8, 256, 64, 64)),
     ),
-    "W24": ("tile (1024,1024) by (4,4)", True, case_of(F32, Tile((4, 4)), (1024, 1024))),
-    "W25": ("upsample (8,64,128,128) by 2", False, case_of(F32, Upsample(2), (8, 64, 128, 128))),
+    "W24": ("tile (1024,1024) by (4,4)", True, case(F32, Tile((4, 4)), (1024, 1024))),
+    "W25": ("upsample (8,64,128,128) by 2", False, case(F32, Upsample(2), (8, 64, 128, 128))),
     "W26": (
-        "uint8: one-hot 65536 x 1024", False, case_of("uint8", OneHot(1024), (65536, 1), (1, 2)),
+        "uint8: one-hot 65536 x 1024", False, case("uint8", OneHot(1024), (65536, 1), (1, 2)),
     ),
     "W27": (
         "reverse sequences (256,1024,64)", True,
-        case_of(F32, ReverseSequences(), (256, 1024, 64), (256,)),
+        case(F32, ReverseSequences(), (256, 1024, 64), (256,)),
     ),
 }  # fmt: skip
 

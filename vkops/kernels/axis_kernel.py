@@ -111,7 +111,7 @@ class AxisKernel:
         return home, inputs, outputs, shape_of(self.name, inputs, None), form
 
     def _results(self, home: Device, outputs: Sequence[Operand], shape: Ints) -> list[Tensor]:
-        """The outputs, which are shape unless they were given with this shape (EW-06)."""
+        """The outputs, which are made unless they were given with this shape (EW-06)."""
         for each in outputs:
             if each.parameter.raw and each.value is None:
                 refuse(self.name, each.parameter.name, "is raw: its tensor must be given", "EW-06")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -87,7 +86,11 @@ def searchsorted(
     if not isinstance(side, str) or side not in ("left", "right"):
         refuse("searchsorted", "side", f"got {show(side)}, must be 'left' or 'right'", "EW-05")
     if isinstance(v, (list, tuple)):
-        v = _listed(v, table.dtype)
+        with numpy_refusals("searchsorted", "v", "EW-05"):
+            array, uncast = np.asarray(v, table.dtype), np.asarray(v)
+        if table.dtype.kind in "iu" and (array != uncast).any():
+            refuse("searchsorted", "v", f"got {show(v)}, must be {table.dtype}", "EW-05")
+        v = array
     if isinstance(v, np.ndarray):
         v = as_tensor("searchsorted", v, table.device)
     shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
@@ -96,15 +99,6 @@ def searchsorted(
     out = empty(shape, dtype=result_dtype, device=table.device)
     _searching(table.dtype, side, result_dtype)(v, table, table.size, out=out)
     return out
-
-
-def _listed(v: Sequence[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return a list of numbers as an array of a data type, which must hold them."""
-    with numpy_refusals("searchsorted", "v", "EW-05"):
-        array, uncast = np.asarray(v, dtype), np.asarray(v)
-    if dtype.kind in "iu" and (array != uncast).any():
-        refuse("searchsorted", "v", f"got {show(v)}, must be {dtype}", "EW-05")
-    return array
 
 
 def bincount(

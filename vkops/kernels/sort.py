@@ -123,7 +123,7 @@ def topk(
 def sorted_places(
     name: str, tensor: Tensor, axis: Any, descending: bool, dtype: np.dtype[Any] | None
 ) -> tuple[Tensor, Tensor]:
-    """The sorted elements and, if their data type is dtype, their indices along the axis."""
+    """The sorted elements and, if a data type is given, their indices along the axis."""
     if axis is None:
         tensor, axis = tensor.reshape(-1), 0
     last = one_axis(name, axis, tensor.ndim)

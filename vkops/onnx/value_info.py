@@ -131,9 +131,9 @@ def _dimension(dim: Any) -> Dimension:
 
 
 def check_input(entry: ValueInfo, type_: InputType, free: dict[str, int]) -> None:
-    """Check the type and shape of an input that is type_ against the declared ones.
+    """Check the type and shape of an input that is given against the declared ones.
 
-    ``free`` holds the sizes of named dimensions that were type_ before.
+    ``free`` holds the sizes of named dimensions that were given before.
     """
     name, kind = entry.name, entry.kind
     if type_ is None:

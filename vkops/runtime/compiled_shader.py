@@ -391,7 +391,7 @@ class CompiledShader:
     # -- arguments --------------------------------------------------------------------------------
 
     def _made(self, point: str, spec: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
-        """Make an output, unless it is values."""
+        """Make an output, unless it is given."""
         if is_memory(spec) or isinstance(spec, Image):
             return spec
         if isinstance(spec, np.ndarray):

@@ -18,7 +18,7 @@ from vkops.gpu.run.open_device import OpenDevice
 from vkops.plan.view import Ints
 from vkops.shaders.image_formats import Format, formats_of
 
-SAMPLED, STORED, ATOMIC, LINEAR = 1 << 0, 1 << 1, 1 << 2, 1 << 12
+SAMPLED, STORED, LINEAR = 1 << 0, 1 << 1, 1 << 12
 """Bits of VkFormatFeatureFlags for images, and those of texel buffers."""
 
 SAMPLED_TEXELS, STORED_TEXELS = 1 << 3, 1 << 4
