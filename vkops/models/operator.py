@@ -30,8 +30,7 @@ from vkops.rules import GROUPS
 
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section, TensorInfo
-    from vkops.plan.region import Progression
+    from vkops.models.explanation import Section
 
 _Tensors = tuple[BoundTensor, ...]
 
@@ -202,13 +201,29 @@ class DmlDispatchable(Dispatchable):
         return self.desc.minimum_feature_level()
 
     def sections(self, dispatches: Sequence[Bound], level: dml.FeatureLevel) -> Iterator[Section]:
-        from vkops.models.explanation import Section, movements, number_list
+        from vkops.models.explanation import Section, TensorInfo, movements, number_list
 
         desc, pipeline = self.desc, self.desc.pipeline
         numbers = (*pipeline.inputs, *pipeline.outputs)
         named = zip(numbers, (*desc.inputs, *desc.outputs), strict=True)
-        tensors = {number: _tensor(path, tensor) for number, (path, tensor) in named}
-        constants = {number: _constant(number, c) for number, c in pipeline.constants.items()}
+        tensors = {
+            number: TensorInfo(
+                name=with_dml_names(path),
+                type=tensor.data_type.name,
+                sizes=tensor.sizes,
+                strides=tensor.effective_strides,
+                itemsize=tensor.data_type.element_size,
+                nbytes=tensor.total_tensor_size_in_bytes,
+                note="OWNED_BY_DML" if dml.TensorFlags.OWNED_BY_DML in tensor.flags else "",
+            )
+            for number, (path, tensor) in named
+        }
+        constants = {}
+        for number, constant in pipeline.constants.items():
+            note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
+            size, count = constant.nbytes // constant.count, (constant.count,)
+            row = f"constant {number}", constant.dtype, count, (1,), size, constant.nbytes, note
+            constants[number] = TensorInfo(*row)
         values = [(f.dml_name, getattr(desc, f.name)) for f in desc.FIELDS if f.role == "attribute"]
         attributes = [
             (name, number_list(value) if isinstance(value, tuple) else show(value))
@@ -279,27 +294,3 @@ def rules_of(operator: type[dml.OperatorDesc]) -> list[str]:
         if rule.enforced and (not rule.operators or operator.operator in rule.operators.split())
     ]
     return sorted([*LEVEL_RULES, *rules])
-
-
-def _tensor(path: str, tensor: dml.BufferTensorDesc) -> TensorInfo:
-    from vkops.models.explanation import TensorInfo
-
-    return TensorInfo(
-        name=with_dml_names(path),
-        type=tensor.data_type.name,
-        sizes=tensor.sizes,
-        strides=tensor.effective_strides,
-        itemsize=tensor.data_type.element_size,
-        nbytes=tensor.total_tensor_size_in_bytes,
-        note="OWNED_BY_DML" if dml.TensorFlags.OWNED_BY_DML in tensor.flags else "",
-    )
-
-
-def _constant(number: int, constant: Progression) -> TensorInfo:
-    from vkops.models.explanation import TensorInfo
-
-    code, size = constant.dtype, constant.nbytes // constant.count
-    note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
-    return TensorInfo(
-        f"constant {number}", code, (constant.count,), (1,), size, constant.nbytes, note
-    )
