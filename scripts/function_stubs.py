@@ -47,8 +47,8 @@ def _listed(start: str, items: Sequence[str], opening: str = "", closing: str = 
 
 _TYPES = {
     "vkops.dml.enums": "AxisDirection DepthSpaceOrder InterpolationMode PaddingMode TensorDataType",
+    "vkops.dml.fields": "ScaleBias Size2D",
     "vkops.dml.graph_builder": "Expression Graph",
-    "vkops.dml.structs": "ScaleBias Size2D",
 }
 """The types that stubs name, by the module to import them from."""
 

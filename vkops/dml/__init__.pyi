@@ -43,7 +43,7 @@ from vkops.dml.features import (
     FeatureQueryTensorDataTypeSupport as FeatureQueryTensorDataTypeSupport,
     check_feature_support as check_feature_support,
 )
-from vkops.dml.fields import Field as Field
+from vkops.dml.fields import Field as Field, ScaleBias as ScaleBias, Size2D as Size2D
 from vkops.dml.graph_builder import (
     Expression as Expression,
     Graph as Graph,
@@ -107,6 +107,4 @@ from vkops.dml.operators.split_and_join import (
 )
 from vkops.dml.operators.tile import TileOperatorDesc as TileOperatorDesc
 from vkops.dml.operators.unfold import UnfoldOperatorDesc as UnfoldOperatorDesc
-from vkops.dml.structs import ScaleBias as ScaleBias, Size2D as Size2D
-from vkops.dml.tensor_desc import BufferTensorDesc as BufferTensorDesc
-from vkops.dml.tensor_desc import TensorPolicy as TensorPolicy
+from vkops.dml.tensor_desc import BufferTensorDesc as BufferTensorDesc, TensorPolicy as TensorPolicy

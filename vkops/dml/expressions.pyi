@@ -7,8 +7,8 @@ from vkops.dml.enums import (
     PaddingMode,
     TensorDataType,
 )
+from vkops.dml.fields import ScaleBias, Size2D
 from vkops.dml.graph_builder import Expression, Graph
-from vkops.dml.structs import ScaleBias, Size2D
 
 def depth_to_space(input: Expression, block_size: int, order: DepthSpaceOrder = ...) -> Expression:
     """Moves channels into blocks as DEPTH_TO_SPACE does, with a choice of the channels' order."""

@@ -1,4 +1,4 @@
-"""Declaration of the fields of operator descriptors, and the kinds of their values."""
+"""Declaration of the fields of operator descriptors, and the kinds and structures of values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from vkops.arguments import values
 from vkops.arguments.values import Place
-from vkops.dml.structs import ScaleBias, Size2D
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 
 if TYPE_CHECKING:
@@ -27,6 +26,42 @@ else:
 
 T = TypeVar("T")
 Role = Literal["input", "output", "attribute"]
+
+
+@dataclass(frozen=True)
+class ScaleBias:
+    """Multiply by scale, then add bias; known, but refused by validation (IDENT-02).
+
+    Source: DML_SCALE_BIAS.
+
+    Raises:
+        InvalidDescError: scale or bias is not a number, or not one that 32 bits can hold.
+    """
+
+    scale: float
+    bias: float
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "bias"):
+            vars(self)[name] = values.float32(getattr(self, name), Place("", name, "IDENT-02"))
+
+
+@dataclass(frozen=True)
+class Size2D:
+    """Width and height.
+
+    Source: DML_SIZE_2D.
+
+    Raises:
+        InvalidDescTypeError: width or height is not an integer.
+    """
+
+    width: int
+    height: int
+
+    def __post_init__(self) -> None:
+        for name in ("width", "height"):
+            vars(self)[name] = values.integer(getattr(self, name), Place("", name, "UPS-02"))
 
 
 class Kind(NamedTuple):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vkops.dml import fields
+from vkops.dml.fields import ScaleBias
 from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.dml.operator_desc import Size
-from vkops.dml.structs import ScaleBias
 from vkops.plan import Read, Region, View
 
 

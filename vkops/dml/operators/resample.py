@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from vkops.dml import fields
 from vkops.dml.enums import AxisDirection, InterpolationMode
+from vkops.dml.fields import Size2D
 from vkops.dml.operator_bases import UnaryOperatorDesc
 from vkops.dml.operator_desc import Size
-from vkops.dml.structs import Size2D
 from vkops.errors import show
 from vkops.plan import Read, Region, View
 from vkops.plan.index_runs import IndexRun, choose
