@@ -29,41 +29,41 @@ const addressOf = (view, index) =>
 // `limit`, and not all where dimensions overlap in a way that takes too long to search.
 function indicesAt(view, address, limit = 1) {
   if (address < view.first || address > view.last) return [];
-  const found = [];
+  const indices = [];
   const index = new Array(view.rank).fill(0);
   let steps = 0;
   const search = (rest, k) => {
     if (k === view.dims.length) {
-      if (rest === 0) found.push([...index]);
+      if (rest === 0) indices.push([...index]);
       return;
     }
     const { axis, n, stride, step, reach, unit } = view.dims[k];
     if (rest % unit || steps++ > MAX_STEPS) return;
     const least = Math.max(0, Math.ceil((rest - reach) / step));
-    for (let i = Math.min(n - 1, Math.floor(rest / step)); i >= least && found.length < limit; i--) {
+    for (let i = Math.min(n - 1, Math.floor(rest / step)); i >= least && indices.length < limit; i--) {
       index[axis] = stride > 0 ? i : n - 1 - i;
       search(rest - i * step, k + 1);
     }
   };
   search(address - view.first, 0);
-  return found;
+  return indices;
 }
 
 // A plan whose views can be searched.
 function planOf(data) {
   const regions = data.regions.map((region) => {
     const { sizes, source, indices, input } = region;
-    const made = { ...region, target: viewOf(sizes, region.target), kind: "copy" };
-    if (source) made.source = viewOf(sizes, source);
+    const prepared = { ...region, target: viewOf(sizes, region.target), kind: "copy" };
+    if (source) prepared.source = viewOf(sizes, source);
     if (indices) {
       const view = viewOf(sizes, indices.place);
-      made.kind = indices.rule === "skip" ? "scatter" : "gather";
-      made.indices = { ...indices, view, tuples: reached(sizes, view, indices.terms.map(([offset]) => offset)) };
+      prepared.kind = indices.rule === "skip" ? "scatter" : "gather";
+      prepared.indices = { ...indices, view, tuples: reached(sizes, view, indices.terms.map(([offset]) => offset)) };
       const places = indices.terms.map(([, n, stride]) => [n, stride]);
-      const moved = made.kind === "gather" ? "source" : "target";
-      if (made[moved]) made.selectable = withDims(sizes, made[moved], places);
+      const moved = prepared.kind === "gather" ? "source" : "target";
+      if (prepared[moved]) prepared.selectable = withDims(sizes, prepared[moved], places);
     }
-    return made;
+    return prepared;
   });
   return { ...data, regions };
 }
@@ -132,20 +132,20 @@ function colourOf(plan, input, address) {
 // The places that an element of an input is copied to, at most `limit`: an output with an address,
 // which indices may move, and how often it is repeated there.
 function targetsOf(plan, input, address, limit) {
-  const found = [];
+  const targets = [];
   for (const region of plan.regions) {
     if (region.input === input && region.kind !== "gather") {
       const repeats = region.sizes.filter((_, axis) => region.source.strides[axis] === 0);
-      for (const index of indicesAt(region.source, address, limit - found.length)) {
+      for (const index of indicesAt(region.source, address, limit - targets.length)) {
         const place = { output: region.output, address: addressOf(region.target, index) };
         if (region.kind === "scatter") place.by = selecting(region, index);
         place.times = repeats.reduce((product, n) => product * n, 1);
-        found.push(place);
+        targets.push(place);
       }
     }
-    if (found.length >= limit) break;
+    if (targets.length >= limit) break;
   }
-  return found;
+  return targets;
 }
 
 // The outputs that indices may copy an element of an input to, and the inputs that hold them.
@@ -228,12 +228,12 @@ function layoutOf(memory, first) {
 // The share of the first elements whose neighbours have another hue.
 function edges({ columns, rows }, hue) {
   const [wide, high] = [Math.min(columns, MAX_WIDE), Math.min(rows, 48)];
-  let found = 0;
+  let count = 0;
   let above = [];
   for (let row = 0; row < high; row++) {
     const line = Array.from({ length: wide }, (_, column) => hue(row * columns + column));
-    found += line.filter((value, i) => (i && value !== line[i - 1]) || (row && value !== above[i])).length;
+    count += line.filter((value, i) => (i && value !== line[i - 1]) || (row && value !== above[i])).length;
     above = line;
   }
-  return found / (wide * high);
+  return count / (wide * high);
 }

@@ -11,9 +11,9 @@ const MAX_LABELS = 150;
 const MANY = 4; // places that are named
 
 const element = (tag, properties = {}, ...children) => {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
 };
 const limited = (value, least, most) => Math.max(least, Math.min(most, value));
 
@@ -52,40 +52,40 @@ class Figure {
 
   said({ tensor }, address) {
     const { role, number } = tensor;
-    const own = this.name(role, number, address);
-    return role === "output" ? this.saidOfOutput(own, number, address) : this.saidOfInput(own, number, address);
+    const label = this.name(role, number, address);
+    return role === "output" ? this.saidOfOutput(label, number, address) : this.saidOfInput(label, number, address);
   }
 
-  saidOfOutput(own, number, address) {
+  saidOfOutput(label, number, address) {
     const scattered = this.plan.regions.find(
       (r) => r.output === number && r.kind === "scatter" && (!r.selectable || indicesAt(r.selectable, address).length),
     );
     const unless = scattered ? `, unless ${this.title(scattered.indices.input)} selects it` : "";
-    const found = sourceOf(this.plan, number, address);
-    if (!found) return [`${own} is ${this.plan.all ? "not written" : "of a region that is not shown"}${unless}`, []];
-    if (found.constant) return [`${own} is the constant ${found.constant}${unless}`, []];
-    const read = { role: "input", number: found.input, address: found.address };
-    if (!found.by) return [`${own} is ${this.name("input", found.input, found.address)}${unless}`, [read]];
-    const { text, elements } = this.selection(found.by);
-    if (found.by.rule === "reverse") {
+    const source = sourceOf(this.plan, number, address);
+    if (!source) return [`${label} is ${this.plan.all ? "not written" : "of a region that is not shown"}${unless}`, []];
+    if (source.constant) return [`${label} is the constant ${source.constant}${unless}`, []];
+    const read = { role: "input", number: source.input, address: source.address };
+    if (!source.by) return [`${label} is ${this.name("input", source.input, source.address)}${unless}`, [read]];
+    const { text, elements } = this.selection(source.by);
+    if (source.by.rule === "reverse") {
       const length = elements.map((e) => this.name("input", e.number, e.address));
-      return [`${own} is an element of ${this.title(found.input)}, whose sequence has the length ${length}`, elements];
+      return [`${label} is an element of ${this.title(source.input)}, whose sequence has the length ${length}`, elements];
     }
-    return [`${own} is element ${found.address.toLocaleString("en")} + ${text} of ${this.title(found.input)}`, elements];
+    return [`${label} is element ${source.address.toLocaleString("en")} + ${text} of ${this.title(source.input)}`, elements];
   }
 
-  saidOfInput(own, number, address) {
+  saidOfInput(label, number, address) {
     const moved = movedBy(this.plan, number, address);
     if (moved) {
       const { region, index } = moved;
       const what = region.indices.rule === "reverse" ? "is the length of a sequence of" : "is an index for";
       if (region.kind !== "scatter") {
         const to = { role: "output", number: region.output, address: addressOf(region.target, index) };
-        return [`${own} ${what} ${this.name("output", to.number, to.address)}`, [to]];
+        return [`${label} ${what} ${this.name("output", to.number, to.address)}`, [to]];
       }
       const from = region.source && { role: "input", number: region.input, address: addressOf(region.source, index) };
       const copied = from ? this.name("input", from.number, from.address) : `the constant ${region.constant}`;
-      return [`${own} says where ${copied} goes`, from ? [from] : []];
+      return [`${label} says where ${copied} goes`, from ? [from] : []];
     }
     const targets = targetsOf(this.plan, number, address, MANY + 1);
     const named = targets.slice(0, MANY).map((to) => {
@@ -101,8 +101,8 @@ class Figure {
     );
     const all = [...named, ...may.slice(0, 1)];
     const more = targets.length > MANY ? " and more" : "";
-    if (all.length) return [`${own} goes to ${all.join("; ")}${more}`, lit];
-    return [`${own} goes ${this.plan.all ? "nowhere" : "to no region that is shown"}`, []];
+    if (all.length) return [`${label} goes to ${all.join("; ")}${more}`, lit];
+    return [`${label} goes ${this.plan.all ? "nowhere" : "to no region that is shown"}`, []];
   }
 
   title(number, role = "input") {
@@ -309,18 +309,18 @@ class Picture {
   text(address) {
     const { tensor, figure } = this;
     if (tensor.role === "input") return `${address}`;
-    const found = sourceOf(figure.plan, tensor.number, address);
-    if (!found) return "";
-    if (found.constant) return "=";
+    const source = sourceOf(figure.plan, tensor.number, address);
+    if (!source) return "";
+    if (source.constant) return "=";
     const key = (number) => figure.plan.tensors.find((t) => t.role === "input" && t.number === number)?.key ?? "?";
-    if (!found.by) return `${key(found.input)}${found.address}`;
-    const [first] = found.by.terms;
-    return `${key(found.input)}[${key(found.by.input)}${first.address}${found.by.terms.length > 1 ? "…" : ""}]`;
+    if (!source.by) return `${key(source.input)}${source.address}`;
+    const [first] = source.by.terms;
+    return `${key(source.input)}[${key(source.by.input)}${first.address}${source.by.terms.length > 1 ? "…" : ""}]`;
   }
 
   paintCell(cell, colour) {
-    const found = this.figure.plan.colours[colour];
-    if (found) cell.style.cssText = `--h:${found[0]};--d:${found[1]}`;
+    const shade = this.figure.plan.colours[colour];
+    if (shade) cell.style.cssText = `--h:${shade[0]};--d:${shade[1]}`;
     else if (colour !== null) cell.className = "rest";
   }
 
@@ -328,8 +328,8 @@ class Picture {
   ink(colour) {
     const value = (name) => this.style.getPropertyValue(name).trim();
     if (colour === null) return value("--gap");
-    const found = this.figure.plan.colours[colour];
-    return found ? `oklch(${Number(value("--l")) + found[1]} ${value("--c")} ${found[0]})` : value("--line");
+    const shade = this.figure.plan.colours[colour];
+    return shade ? `oklch(${Number(value("--l")) + shade[1]} ${value("--c")} ${shade[0]})` : value("--line");
   }
 
   // Draw the whole slice: tiles of rows and columns, sampled, with the numbers of blocks.
