@@ -8,10 +8,10 @@ from inspect import Parameter
 from pathlib import Path
 
 from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import Function
+from vkops.dml.functions import GraphFunction
 
 
-def stub(functions: Mapping[str, Function]) -> str:
+def stub(functions: Mapping[str, GraphFunction]) -> str:
     """Return a type stub of functions, which have the first sentences of their docstrings."""
     texts = [_stub_of(name, function) for name, function in sorted(functions.items())]
     types = {word for text in texts for word in re.findall(r"[:|>\[] ?([A-Z]\w+)", text)}
@@ -22,7 +22,7 @@ def stub(functions: Mapping[str, Function]) -> str:
     return "\n".join(["from collections.abc import Sequence", "", *imports, "", *texts])
 
 
-def _stub_of(function_name: str, function: Function) -> str:
+def _stub_of(function_name: str, function: GraphFunction) -> str:
     signature = function.signature
     parameters = [
         f"{name}: {each.annotation}{'' if each.default is Parameter.empty else ' = ...'}"

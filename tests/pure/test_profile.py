@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vkops.gpu.run.profile_recorder import ProfiledCall, Recorder, recorders
+from vkops.gpu.run.profile_recorder import ProfiledCall, ProfileRecorder, recorders
 
 BITS = 12
 MASK = (1 << BITS) - 1
@@ -16,7 +16,7 @@ def fake(calibrated, submissions, period):
         calibrated=calibrated, timestamp_period=period, take_measured=lambda: submissions
     )
     info = SimpleNamespace(limits=SimpleNamespace(timestamp_valid_bits=BITS))
-    recorder = Recorder(
+    recorder = ProfileRecorder(
         SimpleNamespace(info=info, native=native, module=SimpleNamespace(now=lambda: 0))
     )
     recorders.remove(recorder)

@@ -11,7 +11,7 @@ from typing import Any
 
 from vkops.arguments.values import Place, array
 from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import Function
+from vkops.dml.functions import GraphFunction
 from vkops.dml.graph_builder import Graph, as_expression, as_graph
 from vkops.errors import InvalidDescError
 
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _make(name: str, function: Function) -> Callable[..., Any]:
+def _make(name: str, function: GraphFunction) -> Callable[..., Any]:
     signature = function.signature
     first = next(iter(signature.parameters))
 

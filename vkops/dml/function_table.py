@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from vkops.arguments.values import Place, integer, integers
 from vkops.dml.enums import AxisDirection, DepthSpaceOrder
-from vkops.dml.functions import Function, Given, OutputSizes, SizeArgument
+from vkops.dml.functions import Given, GraphFunction, OutputSizes, SizeArgument
 from vkops.dml.tensor_desc import UINT32_MAX, BufferTensorDesc
 from vkops.plan.movements import elements_in_window
 from vkops.plan.view import Ints
@@ -53,43 +53,43 @@ def _offsets(value: float) -> Callable[[Sequence[BufferTensorDesc], Given], Sequ
 
 # -- the table -------------------------------------------------------------------------------------
 
-FUNCTIONS: Mapping[str, Function] = {
-    "identity": Function("ELEMENT_WISE_IDENTITY", "Identity",
+FUNCTIONS: Mapping[str, GraphFunction] = {
+    "identity": GraphFunction("ELEMENT_WISE_IDENTITY", "Identity",
         ([(2, 3)], "dml.identity(x)", "(2, 3)")),
-    "split": Function("SPLIT", "Split",
+    "split": GraphFunction("SPLIT", "Split",
         ([(4, 6)], "dml.split(x, 1, [2, 4])", "[(4, 2), (4, 4)]"),
         _of_parts,
         SizeArgument("output_axis_sizes", "SPLIT-01",
             "extent of each output along the axis; together that of the input.", is_last=True)),
-    "join": Function("JOIN", "Join", ([(4, 2), (4, 4)], "dml.join([x, y], axis=1)", "(4, 6)")),
-    "slice": Function("SLICE1", "Slice",
+    "join": GraphFunction("JOIN", "Join", ([(4, 2), (4, 4)], "dml.join([x, y], axis=1)", "(4, 6)")),
+    "slice": GraphFunction("SLICE1", "Slice",
         ([(4, 6)], "dml.slice(x, [0, 1], [4, 5], [-1, 2])", "(4, 3)"),
         _of_windows),
-    "slice_grad": Function("SLICE_GRAD", "SliceGrad",
+    "slice_grad": GraphFunction("SLICE_GRAD", "SliceGrad",
         ([(4, 3)], "dml.slice_grad(x, [4, 6], [0, 1], [4, 5], [-1, 2])", "(4, 6)"),
         *_given("output_gradient_sizes", "SGRAD-01")),
-    "tile": Function("TILE", "Tile", ([(2, 3)], "dml.tile(x, [1, 4])", "(2, 12)")),
-    "padding": Function("PADDING", "Padding",
+    "tile": GraphFunction("TILE", "Tile", ([(2, 3)], "dml.tile(x, [1, 4])", "(2, 12)")),
+    "padding": GraphFunction("PADDING", "Padding",
         ([(2, 3)], "dml.padding(x, dml.PaddingMode.EDGE, 0, [1, 0], [0, 2])", "(3, 5)")),
-    "padding1": Function("PADDING1", "", (
+    "padding1": GraphFunction("PADDING1", "", (
         [(2, 3)],
         "dml.padding1(\n"
         "...     x, dml.PaddingMode.CONSTANT, dml.TensorDataType.FLOAT32, 9.5, [1, 0], [0, 2]\n"
         "... )",
         "(3, 5)")),
-    "space_to_depth": Function("SPACE_TO_DEPTH1", "SpaceToDepth",
+    "space_to_depth": GraphFunction("SPACE_TO_DEPTH1", "SpaceToDepth",
         ([(1, 1, 4, 6)], "dml.space_to_depth(x, block_size=2)", "(1, 4, 2, 3)"),
         defaults={"order": DepthSpaceOrder.DEPTH_COLUMN_ROW}),
-    "depth_to_space": Function("DEPTH_TO_SPACE1", "DepthToSpace",
+    "depth_to_space": GraphFunction("DEPTH_TO_SPACE1", "DepthToSpace",
         ([(1, 4, 2, 3)], "dml.depth_to_space(x, block_size=2)", "(1, 1, 4, 6)"),
         defaults={"order": DepthSpaceOrder.DEPTH_COLUMN_ROW}),
-    "upsample_2d": Function("UPSAMPLE_2D", "Upsample2D", (
+    "upsample_2d": GraphFunction("UPSAMPLE_2D", "Upsample2D", (
         [(1, 1, 2, 3)],
         "dml.upsample_2d(\n"
         "...     x, dml.Size2D(width=3, height=2), dml.InterpolationMode.NEAREST_NEIGHBOR\n"
         "... )",
         "(1, 1, 4, 9)")),
-    "resample": Function("RESAMPLE3", "Resample", (
+    "resample": GraphFunction("RESAMPLE3", "Resample", (
         [(1, 1, 2, 3)],
         "dml.resample(x, [1, 1, 5, 5], dml.InterpolationMode.NEAREST_NEIGHBOR)",
         "(1, 1, 5, 5)"),
@@ -97,30 +97,30 @@ FUNCTIONS: Mapping[str, Function] = {
         {"rounding_direction": AxisDirection.INCREASING, "scales": _scales,
          "input_pixel_offsets": _offsets(0.5), "output_pixel_offsets": _offsets(-0.5),
          "antialiased": False}),
-    "unfold": Function("UNFOLD", "", (
+    "unfold": GraphFunction("UNFOLD", "", (
         [(1, 2, 4, 4)], "dml.unfold(x, [3, 3], [1, 1], [1, 1], [0, 0], [0, 0])", "(1, 18, 4)")),
-    "diagonal_matrix": Function("DIAGONAL_MATRIX1", "", (
+    "diagonal_matrix": GraphFunction("DIAGONAL_MATRIX1", "", (
         [], "dml.diagonal_matrix(graph, [3, 4], dml.TensorDataType.FLOAT32, 1, 0, 1)", "(3, 4)"),
         *_given("output_sizes", "DIAG-04")),
-    "fill_value_constant": Function("FILL_VALUE_CONSTANT", "FillValueConstant", (
+    "fill_value_constant": GraphFunction("FILL_VALUE_CONSTANT", "FillValueConstant", (
         [], "dml.fill_value_constant(graph, [2, 3], dml.TensorDataType.INT8, 7)", "(2, 3)"),
         *_given("output_sizes", "FILL-01")),
-    "fill_value_sequence": Function("FILL_VALUE_SEQUENCE", "FillValueSequence", (
+    "fill_value_sequence": GraphFunction("FILL_VALUE_SEQUENCE", "FillValueSequence", (
         [], "dml.fill_value_sequence(graph, [2, 3], dml.TensorDataType.INT8, 0, 2)", "(2, 3)"),
         *_given("output_sizes", "FILL-01")),
-    "gather": Function("GATHER", "Gather",
+    "gather": GraphFunction("GATHER", "Gather",
         ([(9, 4), (1, 3)], "dml.gather(x, y, axis=0, index_dimensions=1)", "(3, 4)")),
-    "gather_elements": Function("GATHER_ELEMENTS", "GatherElements",
+    "gather_elements": GraphFunction("GATHER_ELEMENTS", "GatherElements",
         ([(9, 4), (3, 4)], "dml.gather_elements(x, y, axis=0)", "(3, 4)")),
-    "gather_nd": Function("GATHER_ND1", "GatherND",
+    "gather_nd": GraphFunction("GATHER_ND1", "GatherND",
         ([(9, 4), (3, 2)], "dml.gather_nd(x, y, 2, 2, 0)", "(1, 3)")),
-    "reverse_subsequences": Function("REVERSE_SUBSEQUENCES", "ReverseSubsequences",
+    "reverse_subsequences": GraphFunction("REVERSE_SUBSEQUENCES", "ReverseSubsequences",
         ([(2, 5), (2, 1)], "dml.reverse_subsequences(x, y, axis=1)", "(2, 5)")),
-    "scatter_elements": Function("SCATTER", "ScatterElements",
+    "scatter_elements": GraphFunction("SCATTER", "ScatterElements",
         ([(9, 4), (3, 4), (3, 4)], "dml.scatter_elements(x, y, z, axis=0)", "(9, 4)")),
-    "scatter_nd": Function("SCATTER_ND", "ScatterND",
+    "scatter_nd": GraphFunction("SCATTER_ND", "ScatterND",
         ([(9, 4), (3, 1), (3, 4)], "dml.scatter_nd(x, y, z, 2, 2)", "(9, 4)")),
-    "one_hot": Function("ONE_HOT", "OneHot",
+    "one_hot": GraphFunction("ONE_HOT", "OneHot",
         ([(3, 1), (1, 2)], "dml.one_hot(x, y, output_length=5, axis=1)", "(3, 5)"),
         _of_one_hot,
         SizeArgument("output_length", "HOT-03", "extent of the output along the axis.",

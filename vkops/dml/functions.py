@@ -45,7 +45,7 @@ class SizeArgument(NamedTuple):
     annotation: str = "Sequence[int]"
 
 
-class Function(NamedTuple):
+class GraphFunction(NamedTuple):
     """One function.
 
     Attributes:

@@ -46,7 +46,7 @@ class _KeptCall(NamedTuple):
     """
 
     source: str
-    made: Sequence[tuple[Ints, Any]]
+    outputs: Sequence[tuple[Ints, Any]]
     run: Callable[[Device, Sequence[Any], Sequence[Any]], bool]
 
 
@@ -158,13 +158,13 @@ class ElementwiseKernel:
         if signature is not None and (call := self._calls.get(signature[0])) is not None:
             _, home, memory, scalars = signature
             results = values[len(self.in_params) :]
-            for shape, dtype in call.made:
+            for shape, dtype in call.outputs:
                 results.append(Tensor(home, shape, dtype))
                 memory.append(results[-1].buffer)
             if call.run(home, memory, scalars):
                 self._source = call.source
                 return results[0] if len(results) == 1 else tuple(results)
-            del memory[len(memory) - len(call.made) :]
+            del memory[len(memory) - len(call.outputs) :]
         for each in values:
             if isinstance(each, Symbol):
                 return each.trace.call(self, args, out=out, size=size)

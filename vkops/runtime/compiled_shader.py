@@ -22,7 +22,7 @@ from vkops.notebook import repr_html
 from vkops.runtime import bindings, sampler
 from vkops.runtime.bindings import Binding, are_integers, elements, is_memory
 from vkops.runtime.image import Image, create
-from vkops.runtime.shader_argument import Argument, Resolved, ShaderCopy, make_copies
+from vkops.runtime.shader_argument import Resolved, ShaderArgument, ShaderCopy, make_copies
 from vkops.runtime.shader_arguments import images, texels, uniform_values
 from vkops.runtime.shader_arguments.uniform_values import with_addresses
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
@@ -336,7 +336,7 @@ class CompiledShader:
         self,
         slots: Sequence[Slot],
         call: PreparedCall,
-        arguments: Sequence[Argument],
+        arguments: Sequence[ShaderArgument],
         memory: Sequence[Any],
         counts: Groups,
         push: bytes,
@@ -359,10 +359,10 @@ class CompiledShader:
 
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
-    ) -> tuple[PreparedCall, list[Argument], list[Any]]:
+    ) -> tuple[PreparedCall, list[ShaderArgument], list[Any]]:
         """Return the call for bindings, the argument of each, and the memory of each."""
         kinds: list[Any] = []
-        arguments: list[Argument] = []
+        arguments: list[ShaderArgument] = []
         memory: list[Any] = []
         for slot, value in zip(slots, values, strict=True):
             resolve = _RESOLVERS[slot.block.kind]
@@ -379,7 +379,7 @@ class CompiledShader:
             call = self._calls[key] = self._checked(slots, arguments)
         return call, arguments, memory
 
-    def _checked(self, slots: Sequence[Slot], arguments: Sequence[Argument]) -> PreparedCall:
+    def _checked(self, slots: Sequence[Slot], arguments: Sequence[ShaderArgument]) -> PreparedCall:
         """Check all arguments, and decide what is bound where it is."""
         pairs = zip(slots, arguments, strict=True)
         placed = [argument.place(self._device, self.shader, slot) for slot, argument in pairs]

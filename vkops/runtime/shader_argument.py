@@ -14,7 +14,7 @@ from vkops.gpu.run.shader_dispatch import Place, PreparedCall
 from vkops.shaders.shader import Shader, Slot
 
 
-class Argument(Protocol):
+class ShaderArgument(Protocol):
     """An argument of a call; each kind of argument is a module with a class and ``resolved``."""
 
     def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
@@ -25,7 +25,7 @@ class Argument(Protocol):
         """
 
 
-Resolved = tuple[Argument, Any, Hashable]
+Resolved = tuple[ShaderArgument, Any, Hashable]
 """An argument, its memory, and all that a prepared call depends on but for the address."""
 
 

@@ -20,8 +20,8 @@ from vkops.gpu.run.open_device import open_vulkan_devices
 from vkops.gpu.run.profile_recorder import (
     ProfiledCall,
     ProfiledOperation,
-    Recorder,
-    Submission,
+    ProfiledSubmission,
+    ProfileRecorder,
     open_profiles,
     recorders,
 )
@@ -84,7 +84,7 @@ class _Part(NamedTuple):
     label: str
     clocks: str
     calls: Sequence[ProfiledCall]
-    submissions: Sequence[Submission]
+    submissions: Sequence[ProfiledSubmission]
 
 
 class Profile:
@@ -106,7 +106,7 @@ class Profile:
             for vulkan in open_vulkan_devices() if not open_profiles else ():
                 with suppress(DeviceError):  # it is lost
                     vulkan.check()
-                    vulkan.record_profile(Recorder(vulkan))
+                    vulkan.record_profile(ProfileRecorder(vulkan))
             open_profiles.append(self)
             self._start = perf_counter_ns()
         return self
@@ -219,7 +219,7 @@ def profile() -> Profile:
     return Profile()
 
 
-def _part_of(recorder: Recorder, start: int, end: int) -> _Part:
+def _part_of(recorder: ProfileRecorder, start: int, end: int) -> _Part:
     """Return what a recorder has of the time of a profile."""
     calls = [call for call in recorder.calls if start <= call.start and call.end <= end]
     numbers = {call.number for call in calls}

@@ -62,7 +62,7 @@ class ProfiledCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class ProfiledSubmission:
     """Calls that were submitted together: the number of the last one, and nanoseconds.
 
     ``end`` is when the device had executed them; 0 if it has no timestamps.
@@ -76,7 +76,7 @@ class Submission:
 open_profiles: list[Any] = []
 """The profiles whose blocks run: while there are some, each device has a recorder."""
 
-recorders: list[Recorder] = []
+recorders: list[ProfileRecorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
 
@@ -94,7 +94,7 @@ def called_by(place: str, *tensors: str) -> Iterator[None]:
         _given.reset(token)
 
 
-class Recorder:
+class ProfileRecorder:
     """Calls, waits, submissions and operations of a device, for all profiles that are open.
 
     Attributes:
@@ -107,7 +107,7 @@ class Recorder:
     def __init__(self, vulkan: Any) -> None:
         self.vulkan: Any = vulkan
         self.calls: list[ProfiledCall] = []
-        self.submissions: list[Submission] = []
+        self.submissions: list[ProfiledSubmission] = []
         self.clocks: str = "the device has no timestamps"
         self._native: Any = vulkan.native
         self._callers: dict[tuple[CodeType, int], Caller] = {}
@@ -153,7 +153,7 @@ class Recorder:
                 if (owner := calls.get(number)) is not None:
                     operation = ProfiledOperation(name or owner.name, nbytes, start, end)
                     owner.operations.append(operation)
-            self.submissions.append(Submission(last, since + self._offset, end))
+            self.submissions.append(ProfiledSubmission(last, since + self._offset, end))
 
     def _times(self) -> Iterator[float]:
         """Yield the host's nanoseconds of the start and the end of each operation in order."""

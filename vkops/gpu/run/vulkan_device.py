@@ -37,7 +37,7 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.profile_recorder import Recorder, open_profiles
+from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 
@@ -118,7 +118,7 @@ class VulkanDevice:
         self.lost: str = ""
         self.thread: _Thread = _Thread()
         self.measures: bool = False
-        self.profile: Recorder | None = None
+        self.profile: ProfileRecorder | None = None
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = adapter.under_validation()
         if info.type == "CPU":
@@ -159,7 +159,7 @@ class VulkanDevice:
         self.upload: Pool = self.new_pool("upload")
         self.readback: Pool = self.new_pool("readback")
         if open_profiles:
-            self.record_profile(Recorder(self))
+            self.record_profile(ProfileRecorder(self))
 
     def check(self) -> None:
         """Check that this thread can use the device now; see ``OpenDevice.check``."""
@@ -436,7 +436,7 @@ class VulkanDevice:
         self.measures = on and self.info.limits.timestamp_valid_bits > 0
         self.record_profile(self.profile)
 
-    def record_profile(self, recorder: Recorder | None) -> None:
+    def record_profile(self, recorder: ProfileRecorder | None) -> None:
         """Have the device measure each operation for profiles from now on, or no more."""
         self.profile = recorder
         self.native.measures = int(self.measures) if recorder is None else 2
