@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vkops.debug.shader_check import Case
-from vkops.interpreter.checks import Barriers
+from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings

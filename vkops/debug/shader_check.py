@@ -18,7 +18,8 @@ from vkops.errors import InvalidDescError, ModelError, OutOfDeviceMemoryError, s
 from vkops.interpreter import addresses
 from vkops.interpreter.addresses import Heap, with_addresses
 from vkops.interpreter.aliases import Aliases
-from vkops.interpreter.checks import Barriers, Bounds, Floats, Undefined
+from vkops.interpreter.barriers import Barriers
+from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
@@ -26,6 +27,7 @@ from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import MAX_ITERATIONS, Settings
+from vkops.interpreter.undefined import Floats, Undefined
 from vkops.notebook import repr_html
 from vkops.shaders import shader as shaders
 from vkops.shaders.module import Block

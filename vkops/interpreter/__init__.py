@@ -4,7 +4,7 @@ The invocations of a dispatch are the first axis of NumPy arrays. ``program`` de
 ``values`` has what ids stand for, ``operations``, ``glsl_functions`` and ``subgroups`` compute,
 ``undefined_results`` says where that has no result, ``memory``, ``addresses`` and ``images`` keep
 variables, ``state`` and ``instructions`` execute an instruction, and ``scheduler`` runs blocks.
-They tell an ``observer`` what happens. Checks and records are observers: ``aliases``, ``checks``
-and ``races`` (with ``order`` and ``shadow``) make ``findings``; ``printing``, ``recorder`` and
-``tracing`` remember.
+They tell an ``observer`` what happens. Checks and records are observers: ``aliases``,
+``barriers``, ``bounds``, ``races`` (with ``order`` and ``shadow``) and ``undefined`` make
+``findings``; ``printing``, ``recorder`` and ``tracing`` remember.
 """

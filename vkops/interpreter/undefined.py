@@ -1,4 +1,4 @@
-"""The checks of control barriers, of indices, and of results that are not defined."""
+"""The checks of results that are not defined."""
 
 from __future__ import annotations
 
@@ -6,32 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from vkops.interpreter import operations, program
+from vkops.interpreter import operations
 from vkops.interpreter.memory import Active
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Step
 from vkops.interpreter.values import Reason
-
-
-class Barriers(Observer):
-    """Finds barriers that not all invocations of a workgroup reach together."""
-
-    def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
-        size, counts = self.machine.group_size, np.bincount(active.groups)
-        short = np.flatnonzero((counts > 0) & (counts < size))
-        if len(short) and scope != program.SUBGROUP_SCOPE:
-            text = f"only {counts[short[0]]} of the {size} invocations of a workgroup reach"
-            chosen = active.who[active.groups == short[0]]
-            self.machine.report("barrier", f"{text} this barrier", chosen)
-
-
-class Bounds(Observer):
-    """Finds indices of arrays and vectors that are out of bounds."""
-
-    def outside(self, name: str, index: str, count: str, active: Active) -> None:
-        message = f"index {index} of {name} is out of bounds: it has {count}"
-        self.machine.report("out of bounds", message, active.who, name)
 
 
 class Undefined(Observer):
@@ -55,7 +35,7 @@ class Floats(Observer):
             return
         rows = _rows(~np.isfinite(result))
         for operand in operands if rows.any() else ():
-            if operand.dtype.kind == "f":
+            if isinstance(operand, np.ndarray) and operand.dtype.kind == "f":
                 rows = rows & ~_rows(~np.isfinite(operand))
         name = "NaN" if np.isnan(result).any() else "infinity"
         self.machine.report_where(rows, "floats", f"makes {name} of finite numbers")
