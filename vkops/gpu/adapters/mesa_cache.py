@@ -28,8 +28,8 @@ def disable_if_unsafe() -> None:
     Mesa 22.3 maps the index into memory, a file with holes: if the disk has no room for a page, the
     process ends (SIGBUS). Lavapipe runs the code that it finds in the cache: a folder that belongs
     to another user, or that others may write to, is not used. Mesa would wait for ever for a named
-    pipe in the place of an entry. Mesa 22.3 and 25.0 find a shader by its SPIR-V alone, and would run
-    code for vectors of another width, with other subgroups.
+    pipe in the place of an entry. Mesa 22.3 and 25.0 would run code for vectors of another width,
+    with subgroups of another size.
     """
     folder = _folder()
     with suppress(OSError):
