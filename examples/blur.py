@@ -16,7 +16,7 @@ import vkops
 SOURCE = """#version 450
 layout(local_size_x = 16, local_size_y = 8) in;
 layout(binding = 0) uniform sampler2D Picture;
-layout(binding = 1) writeonly uniform image2D Result;
+layout(binding = 1, rgba8) writeonly uniform image2D Result;
 layout(push_constant) uniform Push { vec2 direction; vec2 offsets; vec3 weights; };
 void main() {
     ivec2 at = ivec2(gl_GlobalInvocationID.xy), size = imageSize(Result);

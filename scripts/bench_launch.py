@@ -67,6 +67,8 @@ def slang_rows(device: vkops.Device) -> Iterator[Row]:
     """The functional interface, whose tensors are on the device."""
     import slangpy as spy
 
+    if device.info.api_version.startswith("1.1."):
+        raise vkops.DeviceError("it ends the process on a device of Vulkan 1.1")
     opened = spy.create_device(type=spy.DeviceType.vulkan)
     if opened.info.adapter_name != device.name:
         raise vkops.DeviceError(f"it chose {opened.info.adapter_name}")

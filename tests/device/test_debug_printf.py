@@ -274,9 +274,10 @@ print("after", x.tolist())
 
 
 @pytest.mark.parametrize("how", ["argument", "variable"])
-def test_a_program_that_goes_on_prints(adapter, how):
+def test_a_program_that_goes_on_prints(adapter, how, refuse):
     flag = "1" if how == "variable" else "0"
     status, said, errors = outcome("-c", RUNNING, adapter.index, how, VKOPS_PRINTF=flag)
+    refuse(status, errors)
     assert status == 0
     first = ["before", "0", "is 10", "1", "is 20", "between", "0", "is 21"]
     lines = [line for line in said.splitlines() if not line.startswith(layer._NOISE)]
