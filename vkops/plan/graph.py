@@ -95,9 +95,9 @@ class RegionGraph:
     A graph of more than ``MAX_GRAPH_REGIONS`` tensors and regions is refused with a LimitError.
 
     >>> from vkops.plan import View
-    >>> from vkops.plan.graph import Graph
+    >>> from vkops.plan.graph import RegionGraph
     >>> from vkops.plan.movements import copy
-    >>> graph = Graph()
+    >>> graph = RegionGraph()
     >>> view = View.packed((3,))
     >>> x = graph.leaf(12, 4)
     >>> y = graph.make([copy(view.flip((0,)), view, x)], 12, 4)

@@ -56,7 +56,7 @@ def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[IndexRun]:
 def choose(source: Read, target: View, axes: Sequence[Sequence[IndexRun]]) -> Iterator[Region]:
     """Copy the indices that runs choose along each axis: a region for each combination.
 
-    >>> axes = [[Run(0, 1, 1, 0), Run(1, 1, 0, 0)], [Run(0, 3, 2, -1)]]
+    >>> axes = [[IndexRun(0, 1, 1, 0), IndexRun(1, 1, 0, 0)], [IndexRun(0, 3, 2, -1)]]
     >>> source = Read(0, View.packed((2, 3)))
     >>> [region.source.view.offset for region in choose(source, View.packed((2, 3)), axes)]
     [5, 2]

@@ -36,7 +36,7 @@ def resampled_runs(indices: Indices) -> list[IndexRun]:
     the ends of the input some more.
 
     >>> resampled_runs(np.array([0, 2, 3, 5, 6, 8]))
-    [Run(target=0, size=2, start=0, step=2, repeats=3, period=2, advance=3)]
+    [IndexRun(target=0, size=2, start=0, step=2, repeats=3, period=2, advance=3)]
 
     Raises:
         LimitError: the indices have no such pattern, and too many runs are needed.
