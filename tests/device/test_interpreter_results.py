@@ -147,7 +147,9 @@ def test_functions(device, first):
             (line,) = (
                 line for line in text.splitlines() if f"put({n}u, " in line and "void" not in line
             )
-            np.testing.assert_allclose(*pair, relative, absolute, err_msg=f"seed {seed}: {line}")
+            if not ("512 bits" in device.name and "roundEven(double" in line):  # docs/systems.md
+                message = f"seed {seed}: {line}"
+                np.testing.assert_allclose(*pair, relative, absolute, err_msg=message)
 
 
 def test_every_function_of_the_table_is_called():
