@@ -135,7 +135,7 @@ PROGRAMS = {
     ),
     "VK_EXT_shader_subgroup_ballot": (
         extension("ARB_shader_ballot", "ARB_gpu_shader_int64"), "", "",
-        "o[i] = i + readFirstInvocationARB(7) - 7 + bitCount(uint(ballotARB(true) & gl_SubGroupLtMaskARB));"
+        "o[i] = 2 * i - i % gl_SubGroupSizeARB + readFirstInvocationARB(7) - 7 + bitCount(uint(ballotARB(true) & gl_SubGroupLtMaskARB));"
     ),
     "VK_EXT_shader_subgroup_vote": (
         extension("ARB_shader_group_vote"), "", "",
