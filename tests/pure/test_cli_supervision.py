@@ -52,7 +52,7 @@ def test_a_crash_is_reported_in_one_line(system, name):
     assert said.startswith(f"The driver ended the process ({name}): " * is_crash)
 
 
-@pytest.mark.posix("signals that end processes", tests_only=True)
+@pytest.mark.posix("a forked child, which has its own handlers of signals")
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_while_the_interpreter_exits_ends_the_process_silently(name):
     raising = f"__import__('atexit').register(signal.raise_signal, signal.{name})"
