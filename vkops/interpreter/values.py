@@ -78,6 +78,8 @@ class Numbers:
 
     def marked(self, *causes: Numbers, missing: Array | None = None) -> Numbers:
         """Return results: undefined ones are where the numbers are that they are made of."""
+        if all(each.missing is None for each in causes):
+            return self
         if missing is None:
             missing = np.zeros(self.array.shape, bool)
             for mask in (each.mask for each in causes):  # most operations work by components
@@ -137,7 +139,7 @@ class Choice:
 
 
 Value: TypeAlias = "Numbers | Pointer | Choice | tuple[Value, ...]"
-"""What an id stands for; an array or a struct is a tuple of its members."""
+"""The value of an id; an array or a struct is a tuple of its members."""
 
 
 def replaced(value: Value, function: Callable[[Numbers], Numbers]) -> Value:
