@@ -28,7 +28,7 @@ from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
-from vkops.interpreter.operations import Array
+from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import zeros
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
@@ -261,7 +261,7 @@ class _Tensors(_Counted):
 
     def change(self, number: Number, *given: Any, **options: Any) -> Array:
         """Return what a load does: so an exchange for another value succeeds at once."""
-        return np.zeros(1, np.uint32)
+        return np.zeros(1, dtype_of(number))
 
 
 def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ...]:
