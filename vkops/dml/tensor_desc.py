@@ -118,11 +118,12 @@ class BufferTensorDesc:
 
         if not 1 <= len(sizes) <= MAX_DIMENSION_COUNT:
             return error("sizes", f"got {dimensions(len(sizes))}, must be 1 to 8", "T-03")
-        strides = sizes if self.strides is None else self.strides
         for name, values, low, rule in (
             ("sizes", sizes, 1, "T-04"),
-            ("strides", strides, 0, "T-07"),
+            ("strides", self.strides, 0, "T-07"),
         ):
+            if values is None:
+                continue
             if len(values) != len(sizes):
                 message = f"got length {len(values)}, must be {len(sizes)}, one entry for each of "
                 return error(name, f"{message}the sizes", "T-06")
