@@ -19,7 +19,7 @@ from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
 from vkops.tensors.array_plan import assignment, in_front, memoized, take_indices
 from vkops.tensors.device_array import A, DeviceArray, strided
-from vkops.tensors.index_arrays import Indices, Numbers, as_indices, check_range, tuples
+from vkops.tensors.index_arrays import IndexNumbers, Indices, as_indices, check_range, tuples
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
 # -- selecting -------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ class Selection(NamedTuple):
     """
 
     view: View
-    numbers: Numbers
+    numbers: IndexNumbers
     place: int
 
     @property
@@ -161,7 +161,7 @@ def write_indexed(
     target: DeviceArray,
     source: DeviceArray | npt.NDArray[Any],
     plans: memoized,
-    selected: tuple[View, Numbers, int],
+    selected: tuple[View, IndexNumbers, int],
     shape: Ints,
 ) -> None:
     """Write to the elements, of this shape, that indices select: by a plan of ``array_plan``."""

@@ -28,14 +28,14 @@ MAX_ENTRIES = 1 << 20
 """Entries of a list of indices."""
 
 
-class Numbers(NamedTuple):
+class IndexNumbers(NamedTuple):
     """Indices as a plan reads them: the tensor or array that is its second input, and a view."""
 
     memory: Any
     tensor: IndexTensor
 
     @classmethod
-    def of(cls, indices: Indices) -> Numbers:
+    def of(cls, indices: Indices) -> IndexNumbers:
         """All indices of a tensor or an array."""
         memory: Any = indices
         if isinstance(indices, np.ndarray):
@@ -44,9 +44,9 @@ class Numbers(NamedTuple):
             memory, view = indices.placed()
         return cls(memory, IndexTensor(1, indices.dtype.str[1:], view))
 
-    def over(self, view: View) -> Numbers:
+    def over(self, view: View) -> IndexNumbers:
         """The same memory through another view."""
-        return Numbers(self.memory, self.tensor._replace(view=view))
+        return IndexNumbers(self.memory, self.tensor._replace(view=view))
 
 
 def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool = False) -> Indices:
@@ -95,7 +95,7 @@ def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
     return shape
 
 
-def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Numbers:
+def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> IndexNumbers:
     """Tuples of indices of axes of some sizes, one of each array; arrays are broadcast together.
 
     The last axis of the result numbers the arrays. The device packs several where one is a tensor.
@@ -103,7 +103,7 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Num
     shape = common_shape([array.shape for array in arrays], place)
     check_shape(place.operator, (*shape, len(arrays)), 8)
     if len(arrays) == 1:
-        numbers = Numbers.of(arrays[0])
+        numbers = IndexNumbers.of(arrays[0])
         return numbers.over(numbers.tensor.view.insert(len(shape)))
     tensors = [array for array in arrays if not isinstance(array, np.ndarray)]
     types = {tensor.dtype for tensor in tensors} or {np.dtype(np.int32)}
@@ -114,13 +114,13 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Num
             whole = np.empty((*shape, len(arrays)), dtype)
             for number, array in enumerate(arrays):
                 whole[..., number] = array
-        return Numbers.of(whole)
+        return IndexNumbers.of(whole)
     if len(types) > 1 or not (fits or len(tensors) == len(arrays)):
         names = ", ".join(str(array.dtype) for array in arrays)
         refuse_index(place, f"has arrays of {names}, which must be of one data type in tensors")
     (dtype,) = types
     parts = [
-        Numbers.of(
+        IndexNumbers.of(
             np.where(array < 0, array + size, array).astype(dtype)  # it may have no sign
             if isinstance(array, np.ndarray)
             else array
@@ -129,4 +129,4 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Num
     ]
     views = tuple([part.tensor.view.broadcast(shape) for part in parts])
     plan = stack_indices[views, dtype.itemsize]
-    return Numbers.of(tensors[0]._run(plan, [part.memory for part in parts], dtype))
+    return IndexNumbers.of(tensors[0]._run(plan, [part.memory for part in parts], dtype))

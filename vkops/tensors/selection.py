@@ -19,7 +19,7 @@ from vkops.tensors import index_arrays
 from vkops.tensors.array_plan import in_front, put_along, take_along
 from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.index_arrays import Indices, Numbers
+from vkops.tensors.index_arrays import IndexNumbers, Indices
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
 from vkops.tensors.tensor import DeviceLike, Tensor, undefined
@@ -128,7 +128,7 @@ def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
     return indices
 
 
-def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, Numbers]:
+def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, IndexNumbers]:
     """The view of a tensor that indices along an axis move in, and the indices, broadcast to it."""
     place = Place(name, "indices", "ARRAY-14")
     positions = _indices(tensor, indices, axis, place)
@@ -138,7 +138,7 @@ def _along(name: str, tensor: Tensor, indices: Any, axis: int) -> tuple[View, Nu
     shape = index_arrays.common_shape([(*before, 1, *after), positions.shape], place)
     check_shape(name, shape, max(8, tensor.dtype.itemsize))
     view = tensor.placed()[1].broadcast((*shape[:axis], size, *shape[axis + 1 :]))
-    numbers = Numbers.of(positions)
+    numbers = IndexNumbers.of(positions)
     return view, numbers.over(numbers.tensor.view.broadcast(shape))
 
 
