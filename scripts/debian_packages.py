@@ -117,6 +117,10 @@ def unpack_compiler(work: Path, machine: str) -> Path:
     unpack(work, host, ("/debian bookworm",), package)
     usr, folder = work / "root/usr", work / "bin"
     folder.mkdir()
+    for link in filter(Path.is_symlink, (work / "root/lib64").glob("*")):
+        path = link.readlink()  # absolute: it would lead to the C library of this system
+        link.unlink()
+        link.symlink_to(f"..{path}")
     for name in ("gcc", "g++", *BINUTILS):
         version = "" if name in BINUTILS else f"-12 --sysroot={work / 'root'}"
         (folder / name).write_text(
