@@ -16,7 +16,7 @@ from vkops import shaders
 from vkops.debug import check
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError
 from vkops.interpreter import scheduler
-from vkops.interpreter.program import Program
+from vkops.interpreter.program import ShaderProgram
 from vkops.plan import execute
 from vkops.shaders.binary import Op, positions
 from vkops.shaders.module import Module
@@ -273,7 +273,7 @@ def test_lines_whose_numbers_are_ids():
     for number in range(1, words[3]):
         for at in lines:
             words[at + 2] = words[at + 3] = number
-        program = Program(Module.read(words.tobytes()), "x", {})
+        program = ShaderProgram(Module.read(words.tobytes()), "x", {})
         escaping = [s.op for s in program.functions[program.main].blocks[0].steps if s.escapes]
         assert escaping == []
 

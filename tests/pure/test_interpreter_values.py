@@ -12,7 +12,7 @@ from vkops.debug.shader_check import Case
 from vkops.interpreter import glsl_functions, instructions, operations, undefined_results
 from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.tracing import Tracer
-from vkops.interpreter.values import Place
+from vkops.interpreter.values import SourceLine
 from vkops.shaders.grammar import FUNCTIONS
 
 HEAD = """#version 450
@@ -196,7 +196,7 @@ def test_limits_of_clamp_that_are_crossed_or_nan(name, wrong):
     """NClamp, which glslang does not write, ignores NaN."""
     operands = [*np.array([[np.nan, 1, 1], [0, 3, np.nan], [2, 2, 2]], np.float32)]
     rule = undefined_results.RULES[FUNCTIONS[name]]
-    (found,) = undefined_results.undefined(rule, operands[0].dtype, operands, Place("x", 1))
+    (found,) = undefined_results.undefined(rule, operands[0].dtype, operands, SourceLine("x", 1))
     assert found.mask.tolist() == wrong
     assert found.why.message.startswith("uses clamp with limits from ")
 

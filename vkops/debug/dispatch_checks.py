@@ -26,7 +26,7 @@ from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.addresses import NO_TENSOR
 from vkops.interpreter.findings import Finding
 from vkops.interpreter.state import TooManyInstructionsError
-from vkops.interpreter.values import Place as Line
+from vkops.interpreter.values import SourceLine
 from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
@@ -104,7 +104,7 @@ class Checks:
             reason = str(error) or f"more than {self._most:,} instructions"
             self.not_checked[f"{name}: {reason.removeprefix(f'{name}: ')}"] += 1
             if self._strict:
-                finding = Finding("not checked", Line(name, 0), reason, (), 1)
+                finding = Finding("not checked", SourceLine(name, 0), reason, (), 1)
                 raise CheckError(Report(name, (finding,), {}, (), 0)) from None
         if report is not None and not report.ok:
             raise CheckError(report)
@@ -255,7 +255,7 @@ def _compare(device: VulkanDevice, bindings: Sequence[Binding], report: Report) 
         if found := first_difference(block, one, other, tolerance):
             text = f"element {found.element} of {each.point} is {found.other} on "
             text += f"'{device.info.name}', and {found.one} in the interpreter"
-            findings.append(Finding("results", Line(report.name, 0), text, (), found.count))
+            findings.append(Finding("results", SourceLine(report.name, 0), text, (), found.count))
     if findings:
         raise CheckError(replace(report, findings=tuple(findings)))
 

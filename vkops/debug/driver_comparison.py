@@ -171,7 +171,7 @@ def _dispatched(bound: Bound, execution: Execution) -> list[OutputArray]:
 
 def _first_difference(
     one: OutputArray, other: OutputArray, tolerance: results.Tolerance
-) -> results.Difference | None:
+) -> results.NumberDifference | None:
     """Return the first element of which a bit differs, or a character of a string.
 
     Numbers of a block differ as ``differences`` says.
@@ -186,11 +186,11 @@ def _first_difference(
     if not differs.any():
         return None
     at = int(differs.argmax())
-    return results.Difference(at * a.itemsize, at, str(a[at]), str(b[at]), 1)
+    return results.NumberDifference(at * a.itemsize, at, str(a[at]), str(b[at]), 1)
 
 
 def _difference(
-    pairs: Iterable[tuple[str, npt.NDArray[Any], results.Difference | None]],
+    pairs: Iterable[tuple[str, npt.NDArray[Any], results.NumberDifference | None]],
     label: Callable[[str], str],
     trace: Callable[[Element], Trace],
     findings: Sequence[Finding],

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from vkops.interpreter.recorder import ALONE
-from vkops.interpreter.values import Numbers, Place, Pointer
+from vkops.interpreter.values import Numbers, Pointer, SourceLine
 from vkops.shaders.layout import Array, Number, Struct
 
 _SHOWN = 200
@@ -153,7 +153,7 @@ class Context:
 
     def _load(self, pointer: Pointer) -> Numbers:
         memory = pointer.variable.at(self._stop)
-        numbers: Numbers = memory.load(pointer.type, pointer.offset, ALONE, Place("", 0))
+        numbers: Numbers = memory.load(pointer.type, pointer.offset, ALONE, SourceLine("", 0))
         return numbers
 
     def text(self, value: Any, form: str = "") -> str:

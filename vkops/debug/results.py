@@ -44,7 +44,7 @@ def tolerance_of(filters: Iterable[str], others: Tolerance) -> Tolerance:
 
 
 @dataclass(frozen=True)
-class Difference:
+class NumberDifference:
     """The first number that differs, of ``count``: its byte, its number, and both values."""
 
     at: int
@@ -56,7 +56,7 @@ class Difference:
 
 def first_difference(
     block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
-) -> Difference | None:
+) -> NumberDifference | None:
     """Return the first number that differs, if one does; see ``differences``."""
     places = differences(block, one, other, tolerance)
     if not len(places):
@@ -64,7 +64,7 @@ def first_difference(
     at = int(places[0])
     dtype = one.dtype if block is None or block.image else block.dtype or np.dtype("u4")
     values = number_at(block, one, at), number_at(block, other, at)
-    return Difference(at, at // dtype.itemsize, *values, len(places))
+    return NumberDifference(at, at // dtype.itemsize, *values, len(places))
 
 
 def differences(

@@ -15,7 +15,7 @@ from vkops.console import info
 from vkops.debug.expressions import FORMATS, CommandError, Context, refuse
 from vkops.debug.shader_check import Case
 from vkops.interpreter.recorder import MAX_STOPS, Part, Recorder, Scope, Stop, function_name
-from vkops.interpreter.values import Place
+from vkops.interpreter.values import SourceLine
 
 _ALIASES = {
     "b": "break", "bt": "backtrace", "d": "delete", "i": "info", "rs": "reverse_step",
@@ -219,7 +219,7 @@ class StepCommands(cmd.Cmd):
         context = self.context()
         return f"{text} = {context.text(context.value(text), form)}"
 
-    def _call(self, scope: Scope, place: Place) -> str:
+    def _call(self, scope: Scope, place: SourceLine) -> str:
         context = self.context()
         named = context.named(scope.parameters).items()
         arguments = ", ".join(f"{name}={context.text(pointer)}" for name, pointer in named)
@@ -258,13 +258,15 @@ class StepCommands(cmd.Cmd):
         """Set a breakpoint at LINE, FILE:LINE, FUNCTION or here; "if CONDITION" can follow."""
         match = re.fullmatch(r"(.*?)\s*(?:\bif\b\s*(.*))?", argument.strip())
         where, condition = match.groups("") if match else (argument, "")
-        place: Place | None = None
+        place: SourceLine | None = None
         if where not in self._functions:
             file, _, line = where.rpartition(":")
             if where and not line.isdecimal():
                 refuse(f'got "{where}", must be LINE, FILE:LINE or the name of a function')
             wanted = (
-                Place(file or self.stop.place.file, number_of(line)) if where else self.stop.place
+                SourceLine(file or self.stop.place.file, number_of(line))
+                if where
+                else self.stop.place
             )
             places = [each for each in self._places if each.file == wanted.file and each >= wanted]
             if not places:
@@ -273,7 +275,7 @@ class StepCommands(cmd.Cmd):
         text = f"{place or where}" + (f" if {condition}" if condition else "")
         self.add(Point(text, partial(self._arrivals, place, where, condition)), "Breakpoint")
 
-    def _arrivals(self, place: Place | None, function: str, condition: str) -> dict[int, str]:
+    def _arrivals(self, place: SourceLine | None, function: str, condition: str) -> dict[int, str]:
         """Return the stops at a place, or at the beginning of a function, if a condition holds."""
         hits: dict[int, str] = {}
         entered: set[Scope] = set()
@@ -318,7 +320,7 @@ class StepCommands(cmd.Cmd):
 
     def do_backtrace(self, argument: str) -> None:
         """Print the calls that the invocation is in."""
-        at: tuple[Scope, Place] | None = (self.stop.scope, self.stop.place)
+        at: tuple[Scope, SourceLine] | None = (self.stop.scope, self.stop.place)
         if not self.stop.place.line:
             refuse("No stack.")
         while at is not None:

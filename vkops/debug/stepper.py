@@ -14,7 +14,7 @@ from vkops.debug.step_commands import Point, StepCommands, format_of
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.interpreter.findings import Invocation
 from vkops.interpreter.recorder import Part
-from vkops.interpreter.values import Place, Pointer
+from vkops.interpreter.values import Pointer, SourceLine
 
 
 def step(
@@ -86,10 +86,10 @@ class _Stepper(StepCommands):
             before = text
         return hits
 
-    def _writes(self, part: Part) -> list[tuple[int, int, Place]]:
+    def _writes(self, part: Part) -> list[tuple[int, int, SourceLine]]:
         return self.recorder.writes[self.recorder.parts.index(part)]
 
-    def _written(self, _: int, who: int, place: Place) -> str:
+    def _written(self, _: int, who: int, place: SourceLine) -> str:
         source = self.run.program.text(place)
         return f"Written by invocation {self.run.global_id(who)} at {place}: {source}"
 

@@ -32,7 +32,7 @@ from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import zeros
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
-from vkops.interpreter.values import Numbers, Place, Pointer, Value
+from vkops.interpreter.values import Numbers, Pointer, SourceLine, Value
 from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
 from vkops.shaders.features import without_modes
@@ -251,7 +251,7 @@ class _Tensors(_Counted):
         super().__init__("", _WORD, "", 1, 0, is_written=True)
         self.nbytes, self._values = nbytes, values
 
-    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+    def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         """Return indices or zeros."""
         found = self._values.at(self.addresses(type_, offset, active) // 4)
         return zeros(type_) if found is None else Numbers(found)

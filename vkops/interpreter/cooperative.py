@@ -14,7 +14,7 @@ import numpy as np
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import Array, integers
 from vkops.interpreter.order import subgroup_of
-from vkops.interpreter.program import Step
+from vkops.interpreter.program import Decoded
 from vkops.interpreter.state import State
 from vkops.interpreter.subgroups import Subgroups
 from vkops.interpreter.values import Numbers, Outside, Pointer, Reason
@@ -113,13 +113,13 @@ def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Poin
         yield Pointer(memory, matrix.number, offset, outside), at < count
 
 
-def _load(run: State, step: Step) -> Numbers:
+def _load(run: State, step: Decoded) -> Numbers:
     elements = _elements(run, step.type, step.operands[:3])
     first, *others = [run.load_numbers(pointer) for pointer, _ in elements]
     return first.moved(lambda *given: np.stack(np.broadcast_arrays(*given), 1), *others)
 
 
-def _store(run: State, step: Step) -> None:
+def _store(run: State, step: Decoded) -> None:
     pointer_id, id_, *rest = step.operands[:4]
     value, active = run.numbers(id_), run.active
     for number, (pointer, has) in enumerate(
@@ -134,7 +134,7 @@ def _store(run: State, step: Step) -> None:
         run.active = active
 
 
-def _multiply_add(run: State, step: Step) -> Numbers:
+def _multiply_add(run: State, step: Decoded) -> Numbers:
     ids, flags = step.operands[:3], (*step.operands[3:], 0)[0]
     matrices = [_Matrix.of(run, run.program.value_types[id_]) for id_ in ids]
     values = [*map(run.numbers, ids)]
@@ -174,7 +174,7 @@ def _narrowed(total: Array, dtype: np.dtype[Any], kind: str, saturating: int) ->
     return (total & np.iinfo(f"u{dtype.itemsize}").max).astype(f"u{dtype.itemsize}").view(dtype)
 
 
-HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     Op.CooperativeMatrixLoadKHR: _load,
     Op.CooperativeMatrixStoreKHR: _store,
     Op.CooperativeMatrixMulAddKHR: _multiply_add,

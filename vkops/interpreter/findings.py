@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from vkops.interpreter.values import Place
+from vkops.interpreter.values import SourceLine
 
 Invocation = tuple[int, int, int]
 
@@ -25,11 +25,11 @@ class Finding:
     """
 
     kind: str
-    place: Place
+    place: SourceLine
     message: str
     invocations: tuple[Invocation, ...]
     count: int
-    other: Place | None = None
+    other: SourceLine | None = None
     source: str = ""
 
     def __str__(self) -> str:
@@ -62,12 +62,12 @@ class Findings:
     def add(
         self,
         kind: str,
-        place: Place,
+        place: SourceLine,
         message: str,
         invocations: tuple[Invocation, ...] = (),
         count: int = 1,
         key: str = "",
-        other: Place | None = None,
+        other: SourceLine | None = None,
     ) -> None:
         """Add a finding; those with the same kind, place and key are alike."""
         known = self._found.get(at := (kind, str(place), key))

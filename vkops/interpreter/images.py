@@ -15,7 +15,7 @@ import numpy as np
 from vkops.interpreter import texels
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Step, dtype_in, shape_of
+from vkops.interpreter.program import Decoded, dtype_in, shape_of
 from vkops.interpreter.state import State
 from vkops.interpreter.values import Numbers, Outside, Pointer
 from vkops.shaders import layout
@@ -129,14 +129,14 @@ def _extra(run: State, operands: Sequence[int]) -> Extra:
     return found
 
 
-def _result(run: State, step: Step, values: Array) -> Numbers:
+def _result(run: State, step: Decoded, values: Array) -> Numbers:
     type_ = run.program.type(step.type)
     shape = shape_of(type_)
     values = values[:, : shape[0] if shape else 1].astype(dtype_in(type_))
     return Numbers(values.reshape(-1, *shape))
 
 
-def _read(run: State, step: Step) -> Numbers:
+def _read(run: State, step: Decoded) -> Numbers:
     image, _ = _image(run, step.operands[0])
     extra = _extra(run, step.operands[2:])
     at = _coordinates(run, step.operands[1]).astype(np.int64)
@@ -147,19 +147,19 @@ def _read(run: State, step: Step) -> Numbers:
     return _result(run, step, texels.decoded(raw, image.format))
 
 
-def _write(run: State, step: Step) -> None:
+def _write(run: State, step: Decoded) -> None:
     pointer = _texel_pointer(run, step)
     values = _coordinates(run, step.operands[2])
     run.store(pointer, Numbers(texels.encoded(values, pointer.variable.format)))
 
 
-def _texel_pointer(run: State, step: Step) -> Pointer:
+def _texel_pointer(run: State, step: Decoded) -> Pointer:
     image, _ = _image(run, step.operands[0])
     at = _coordinates(run, step.operands[1]).astype(np.int64)
     return image.pointer(at, np.zeros(1, np.int64))
 
 
-def _size(run: State, step: Step) -> Numbers:
+def _size(run: State, step: Decoded) -> Numbers:
     image, _ = _image(run, step.operands[0])
     level = run.value(step.operands[1]).astype(np.int64) if step.operands[1:] else np.zeros(1, int)
     known = np.clip(level, 0, len(image.levels) - 1)
@@ -289,7 +289,7 @@ def _level(image: Image, extra: Extra) -> Array:
     return np.clip(np.nan_to_num(detail), 0, len(image.levels) - 1)
 
 
-def _sampled(run: State, step: Step) -> Numbers:
+def _sampled(run: State, step: Decoded) -> Numbers:
     image, sampler = _image(run, step.operands[0])
     at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[2:])
     if step.op == Op.ImageSampleProjExplicitLod:
@@ -306,7 +306,7 @@ def _sampled(run: State, step: Step) -> Numbers:
     return _result(run, step, found)
 
 
-def _gathered(run: State, step: Step) -> Numbers:
+def _gathered(run: State, step: Decoded) -> Numbers:
     image, sampler = _image(run, step.operands[0])
     at, extra = _coordinates(run, step.operands[1]), _extra(run, step.operands[3:])
     component = int(run.value(step.operands[2])[0])
@@ -318,7 +318,7 @@ def _gathered(run: State, step: Step) -> Numbers:
     return _result(run, step, np.stack(found, 1))
 
 
-HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     Op.ImageRead: _read, Op.ImageFetch: _read, Op.ImageWrite: _write,
     Op.ImageTexelPointer: _texel_pointer, Op.ImageQuerySize: _size, Op.ImageQuerySizeLod: _size,
     Op.ImageQueryLevels: lambda run, step:

@@ -15,9 +15,9 @@ import numpy as np
 from vkops.interpreter import addresses, cooperative, glsl_functions, images, operations, subgroups
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, Function, dtype_of
-from vkops.interpreter.program import Step, composed, dtype_in, parts_of, shape_of, zeros
+from vkops.interpreter.program import Decoded, composed, dtype_in, parts_of, shape_of, zeros
 from vkops.interpreter.state import State
-from vkops.interpreter.undefined_results import OPERATIONS, RULES, Rule, undefined
+from vkops.interpreter.undefined_results import OPERATIONS, RULES, Misuse, undefined
 from vkops.interpreter.values import Choice, Numbers, Outside, Pointer, Reason, Value, merge, take
 from vkops.shaders import layout
 from vkops.shaders.binary import Decoration, Op
@@ -27,7 +27,7 @@ from vkops.shaders.layout import Number, Struct
 _ELEMENT_ACCESS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
 
-def _declare(run: State, step: Step) -> Pointer:
+def _declare(run: State, step: Decoded) -> Pointer:
     _, pointee = run.program.pointee(step.type)
     type_ = run.program.type(pointee)
     frame, id_ = run.frame, step.result
@@ -40,7 +40,7 @@ def _declare(run: State, step: Step) -> Pointer:
     return known
 
 
-def _access(run: State, step: Step) -> Value | None:
+def _access(run: State, step: Decoded) -> Value | None:
     blocks = run.raw(step.operands[0])
     if isinstance(blocks, tuple):
         chosen = _block(run, blocks, run.value(step.operands[1]), step)
@@ -79,7 +79,7 @@ def _access(run: State, step: Step) -> Value | None:
     return Pointer(base.variable, part, offset, outside, stride)
 
 
-def _block(run: State, array: tuple[Value, ...], index: Array, step: Step) -> Choice:
+def _block(run: State, array: tuple[Value, ...], index: Array, step: Decoded) -> Choice:
     """Return the pointers of invocations to blocks of an array."""
     blocks = [block for block in array if isinstance(block, Pointer)]
     at = np.broadcast_to(index.astype(np.int64), len(run.active.slots))
@@ -96,7 +96,7 @@ def _block(run: State, array: tuple[Value, ...], index: Array, step: Step) -> Ch
     return Choice(tuple(blocks), np.where(wrong, 0, at))
 
 
-def _array_length(run: State, step: Step) -> Numbers:
+def _array_length(run: State, step: Decoded) -> Numbers:
     pointer = run.pointer(step.operands[0])
     array, start = parts_of(pointer.type)[step.operands[1]]
     assert isinstance(array, layout.Array)
@@ -104,25 +104,25 @@ def _array_length(run: State, step: Step) -> Numbers:
     return Numbers(np.array([size // array.stride], np.uint32))
 
 
-def _same_pointers(run: State, step: Step) -> Numbers:
+def _same_pointers(run: State, step: Decoded) -> Numbers:
     one, other = map(run.pointer, step.operands)
     same = one.offset == other.offset if one.variable is other.variable else False
     return Numbers(np.atleast_1d(same) == (step.op == Op.PtrEqual))
 
 
-def _pointer_difference(run: State, step: Step) -> Numbers:
+def _pointer_difference(run: State, step: Decoded) -> Numbers:
     one, other = map(run.pointer, step.operands)
     count = np.atleast_1d(one.offset - other.offset) // (one.stride or one.type.nbytes)
     return Numbers(count.astype(dtype_in(run.program.type(step.type))))
 
 
-def _arithmetic(run: State, step: Step) -> Value:
+def _arithmetic(run: State, step: Decoded) -> Value:
     entry, rule = operations.TABLE[step.op], OPERATIONS.get(step.op)
     return _computed(run, step, step.operands, entry, rule)
 
 
 def _computed(
-    run: State, step: Step, ids: Sequence[int], entry: tuple[str, Function], rule: Rule | None
+    run: State, step: Decoded, ids: Sequence[int], entry: tuple[str, Function], rule: Misuse | None
 ) -> Value:
     """Return the result of an operation or a function, with marks on what is undefined."""
     operands = [run.numbers(id_) for id_ in ids]
@@ -155,7 +155,7 @@ _DECIDING: dict[int, Callable[..., Array]] = {
 """Operations of which one operand can decide: which results are undefined."""
 
 
-def _glsl(run: State, step: Step) -> Value | None:
+def _glsl(run: State, step: Decoded) -> Value | None:
     name = run.program.found.strings[step.operands[0]]
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
@@ -177,7 +177,7 @@ def _glsl(run: State, step: Step) -> Value | None:
     return _computed(run, step, ids, glsl_functions.FUNCTIONS[number], RULES.get(number))
 
 
-def _extract(run: State, step: Step) -> Value:
+def _extract(run: State, step: Decoded) -> Value:
     value = run.raw(step.operands[0])
     for number, index in enumerate(step.operands[1:], 1):
         if isinstance(value, Numbers):
@@ -188,7 +188,7 @@ def _extract(run: State, step: Step) -> Value:
     return value
 
 
-def _insert(run: State, step: Step) -> Value:
+def _insert(run: State, step: Decoded) -> Value:
     part, whole = map(run.raw, step.operands[:2])
     return _inserted(whole, part, step.operands[2:])
 
@@ -212,7 +212,7 @@ def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
     return whole.moved(changed, part)
 
 
-def _shuffle(run: State, step: Step) -> Numbers:
+def _shuffle(run: State, step: Decoded) -> Numbers:
     chosen = [0 if n == 0xFFFFFFFF else n for n in step.operands[2:]]
 
     def both(one: Array, two: Array) -> Array:
@@ -226,7 +226,7 @@ def _shuffle(run: State, step: Step) -> Numbers:
     return one.moved(both, two)
 
 
-def _dynamic(run: State, step: Step) -> Numbers:
+def _dynamic(run: State, step: Decoded) -> Numbers:
     wide = _checked_component(run, *step.operands)
 
     def chosen(value: Array) -> Array:
@@ -246,7 +246,7 @@ def _checked_component(run: State, vector: int, id_: int) -> Array:
     return np.clip(wide, 0, count - 1)
 
 
-def _dynamic_insert(run: State, step: Step) -> Numbers:
+def _dynamic_insert(run: State, step: Decoded) -> Numbers:
     vector, part, index = step.operands
     at = _checked_component(run, vector, index)
 
@@ -256,7 +256,7 @@ def _dynamic_insert(run: State, step: Step) -> Numbers:
     return run.numbers(vector).moved(changed, run.numbers(part))
 
 
-def _select(run: State, step: Step) -> Value:
+def _select(run: State, step: Decoded) -> Value:
     condition, one, other = step.operands
     if isinstance(run.raw(one), Numbers):
         return _arithmetic(run, step)
@@ -265,7 +265,7 @@ def _select(run: State, step: Step) -> Value:
     return merge(run.raw(other), take(run.raw(one), mask), mask, count)
 
 
-def _bitcast(run: State, step: Step) -> Numbers:
+def _bitcast(run: State, step: Decoded) -> Numbers:
     value = addresses.numbers(run.raw(step.operands[0]))
     assert isinstance(value, Numbers)
     type_ = run.program.type(step.type)
@@ -274,7 +274,7 @@ def _bitcast(run: State, step: Step) -> Numbers:
     return Numbers(found).marked(value)
 
 
-def _barrier(run: State, step: Step) -> None:
+def _barrier(run: State, step: Decoded) -> None:
     scope, memory_scope, semantics = (int(run.value(id_)[0]) for id_ in step.operands)
     run.tell("barrier", scope, memory_scope, semantics, run.active)
     run.tick()
@@ -309,7 +309,7 @@ _ATOMIC = operations.by_number(OPCODES, {
 })  # fmt: skip
 
 
-def _atomic(run: State, step: Step) -> Value:
+def _atomic(run: State, step: Decoded) -> Value:
     pointer, active, mask = run.inside(run.pointer(step.operands[0]), run.active)
     if not len(active.slots):
         return zeros(pointer.type)
@@ -347,7 +347,7 @@ def _atomic(run: State, step: Step) -> Value:
     return merge(zeros(pointer.type), made, np.flatnonzero(mask), len(mask))
 
 
-def _subgroup(run: State, step: Step) -> Numbers:
+def _subgroup(run: State, step: Decoded) -> Numbers:
     active, size = run.active, run.settings.subgroup_size
     subgroup = run.subgroup(active.who)
     _, rows = np.unique(subgroup, return_inverse=True)
@@ -371,7 +371,7 @@ def _subgroup(run: State, step: Step) -> Numbers:
     return Numbers(found).marked(*undefined(OPERATIONS.get(step.op), where, values, step.place))
 
 
-def _moved(run: State, step: Step, where: subgroups.Subgroups, ids: Sequence[int]) -> Numbers:
+def _moved(run: State, step: Decoded, where: subgroups.Subgroups, ids: Sequence[int]) -> Numbers:
     """Return what other invocations have; it is undefined from those that are not active."""
     value, rest = run.numbers(ids[0]), [*map(run.value, ids[1:])]
     found = subgroups.moved(step.op, where, [value.array, *rest], 0)
@@ -380,7 +380,7 @@ def _moved(run: State, step: Step, where: subgroups.Subgroups, ids: Sequence[int
     return Numbers(found, missing, value.why or Reason(message, step.place, is_computed=True))
 
 
-def _dot_product(run: State, step: Step) -> Value:
+def _dot_product(run: State, step: Decoded) -> Value:
     """Compute with the operands before the format of packed vectors, of which there is one.
 
     The operations behind OpSUDot have a summand.
@@ -388,14 +388,14 @@ def _dot_product(run: State, step: Step) -> Value:
     return _arithmetic(run, step._replace(operands=step.operands[: 2 + (step.op > Op.SUDot)]))
 
 
-def _clock(run: State, step: Step) -> Numbers:
+def _clock(run: State, step: Decoded) -> Numbers:
     """Return the number of instructions that were executed, in one number or two words."""
     words = np.full((1, 1), run.executed, np.uint64)
     is_vector = isinstance(run.program.type(step.type), layout.Array)
     return Numbers(words.view(np.uint32) if is_vector else words[:, 0])
 
 
-HANDLERS: dict[int, Callable[[State, Step], Any]] = {
+HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     **cooperative.HANDLERS,
     **images.HANDLERS,
     **dict.fromkeys(operations.TABLE, _arithmetic),

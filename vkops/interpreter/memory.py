@@ -12,7 +12,7 @@ import numpy as np
 from vkops.interpreter.operations import Array, dtype_of, stored_dtype
 from vkops.interpreter.program import is_pointer, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.shadow import Shadow
-from vkops.interpreter.values import Numbers, Place, Reason, Value, merge, take
+from vkops.interpreter.values import Numbers, Reason, SourceLine, Value, merge, take
 from vkops.shaders import layout
 from vkops.shaders.layout import Number, Struct, Type
 from vkops.shaders.module import Module
@@ -57,7 +57,7 @@ class Variable(ABC):
     shadow: Shadow | None = None
     _origin: Reason | None = None
 
-    def why(self, place: Place, name: str) -> Reason:
+    def why(self, place: SourceLine, name: str) -> Reason:
         """Return why numbers here, those with a name, are undefined where they are read."""
         return self._origin or Reason(f"reads '{name}', which was never written", place)
 
@@ -86,7 +86,7 @@ class Variable(ABC):
         return text
 
     @abstractmethod
-    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+    def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         """Return the value at an offset in bytes."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ class Register(Variable):
             nothing = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
             self._value = Numbers(nothing, np.ones_like(nothing, bool))
 
-    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+    def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         if self._value is None:
             return zeros(type_)
         found = take(self._value, active.at)
@@ -271,7 +271,7 @@ class Memory(Variable):
         for part, at in parts_of(type_):
             yield from self.touched(part, offset + at, active)
 
-    def load(self, type_: Type, offset: int | Array, active: Active, place: Place) -> Value:
+    def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         """Return a value, whose parts are read one after the other."""
         number = scalar_of(type_)
         if number is None:

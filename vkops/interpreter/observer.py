@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkops.interpreter.memory import Active
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Block, Function, Step
+from vkops.interpreter.program import BasicBlock, Decoded, Function
 from vkops.interpreter.values import Pointer, Reason, Value
 
 if TYPE_CHECKING:
@@ -39,19 +39,19 @@ class Observer:
     def leave(self, function: Function, active: Active) -> None:
         """All of these invocations have returned from the function that was entered last."""
 
-    def block(self, block: Block) -> None:
+    def block(self, block: BasicBlock) -> None:
         """The active invocations begin a block."""
 
-    def branch(self, block: Block, target: Block, active: Active) -> None:
+    def branch(self, block: BasicBlock, target: BasicBlock, active: Active) -> None:
         """Invocations leave a block for another one."""
 
-    def instruction(self, step: Step) -> None:
+    def instruction(self, step: Decoded) -> None:
         """An instruction is about to be executed."""
 
-    def arithmetic(self, step: Step, operands: list[Array], result: Any) -> None:
+    def arithmetic(self, step: Decoded, operands: list[Array], result: Any) -> None:
         """An arithmetic instruction or a function of GLSL was executed on numbers."""
 
-    def result(self, step: Step, value: Value | None) -> None:
+    def result(self, step: Decoded, value: Value | None) -> None:
         """An instruction was executed."""
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:

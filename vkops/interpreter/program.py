@@ -12,7 +12,7 @@ import numpy as np
 
 from vkops.interpreter import operations
 from vkops.interpreter.operations import dtype_of
-from vkops.interpreter.values import Numbers, Place, Pointer, Reason, Value, replaced
+from vkops.interpreter.values import Numbers, Pointer, Reason, SourceLine, Value, replaced
 from vkops.shaders import constants
 from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
@@ -30,7 +30,7 @@ _BARRIERS = (Op.ControlBarrier, Op.MemoryBarrier)
 _VARIABLE_POINTERS = {"VariablePointersStorageBuffer", "VariablePointers"}
 
 
-class Step(NamedTuple):
+class Decoded(NamedTuple):
     """A decoded instruction.
 
     ``result`` is the id that it defines and ``type`` the id of its type, 0 if there is none.
@@ -42,7 +42,7 @@ class Step(NamedTuple):
     result: int
     type: int
     operands: tuple[int, ...]
-    place: Place
+    place: SourceLine
     escapes: bool
     has_line: bool = False
 
@@ -54,12 +54,12 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Block:
+class BasicBlock:
     """A block of a function; ``number`` is its place in the order of execution."""
 
     label: int
-    steps: list[Step] = field(default_factory=list)
-    phis: list[Step] = field(default_factory=list)
+    steps: list[Decoded] = field(default_factory=list)
+    phis: list[Decoded] = field(default_factory=list)
     merge: int = 0
     continues: int = 0
     is_loop: bool = False
@@ -71,11 +71,11 @@ class Function:
     """A function, with the types of its parameters by id; its first block is number 0."""
 
     parameters: Mapping[int, int]
-    blocks: tuple[Block, ...]
+    blocks: tuple[BasicBlock, ...]
     numbers: Mapping[int, int]
 
 
-class Program:
+class ShaderProgram:
     """A module and its entry point, as a scheduler runs them.
 
     ``scopes`` has the numbers of invocations in those of cooperative matrices.
@@ -117,7 +117,7 @@ class Program:
         """Return the name that the source has for an id, or a text that stands for it."""
         return self.found.names.get((id_,), "") or f"%{id_}"
 
-    def text(self, place: Place) -> str:
+    def text(self, place: SourceLine) -> str:
         """Return the text of a line; "" if the module does not have it."""
         lines = self.sources.get(place.file, []) if place.line else []
         return "".join(lines[place.line - 1 : place.line]).strip()
@@ -148,7 +148,7 @@ class Program:
             if Op.ConstantTrue <= op <= Op.SpecConstantOp:
                 made[id_] = self._constant(id_, op, words, made)
             elif op == Op.Undef:
-                made[id_] = self.undefined(id_, words[0], Place(self._name, 0))
+                made[id_] = self.undefined(id_, words[0], SourceLine(self._name, 0))
         return made
 
     def _constant(
@@ -172,7 +172,7 @@ class Program:
         assert isinstance(constant, Numbers)
         return int(constant.array[0])
 
-    def undefined(self, id_: int, type_: int, place: Place) -> Value:
+    def undefined(self, id_: int, type_: int, place: SourceLine) -> Value:
         """Return the value of OpUndef."""
         why = Reason(f"reads '{self.name(id_)}', which was never written", place)
         return replaced(
@@ -181,7 +181,7 @@ class Program:
 
     # -- functions ---------------------------------------------------------------------------------
 
-    def _steps(self) -> Iterator[Step]:
+    def _steps(self) -> Iterator[Decoded]:
         for function in self.functions.values():
             for block in function.blocks:
                 yield from block.steps
@@ -208,13 +208,13 @@ class Program:
         return any(s.op in _BARRIERS and s.operands[0] in scopes for s in self._steps())
 
     def _function(self, body: list[Instruction]) -> Function:
-        blocks: dict[int, Block] = {}
+        blocks: dict[int, BasicBlock] = {}
         parameters: dict[int, int] = {}
         uses: dict[int, set[int]] = {}
-        raw: list[tuple[Block, Instruction, Place, bool]] = []
+        raw: list[tuple[BasicBlock, Instruction, SourceLine, bool]] = []
         unplaced = 0  # from this entry on, the line is that of a condition
-        block: Block | None = None
-        place, place_is_known = Place(self._name, 0), False
+        block: BasicBlock | None = None
+        place, place_is_known = SourceLine(self._name, 0), False
         for instruction in body:
             op, words = instruction
             if op == Op.Line:
@@ -227,7 +227,7 @@ class Program:
             elif op == Op.FunctionParameter:
                 parameters[words[1]] = words[0]
             elif op == Op.Label:
-                block = blocks[words[0]] = Block(words[0])
+                block = blocks[words[0]] = BasicBlock(words[0])
                 unplaced = len(raw) if place_is_known else unplaced
                 place_is_known = False
             elif block is not None and op not in (Op.NoLine, Op.FunctionEnd):
@@ -243,16 +243,16 @@ class Program:
                 continue
             if op in WITH_RESULT:
                 escapes = uses[words[1]] != {block.label}
-                step = Step(op, words[1], words[0], words[2:], place, escapes, has_line)
+                step = Decoded(op, words[1], words[0], words[2:], place, escapes, has_line)
             else:
-                step = Step(op, 0, 0, words, place, False, has_line)
+                step = Decoded(op, 0, 0, words, place, False, has_line)
             (block.phis if op == Op.Phi else block.steps).append(step)
         order = [*_ordered(blocks)] if blocks else []
         for number, block in enumerate(order):
             block.number = number
         return Function(parameters, tuple(order), {block.label: block.number for block in order})
 
-    def _condition(self, file: int, before: Place, after: Place) -> Place:
+    def _condition(self, file: int, before: SourceLine, after: SourceLine) -> SourceLine:
         """Return the place of instructions between two places of which the second begins later.
 
         glslang gives no line to a condition that is only a variable, after a statement.
@@ -262,9 +262,9 @@ class Program:
         found = (
             n for n in between if before.file == after.file and _CONDITION.search(lines[n - 1])
         )
-        return Place(before.file, next(found, before.line))
+        return SourceLine(before.file, next(found, before.line))
 
-    def _line(self, words: tuple[int, ...], place: Place) -> Place | None:
+    def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
         """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""
         if not self.found.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
             return None
@@ -274,12 +274,12 @@ class Program:
         file = "" if source is None else self.found.strings.get(source.words[4], "")
         return self._place(file, self._known.get(words[5]) or 0)
 
-    def _place(self, file: str, line: int) -> Place:
+    def _place(self, file: str, line: int) -> SourceLine:
         """Return a place; a text that was compiled has the name of the shader."""
-        return Place(self._name if file in ("", TEXT) else re.sub(r"^\.[/\\]", "", file), line)
+        return SourceLine(self._name if file in ("", TEXT) else re.sub(r"^\.[/\\]", "", file), line)
 
 
-def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:
+def _ordered(blocks: Mapping[int, BasicBlock]) -> Iterator[BasicBlock]:
     """Yield blocks so that each construct comes before the block where its paths merge.
 
     That is a reverse postorder which visits first what is executed last. Invocations that always
@@ -301,7 +301,7 @@ def _ordered(blocks: Mapping[int, Block]) -> Iterator[Block]:
     return map(blocks.__getitem__, reversed(done))
 
 
-def _last_first(block: Block) -> tuple[int, ...]:
+def _last_first(block: BasicBlock) -> tuple[int, ...]:
     op, _, _, to, *_ = block.steps[-1]
     targets = {Op.Branch: to, Op.BranchConditional: to[1:3], Op.Switch: to[1:2] + to[3::2]}
     return (block.merge, block.continues, *targets.get(op, ()))

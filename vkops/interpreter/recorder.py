@@ -13,8 +13,8 @@ import numpy as np
 from vkops.interpreter.memory import Active, Memory, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Block, Function, Program, Step, is_pointer
-from vkops.interpreter.values import Place, Pointer, Value, take
+from vkops.interpreter.program import BasicBlock, Decoded, Function, ShaderProgram, is_pointer
+from vkops.interpreter.values import Pointer, SourceLine, Value, take
 from vkops.shaders.binary import Op
 from vkops.shaders.layout import Type
 
@@ -76,7 +76,7 @@ class Scope:
     """
 
     function: str
-    caller: tuple[Scope, Place] | None
+    caller: tuple[Scope, SourceLine] | None
     depth: int
     parameters: dict[int, Pointer] = field(default_factory=dict)
     variables: dict[int, Pointer] = field(default_factory=dict)
@@ -90,12 +90,12 @@ class Stop(NamedTuple):
     """
 
     scope: Scope
-    place: Place
+    place: SourceLine
     is_return: bool
     faults: list[str]
 
 
-def function_name(program: Program, id_: int) -> str:
+def function_name(program: ShaderProgram, id_: int) -> str:
     """Return the name that a function has in the source."""
     return program.name(id_).partition("(")[0].lstrip("@")
 
@@ -129,7 +129,7 @@ class Recorder(Observer):
     def __init__(self, watched: int, parts: Sequence[Part] = (), around: int = -1) -> None:
         self.watched = watched
         self.parts, self._around = parts, around
-        self.writes: list[list[tuple[int, int, Place]]] = [[] for _ in parts]
+        self.writes: list[list[tuple[int, int, SourceLine]]] = [[] for _ in parts]
         self.lanes: list[Lane] = []
 
     def begin(self) -> None:
@@ -139,14 +139,14 @@ class Recorder(Observer):
         self._own = self.machine.active
         self._scopes: list[Scope] = []
         self._callers: list[Array] = []  # the invocations that are in each
-        self._last: tuple[Scope, Place] | None = None  # where the invocation stopped
+        self._last: tuple[Scope, SourceLine] | None = None  # where the invocation stopped
         self._loops: dict[int, int] = {}
         self._histories: WeakKeyDictionary[Variable, History] = WeakKeyDictionary()
         self._changed: WeakSet[Variable] = WeakSet()
 
     def end(self) -> None:
         self._update()
-        end = Place(self.stops[-1].place.file if self.stops else "", 0)
+        end = SourceLine(self.stops[-1].place.file if self.stops else "", 0)
         self.stops.append(Stop(Scope("", None, 0), end, False, []))
 
     def workgroups(self, active: Active) -> None:
@@ -178,14 +178,14 @@ class Recorder(Observer):
             if not self._scopes:
                 self._update()
 
-    def block(self, block: Block) -> None:
+    def block(self, block: BasicBlock) -> None:
         """Make a stop of each iteration of a loop, even if all are in one line."""
         if block.is_loop and self._lane(self.machine.active) is not None:
             if self._loops.get(block.label) == len(self.stops):
                 self._last = None
             self._loops[block.label] = len(self.stops) + (self._last is None)
 
-    def instruction(self, step: Step) -> None:
+    def instruction(self, step: Decoded) -> None:
         """Stop if the line is another one."""
         if not self._scopes or (self._scopes[-1], step.place) == self._last:
             return

@@ -20,7 +20,7 @@ from vkops.interpreter.instructions import HANDLERS
 from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Block, Function, Step
+from vkops.interpreter.program import BasicBlock, Decoded, Function
 from vkops.interpreter.state import Frame, State, TooManyInstructionsError
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.shaders.binary import Decoration, Op
@@ -203,7 +203,7 @@ class Run(State):
         parts = waiting.pop(number)
         return number, parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
 
-    def _branch(self, frame: Frame, block: Block, target: int, mask: Array | None) -> None:
+    def _branch(self, frame: Frame, block: BasicBlock, target: int, mask: Array | None) -> None:
         """Let invocations go to a block, and give its phis their values."""
         number = frame.function.numbers[target]
         to = frame.function.blocks[number]
@@ -236,7 +236,7 @@ class Run(State):
         old = None if active.rest is frame else frame.values.get(id_)
         frame.values[id_] = merge(old, value, active.at, active.together)
 
-    def _block(self, frame: Frame, block: Block) -> Call:
+    def _block(self, frame: Frame, block: BasicBlock) -> Call:
         """Execute a block, and return where invocations go; yield calls of functions."""
         self.executed += len(self.active.slots) * len(block.steps)
         if self.executed > self.settings.max_instructions:
@@ -288,7 +288,9 @@ class Run(State):
         frame.live -= len(self.active.slots)
         return []
 
-    def _handled(self, handler: Callable[[State, Step], Value | None], step: Step) -> Value | None:
+    def _handled(
+        self, handler: Callable[[State, Decoded], Value | None], step: Decoded
+    ) -> Value | None:
         """Execute an instruction, once for each variable that its pointers point into."""
         if not self.program.has_variable_pointers or step.op in _FOR_ALL:
             return handler(self, step)

@@ -20,9 +20,9 @@ from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import (
     SUBGROUP_SCOPE,
     WORKGROUP_SCOPE,
+    Decoded,
     Function,
-    Program,
-    Step,
+    ShaderProgram,
     is_pointer,
     parts_of,
     scalar_of,
@@ -32,8 +32,8 @@ from vkops.interpreter.values import (
     Choice,
     Numbers,
     Outside,
-    Place,
     Pointer,
+    SourceLine,
     Value,
     merge,
     replaced,
@@ -110,7 +110,7 @@ class State:
         self.local = shader.module.local_size
         self.group_size = int(np.prod(self.local))
         scopes = {WORKGROUP_SCOPE: self.group_size, SUBGROUP_SCOPE: settings.subgroup_size}
-        self.program = Program(shader.module, shader.name, scopes)
+        self.program = ShaderProgram(shader.module, shader.name, scopes)
         self.settings = settings
         self.executed = 0
         self.stopped = False
@@ -119,11 +119,11 @@ class State:
         self.private: list[tuple[int, str, Type, Value | None]] = []
         self.variables: dict[int, Pointer | tuple[Pointer, ...]] = {}
         self.time = 0
-        self.access_places: list[Place] = [Place(shader.name, 0)]
+        self.access_places: list[SourceLine] = [SourceLine(shader.name, 0)]
         nothing = np.zeros(0, np.int64)
         self.active = Active(None, nothing, nothing, nothing, 0)
         self.frame = Frame(self.program.functions[self.program.main], 0)
-        self.step = Step(0, 0, 0, (), Place(shader.name, 0), False)
+        self.step = Decoded(0, 0, 0, (), SourceLine(shader.name, 0), False)
         self.values: dict[int, Value] = {}
         heap = buffers.get(addresses.PLACE)
         self.heap = heap if isinstance(heap, addresses.Heap) else None
@@ -234,7 +234,7 @@ class State:
         self.tell("undefined", value.why, (active or self.active).some(missing))
         return Numbers(value.array)
 
-    def last_write(self, memory: Memory, address: int) -> Place:
+    def last_write(self, memory: Memory, address: int) -> SourceLine:
         """Return where the number at an address was written or changed last."""
         assert memory.shadow is not None
         when, _ = memory.shadow.last_change(address // memory.unit)
@@ -267,8 +267,8 @@ class State:
         message: str,
         who: Array,
         key: str = "",
-        place: Place | None = None,
-        other: Place | None = None,
+        place: SourceLine | None = None,
+        other: SourceLine | None = None,
         count: int = 0,
     ) -> None:
         """Add a finding of these invocations; of two, with the place of an ``other`` access."""

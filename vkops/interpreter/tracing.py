@@ -13,8 +13,8 @@ from vkops.interpreter.findings import Invocation
 from vkops.interpreter.memory import Active, Memory, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Block, Function, Step
-from vkops.interpreter.values import Numbers, Place, Pointer, Value
+from vkops.interpreter.program import BasicBlock, Decoded, Function
+from vkops.interpreter.values import Numbers, Pointer, SourceLine, Value
 from vkops.shaders.binary import Op
 
 _COLLECTIVE = subgroups.OPERATIONS | {Op.CooperativeMatrixMulAddKHR}
@@ -31,7 +31,7 @@ class Made:
     """
 
     kind: str
-    place: Place
+    place: SourceLine
     who: int
     name: str
     value: Any
@@ -47,7 +47,7 @@ class Line(NamedTuple):
     ``sources`` has the name and the value of each, and a note on those that are not followed.
     """
 
-    place: Place
+    place: SourceLine
     text: str
     invocation: Invocation
     name: str
@@ -111,7 +111,7 @@ class Tracer(Observer):
 
     # -- what happens ------------------------------------------------------------------------------
 
-    def result(self, step: Step, value: Value | None) -> None:
+    def result(self, step: Decoded, value: Value | None) -> None:
         if step.result and step.op != Op.Variable:
             name = self.machine.program.found.names.get((step.result,), "")
             for row, who in self._rows(self.machine.active):
@@ -156,7 +156,7 @@ class Tracer(Observer):
             for _, who in self._rows(active):
                 self._remember(who, id_, self._results.get((who, given)))
 
-    def branch(self, block: Block, target: Block, active: Active) -> None:
+    def branch(self, block: BasicBlock, target: BasicBlock, active: Active) -> None:
         """Let the phis of a block be made of what this branch gives them."""
         phis = target.phis
         for _, who in self._rows(active) if phis else ():
@@ -176,7 +176,7 @@ class Tracer(Observer):
         return [*zip(rows[found].tolist(), self.watched[found].tolist(), strict=True)]
 
     def _made(
-        self, kind: str, place: Place, who: int, name: str, value: Any, sources: Sequence[Made]
+        self, kind: str, place: SourceLine, who: int, name: str, value: Any, sources: Sequence[Made]
     ) -> Made:
         self._time += 1
         return Made(kind, place, who, name, value, tuple(sources), self._time)
@@ -186,11 +186,11 @@ class Tracer(Observer):
         if made is not None:
             self._results[who, id_] = made
 
-    def _sources(self, who: int, step: Step) -> list[Made]:
+    def _sources(self, who: int, step: Decoded) -> list[Made]:
         found = (self._results.get((who, id_)) for id_ in step.ids)
         return [made for made in found if made is not None]
 
-    def _returned(self, who: int, step: Step) -> list[Made]:
+    def _returned(self, who: int, step: Decoded) -> list[Made]:
         """Return what a function returned: the latest of what its instructions can return."""
         blocks = self.machine.program.functions[step.operands[0]].blocks
         ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.ReturnValue]

@@ -10,7 +10,7 @@ from vkops.interpreter import operations
 from vkops.interpreter.memory import Active
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
-from vkops.interpreter.program import Step
+from vkops.interpreter.program import Decoded
 from vkops.interpreter.values import Reason
 
 
@@ -21,7 +21,7 @@ class Undefined(Observer):
         key = why.message if why.kind == "never written" else ""
         self.machine.report(why.kind, why.message, active.who, key, why.place)
 
-    def arithmetic(self, step: Step, operands: list[Array], result: Any) -> None:
+    def arithmetic(self, step: Decoded, operands: list[Array], result: Any) -> None:
         if step.op in operations.DIVISIONS:
             rows = _rows(operands[1] == 0)
             self.machine.report_where(rows, "division by zero", "divides an integer by zero")
@@ -30,7 +30,7 @@ class Undefined(Observer):
 class Floats(Observer):
     """Finds instructions that make NaN or infinity of finite numbers."""
 
-    def arithmetic(self, step: Step, operands: list[Array], result: Any) -> None:
+    def arithmetic(self, step: Decoded, operands: list[Array], result: Any) -> None:
         if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
             return
         rows = _rows(~np.isfinite(result))

@@ -13,11 +13,11 @@ import numpy as np
 
 from vkops.interpreter.operations import Array, column, integers
 from vkops.interpreter.subgroups import Subgroups
-from vkops.interpreter.values import Numbers, Place, Reason
+from vkops.interpreter.values import Numbers, Reason, SourceLine
 from vkops.shaders.grammar import FUNCTIONS, OPCODES
 
 
-class Rule(NamedTuple):
+class Misuse(NamedTuple):
     """The kind of the finding, its text, and a function that finds undefined results.
 
     It gets the type of the result, or the subgroups, and the operands. The text can name the
@@ -59,8 +59,8 @@ def _no_power(_: Any, x: Array, y: Array) -> Array:
     return (x < 0) | ((x == 0) & (y <= 0))
 
 
-def _outside(name: str, wrong: Callable[[Array], Array]) -> Rule:
-    return Rule(_UNDEFINED, f"uses {name}({{0}})", 1, lambda _, x: wrong(x))
+def _outside(name: str, wrong: Callable[[Array], Array]) -> Misuse:
+    return Misuse(_UNDEFINED, f"uses {name}({{0}})", 1, lambda _, x: wrong(x))
 
 
 def _too_large(_: Any, x: Array, exponent: Array) -> Array:
@@ -76,19 +76,21 @@ def _differs(group: Subgroups, ballot: Array) -> Array:
 
 
 _UNDEFINED = "undefined result"
-_SHIFT = Rule("shift", "shifts a number of {bits} bits by {0}", 1, _too_many_bits)
-_FIELD = Rule("shift", "uses {0} bits from bit {1} on, of a number of {bits} bits", 2,
+_SHIFT = Misuse("shift", "shifts a number of {bits} bits by {0}", 1, _too_many_bits)
+_FIELD = Misuse("shift", "uses {0} bits from bit {1} on, of a number of {bits} bits", 2,
               _too_many_bits)  # fmt: skip
-_CONVERSION = Rule(_UNDEFINED, "converts {0} to an integer that cannot have it", 1, _not_an_integer)
-_REMAINDER = Rule(_UNDEFINED, "uses the remainder of a negative number, {1} % {0}", 2,
+_CONVERSION = Misuse(
+    _UNDEFINED, "converts {0} to an integer that cannot have it", 1, _not_an_integer
+)
+_REMAINDER = Misuse(_UNDEFINED, "uses the remainder of a negative number, {1} % {0}", 2,
                   lambda _, a, b: (integers(a, "s") < 0) | (integers(b, "s") < 0))  # fmt: skip
-_MODULUS = Rule(_UNDEFINED, "uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
-_EMPTY = Rule(_UNDEFINED, "looks for a bit in a ballot that has none", 0,
+_MODULUS = Misuse(_UNDEFINED, "uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
+_EMPTY = Misuse(_UNDEFINED, "looks for a bit in a ballot that has none", 0,
               lambda _, ballot: ~ballot.any(1))  # fmt: skip
 _LIMITS = "uses clamp with limits from {1} to {0}"
-_LEAST = Rule(_UNDEFINED, "uses min or max of NaN", 0, _nan)
+_LEAST = Misuse(_UNDEFINED, "uses min or max of NaN", 0, _nan)
 
-OPERATIONS: Mapping[int, Rule] = {OPCODES[name]: rule for name, rule in {
+OPERATIONS: Mapping[int, Misuse] = {OPCODES[name]: rule for name, rule in {
     **dict.fromkeys(("ShiftRightLogical", "ShiftRightArithmetic", "ShiftLeftLogical"), _SHIFT),
     **dict.fromkeys(("BitFieldInsert", "BitFieldSExtract", "BitFieldUExtract"), _FIELD),
     **dict.fromkeys(("ConvertFToS", "ConvertFToU"), _CONVERSION),
@@ -96,40 +98,43 @@ OPERATIONS: Mapping[int, Rule] = {OPCODES[name]: rule for name, rule in {
     **dict.fromkeys(("FRem", "FMod"), _MODULUS),
     **dict.fromkeys(("GroupNonUniformBallotFindLSB", "GroupNonUniformBallotFindMSB"), _EMPTY),
     "GroupNonUniformBallotBitExtract":
-        Rule(_UNDEFINED, "uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size),
+        Misuse(_UNDEFINED, "uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size),
     "GroupNonUniformInverseBallot":
-        Rule(_UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs),
-    "SDiv": Rule(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
+        Misuse(_UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs),
+    "SDiv": Misuse(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
 }.items()}  # fmt: skip
 """By opcode."""
 
-RULES: Mapping[int, Rule] = {FUNCTIONS[name]: rule for name, rule in {
-    "Pow": Rule(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
-    "Atan2": Rule(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
+RULES: Mapping[int, Misuse] = {FUNCTIONS[name]: rule for name, rule in {
+    "Pow": Misuse(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
+    "Atan2": Misuse(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
     "FMin": _LEAST, "FMax": _LEAST, "Sqrt": _outside("sqrt", lambda x: x < 0),
     "InverseSqrt": _outside("inversesqrt", lambda x: x <= 0),
     "Log": _outside("log", lambda x: x <= 0), "Log2": _outside("log2", lambda x: x <= 0),
     "Asin": _outside("asin", lambda x: abs(x) > 1), "Acos": _outside("acos", lambda x: abs(x) > 1),
     "Acosh": _outside("acosh", lambda x: x < 1), "Atanh": _outside("atanh", lambda x: abs(x) >= 1),
-    "SmoothStep": Rule(_UNDEFINED, "uses smoothstep, whose second edge is not above the first", 0,
+    "SmoothStep": Misuse(_UNDEFINED, "uses smoothstep, whose second edge is not above the first", 0,
                        lambda _, low, high, x: (low >= high) | np.zeros_like(x, bool)),
-    "Ldexp": Rule(_UNDEFINED, "uses ldexp({1}, {0})", 2, _too_large),
+    "Ldexp": Misuse(_UNDEFINED, "uses ldexp({1}, {0})", 2, _too_large),
     **dict.fromkeys(("Frexp", "FrexpStruct"), _outside("frexp", lambda x: ~np.isfinite(x))),
-    "MatrixInverse": Rule(_UNDEFINED, "inverts a matrix whose determinant is 0", 0,
+    "MatrixInverse": Misuse(_UNDEFINED, "inverts a matrix whose determinant is 0", 0,
                           lambda _, m: np.linalg.det(m.astype(np.float64)) == 0),
-    "NClamp": Rule(_UNDEFINED, _LIMITS, 2, lambda _, v, low, high: low > high),
-    "FClamp": Rule(_UNDEFINED, f"{_LIMITS}, or of NaN", 2,
+    "NClamp": Misuse(_UNDEFINED, _LIMITS, 2, lambda _, v, low, high: low > high),
+    "FClamp": Misuse(_UNDEFINED, f"{_LIMITS}, or of NaN", 2,
                    lambda _, v, low, high: _nan(_, v, low, high) | (low > high)),
-    "SClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("s")),
-    "UClamp": Rule(_UNDEFINED, _LIMITS, 2, _crossed("u")),
-    "Normalize": Rule(_UNDEFINED, "normalizes a vector of zeros", 0,
+    "SClamp": Misuse(_UNDEFINED, _LIMITS, 2, _crossed("s")),
+    "UClamp": Misuse(_UNDEFINED, _LIMITS, 2, _crossed("u")),
+    "Normalize": Misuse(_UNDEFINED, "normalizes a vector of zeros", 0,
                       lambda _, v: (v == 0).reshape(len(v), -1).all(1)),
 }.items()}  # fmt: skip
 """By the numbers of functions."""
 
 
 def undefined(
-    rule: Rule | None, how: np.dtype[Any] | Subgroups | None, operands: list[Array], place: Place
+    rule: Misuse | None,
+    how: np.dtype[Any] | Subgroups | None,
+    operands: list[Array],
+    place: SourceLine,
 ) -> list[Numbers]:
     """Return which results are undefined, and why they are, as a number; none if none is."""
     if rule is None or not (wrong := rule.wrong(how, *operands)).any():

@@ -12,7 +12,7 @@ from vkops.interpreter.operations import Array
 from vkops.shaders.layout import Type
 
 
-class Place(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a source file; line 0 if it is not known."""
 
     file: str
@@ -21,7 +21,7 @@ class Place(NamedTuple):
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else self.file
 
-    def seen_from(self, other: Place) -> str:
+    def seen_from(self, other: SourceLine) -> str:
         """Return where it is in a sentence about another place; "" if that is not known."""
         where = f" in line {self.line}" if self.file == other.file else f" in {self}"
         return "" if not self.line else " in the same line" if self == other else where
@@ -34,7 +34,7 @@ class Reason(NamedTuple):
     """
 
     message: str
-    place: Place
+    place: SourceLine
     is_computed: bool = False
     kind: str = "never written"
 
