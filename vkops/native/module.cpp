@@ -352,6 +352,7 @@ void define_addressed(py::module_& module, const char* name)
 // The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
+    Py_AtExit([] { for (const auto queue : Queue::all()) queue->finish(); });
     py::array_t<std::uint8_t>(0);  // pybind11 imports NumPy's functions at first use: now, not at exit
     using Made = std::shared_ptr<Device>;
     py::class_<Device, Made>(module, "Device")

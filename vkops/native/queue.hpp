@@ -24,7 +24,7 @@ inline std::int64_t now()
 class Queue
 {
   public:
-    // Nanoseconds that the destructor waits. What then still runs is kept for ever, with its device.
+    // Nanoseconds that `finish` waits. What then still runs is kept for ever, with its device.
     std::uint64_t patience = 10'000'000'000;
 
     Queue(const Device& owner, std::size_t limit, std::size_t max_open)
@@ -32,10 +32,23 @@ class Queue
     {
         spare_.push_back(std::make_shared<Commands>(owner));
         fences_.push_back(owned(owner.device->createFence({}), owner.device));
+        all().insert(this);
     }
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
     ~Queue()
+    {
+        all().erase(this);
+        finish();
+    }
+    // All that exist. Those that daemon threads use are still there when Python has ended.
+    static std::set<Queue*>& all()
+    {
+        static auto& found = *new std::set<Queue*>;
+        return found;
+    }
+    // Submit what is open, end the thread, and wait for what runs.
+    void finish()
     {
         if (process_.forked()) {  // where the thread does not exist
             new std::thread(std::move(thread_));
