@@ -20,22 +20,46 @@ from vkops.shaders.grammar import WITH_RESULT
 _CLASSES = (4, 6, 7, 9)  # Workgroup, Private, Function, PushConstant
 _BLOCKS = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
 _UMIN = 38
+_RUNTIME_ARRAYS = 5302
 Lengths = tuple[tuple[tuple[int, int], int], ...]
 """Sets and bindings with the number of their blocks."""
 
 _GLSL = array("I", b"GLSL.std.450\0\0\0\0")
 
 
+def _with_lengths(spirv: bytes, lengths: Mapping[tuple[int, int], int]) -> bytes:
+    """Return a module whose arrays of blocks have lengths: 1, unless they are given."""
+    module, words = declarations(spirv), array("I", spirv)
+    free_ids, rewritten = count(words[3]), words[:HEADER_WORDS]
+    types = [id_ for id_, type_ in numbers(module).items() if type_ == ("uint", 4)]
+    uint = (types or [next(free_ids)])[0]
+    first = array("I", [4 << 16 | Op.TypeInt, uint, 32, 0])  # put before all other types
+    for at, op, length in positions(words):
+        instruction = words[at : at + length]
+        if (op, *instruction[1:2]) in ((Op.Capability, _RUNTIME_ARRAYS), (Op.TypeInt, uint)):
+            continue
+        if Op.TypeVoid <= op < Op.TypeForwardPointer:
+            rewritten.extend(first)
+            first = array("I")
+        if op == Op.Variable:
+            _, storage, type_ = module.defined[instruction[1]].words
+            kind, parts = module.defined[type_]
+            if kind == Op.TypeRuntimeArray:
+                size = lengths.get(module.place(instruction[2]), 1)
+                id_, type_, instruction[1] = (next(free_ids) for _ in range(3))
+                rewritten.extend([4 << 16 | Op.Constant, uint, id_, size])
+                rewritten.extend([4 << 16 | Op.TypeArray, type_, parts[1], id_])
+                rewritten.extend([4 << 16 | Op.TypePointer, instruction[1], storage, type_])
+        rewritten.extend(instruction)
+    rewritten[3] = next(free_ids)
+    return rewritten.tobytes()
+
+
 def _unchecked(
-    module: Declarations,
-    known: Mapping[int, Any],
-    lengths: Mapping[tuple[int, int], int],
-    operands: Sequence[int],
-    of: Mapping[int, int],
+    module: Declarations, known: Mapping[int, Any], operands: Sequence[int], of: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
     """Yield the numbers of an access chain's indices that may be too large, with the lengths."""
     _, storage, pointee = module.defined[of[operands[2]]].words
-    place = module.place(operands[2])
     for number in range(3, len(operands) if storage in (*_CLASSES, *_BLOCKS) else 3):
         index, (kind, parts) = operands[number], module.defined[pointee]
         if kind == Op.TypeStruct and storage in _BLOCKS:
@@ -44,10 +68,7 @@ def _unchecked(
             pointee = parts[1 + known[index]]
             continue
         pointee = parts[1]
-        if kind == Op.TypeRuntimeArray:
-            size = lengths.get(place)
-        else:
-            size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
+        size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
         value = known.get(index)  # that of a specialization constant can be too large
         is_checked = isinstance(size, int) and isinstance(value, int) and 0 <= value < size
         if index in of and isinstance(size, int) and not is_checked:
@@ -58,9 +79,12 @@ def _unchecked(
 def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
     """Return a module in which too large an index is that of the last element.
 
-    Negative indices are large ones. ``lengths`` are those of arrays of blocks that declare none.
+    Negative indices are large ones. Arrays of blocks that declare no length get ``lengths``.
     """
     module = declarations(spirv)
+    if _RUNTIME_ARRAYS in module.capabilities:
+        spirv = _with_lengths(spirv, dict(lengths))
+        module = declarations(spirv)
     types = numbers(module)
     known = values(module, types)
     words = array("I", spirv)
@@ -81,7 +105,7 @@ def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
         if op in WITH_RESULT:
             of[operands[1]] = operands[0]
         if op in (Op.AccessChain, Op.InBoundsAccessChain):
-            for number, size in _unchecked(module, known, dict(lengths), operands, of):
+            for number, size in _unchecked(module, known, operands, of):
                 index = operands[number]
                 type_ = of[index]
                 if (type_, size) not in limits:

@@ -128,11 +128,15 @@ class Shader:
     def with_limited_indices(self, lengths: limited_indices.Lengths = ()) -> bytes:
         """Return the SPIR-V with each index clamped to the elements of its array or vector.
 
+        Those of buffers stay as they are in a module that uses addresses, which reach all memory.
+
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
-        spirv = tools.with_robust_access(limited_indices.with_limited_indices(self.spirv, lengths))
-        validated(spirv, self.name)
+        spirv = limited_indices.with_limited_indices(self.spirv, lengths)
+        if not self.module.uses_addresses:
+            spirv = tools.with_robust_access(spirv)
+            validated(spirv, self.name)
         return spirv
 
     @property

@@ -99,7 +99,9 @@ def with_robust_access(spirv: bytes) -> bytes:
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
     """
-    return _changed(spirv, "indices cannot be limited", "--graphics-robust-access")
+    return _changed(
+        spirv, "indices cannot be limited", "--remove-duplicates", "--graphics-robust-access"
+    )
 
 
 def optimized(spirv: bytes) -> bytes:
@@ -111,11 +113,11 @@ def optimized(spirv: bytes) -> bytes:
     return _changed(spirv, "SPIR-V cannot be optimized", "-O")
 
 
-def _changed(spirv: bytes, what: str, option: str) -> bytes:
+def _changed(spirv: bytes, what: str, *options: str) -> bytes:
     try:
         with tempfile.TemporaryDirectory(prefix="vkops-") as folder:
             output = Path(folder, "out.spv")
-            run_on(spirv, what, "spirv-opt", option, "-o", str(output))
+            run_on(spirv, what, "spirv-opt", *options, "-o", str(output))
             return output.read_bytes() if output.exists() else b""
     except OSError as error:
         raise ShaderCompileError(f"no temporary folder for spirv-opt: {error.strerror}") from error
