@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 from dataclasses import replace
@@ -250,7 +251,7 @@ layout(binding = 1, rgba8) writeonly uniform image2D B;
 layout(binding = 2, rgba8ui) uniform uimage2D C;
 layout(binding = 3, r32f) uniform image2D D;
 MAIN imageStore(B, ivec2(i, 3), imageLoad(A, ivec2(i, 1)) + vec4(0.1 * i));
-imageStore(C, ivec2(n, 2), imageLoad(C, ivec2(i, 2)) + imageLoad(C, ivec2(i, 0)));
+imageStore(C, ivec2(n, 2), imageLoad(C, ivec2(i, 2)) ^ imageLoad(C, ivec2(i, 0)));
 imageStore(D, ivec2(i, 1), vec4(sin(float(i)) + imageLoad(C, ivec2(i, 1)).w)); }""", "index (8, 2) of 'C'"),
     of_textures: ("""
 layout(binding = 0) uniform sampler2D A;
@@ -320,6 +321,7 @@ def of_a_tensor_that_is_gone(device):
     with device.record() as program:
         shader(**given, ahead=0, groups=1)
     KEPT.clear()
+    gc.collect()  # no other tensor is near that gave its address
     program.run()
 
 

@@ -10,12 +10,13 @@ import pkgutil
 import re
 import sys
 from contextlib import redirect_stdout
+from glob import glob
 from io import StringIO
 from pathlib import Path
 
 import pytest
 import yaml
-from adapters import LAYERS, refused_by_layer, without_validation
+from adapters import LAYERS, MANIFESTS, refused_by_layer, without_validation
 from processes import finished, script
 
 import vkops
@@ -89,6 +90,7 @@ def test_tutorials(page, tmp_path, monkeypatch):
     monkeypatch.setenv("VKOPS_EXPECT", select(None).name)  # no message about CPU drivers
     if page.stem == "ci":  # it chooses its own driver
         monkeypatch.delenv("VKOPS_EXPECT")
+        monkeypatch.setenv("VK_DRIVER_FILES", ":".join(glob(MANIFESTS["llvmpipe"])))
     if page.stem == "debugging":
         if reason := refused_by_layer(select(None).name):
             pytest.skip(reason)

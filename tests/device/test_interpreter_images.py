@@ -66,9 +66,12 @@ def test_samples(device, form, dtype):
         declared = f"layout(binding = 1) uniform sampler{form} X;"
         one, two = both(device, declared, f"o[i] = texture(X, {at});", image, (filter_, address))
         close = 0.03 if filter_ == "linear" else 1e-6
-        if "Cube" in form:  # implementations choose what is in the corners
+        if (
+            "Cube" in form
+        ):  # implementations choose what is in corners; SwiftShader reads 0 at edges
             size = np.sort(np.abs(POINTS[:, :3] - np.float32(0.5)), axis=1)
-            chosen = size[:, 0] < 0.7 * size[:, 2]
+            column = int(filter_ == "linear" and "SwiftShader" in device.name)
+            chosen = size[:, column] < 0.66 * size[:, 2]
             one, two = np.asarray(one)[chosen], two[chosen]
         np.testing.assert_allclose(two, one, atol=close, err_msg=f"{address} {filter_} {channels}")
 
@@ -159,7 +162,8 @@ def test_formats(device):
         if form.name == "r11f_g11f_b10f":
             image = values((4, 4, 1), "u4") & np.uint32(0x3BFF7BDF & ~0x20000 & ~0x40)
         numbers = values((16, 4), dtype, 2)
-        numbers = numbers % 100 if form.kind == "uint" else numbers
+        if form.kind != "float":  # drivers wrap or clamp integers that a format lacks
+            numbers = np.fmod(numbers, np.array([100, 100, 100, 4], dtype))
         images = [device.image(array, format=form.name) for array in (image, np.zeros_like(image))]
         result = device.compile_shader(text)(
             *images, V=device.tensor(numbers), out={"O": numbers.shape}, groups=1
