@@ -63,7 +63,7 @@ def generate(
     *,
     local_size: int,
     pushed: bool,
-    main: tuple[str, str] = MAIN,
+    main: tuple[str, ...] = MAIN,
     index: str = "_i",
 ) -> str:
     """Return the GLSL; ``forms`` are those of the arrays that are not raw, by their numbers.
@@ -71,7 +71,8 @@ def generate(
     Workgroups have ``local_size`` invocations, each of which computes one element.
     Scalars, sorted by falling size, and the numbers of ``indexing`` are push constants if they are
     ``pushed``. Otherwise, they have a uniform block after the blocks of arrays. The operation's
-    ``i`` is the ``index``, and its ``n`` the number of elements, or a scalar with this name.
+    ``i`` is the ``index``, and its ``n`` the number of elements, or a scalar with this name. The
+    statements for an element are between each two texts of ``main``; the last ones write outputs.
     """
     types = {each.parameter.type: each.type for each in operands if each.parameter.is_variable}
     blocks = [each.block for each in operands if each.array is not None]
@@ -86,6 +87,7 @@ def generate(
         access = "inout" if each.parameter.is_output else "const"
         declared.append(f"{access} {each.type} {each.parameter.name}")
     function = f"void _operation({', '.join(declared)})"
+    read = "\n    ".join(_body(elements, rank, forms, [*numbers.values()]))
     lines = [
         _HEAD,
         *[f"#define {variable} {type_}" for variable, type_ in types.items()],
@@ -100,9 +102,9 @@ def generate(
         "};",
         f"{function};",
         *([_QUOTIENT] if rank > 1 else []),
-        main[0],
-        *[f"    {line}" for line in _body(elements, rank, forms, [*numbers.values()])],
-        main[1],
+        *[f"{text}\n    {read}" for text in main[:-1]],
+        *[f"    {line}" for line in _stored(elements)],
+        main[-1],
         f"{function} {{",
         f'#line 1 "{name}"',
         operation,
@@ -121,7 +123,7 @@ def scalars_of(operands: Sequence[Operand]) -> list[Operand]:
 def _body(
     elements: Sequence[Operand], rank: int, forms: tuple[str, ...], numbers: Sequence[str]
 ) -> Iterator[str]:
-    """The statements for index ``_i``: find the elements, read them, compute, and write outputs."""
+    """The statements for index ``_i``: find the elements, read them, and compute."""
     for number, form in enumerate(forms):
         start = {"packed": "_i", "linear": f"_base{number} + _i"}.get(form, f"_base{number}")
         yield f"uint _at{number} = {start};"
@@ -140,6 +142,10 @@ def _body(
     passed = [f"int({number})" for number in numbers]
     passed += [f"_element_{each.parameter.name}" for each in elements]
     yield f"_operation({', '.join(passed)});"
+
+
+def _stored(elements: Sequence[Operand]) -> Iterator[str]:
+    """The statements that write outputs."""
     for each in elements:
         if each.parameter.is_output:
             value = f"_element_{each.parameter.name}"

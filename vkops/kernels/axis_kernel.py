@@ -31,10 +31,9 @@ class InnerKernel(ElementwiseKernel):
     """A kernel with parameters that a declaration cannot have, such as ``n``.
 
     ``main`` are arguments of ``generate``. ``invocations`` is a function of the number of elements
-    and the values of the parameters, if there is not one invocation for each element.
+    and the values of the parameters, if there is not one invocation for each element. Workgroups
+    have ``lanes`` of them.
     """
-
-    _max_local_size = LANES
 
     def __init__(
         self,
@@ -43,10 +42,11 @@ class InnerKernel(ElementwiseKernel):
         name: str,
         preamble: str,
         invocations: Callable[[int, Mapping[str, Any]], int] | None = None,
+        lanes: int = LANES,
         **main: Any,
     ) -> None:
         self._set(params, operation, name, preamble)
-        self._invocations, self._main = invocations, main
+        self._invocations, self._max_local_size, self._main = invocations, lanes, main
         self._in_order |= invocations is not None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from vkops.elementwise.parameters import GLSL_TYPES, Parameter
-from vkops.elementwise.source import GROUP
+from vkops.elementwise.source import BATCH, GROUP
 from vkops.kernels.arithmetic import DType, to_half
-from vkops.kernels.axis_kernel import COUNT, AxisKernel, InnerKernel, function_of, permuted
+from vkops.kernels.axis_kernel import COUNT, LANES, AxisKernel, InnerKernel, function_of, permuted
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
@@ -22,17 +22,38 @@ from vkops.tensors.tensor import DeviceLike, Tensor
 RUN = 32
 """The elements that one invocation scans, one after the other."""
 
+_FEW = 8
+"""Rows of so few elements are read alone."""
+
 _PARTS = ("run_before", "run_sums", "run_starts")
 
 _HEAD = f"""void main() {{
     {GROUP}
-    const uint _place = _group * gl_WorkGroupSize.x + gl_LocalInvocationID.x;
+    const uint _lane = gl_LocalInvocationID.x, _place = _group * gl_WorkGroupSize.x + _lane;
     const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
-    const uint _row = _place %% _rows, _run = _place / _rows, _own = _row * _runs + _run;
-    if (_run >= _runs) return;
-    %s
-    for (uint _k = {RUN} * _run; _k < min(_count, {RUN} * _run + {RUN}); ++_k) {{
+    const uint _row = %s, _run = %s, _own = _row * _runs + _run, _first = {RUN} * _run;
+    const uint _length = _place < _rows * _runs ? min({RUN}, _count - _first) : 0;"""
+
+_ALONE = """
+    for (uint _k = _first; _k < _first + _length; ++_k) {
         const uint _i = _row * _count + _k;"""
+"""Each invocation reads and writes the elements of its run; neighbours have neighbouring rows."""
+
+_SHARED = f"""shared uvec2 _firsts[gl_WorkGroupSize.x];
+shared uint _starting[gl_WorkGroupSize.x];
+shared %s _items[gl_WorkGroupSize.x * {RUN + 1}];
+"""
+"""The runs of a workgroup: their first elements, the items that start segments, and the items.
+
+The result before a run is before its items, so that neighbours use different banks.
+"""
+
+_EACH = f"""
+    for (uint _j = 0; _j < {RUN}; _j += {BATCH}) [[unroll]] for (uint _u = 0; _u < {BATCH}; ++_u) {{
+        const uint _t = (_j + _u) * gl_WorkGroupSize.x + _lane, _r = _t / {RUN}, _s = _t % {RUN};
+        const uint _at = _t + _r + 1, _i = _firsts[_r].x + _s, _k = _firsts[_r].y + _s;
+        if (_k >= _count) continue;"""
+"""Invocations read or write the elements of all runs of the workgroup, one after the other."""
 
 
 class ScanKernel(AxisKernel):
@@ -122,67 +143,115 @@ class ScanKernel(AxisKernel):
                 for each, parameter in zip(results, self._outputs, strict=True)
             ]
             runs, before = ceil_div(count, RUN), []
+            together = not home.tuning.is_cpu and count > _FEW and self._is_along(values)
             if runs > 1:
                 rows, types = prod(shape) // count, [form[0], np.dtype(np.int32)]
                 types = types[: 1 + bool(self._texts[3])]
                 sums = [empty((rows, runs), dtype=each, device=home) for each in types]
-                self._pass(*form, "run_sums")(*values, count, out=sums, device=home)
+                kernel = self._pass(*form, "run_sums", together)
+                kernel(*values, count, out=sums, device=home)
                 before = sums[:1]
                 self._scan_of_sums(*form)(*sums, axis=1, out=before)
-            kernel = self._pass(*form, "run_before" * len(before))
+            kernel = self._pass(*form, "run_before" * len(before), together)
             kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _new_pass(self, dtype: DType, types: Any, part: str) -> InnerKernel:
+    def _is_along(self, values: Sequence[Any]) -> bool:
+        """Whether neighbours along the axis are nearer than rows are, in the first array."""
+        pairs = zip(values, self._inputs, strict=True)
+        first = next(x for x, each in pairs if isinstance(x, Tensor) and not each.raw)
+        strides = [abs(stride) for stride in first.placed()[1].strides]
+        return len(strides) == 1 or strides[-1] <= strides[-2] or not strides[-2]
+
+    def _new_pass(self, dtype: DType, types: Any, part: str, together: bool) -> InnerKernel:
         """The kernel whose invocations each scan a run of elements, one after the other.
 
         Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
         there are several runs, the results ``run_before`` them. The outputs are those of the
         elements; or ``run_sums`` and ``run_starts``, the result of each run, and whether a segment
-        starts in it.
+        starts in it. Those of a workgroup read and write its elements ``together`` or alone.
         """
         mapped, scanned, statement, start = self._texts
         element, name, is_bool = GLSL_TYPES[dtype.name], self.name, dtype.kind == "b"
         array = Parameter(dtype.name, part, part == "run_sums", raw=True)
         params = [*self._concrete(self._inputs, types), COUNT, *[array] * bool(part)]
-        begin, end, item, neutral = "", "", "", ""
+        begin, end, output = "", "", ""
         if part == "run_before":
             last = f"{'uint' * is_bool}(run_before[_own - 1])"
-            begin = f"_some = _run > 0; if (_some) _last = {element}({last});"
+            begin = f"_some = _run > 0 && _length > 0; if (_some) _last = {element}({last});"
         if part == "run_sums":
             end = f"run_sums[_own] = {'uint8_t(uint(_last))' if is_bool else '_last'};"
             if start:
                 params.append(Parameter("int32", "run_starts", is_output=True, raw=True))
                 end += " run_starts[_own] = int(_start);"
+            end = f"if (_length > 0) {{ {end} }}"
         else:
             params += self._concrete(self._outputs, types)
-            item = f'const {element} item = _last;\n#line 1 "{name} output_statement"\n{statement}'
             if self._neutral is not None:
                 first = f"{element}({self._neutral})"
-                neutral = f"const {element} prev_item = _some && !_starts ? _last : {first};"
-        operation = f"""const {element} _item = {element}(
+                output = f"const {element} prev_item = _had && !_starts ? _before : {first};\n"
+            output += f"const {element} item = _last;\n"
+            output += f'#line 1 "{name} output_statement"\n{statement}'
+        read = f"""_item = {element}(
 #line 1 "{name} input_expr"
 {mapped}
 );
-const bool _starts = bool(
+_starts = bool(
 #line 1 "{name} is_segment_start_expr"
 {start or "false"}
-);
-{neutral}
+);"""
+        scan = """_before = _last; _had = _some;
 _last = _some ? _scanned(_last, _item, _starts) : _item;
-_some = true;
-_start = _start || _starts;
-{item}"""
+_some = true; _start = _start || _starts;"""
+        if together:
+            operation = f"if (_reads) {{\n{read}\nreturn;\n}}\n{output}"
+            bits, at = "(_starting[%s] >> _s & 1) != 0" if start else "false", f"_lane * {RUN + 1}"
+            main = [
+                f"""{_SHARED % element}{_HEAD % ("_place / _runs", "_place % _runs")}
+    {begin}
+    _firsts[_lane] = uvec2(_row * _count + _first, _length > 0 ? _first : _count);
+    _starting[_lane] = 0;
+    _items[{at}] = _last;
+    barrier();{_EACH}""",
+                f"""        _items[_at] = _item;
+        if (_starts) atomicOr(_starting[_r], 1u << _s);
+    }}
+    barrier();
+    for (uint _s = 0, _at = {at} + 1; _s < _length; ++_s, ++_at) {{
+        _item = _items[_at]; _starts = {bits.replace("%s", "_lane")};
+        {scan}
+        {"_items[_at] = _last;" if output else ""}
+    }}
+    {end}""",
+                "}",
+            ]
+            if output:
+                main[1] += f"""
+    barrier();
+    _reads = false;{_EACH}
+        _last = _items[_at]; _before = _items[_at - 1];
+        _had = _k > 0; _starts = {bits.replace("%s", "_r")};"""
+                main[2] = "    }\n}"
+            else:
+                main[1:] = [main[1] + main[2]]
+        else:
+            operation = f"{read}\n{scan}\n{output}"
+            head = _HEAD % ("_place % _rows", "_place / _rows")
+            main = [f"{head}\n    {begin}{_ALONE}", f"    }}\n    {end}\n}}"]
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
         function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
-        declared = f"{self._declared(types)}\n{element} _last;\nbool _some = false, _start = false;"
+        declared = f"""{self._declared(types)}
+{element} _last = {element}(0), _before, _item;
+bool _some = false, _had, _starts, _start = false, _reads = true;
+{function}"""
         return InnerKernel(
             tuple(params),
             operation,
             name,
-            f"{declared}\n{function}",
-            main=(_HEAD % begin, f"    }}\n    {end}\n}}"),
+            declared,
+            main=tuple(main),
             index="_k",
+            lanes=LANES >> (1 + (dtype.itemsize > 4)) if together else LANES,
             invocations=lambda count, values: count // values["n"] * ceil_div(values["n"], RUN),
         )
 

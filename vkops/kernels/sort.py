@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
-from vkops.kernels.axis_kernel import InnerKernel
+from vkops.kernels.axis_kernel import LANES, InnerKernel
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
@@ -23,6 +23,93 @@ from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 """The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
+
+_TILE_BYTES = 64 * LANES
+"""The elements that a workgroup of a GPU moves, as words of 4 or 8 bytes in shared memory."""
+
+_ALL = f"[[unroll]] for (uint _k = 0, _t = _lane; _k < _EACH; ++_k, _t += {LANES})"
+_TILE = f"""void main() {{
+    {GROUP}
+    const uint _lane = gl_LocalInvocationID.x, _first = _group * _EACH * {LANES};
+    for (uint _t = _lane; _t < _counts.length(); _t += {LANES}) _counts[_t] = 0;
+    barrier();
+    {_ALL} {{
+        const uint _i = _first + _t;
+        _digit = 15;
+        if (_i < _n) {{"""
+
+_COUNT_TILE = (
+    f"shared uint _counts[512];\n{_TILE}",
+    """        atomicAdd(_counts[32 * _digit + _lane % 32], 1);
+        }
+    }
+    barrier();
+    uint _sum = 0;
+    for (uint _k = 0; _lane < 16 && _k < 32; ++_k) _sum += _counts[32 * _lane + (_lane + _k) % 32];
+    if (_lane < 16 && _group < _value_runs) table[_lane * _value_runs + _group] = int(_sum);
+}""",
+)
+"""The kernel whose workgroups count the digits of a tile: neighbours have counts of their own."""
+
+_EXCHANGE = f"""
+    barrier();
+    {_ALL} _tile[_AT(_ranks[_k])] = %s[_k];
+    barrier();
+    {_ALL} %s[_k] = _tile[_AT(_t)];"""
+
+_MOVE_TILE = (
+    f"""#define _AT(t) ((t) + (t) / _EACH)
+shared uint _counts[9 * {LANES}], _sums[{LANES + 1}], _offsets[16];
+shared _Word _tile[_AT(_EACH * {LANES})];
+_Word _keys[_EACH], _places[_EACH], _targets[_EACH];
+uint _ranks[_EACH];
+uint _before(uint digit, uint lane) {{
+    const uint slot = digit % 8 * {LANES} + lane, total = _sums[{LANES}] << 16;
+    return (_counts[slot + slot / 8] + _sums[slot / 8] + total) >> digit / 8 * 16 & 0xFFFF;
+}}
+{_TILE}""",
+    f"""        }}
+        _keys[_k] = _key; _places[_k] = _place;
+        _tile[_AT(_t)] = _digit;
+    }}
+    barrier();
+    for (uint _k = 0; _k < _EACH; ++_k) {{
+        const uint _at = _lane * (_EACH + 1) + _k, _d = uint(_tile[_at]), _shift = _d / 8 * 16;
+        const uint _slot = _d % 8 * {LANES} + _lane, _some = _counts[_slot + _slot / 8];
+        _tile[_at] = (_some >> _shift & 0xFFFF) << 4 | _d;
+        _counts[_slot + _slot / 8] = _some + (1 << _shift);
+    }}
+    barrier();
+    uint _sum = 0;
+    for (uint _at = 9 * _lane; _at < 9 * _lane + 8; ++_at) {{
+        const uint _some = _counts[_at];
+        _counts[_at] = _sum;
+        _sum += _some;
+    }}
+    _sums[_lane + 1] = _sum;
+    if (_lane == 0) _sums[0] = 0;
+    barrier();
+    for (uint _apart = 1; _apart < {LANES}; _apart *= 2) {{
+        const uint _more = _lane < _apart ? 0 : _sums[_lane + 1 - _apart];
+        barrier();
+        _sums[_lane + 1] += _more;
+        barrier();
+    }}
+    if (_lane < 16 && _group < _value_runs)
+        _offsets[_lane] = table[_lane * _value_runs + _group] - _before(_lane, 0);
+    barrier();
+    {_ALL} {{
+        const uint _rank = uint(_tile[_AT(_t)]), _d = _rank & 15;
+        _ranks[_k] = _before(_d, _t / _EACH) + (_rank >> 4);
+        _targets[_k] = _offsets[_d] + _ranks[_k];
+    }}""",
+)
+"""The kernel whose workgroups sort a tile by a digit, and write it: runs of equal digits.
+
+The elements of an invocation follow one another. It has 16 counts, two in a word. ``_before`` is
+the number of elements of lower digits, and of those with this digit that come before those of an
+invocation. All values change their places in shared memory.
+"""
 
 _OFFSETS = ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort")
 _INDICES = ElementwiseKernel("S x, int32 count", "T y", "y = T(uint(x) % uint(count))", "argsort")
@@ -151,12 +238,14 @@ def _radix_sorted(
 ) -> tuple[Tensor, Tensor]:
     """The bits of all elements, sorted by rows and in these, and the places that they had."""
     home, size, bits = x.device, x.size, 8 * x.itemsize
-    digit_bits, most = (8, 1 << 10) if home.tuning.is_cpu else (4, 1 << 16)
-    runs = max(min(ceil_div(size, _MIN_LENGTH), most), ceil_div(size, _MAX_LENGTH))
-    length = ceil_div(size, runs)
-    runs = ceil_div(size, length)
+    digit_bits = 8 if home.tuning.is_cpu else 4
     key = x.dtype.kind, bits, descending, digit_bits
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
+    length = _TILE_BYTES // max(types[has_places].itemsize, 4)
+    if home.tuning.is_cpu:
+        runs = max(min(ceil_div(size, _MIN_LENGTH), 1 << 10), ceil_div(size, _MAX_LENGTH))
+        length = ceil_div(size, runs)
+    runs = ceil_div(size, length)
     require_room(name, size * (1 + has_places) * types[has_places].itemsize, home)
     values = [x.view(types[0])]
     for by_row, all_bits in ((False, bits), (True, (rows - 1).bit_length())):
@@ -202,28 +291,53 @@ else
         find = f"const uint place = i;\n{find}"
     wide = f"uint{max(bits, 32) if places else bits}"
     element = GLSL_TYPES[wide]
-    move = f"const int to = table[entry]++; moved[to] = {element}(x);"
-    if places:
-        move += f" moved[n + to] = {element}(place);"
-    operation = f"""{find}
-const int entry = int(key >> shift & {digits - 1}) * runs + _run;
-{move if moves else "++table[entry]"}"""
-    clear = f"for (int digit = 0; digit < {digits}; ++digit) table[digit * _value_runs + _run] = 0;"
     inputs = f"{wide} x, {wide} place" if places == 2 else f"uint{bits} x"
     inputs += ", int32 shift, int32 runs, int32 length, int32 count"
     outputs = f"raw int32 table{f', raw {wide} moved' * moves}"
-    head = f"""void main() {{
+    if digit_bits == 4:
+        operation = f"{find}\n_digit = uint(key >> shift) & 15;"
+        main, lanes = _COUNT_TILE, LANES
+        each = _TILE_BYTES // LANES // (8 if bits > 32 else 4)
+        declared = f"#define _EACH {each}\nuint _digit;"
+        if moves:
+            operation += f" _key = {key}(x);{f' _place = {key}(place);' * bool(places)}"
+            declared += f"\n{key} _key, _place;\n#define _Word {key}"
+            arrays = ["_targets", "_keys", *["_places"] * bool(places)]
+            tail = "".join(_EXCHANGE.replace("%s", array) for array in arrays)
+            store = f"moved[_to] = {element}(_keys[_k]);"
+            if places:
+                store += f" moved[_n + _to] = {element}(_places[_k]);"
+            tail += f"""
+    {_ALL} {{
+        const uint _to = uint(_targets[_k]);
+        if (_first + _t < _n) {{ {store} }}
+    }}
+}}"""
+            main = _MOVE_TILE[0], _MOVE_TILE[1] + tail
+    else:
+        move = f"const int to = table[entry]++; moved[to] = {element}(x);"
+        if places:
+            move += f" moved[n + to] = {element}(place);"
+        operation = f"""{find}
+const int entry = int(key >> shift & {digits - 1}) * runs + _run;
+{move if moves else "++table[entry]"}"""
+        declared, lanes = "int _run;", 1
+        clear = f"for (int d = 0; d < {digits}; ++d) table[d * _value_runs + _run] = 0;" * (
+            not moves
+        )
+        head = f"""void main() {{
     {GROUP}
     _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
     if (_run >= _value_runs) return;
     {"" if moves else clear}
     const uint _length = uint(_value_length), _first = uint(_run) * _length;
     for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
+        main = head, "    }\n}"
     return InnerKernel(
         parse("sort", inputs, outputs, raw_outputs=True),
         operation,
         "sort",
-        "int _run;",
-        main=(head, "    }\n}"),
-        invocations=lambda _, values: int(values["runs"]),
+        declared,
+        main=main,
+        invocations=lambda _, values: int(values["runs"]) * lanes,
     )
