@@ -24,6 +24,9 @@ Form = tuple[np.dtype[Any], tuple[tuple[str, str], ...]]
 LANES = 128
 """The invocations of a workgroup."""
 
+FOR_EACH = f"[[unroll]] for (uint _u = 0, _t = _lane; _u < _EACH; ++_u, _t += {LANES})"
+"""The loop over the items ``_t`` that a workgroup has in shared memory."""
+
 COUNT = Parameter("int32", "n")
 
 
@@ -31,9 +34,10 @@ class InnerKernel(ElementwiseKernel):
     """A kernel with parameters that a declaration cannot have, such as ``n``.
 
     ``main`` are arguments of ``generate``. ``invocations`` is a function of the number of elements
-    and the values of the parameters, if there is not one invocation for each element. Workgroups
-    have ``lanes`` of them.
+    and the values of the parameters, if there is not one invocation for each element.
     """
+
+    _max_local_size = LANES
 
     def __init__(
         self,
@@ -42,11 +46,10 @@ class InnerKernel(ElementwiseKernel):
         name: str,
         preamble: str,
         invocations: Callable[[int, Mapping[str, Any]], int] | None = None,
-        lanes: int = LANES,
         **main: Any,
     ) -> None:
         self._set(params, operation, name, preamble)
-        self._invocations, self._max_local_size, self._main = invocations, lanes, main
+        self._invocations, self._main = invocations, main
         self._in_order |= invocations is not None
 
 

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 
 from vkops.elementwise.parameters import GLSL_TYPES, Parameter
-from vkops.elementwise.source import BATCH, GROUP
+from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import DType, to_half
-from vkops.kernels.axis_kernel import COUNT, LANES, AxisKernel, InnerKernel, function_of, permuted
+from vkops.kernels.axis_kernel import (
+    COUNT,
+    FOR_EACH,
+    LANES,
+    AxisKernel,
+    InnerKernel,
+    function_of,
+    permuted,
+)
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
 from vkops.tensors.creation import empty
@@ -29,31 +37,35 @@ _PARTS = ("run_before", "run_sums", "run_starts")
 
 _HEAD = f"""void main() {{
     {GROUP}
-    const uint _lane = gl_LocalInvocationID.x, _place = _group * gl_WorkGroupSize.x + _lane;
+    const uint _lane = gl_LocalInvocationID.x, _place = _group * _RUNS + _lane;
     const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
     const uint _row = %s, _run = %s, _own = _row * _runs + _run, _first = {RUN} * _run;
-    const uint _length = _place < _rows * _runs ? min({RUN}, _count - _first) : 0;"""
+    const bool _is_used = _lane < _RUNS && _place < _rows * _runs;
+    const uint _length = _is_used ? min({RUN}, _count - _first) : 0;"""
 
 _ALONE = """
     for (uint _k = _first; _k < _first + _length; ++_k) {
         const uint _i = _row * _count + _k;"""
 """Each invocation reads and writes the elements of its run; neighbours have neighbouring rows."""
 
-_SHARED = f"""shared uvec2 _firsts[gl_WorkGroupSize.x];
-shared uint _starting[gl_WorkGroupSize.x];
-shared %s _items[gl_WorkGroupSize.x * {RUN + 1}];
+_SHARED = f"""shared uvec2 _firsts[_RUNS];
+shared uint _starting[_RUNS];
+shared %(element)s _items[_RUNS * {RUN + 1}];
+%(element)s _read[_EACH];
 """
-"""The runs of a workgroup: their first elements, the items that start segments, and the items.
+"""The runs of a workgroup: their rows and first elements, what starts segments, and the items.
 
 The result before a run is before its items, so that neighbours use different banks.
 """
 
-_EACH = f"""
-    for (uint _j = 0; _j < {RUN}; _j += {BATCH}) [[unroll]] for (uint _u = 0; _u < {BATCH}; ++_u) {{
-        const uint _t = (_j + _u) * gl_WorkGroupSize.x + _lane, _r = _t / {RUN}, _s = _t % {RUN};
-        const uint _at = _t + _r + 1, _i = _firsts[_r].x + _s, _k = _firsts[_r].y + _s;
-        if (_k >= _count) continue;"""
-"""Invocations read or write the elements of all runs of the workgroup, one after the other."""
+_TOGETHER = f"""
+    {FOR_EACH} {{
+        const uint _r = _t / {RUN}, _s = _t % {RUN}, _at = _t + _r + 1;
+        const uint _k = min(_firsts[_r].y + _s, _count - 1), _i = _firsts[_r].x + _k;"""
+"""Invocations read or write the elements of all runs of the workgroup, one after the other.
+
+They read an element again where there is none: without branches, several are read at a time.
+"""
 
 
 class ScanKernel(AxisKernel):
@@ -178,13 +190,13 @@ class ScanKernel(AxisKernel):
         begin, end, output = "", "", ""
         if part == "run_before":
             last = f"{'uint' * is_bool}(run_before[_own - 1])"
-            begin = f"_some = _run > 0 && _length > 0; if (_some) _last = {element}({last});"
+            begin = f"_some = _is_used && _run > 0; if (_some) _last = {element}({last});"
         if part == "run_sums":
             end = f"run_sums[_own] = {'uint8_t(uint(_last))' if is_bool else '_last'};"
             if start:
                 params.append(Parameter("int32", "run_starts", is_output=True, raw=True))
                 end += " run_starts[_own] = int(_start);"
-            end = f"if (_length > 0) {{ {end} }}"
+            end = f"if (_is_used) {{ {end} }}"
         else:
             params += self._concrete(self._outputs, types)
             if self._neutral is not None:
@@ -203,19 +215,24 @@ _starts = bool(
         scan = """_before = _last; _had = _some;
 _last = _some ? _scanned(_last, _item, _starts) : _item;
 _some = true; _start = _start || _starts;"""
+        runs = LANES
         if together:
+            runs = 64 if dtype.itemsize <= 4 else 32
             operation = f"if (_reads) {{\n{read}\nreturn;\n}}\n{output}"
             bits, at = "(_starting[%s] >> _s & 1) != 0" if start else "false", f"_lane * {RUN + 1}"
             main = [
-                f"""{_SHARED % element}{_HEAD % ("_place / _runs", "_place % _runs")}
+                f"""{_SHARED % {"element": element}}{_HEAD % ("_place / _runs", "_place % _runs")}
     {begin}
-    _firsts[_lane] = uvec2(_row * _count + _first, _length > 0 ? _first : _count);
-    _starting[_lane] = 0;
-    _items[{at}] = _last;
-    barrier();{_EACH}""",
-                f"""        _items[_at] = _item;
+    if (_lane < _RUNS) {{
+        _firsts[_lane] = _is_used ? uvec2(_row * _count, _first) : uvec2(0, _count);
+        _starting[_lane] = 0;
+        _items[{at}] = _last;
+    }}
+    barrier();{_TOGETHER}""",
+                f"""        _read[_u] = _item;
         if (_starts) atomicOr(_starting[_r], 1u << _s);
     }}
+    {FOR_EACH} _items[_t + _t / {RUN} + 1] = _read[_u];
     barrier();
     for (uint _s = 0, _at = {at} + 1; _s < _length; ++_s, ++_at) {{
         _item = _items[_at]; _starts = {bits.replace("%s", "_lane")};
@@ -228,7 +245,8 @@ _some = true; _start = _start || _starts;"""
             if output:
                 main[1] += f"""
     barrier();
-    _reads = false;{_EACH}
+    _reads = false;{_TOGETHER}
+        if (_firsts[_r].y + _s > _k) continue;
         _last = _items[_at]; _before = _items[_at - 1];
         _had = _k > 0; _starts = {bits.replace("%s", "_r")};"""
                 main[2] = "    }\n}"
@@ -240,7 +258,9 @@ _some = true; _start = _start || _starts;"""
             main = [f"{head}\n    {begin}{_ALONE}", f"    }}\n    {end}\n}}"]
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
         function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
-        declared = f"""{self._declared(types)}
+        declared = f"""#define _RUNS {runs}
+#define _EACH (_RUNS * {RUN} / {LANES})
+{self._declared(types)}
 {element} _last = {element}(0), _before, _item;
 bool _some = false, _had, _starts, _start = false, _reads = true;
 {function}"""
@@ -251,8 +271,9 @@ bool _some = false, _had, _starts, _start = false, _reads = true;
             declared,
             main=tuple(main),
             index="_k",
-            lanes=LANES >> (1 + (dtype.itemsize > 4)) if together else LANES,
-            invocations=lambda count, values: count // values["n"] * ceil_div(values["n"], RUN),
+            invocations=lambda count, values: (
+                count // values["n"] * ceil_div(values["n"], RUN) * (LANES // runs)
+            ),
         )
 
     def _new_scan_of_sums(self, dtype: DType, types: Any) -> ScanKernel:

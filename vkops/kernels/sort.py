@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
-from vkops.kernels.axis_kernel import LANES, InnerKernel
+from vkops.kernels.axis_kernel import FOR_EACH, LANES, InnerKernel
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
@@ -27,21 +27,17 @@ _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 _TILE_BYTES = 64 * LANES
 """The elements that a workgroup of a GPU moves, as words of 4 or 8 bytes in shared memory."""
 
-_ALL = f"[[unroll]] for (uint _k = 0, _t = _lane; _k < _EACH; ++_k, _t += {LANES})"
 _TILE = f"""void main() {{
     {GROUP}
     const uint _lane = gl_LocalInvocationID.x, _first = _group * _EACH * {LANES};
     for (uint _t = _lane; _t < _counts.length(); _t += {LANES}) _counts[_t] = 0;
     barrier();
-    {_ALL} {{
-        const uint _i = _first + _t;
-        _digit = 15;
-        if (_i < _n) {{"""
+    {FOR_EACH} {{
+        const uint _i = min(_first + _t, _n - 1);"""
 
 _COUNT_TILE = (
     f"shared uint _counts[512];\n{_TILE}",
-    """        atomicAdd(_counts[32 * _digit + _lane % 32], 1);
-        }
+    """        atomicAdd(_counts[32 * _digit + _lane % 32], _first + _t < _n ? 1 : 0);
     }
     barrier();
     uint _sum = 0;
@@ -53,9 +49,9 @@ _COUNT_TILE = (
 
 _EXCHANGE = f"""
     barrier();
-    {_ALL} _tile[_AT(_ranks[_k])] = %s[_k];
+    {FOR_EACH} _tile[_AT(_ranks[_u])] = %s[_u];
     barrier();
-    {_ALL} %s[_k] = _tile[_AT(_t)];"""
+    {FOR_EACH} %s[_u] = _tile[_AT(_t)];"""
 
 _MOVE_TILE = (
     f"""#define _AT(t) ((t) + (t) / _EACH)
@@ -68,9 +64,8 @@ uint _before(uint digit, uint lane) {{
     return (_counts[slot + slot / 8] + _sums[slot / 8] + total) >> digit / 8 * 16 & 0xFFFF;
 }}
 {_TILE}""",
-    f"""        }}
-        _keys[_k] = _key; _places[_k] = _place;
-        _tile[_AT(_t)] = _digit;
+    f"""        _keys[_u] = _key; _places[_u] = _place;
+        _tile[_AT(_t)] = _first + _t < _n ? _digit : 15;
     }}
     barrier();
     for (uint _k = 0; _k < _EACH; ++_k) {{
@@ -98,10 +93,10 @@ uint _before(uint digit, uint lane) {{
     if (_lane < 16 && _group < _value_runs)
         _offsets[_lane] = table[_lane * _value_runs + _group] - _before(_lane, 0);
     barrier();
-    {_ALL} {{
+    {FOR_EACH} {{
         const uint _rank = uint(_tile[_AT(_t)]), _d = _rank & 15;
-        _ranks[_k] = _before(_d, _t / _EACH) + (_rank >> 4);
-        _targets[_k] = _offsets[_d] + _ranks[_k];
+        _ranks[_u] = _before(_d, _t / _EACH) + (_rank >> 4);
+        _targets[_u] = _offsets[_d] + _ranks[_u];
     }}""",
 )
 """The kernel whose workgroups sort a tile by a digit, and write it: runs of equal digits.
@@ -304,12 +299,12 @@ else
             declared += f"\n{key} _key, _place;\n#define _Word {key}"
             arrays = ["_targets", "_keys", *["_places"] * bool(places)]
             tail = "".join(_EXCHANGE.replace("%s", array) for array in arrays)
-            store = f"moved[_to] = {element}(_keys[_k]);"
+            store = f"moved[_to] = {element}(_keys[_u]);"
             if places:
-                store += f" moved[_n + _to] = {element}(_places[_k]);"
+                store += f" moved[_n + _to] = {element}(_places[_u]);"
             tail += f"""
-    {_ALL} {{
-        const uint _to = uint(_targets[_k]);
+    {FOR_EACH} {{
+        const uint _to = uint(_targets[_u]);
         if (_first + _t < _n) {{ {store} }}
     }}
 }}"""
