@@ -37,10 +37,12 @@ _PARTS = ("run_before", "run_sums", "run_starts")
 
 _HEAD = f"""void main() {{
     {GROUP}
-    const uint _lane = gl_LocalInvocationID.x, _place = _group * _RUNS + _lane;
+    const uint _lane = gl_LocalInvocationID.x;
     const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
+    if (_group * _RUNS >= _rows * _runs) return;
+    const uint _place = min(_group * _RUNS + _lane, _rows * _runs - 1);
     const uint _row = %s, _run = %s, _own = _row * _runs + _run, _first = {RUN} * _run;
-    const bool _is_used = _lane < _RUNS && _place < _rows * _runs;
+    const bool _is_used = _lane < _RUNS && _group * _RUNS + _lane == _place;
     const uint _length = _is_used ? min({RUN}, _count - _first) : 0;"""
 
 _ALONE = """
@@ -224,7 +226,7 @@ _some = true; _start = _start || _starts;"""
                 f"""{_SHARED % {"element": element}}{_HEAD % ("_place / _runs", "_place % _runs")}
     {begin}
     if (_lane < _RUNS) {{
-        _firsts[_lane] = _is_used ? uvec2(_row * _count, _first) : uvec2(0, _count);
+        _firsts[_lane] = uvec2(_row * _count, _is_used ? _first : _count);
         _starting[_lane] = 0;
         _items[{at}] = _last;
     }}

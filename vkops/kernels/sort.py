@@ -317,9 +317,7 @@ else
 const int entry = int(key >> shift & {digits - 1}) * runs + _run;
 {move if moves else "++table[entry]"}"""
         declared, lanes = "int _run;", 1
-        clear = f"for (int d = 0; d < {digits}; ++d) table[d * _value_runs + _run] = 0;" * (
-            not moves
-        )
+        clear = f"for (int d = 0; d < {digits}; ++d) table[d * _value_runs + _run] = 0;"
         head = f"""void main() {{
     {GROUP}
     _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
