@@ -28,6 +28,15 @@ if os.environ.get("VKOPS_TEST_TUNING") == "gpu":
     encoding.CPU = encoding.GPU
 
 
+@pytest.fixture(params=["as on CPUs", "as on GPUs"])
+def either_device(request, device):
+    """A device for which kernels are written as for CPUs, or as for GPUs."""
+    tuning = device.tuning
+    device.tuning = replace(tuning, is_cpu=request.param == "as on CPUs")
+    yield device
+    device.tuning = tuning
+
+
 @pytest.fixture(params=["direct", "staged"])
 def any_device(request, device, staged_device):
     """A device with mapped memory, and one with staging buffers."""

@@ -42,7 +42,8 @@ SEGMENTS = vkops.ScanKernel(
 
 
 # Their kernels differ on CPUs; the others only get fewer elements for each invocation there.
-ON_CPUS = {"argsort", "bincount", "histogram", "partition", "permutation", "sort", "topk", "unique"}
+ON_CPUS = {"argsort", "bincount", "compress", "cumprod", "histogram", "nonzero", "partition"}
+ON_CPUS |= {"permutation", "segments", "sort", "topk", "unique"}
 
 
 @pytest.mark.parametrize(

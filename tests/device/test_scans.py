@@ -86,7 +86,8 @@ def test_a_recorded_scan_in_place(device):
 
 
 @pytest.mark.parametrize("count", [1, 32, 100, 3000])
-def test_segments_and_items_before(device, count):
+def test_segments_and_items_before(either_device, count):
+    device = either_device
     sums = vkops.ScanKernel(
         "T x, bool first", "T y, T z, int32 place", "x", "across_seg_boundary ? b : a + b",
         "y = item; z = prev_item; place = i + n", 0, "segments", None, "first",
@@ -147,10 +148,24 @@ def test_any_and_most_of_booleans_and_floats(device):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "bool"])
-def test_nothing_is_found_by_checks_and_the_interpreter_computes_the_same_bits(device, dtype):
-    x = device.tensor(random((3, 1100), dtype))
+def test_nothing_is_found_by_checks_and_the_interpreter_computes_the_same_bits(
+    either_device, dtype
+):
+    x = either_device.tensor(random((3, 1100), dtype))
     with checked() as names:
         kernels.cumsum(x, 1)
         kernels.cumsum(x[:, ::-70], 0)
         kernels.sum(x, 1)
     assert len(names) == 8
+
+
+def test_all_layouts_have_the_bits_of_the_documented_order(either_device):
+    for shape in ((70, 9), (3, 31), (65, 33), (2, 2048), (2, 2049), (4099, 8), (20011,)):
+        x = random(shape, "float32")
+        tensor = either_device.tensor(x)
+        views = [(x, tensor), (x[..., ::-2], tensor[..., ::-2]), (x.T, tensor.T)]
+        views.append((np.broadcast_to(x[:1], x.shape), tensor[:1].broadcast_to(shape)))
+        for array, view in views:
+            same(kernels.cumsum(view, -1), scanned(np.ascontiguousarray(array), -1, np.add))
+        kernels.cumsum(tensor, -1, out=tensor)
+        same(tensor, scanned(x, -1, np.add))

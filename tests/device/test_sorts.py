@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kernel_checks import checked
 from kernel_numbers import ALL
 
 import vkops
@@ -34,15 +35,6 @@ def bits(array):
     return np.ascontiguousarray(array).view(f"u{array.itemsize}")
 
 
-@pytest.fixture(params=["as on CPUs", "as on GPUs"])
-def either_device(request, device):
-    """A device that sorts by digits of 8 bits, or of 4."""
-    tuning = device.tuning
-    device.tuning = replace(tuning, is_cpu=request.param == "as on CPUs")
-    yield device
-    device.tuning = tuning
-
-
 @pytest.mark.parametrize("dtype", ALL)
 def test_sorts_are_those_of_numpy_bit_by_bit(either_device, dtype):
     for count in (0, 1, 2, 65, 5000):
@@ -51,6 +43,26 @@ def test_sorts_are_those_of_numpy_bit_by_bit(either_device, dtype):
         np.testing.assert_array_equal(kernels.argsort(tensor, dtype="int32").numpy(), order)
         np.testing.assert_array_equal(bits(kernels.sort(tensor).numpy()), bits(x[order]))
     assert kernels.argsort(tensor).dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
+def test_sorts_on_gpus_of_whole_tiles_and_rows(device, dtype, monkeypatch):
+    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+    for shape in ((1023,), (1024,), (1025,), (2047,), (2048,), (2049,), (3, 2048), (70, 33)):
+        x = any_bits(shape, dtype, sum(shape))
+        order, tensor = np.argsort(x, kind="stable"), device.tensor(x)
+        np.testing.assert_array_equal(kernels.argsort(tensor, dtype="int32").numpy(), order)
+        expected = bits(np.take_along_axis(x, order, -1))
+        np.testing.assert_array_equal(bits(kernels.sort(tensor).numpy()), expected)
+
+
+def test_nothing_is_found_by_checks_of_sorts_on_gpus(device, monkeypatch):
+    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+    x = any_bits((3, 700), "uint8")
+    with checked((8, 64)) as names:
+        order = kernels.argsort(device.tensor(x), dtype="int32").numpy()
+    np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
+    assert len(names) > 9
 
 
 def test_descending_partitions_and_the_largest(device):
