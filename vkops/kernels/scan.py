@@ -30,8 +30,8 @@ from vkops.tensors.tensor import DeviceLike, Tensor
 RUN = 32
 """The elements that one invocation scans, one after the other."""
 
-_FEW = 8
-"""Rows of so few elements are read alone."""
+_FEW, _SHARED_RUNS = 8, 32
+"""Rows of so few elements are read alone, and so many runs are read by a workgroup together."""
 
 _PARTS = ("run_before", "run_sums", "run_starts")
 
@@ -217,9 +217,8 @@ _starts = bool(
         scan = """_before = _last; _had = _some;
 _last = _some ? _scanned(_last, _item, _starts) : _item;
 _some = true; _start = _start || _starts;"""
-        runs = LANES
+        runs = _SHARED_RUNS if together else LANES
         if together:
-            runs = 64 if dtype.itemsize <= 4 else 32
             operation = f"if (_reads) {{\n{read}\nreturn;\n}}\n{output}"
             bits, at = "(_starting[%s] >> _s & 1) != 0" if start else "false", f"_lane * {RUN + 1}"
             main = [
