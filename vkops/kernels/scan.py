@@ -220,43 +220,11 @@ _some = true; _start = _start || _starts;"""
         runs = _SHARED_RUNS if together else LANES
         if together:
             operation = f"if (_reads) {{\n{read}\nreturn;\n}}\n{output}"
-            bits, at = "(_starting[%s] >> _s & 1) != 0" if start else "false", f"_lane * {RUN + 1}"
-            main = [
-                f"""{_SHARED % {"element": element}}{_HEAD % ("_place / _runs", "_place % _runs")}
-    {begin}
-    if (_lane < _RUNS) {{
-        _firsts[_lane] = uvec2(_row * _count, _is_used ? _first : _count);
-        _starting[_lane] = 0;
-        _items[{at}] = _last;
-    }}
-    barrier();{_TOGETHER}""",
-                f"""        _read[_u] = _item;
-        if (_starts) atomicOr(_starting[_r], 1u << _s);
-    }}
-    {FOR_EACH} _items[_t + _t / {RUN} + 1] = _read[_u];
-    barrier();
-    for (uint _s = 0, _at = {at} + 1; _s < _length; ++_s, ++_at) {{
-        _item = _items[_at]; _starts = {bits.replace("%s", "_lane")};
-        {scan}
-        {"_items[_at] = _last;" if output else ""}
-    }}
-    {end}""",
-                "}",
-            ]
-            if output:
-                main[1] += f"""
-    barrier();
-    _reads = false;{_TOGETHER}
-        if (_firsts[_r].y + _s > _k) continue;
-        _last = _items[_at]; _before = _items[_at - 1];
-        _had = _k > 0; _starts = {bits.replace("%s", "_r")};"""
-                main[2] = "    }\n}"
-            else:
-                main[1:] = [main[1] + main[2]]
+            main = _shared_main(element, begin, scan, end, bool(start), bool(output))
         else:
             operation = f"{read}\n{scan}\n{output}"
             head = _HEAD % ("_place % _rows", "_place / _rows")
-            main = [f"{head}\n    {begin}{_ALONE}", f"    }}\n    {end}\n}}"]
+            main = f"{head}\n    {begin}{_ALONE}", f"    }}\n    {end}\n}}"
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
         function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
         declared = f"""#define _RUNS {runs}
@@ -270,7 +238,7 @@ bool _some = false, _had, _starts, _start = false, _reads = true;
             operation,
             name,
             declared,
-            main=tuple(main),
+            main=main,
             index="_k",
             invocations=lambda count, values: (
                 count // values["n"] * ceil_div(values["n"], RUN) * (LANES // runs)
@@ -282,6 +250,41 @@ bool _some = false, _had, _starts, _start = false, _reads = true;
         inputs = f"{dtype} x{', int32 s' * bool(start)}"
         texts = inputs, f"{dtype} y", "x", scanned, "y = item", None, self.name, None
         return ScanKernel(*texts, "s != 0" * bool(start), self._declared(types))
+
+
+def _shared_main(
+    element: str, begin: str, scan: str, end: str, has_starts: bool, has_output: bool
+) -> tuple[str, ...]:
+    """The text around the statements of runs that a workgroup reads and writes together."""
+    bits, at = "(_starting[%s] >> _s & 1) != 0" if has_starts else "false", f"_lane * {RUN + 1}"
+    head = f"""{_SHARED % {"element": element}}{_HEAD % ("_place / _runs", "_place % _runs")}
+    {begin}
+    if (_lane < _RUNS) {{
+        _firsts[_lane] = uvec2(_row * _count, _is_used ? _first : _count);
+        _starting[_lane] = 0;
+        _items[{at}] = _last;
+    }}
+    barrier();{_TOGETHER}"""
+    scanned = f"""        _read[_u] = _item;
+        if (_starts) atomicOr(_starting[_r], 1u << _s);
+    }}
+    {FOR_EACH} _items[_t + _t / {RUN} + 1] = _read[_u];
+    barrier();
+    for (uint _s = 0, _at = {at} + 1; _s < _length; ++_s, ++_at) {{
+        _item = _items[_at]; _starts = {bits.replace("%s", "_lane")};
+        {scan}
+        {"_items[_at] = _last;" * has_output}
+    }}
+    {end}"""
+    if not has_output:
+        return head, f"{scanned}\n}}"
+    write = f"""
+    barrier();
+    _reads = false;{_TOGETHER}
+        if (_firsts[_r].y + _s > _k) continue;
+        _last = _items[_at]; _before = _items[_at - 1];
+        _had = _k > 0; _starts = {bits.replace("%s", "_r")};"""
+    return head, scanned + write, "    }\n}"
 
 
 def cumsum(

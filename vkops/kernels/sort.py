@@ -266,7 +266,7 @@ def _pass(
     The table has, for each digit, a number for each run. ``places`` is 0 without places, 1 in the
     first pass, and then 2.
     """
-    key, digits = "uint64_t" if bits > 32 else "uint", 1 << digit_bits
+    key = "uint64_t" if bits > 32 else "uint"
     order = {
         "i": "key ^= sign;",
         "f": f"""const {key} magnitude = key & ~sign;
@@ -289,43 +289,8 @@ else
     inputs = f"{wide} x, {wide} place" if places == 2 else f"uint{bits} x"
     inputs += ", int32 shift, int32 runs, int32 length, int32 count"
     outputs = f"raw int32 table{f', raw {wide} moved' * moves}"
-    if digit_bits == 4:
-        operation = f"{find}\n_digit = uint(key >> shift) & 15;"
-        main, lanes = _COUNT_TILE, LANES
-        each = _TILE_BYTES // LANES // (8 if bits > 32 else 4)
-        declared = f"#define _EACH {each}\nuint _digit;"
-        if moves:
-            operation += f" _key = {key}(x);{f' _place = {key}(place);' * bool(places)}"
-            declared += f"\n{key} _key, _place;\n#define _Word {key}"
-            arrays = ["_targets", "_keys", *["_places"] * bool(places)]
-            tail = "".join(_EXCHANGE.replace("%s", array) for array in arrays)
-            store = f"moved[_to] = {element}(_keys[_u]);"
-            if places:
-                store += f" moved[_n + _to] = {element}(_places[_u]);"
-            tail += f"""
-    {FOR_EACH} {{
-        const uint _to = uint(_targets[_u]);
-        if (_first + _t < _n) {{ {store} }}
-    }}
-}}"""
-            main = _MOVE_TILE[0], _MOVE_TILE[1] + tail
-    else:
-        move = f"const int to = table[entry]++; moved[to] = {element}(x);"
-        if places:
-            move += f" moved[n + to] = {element}(place);"
-        operation = f"""{find}
-const int entry = int(key >> shift & {digits - 1}) * runs + _run;
-{move if moves else "++table[entry]"}"""
-        declared, lanes = "int _run;", 1
-        clear = f"for (int d = 0; d < {digits}; ++d) table[d * _value_runs + _run] = 0;"
-        head = f"""void main() {{
-    {GROUP}
-    _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
-    if (_run >= _value_runs) return;
-    {"" if moves else clear}
-    const uint _length = uint(_value_length), _first = uint(_run) * _length;
-    for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
-        main = head, "    }\n}"
+    form = _tile_form if digit_bits == 4 else _run_form
+    operation, declared, main, lanes = form(find, key, element, places, moves)
     return InnerKernel(
         parse("sort", inputs, outputs, raw_outputs=True),
         operation,
@@ -334,3 +299,47 @@ const int entry = int(key >> shift & {digits - 1}) * runs + _run;
         main=main,
         invocations=lambda _, values: int(values["runs"]) * lanes,
     )
+
+
+Form = tuple[str, str, tuple[str, str], int]
+"""The operation, the declarations, the text around it, and the invocations for each run."""
+
+
+def _run_form(find: str, _: str, element: str, places: int, moves: bool) -> Form:
+    """The form of CPU drivers: each invocation has a run, and its counts in the table."""
+    operation = f"{find}\nconst int entry = int(key >> shift & 255) * runs + _run;\n"
+    if moves:
+        operation += f"const int to = table[entry]++; moved[to] = {element}(x);"
+        operation += f" moved[n + to] = {element}(place);" * bool(places)
+    else:
+        operation += "++table[entry];"
+    clear = "for (int d = 0; d < 256; ++d) table[d * _value_runs + _run] = 0;"
+    head = f"""void main() {{
+    {GROUP}
+    _run = int(_group * gl_WorkGroupSize.x + gl_LocalInvocationID.x);
+    if (_run >= _value_runs) return;
+    {clear * (not moves)}
+    const uint _length = uint(_value_length), _first = uint(_run) * _length;
+    for (uint _i = _first; _i < min(_n, _first + _length); ++_i) {{"""
+    return operation, "int _run;", (head, "    }\n}"), 1
+
+
+def _tile_form(find: str, key: str, element: str, places: int, moves: bool) -> Form:
+    """The form of GPUs: the invocations of a workgroup have a tile, and counts in shared memory."""
+    operation = f"{find}\n_digit = uint(key >> shift) & 15;"
+    each = _TILE_BYTES // LANES // (8 if key == "uint64_t" else 4)
+    declared = f"#define _EACH {each}\nuint _digit;"
+    if not moves:
+        return operation, declared, _COUNT_TILE, LANES
+    operation += f" _key = {key}(x);" + f" _place = {key}(place);" * bool(places)
+    declared += f"\n#define _Word {key}\n_Word _key, _place;"
+    store = f"moved[_to] = {element}(_keys[_u]);"
+    store += f" moved[_n + _to] = {element}(_places[_u]);" * bool(places)
+    arrays = ("_targets", "_keys", "_places")[: 2 + bool(places)]
+    tail = f"""{"".join(_EXCHANGE.replace("%s", array) for array in arrays)}
+    {FOR_EACH} {{
+        const uint _to = uint(_targets[_u]);
+        if (_first + _t < _n) {{ {store} }}
+    }}
+}}"""
+    return operation, declared, (_MOVE_TILE[0], _MOVE_TILE[1] + tail), LANES
