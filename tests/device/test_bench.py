@@ -43,21 +43,25 @@ def test_command(adapter, capsys):
 
 
 def scanned(n):
-    """The elements that a scan loads and stores: all twice and once, and what 32 have together."""
+    """The elements that a scan loads and stores: all twice and once, and what 32 have together.
+
+    Workgroups load tiles of 1,024 elements, the last one again and again where there are none.
+    """
+    runs, tiles = -(-n // 32), -(-n // 1024)
     if n <= 32:
-        return np.array([n, n])
-    runs = -(-n // 32)
-    return np.array([2 * n + runs - 1, n + runs]) + scanned(runs)
+        return np.array([1024 if n > 8 else n, n])
+    return np.array([2 * 1024 * tiles + runs - 1, n + runs]) + scanned(runs)
 
 
 def sorted_bytes(n):
-    """The bytes that a sort of bytes by two digits of 4 bits moves, in runs of 64 elements.
+    """The bytes that a sort of bytes by two digits of 4 bits moves, in tiles of 2,048 elements.
 
-    A pass loads each element twice and stores it once. For each of them, it counts twice in the
-    table, which it clears and scans.
+    A pass loads each element twice and stores it once. A tile has a count for each digit in the
+    table, which is scanned.
     """
-    table = 16 * -(-n // 64)
-    return 2 * (4 * scanned(table) + [2 * n + 8 * n, n + 8 * n + 4 * table])
+    tiles = -(-n // 2048)
+    table = 4 * 16 * tiles
+    return 2 * (4 * scanned(16 * tiles) + [2 * 2048 * tiles + table, n + table])
 
 
 TRAFFIC = [
