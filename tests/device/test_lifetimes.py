@@ -19,6 +19,7 @@ import pytest
 import vkops
 from vkops import dml
 from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.shaders import load
 
 PROGRAMS = {}
 N = 1 << 16
@@ -191,35 +192,46 @@ def at_exit_in_handlers(index, _):
 
 
 @program
-def at_exit_beside_a_thread(index, _):
-    """A thread that nobody waits for is at work when the interpreter ends."""
+def at_exit_beside_threads(index, _):
+    """Threads that nobody waits for dispatch and compile when the interpreter ends."""
     held = alive(index)
-    begun = Event()
+    device = held["tensor"].device.vulkan
+    code = load(
+        "#version 450\nlayout(binding = 0) buffer X { uint x; }; void main() { x = 1; }"
+    ).spirv
+    begun = [Event(), Event()]
 
     def dispatch():
         while True:
             held["bound"].dispatch()
             held["bound"].start()
-            begun.set()
+            begun[0].set()
 
-    Thread(target=dispatch, daemon=True).start()
-    begun.wait()
+    def compile_again():
+        while True:
+            device.module.Pipeline(device.native, code, "main", [[(0, 7, 1)]], 0, False)
+            begun[1].set()
+
+    for work in (dispatch, compile_again):
+        Thread(target=work, daemon=True).start()
+    for each in begun:
+        each.wait()
 
 
 # -- the tests -------------------------------------------------------------------------------------
 
 
 @pytest.mark.system("VkLayer_khronos_validation")
-@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {at_exit_beside_a_thread.__name__}))
+@pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {at_exit_beside_threads.__name__}))
 def test_nothing_crashes_and_the_layer_is_silent(adapter, name):
     validated(name, adapter)
 
 
-def test_nothing_crashes_beside_a_thread(adapter):
+def test_nothing_crashes_beside_threads(adapter):
     """Not under the layer: 1.4.309 aborts at the end of a process that has a device then."""
     from processes import python
 
-    name = at_exit_beside_a_thread.__name__
+    name = at_exit_beside_threads.__name__
     assert python(__file__, name, adapter.index, 1) == f"{name}\n"
 
 

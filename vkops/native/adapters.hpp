@@ -7,10 +7,29 @@
 #include <pybind11/stl.h>
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <unistd.h>
 
 namespace py = pybind11;
+
+// What a function returns that runs without Python's lock. Not py::gil_scoped_release: while Python
+// exits, taking the lock again ends this thread, which a destructor does not allow.
+template <class Function>
+auto without_lock(const Function& function)
+{
+    std::optional<decltype(function())> result;
+    std::exception_ptr error;
+    const auto state = PyEval_SaveThread();
+    try {
+        result = function();
+    } catch (...) {
+        error = std::current_exception();
+    }
+    PyEval_RestoreThread(state);
+    if (error) std::rethrow_exception(error);
+    return *std::move(result);
+}
 
 // The process that made a handle of Vulkan. A process forked off it has none of the driver's threads,
 // and must not destroy the handle.

@@ -12,7 +12,6 @@ py::object kp_trace, kp_debug, kp_info, kp_warning, kp_error;  // Kompute's head
 namespace {
 
 using namespace py::literals;
-using Release = py::call_guard<py::gil_scoped_release>;
 
 // The names of the bits that are set. `all` has the names of all bits, the lowest first.
 template <class Flags>
@@ -174,8 +173,8 @@ void define_adapters(py::module_& module)
       .def_property_readonly("memory_budget", &memory_budget)
       .def("memory_types_for", &Adapter::memory_types);
     py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
-      .def(py::init<>(), Release())
-      .def("adapters", &Instance::adapters, Release());
+      .def(py::init([] { return without_lock([] { return std::make_shared<Instance>(); }); }))
+      .def("adapters", [](Instance& self) { return without_lock([&] { return self.adapters(); }); });
     py::class_<Compiler>(module, "Compiler")
       .def(py::init<std::shared_ptr<Adapter>>())
       .def("compile", &Compiler::compile);
@@ -448,10 +447,11 @@ void define_operations(py::module_ module)
                        Bindings bindings, std::uint32_t push_nbytes, bool robust) {
                const std::string code(spirv);
                const auto next = robust ? device->features.robust_pipeline() : nullptr;
-               py::gil_scoped_release released;
-               return std::make_shared<Pipeline>(device->device, code, entry, bindings, push_nbytes,
-                                                 next, vk::PipelineCreateFlags(),
-                                                 *device->pipelines);
+               return without_lock([&] {
+                   return std::make_shared<Pipeline>(device->device, code, entry, bindings,
+                                                     push_nbytes, next, vk::PipelineCreateFlags(),
+                                                     *device->pipelines);
+               });
            }))
       .def_readwrite("name", &Pipeline::name);
     define_addressed<Table>(module, "Table");

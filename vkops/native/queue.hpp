@@ -145,11 +145,7 @@ class Queue
             retire();
             if (number <= completed_) return;
             const auto fence = fence_of(number);  // which is not reset while it is held here
-            // Not py::gil_scoped_release: while Python exits, taking the lock again ends this thread,
-            // which a destructor does not allow.
-            const auto state = PyEval_SaveThread();
-            const auto result = await(*fence, SLICE);
-            PyEval_RestoreThread(state);
+            const auto result = without_lock([&] { return await(*fence, SLICE); });
             std::unique_lock lock(mutex_);
             check(result, "vkWaitForFences");
             lock.unlock();
