@@ -41,11 +41,11 @@ class Queue
         all().erase(this);
         finish();
     }
-    // All that exist. Those that daemon threads use are still there when Python has ended.
+    // All queues. Those that daemon threads use are still there when Python has ended.
     static std::set<Queue*>& all()
     {
-        static auto& found = *new std::set<Queue*>;
-        return found;
+        static auto& queues = *new std::set<Queue*>;
+        return queues;
     }
     // Submit what is open, end the thread, and wait for what runs.
     void finish()
