@@ -62,7 +62,7 @@ module.{function.__name__}(*{arguments!r})"""
 
 def run_with(folder, arguments, **variables):
     """The outcome of a Python process that finds modules in a folder first."""
-    path = f"{folder}{os.pathsep}{ROOT}"
+    path = os.pathsep.join([str(folder), str(ROOT), os.environ.get("PYTHONPATH", "")])
     return outcome(*arguments, cwd=ROOT, **{"PYTHONPATH": path, **variables})
 
 

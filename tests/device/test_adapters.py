@@ -24,6 +24,8 @@ def python(code, **environment):
     return status, printed.strip(), errors.strip()
 
 
+own_loader = pytest.mark.wine("variables of the Vulkan loader, which is not Wine's")
+
 LIST = "import sys; from vkops.cli.main import main; sys.exit(main(['devices']))"
 OPEN = (
     "import vkops\ntry:\n    vkops.Device()\nexcept vkops.DeviceError as error:\n    print(error)\n"
@@ -97,6 +99,7 @@ def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
     assert adapters.select(None) is gpu
 
 
+@own_loader
 def test_no_driver(tmp_path):
     nothing = {"VK_DRIVER_FILES": str(tmp_path), "VK_ICD_FILENAMES": str(tmp_path)}
     assert python(OPEN, **nothing)[:2] == (0, "no Vulkan driver: VK_DRIVER_FILES names none")
@@ -169,6 +172,7 @@ def test_a_device_gets_the_layers_that_the_environment_names_when_it_is_opened(a
     assert python(code, **variables)[:2] == (0, "[False, True] True False")
 
 
+@own_loader
 def test_drivers_are_diagnosed_one_by_one(tmp_path, monkeypatch, adapter):
     works = next(d for d in drivers() if adapter.name in d.adapters)
     assert works.usable
@@ -188,6 +192,7 @@ def test_drivers_are_diagnosed_one_by_one(tmp_path, monkeypatch, adapter):
         assert driver.reason.startswith("its manifest cannot be read: ")
 
 
+@own_loader
 def test_manifests_are_looked_for_where_the_loader_does(tmp_path, monkeypatch):
     for variable in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
         monkeypatch.delenv(variable, raising=False)
@@ -201,7 +206,7 @@ def test_manifests_are_looked_for_where_the_loader_does(tmp_path, monkeypatch):
     assert "data.json" in names
 
 
-@pytest.mark.wine("variables of the Vulkan loader, which is not Wine's")
+@own_loader
 def test_names_of_manifests_that_no_file_can_have(adapter):
     """They are those of drivers that are missing."""
     for name in ("x" * 5000, "x" * 5000 + ".json", "x/" * 2500):
@@ -267,6 +272,7 @@ def test_adapters_of_one_name_are_told_apart_by_their_index(adapter):
     assert f"{adapter.name!r} at" in repr(vkops.Device(adapter.index))
 
 
+@own_loader
 def test_drivers_that_fail_alike_are_one_line(tmp_path, monkeypatch, capsys):
     """They are named together, and what `vkops devices` says does not refer to itself."""
     for name in ("one", "three", "two"):
