@@ -20,7 +20,7 @@ def outcome(*arguments, cwd=None, **variables):
     return finished(sys.executable, *arguments, cwd=cwd, env={**os.environ, **variables})
 
 
-def finished(*command, timeout=300, **options):
+def finished(*command, timeout=SECONDS, **options):
     """The status, output and errors of a program."""
     streams = {"capture_output": True, "text": True}
     command = [*map(str, command)]

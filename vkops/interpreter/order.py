@@ -98,6 +98,7 @@ class Order:
         self.group_size = group_size
         self.subgroup_size = subgroup_size
         self.needs: Array = np.zeros(1, np.int8)  # the last one is 0
+        self._has_narrow = False  # accesses of shared memory, for less than a workgroup
         self._classes = 6 if is_declared else 3
         self._barriers = np.zeros((self._classes, groups), np.int64)
         # For the memory in their semantics:
@@ -151,8 +152,7 @@ class Order:
             self._full_barriers[c, groups] = time
         if classes:
             own = slice(*(n // self.group_size for n in (self._first, self._first + self._count)))
-            if self._classes == 3:
-                self._met = int(self._full_barriers[SHARED, own].min())
+            self._met = int(self._full_barriers[self._classes - 3 + SHARED, own].min())
             self._barriers[:, groups] = time
             self._barriers[SHARED::3, groups] = self._full_barriers[SHARED::3, groups]
             self.acquire(who, 0, ACQUIRES | sum(_CLASSES[:3]) | AVAILABILITY, time)
@@ -269,11 +269,12 @@ class Order:
         same = one // self.group_size == other // self.group_size
         return same * (1 + (self._subgroup(one) == self._subgroup(other)))
 
-    def note(self, time: int, need: int) -> None:
+    def note(self, time: int, need: int, c: int) -> None:
         """Note what the accesses of a time need."""
         if time + 1 >= len(self.needs):
             self.needs = np.r_[self.needs, np.zeros(2 * time + 2, np.int8)]
         self.needs[time] = need
+        self._has_narrow |= c == SHARED and need > LEVELS[_WORKGROUP_SCOPE]
 
     def _pairs(self, before: Array, who: Array) -> tuple[Array, Array]:
         """Return what earlier accesses need, and how near invocations are to theirs."""
@@ -302,7 +303,7 @@ class Order:
 
     def is_past(self, time: int, c: int) -> bool:
         """Whether a time is before barriers of all workgroups that order shared memory, or 0."""
-        return time <= (self._met if c == SHARED else 0)
+        return time <= (self._met if c == SHARED and not self._has_narrow else 0)
 
     def _unordered(self, before: Array, who: Array, c: int) -> Array:
         """Return the same, for a class of memory."""

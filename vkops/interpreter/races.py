@@ -89,7 +89,7 @@ class Races(Observer):
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
         need = self._need(kind)
         if need and (kind != "read" or need == PRIVATE):  # of what conflicts with it later
-            self._order.note(time, need)
+            self._order.note(time, need, c)
         if kind == "write" and need < PRIVATE:
             need = 0
         for units in memory.touched(pointer.type, pointer.offset, active):
