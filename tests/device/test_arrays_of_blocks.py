@@ -112,6 +112,7 @@ def test_an_index_out_of_bounds_is_that_of_the_last_one(device, y, which):
         return  # undefined in Vulkan, and the layer is to see it
     shader = device.compile_shader(FIXED)
     shader(y, tensors(device, 3), [[1], [1]], which=which, groups=1)
+    np.testing.assert_array_equal(y.numpy(), ARRAYS[0] + 10 * ARRAYS[2])
     far = device.compile_shader(OPEN.replace("[i]", "[i + (1u << 28)]"))
     far(y, tensors(device, 3), which=which, groups=1)  # it changes nothing, or the last element
     np.testing.assert_array_equal(y.numpy()[:7], (ARRAYS[0] + 10 * ARRAYS[2])[:7])
