@@ -25,7 +25,6 @@ _MIN_LENGTH, _MAX_LENGTH = 64, 1 << 15
 """The elements that an invocation moves; some drivers end loops after 65,535 iterations."""
 
 _TILE_BYTES = 64 * LANES
-"""The elements that a workgroup of a GPU moves, as words of 4 or 8 bytes in shared memory."""
 
 _TILE = f"""void main() {{
     {GROUP}
@@ -236,7 +235,7 @@ def _radix_sorted(
     digit_bits = 8 if home.tuning.is_cpu else 4
     key = x.dtype.kind, bits, descending, digit_bits
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
-    length = _TILE_BYTES // max(types[has_places].itemsize, 4)
+    length = _tile_length(bits)
     if home.tuning.is_cpu:
         runs = max(min(ceil_div(size, _MIN_LENGTH), 1 << 10), ceil_div(size, _MAX_LENGTH))
         length = ceil_div(size, runs)
@@ -255,6 +254,11 @@ def _radix_sorted(
             values = [moved[:size], moved[size:]][: 1 + has_places]
     keys = values[0]
     return keys if keys.dtype == types[0] else converted(keys, types[0]), values[-1]
+
+
+def _tile_length(bits: int) -> int:
+    """The elements that a workgroup of a GPU moves, in shared memory: words of 4 or 8 bytes."""
+    return _TILE_BYTES // (8 if bits > 32 else 4)
 
 
 @lru_cache(64)
@@ -327,7 +331,7 @@ def _run_form(find: str, _: str, element: str, places: int, moves: bool) -> Form
 def _tile_form(find: str, key: str, element: str, places: int, moves: bool) -> Form:
     """The form of GPUs: the invocations of a workgroup have a tile, and counts in shared memory."""
     operation = f"{find}\n_digit = uint(key >> shift) & 15;"
-    each = _TILE_BYTES // LANES // (8 if key == "uint64_t" else 4)
+    each = _tile_length(64 if key == "uint64_t" else 32) // LANES
     declared = f"#define _EACH {each}\nuint _digit;"
     if not moves:
         return operation, declared, _COUNT_TILE, LANES
