@@ -20,7 +20,7 @@ def small(monkeypatch, adapter):
     monkeypatch.setattr(bench, "LARGE", 1000)
     works = {name: (what, 1) for name, (what, _) in bench._WORKLOADS.items()}
     monkeypatch.setattr(bench, "_WORKLOADS", works)
-    path = f"{SCRIPTS}:{SCRIPTS.parent}:{os.environ.get('PYTHONPATH', '')}"
+    path = os.pathsep.join([str(SCRIPTS), str(SCRIPTS.parent), os.environ.get("PYTHONPATH", "")])
     monkeypatch.setenv("PYTHONPATH", path)  # for the process that compiles from the cache on disk
     monkeypatch.setenv("VKOPS_ADAPTER", adapter.name)
 

@@ -4,6 +4,7 @@ The result is one clear error, or none, and afterwards the device, or one that i
 """
 
 import json
+import os
 import sys
 
 import pytest
@@ -26,7 +27,7 @@ CAN_REPORT_LOSS = {
 
 def run(adapter, kind, attempts, **more):
     """The status of a process and what it says, and values: the numbers of calls, and what is wrong by attempt."""
-    variables = environment(PYTHONPATH=":".join(sys.path), **more)
+    variables = environment(PYTHONPATH=os.pathsep.join(sys.path), **more)
     variables["NODEVICE_SELECT"] = "1"  # Mesa's layer of that name ignores failures, and crashes
     program = "-W", "ignore", every_feature.__file__, adapter.index, kind, json.dumps(attempts)
     status, printed, said = outcome(*program, **variables)

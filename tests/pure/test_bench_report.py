@@ -101,13 +101,14 @@ def test_plot_as_png(tmp_path, count):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("p.pdf", "plot: got '{0}/p.pdf', must end in .png or .svg"),
-        ("no/p.png", "plot: there is no folder '{0}/no'"),
+        ("p.pdf", "plot: got {0!r}, must end in .png or .svg"),
+        ("no/p.png", "plot: there is no folder {1!r}"),
     ],
 )
 def test_plot_that_cannot_be_written(tmp_path, command, name, reason):
-    said = reason.format(tmp_path) + "\n"
-    assert command("bench", "--plot", tmp_path / name) == (1, "", said)
+    path = tmp_path / name
+    said = reason.format(str(path), str(path.parent)) + "\n"
+    assert command("bench", "--plot", path) == (1, "", said)
 
 
 def test_unknown_names(monkeypatch, command):
