@@ -157,6 +157,7 @@ print(x.numpy()[0], json.dumps(counts()))
 """
 
 
+@pytest.mark.system("cc")
 @pytest.mark.skipif(UNDER_LAYER, reason="under the layer, each call makes its own")
 def test_views_of_texels_are_kept(adapter, faulty):
     """So are the descriptor sets with them: a call that was made before makes neither."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.memory
+pytestmark = [pytest.mark.memory, pytest.mark.system("cc")]
 
 PLACES = """
 layer().record(1)
