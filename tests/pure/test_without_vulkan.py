@@ -1,5 +1,7 @@
 """What works with neither a Vulkan loader nor Kompute, and the reasons why Kompute is not loaded."""
 
+import sys
+
 import pytest
 from processes import python, run_with
 
@@ -131,6 +133,18 @@ def test_without_the_global_interpreter_lock_it_is_not_imported():
 )
 def test_the_reason_why_it_cannot_be_imported(error, message):
     assert said(REFUSING.format(error)) == [message] * 3
+
+
+def test_an_error_of_windows_that_does_not_name_the_loader():
+    """It says that a library is missing, not which one."""
+    error = "DLL load failed while importing vkops_native: Module not found."
+    before = REFUSING.format(f"ImportError({error!r})") + (
+        "from vkops.system import vulkan\nvulkan.LOADER = {!r}\n"
+    )
+    missing = NO_LOADER.replace("libvulkan.so.1", "no-loader.dll")
+    assert said(before.format("no-loader.dll")) == [missing] * 3
+    present = {"win32": "kernel32.dll", "darwin": "libSystem.dylib"}.get(sys.platform, "libc.so.6")
+    assert said(before.format(present)) == [WRONG_WHEEL.format(error)] * 3
 
 
 def test_the_wheel_of_another_version():

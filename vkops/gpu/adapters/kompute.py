@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from ctypes import CDLL
 from functools import lru_cache
 from typing import Any
 
@@ -30,7 +31,7 @@ def load_native() -> Any:
     try:
         vkops_native: Any = import_late("vkops_native")
     except ImportError as error:
-        if LOADER in str(error):
+        if LOADER in str(error) or ("DLL load failed" in str(error) and not _has_loader()):
             raise DeviceError(
                 f"no Vulkan loader: {LOADER} was not found; it is installed with a driver "
                 f"({how_to_install('mesa-vulkan-drivers')})"
@@ -41,6 +42,14 @@ def load_native() -> Any:
             f"vkops_native has interface {vkops_native.interface}, must be {INTERFACE}"
         )
     return vkops_native
+
+
+def _has_loader() -> bool:
+    """Whether the loader can be loaded: Windows' errors do not name the library that is missing."""
+    try:
+        return bool(CDLL(LOADER))
+    except OSError:
+        return False
 
 
 def version_text(value: int) -> str:
