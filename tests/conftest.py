@@ -29,6 +29,8 @@ from vkops.system import processes
 HIDDEN = Path(__file__).with_name("hidden")
 WINDOWS = sys.platform == "win32"
 WINE = WINDOWS and hasattr(ctypes.WinDLL("ntdll"), "wine_get_version")
+if WINDOWS:
+    os.environ.setdefault("COLUMNS", "81")  # rich leaves the last one of an old console free
 if package := lavapipe.package():
     for variable, value in (
         ("PATH", package.programs()),

@@ -177,10 +177,10 @@ void main() {
 """
 
 
-@pytest.fixture
-def lines(tmp_path, monkeypatch, told):
+@pytest.fixture(params=["\n", "\r\n"], ids=["LF", "CRLF"])
+def lines(request, tmp_path, monkeypatch, told):
     """Return the locations for texts of SHADER, given as (text, line of the layer, file, more)."""
-    (tmp_path / "a.comp").write_text(SHADER)
+    (tmp_path / "a.comp").write_text(SHADER, newline=request.param)
     (tmp_path / "b.glsl").write_text('void f() { debugPrintfEXT("included %x", 1); }\n')
     monkeypatch.chdir(tmp_path)
 

@@ -24,7 +24,7 @@ page_of_each = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name
 def files() -> list[str]:
     """The paths of the repository's files and folders, each with a slash in front."""
     paths = [path for name in FOLDERS for path in (ROOT / name, *(ROOT / name).rglob("*"))]
-    return [f"/{path.relative_to(ROOT)}" for path in paths]
+    return [f"/{path.relative_to(ROOT).as_posix()}" for path in paths]
 
 
 @cache

@@ -65,15 +65,16 @@ def run_with(load, values, *commands, data_type="FLOAT32"):
         {"value": 1, "valueCount": COUNT},
         {"valueStart": 1, "valueDelta": 1, "valueCount": COUNT},
         {"sourcePath": "x.bin"},
-        {"sourcePath": "C<f4.npy"},
-        {"sourcePath": "C>f4.npy"},
-        {"sourcePath": "F<f4.npy"},  # column by column: it is read as a whole
+        {"sourcePath": "C-little.npy"},
+        {"sourcePath": "C-big.npy"},
+        {"sourcePath": "F-little.npy"},  # column by column: it is read as a whole
     ],
 )
 def test_initial_values_are_made_in_pieces(load, tmp_path, values):
     name = values.get("sourcePath", "")
     if name.endswith(".npy"):
-        array = np.zeros((1024, COUNT // 1024), name[1:4], order=name[0])
+        dtype = ">f4" if "big" in name else "<f4"
+        array = np.zeros((1024, COUNT // 1024), dtype, order=name[0])
         np.save(tmp_path / name, array)
     elif name:
         (tmp_path / name).touch()

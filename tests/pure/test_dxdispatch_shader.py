@@ -249,6 +249,7 @@ def test_wrong_members_are_refused(load, members, said, message):
     message(refused(load, of_shader(**members)), AT, *said.split())
 
 
+@pytest.mark.posix("names with control characters", tests_only=True)
 def test_errors_of_shaders_are_one_line(load, tmp_path):
     (tmp_path / "a\nb.comp").write_text("#version 450\nvoid main() { x = 1; }\n")
     text = refused(load, of_shader(sourcePath="a\nb.comp"))

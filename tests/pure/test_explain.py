@@ -356,6 +356,7 @@ def test_rules_are_links_to_their_texts():
 HOSTILE = "<script>alert(1)</script>\"'&\n\x1b[31m</style>"
 
 
+@pytest.mark.posix("names of any bytes", tests_only=True)
 def test_hostile_names(load, tmp_path, command):
     named = dict.fromkeys([HOSTILE, "long" * 10**5], SPLIT["dispatchables"]["split"])
     file = tmp_path / os.fsdecode(b"<b>\xff.json")

@@ -49,7 +49,7 @@ def printf(command: Sequence[str], *, kernels: bool = False, source: str = "") -
 
 # Comments and macros come first, as a call in one of them prints nothing.
 _CALL = re.compile(
-    r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\n)*[^\n]*"
+    r"//[^\n]*|/\*.*?\*/|^[ \t]*#(?:[^\n]*\\\r?\n)*[^\n]*"
     r'|\bdebugPrintfEXT\s*\(\s*"(?P<format>(?:[^"\\]|\\.)*)"',
     re.DOTALL | re.MULTILINE,
 )

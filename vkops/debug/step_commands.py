@@ -87,7 +87,7 @@ class StepCommands(cmd.Cmd):
 
     def __init__(self, case: Case, watched: int, commands: TextIO | None) -> None:
         super().__init__(stdin=commands)
-        self.use_rawinput = self.stdin.isatty()
+        self.use_rawinput = commands is None and self.stdin.isatty()
         self.case, self.watched = case, watched
         self.points: dict[int, Point] = {}
         self._displays: dict[int, str] = {}
