@@ -31,8 +31,8 @@ def plan() -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     left, middle, right = graph.split(x, 1, [1, 3, 2])
     graph.output(graph.join([right, left, middle], 1))
     source = np.arange(24, dtype=np.int32).reshape(4, 6)
-    (made,) = execute(graph.desc().lower(), [source.reshape(-1).view(np.uint8)])
-    return source, made.view(np.int32).reshape(4, 6)
+    (result,) = execute(graph.desc().lower(), [source.reshape(-1).view(np.uint8)])
+    return source, result.view(np.int32).reshape(4, 6)
 
 
 def cells(numbers: npt.NDArray[np.int32], left: int, label: str) -> Iterator[str]:
@@ -48,14 +48,14 @@ def cells(numbers: npt.NDArray[np.int32], left: int, label: str) -> Iterator[str
 
 def picture() -> str:
     """Return the picture as SVG."""
-    source, made = plan()
+    source, result = plan()
     width, height = 12 * CELL + GAP, TOP + 4 * CELL
     arrow = f'<text class="label" x="{width // 2}" y="{TOP + 2 * CELL + 5}">→</text>'
     title = "split(x, axis=1), then join([right, left, middle]): one dispatch"
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">',
         f"<title>{title}</title><style>{STYLE}</style>",
-        *cells(source, 0, "input"), arrow, *cells(made, 6 * CELL + GAP, "output"), "</svg>", "",
+        *cells(source, 0, "input"), arrow, *cells(result, 6 * CELL + GAP, "output"), "</svg>", "",
     ])  # fmt: skip
 
 

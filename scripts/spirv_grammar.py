@@ -45,9 +45,9 @@ def pattern(instruction: dict[str, Any]) -> str:
 
 def enumerants(grammar: dict[str, Any], kind: str) -> dict[str, int]:
     """Return the values of an enumeration by name, without other names of the same values."""
-    (found,) = (each for each in grammar["operand_kinds"] if each["kind"] == kind)
+    (operand_kind,) = (each for each in grammar["operand_kinds"] if each["kind"] == kind)
     values: dict[int, str] = {}
-    for each in found["enumerants"]:
+    for each in operand_kind["enumerants"]:
         values.setdefault(each["value"], each["enumerant"])
     return {name: value for value, name in values.items()}
 

@@ -76,10 +76,10 @@ def figures(
     return _filled(result, rows)
 
 
-def _filled(made: Table, rows: Rows) -> Table:
+def _filled(table: Table, rows: Rows) -> Table:
     for row in rows:
-        made.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
-    return made
+        table.add_row(*(Text(one_line(cell)) if isinstance(cell, str) else cell for cell in row))
+    return table
 
 
 def bounded(text: str) -> str:

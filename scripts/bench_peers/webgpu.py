@@ -96,7 +96,7 @@ class Peer:
     def _kernels(
         self,
         case: BenchCase,
-        wanted: Sequence[Output],
+        expressions: Sequence[Output],
         inputs: Sequence[Any],
         outputs: Sequence[Any],
     ) -> Callable[[Any], None]:
@@ -111,7 +111,7 @@ class Peer:
 
         dispatches = []
         max_groups = device.limits["max-compute-workgroups-per-dimension"]
-        for output, target in zip(wanted, outputs, strict=True):
+        for output, target in zip(expressions, outputs, strict=True):
             groups = ceil_div(target.size // max(4, case.dtype.itemsize), _GROUP)
             across = ceil_div(groups, ceil_div(groups, max_groups))
             kernel = pipeline(_kernel(output, case.dtype.itemsize, across))

@@ -173,7 +173,7 @@ def check(plan, tuning, inputs, seed):
     at = (region.target.offset + int(np.dot(index, region.target.strides))) * size
     trace = trace_plans(run, Element(str(outputs[output]), at, size))
     assert not trace.differs, trace.verdict
-    assert trace.found == expected[output][at : at + size].tobytes()
+    assert trace.stored == expected[output][at : at + size].tobytes()
     assert trace.lines[0].name.startswith("target")
     inputs = [s for line in trace.lines for s in line.sources if s[2] == "input"]
     assert any(name.startswith("table") for name, *_ in inputs)

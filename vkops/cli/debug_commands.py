@@ -373,7 +373,7 @@ def trace(
         click.echo(_printable(traced.text(rows)))
         if traced.differs:
             raise ModelError(traced.verdict)
-        if traced.wanted:
+        if traced.expected:
             click.echo("The kernel did as the plan says")
 
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from vkops.debug.results import numbers_in, places_of
 from vkops.errors import BindingError, show
-from vkops.interpreter.addresses import Heap, with_addresses
-from vkops.interpreter.images import Image, SamplerVariable, Sampling
+from vkops.interpreter.addresses import TensorMemory, with_addresses
+from vkops.interpreter.images import ImageVariable, SamplerVariable, Sampling
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import stored_dtype
 from vkops.plan.rounding import round_up
@@ -80,22 +80,22 @@ class BufferArgument(Argument):
 class TensorArgument(Argument):
     """A tensor among those that shaders access by addresses."""
 
-    def __init__(self, name: str, heap: Heap) -> None:
-        self._name, self._heap = name, heap
+    def __init__(self, name: str, memory: TensorMemory) -> None:
+        self._name, self._memory = name, memory
 
     def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
-        return self._heap
+        return self._memory
 
     def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
-        found: npt.NDArray[Any] = self._heap.results()[self._name]
-        return found
+        data: npt.NDArray[Any] = self._memory.results()[self._name]
+        return data
 
     def offset(self, at: int) -> int:
         """Return a byte of the memory of all tensors."""
-        return self._heap.start(self._name) + at
+        return self._memory.start(self._name) + at
 
 
-class Resource(Argument):
+class OpaqueArgument(Argument):
     """An image, a texture, a sampler or a texel buffer that is checked."""
 
     def __init__(self, shader: Shader, point: str, block: Block, value: Any) -> None:
@@ -167,7 +167,7 @@ class Resource(Argument):
         declared = self._block.image
         if declared is None:
             return SamplerVariable(self.sampler)
-        return Image(declared, self._format, self._levels, self.sampler)
+        return ImageVariable(declared, self._format, self._levels, self.sampler)
 
     def result(self, block: Block | None, memory: Any) -> npt.NDArray[Any]:
         """Return the array with what is stored in an image."""
@@ -197,12 +197,12 @@ def arguments(
         raise BindingError(shader.name, "buffers", message, "SH-04")
     if not isinstance(buffers, Mapping):
         buffers = shader.by_position(buffers)
-    found: dict[tuple[int, int], list[Argument]] = {}
+    by_place: dict[tuple[int, int], list[Argument]] = {}
     stored: dict[int, npt.NDArray[np.uint8]] = {}
     for (point, block, _), given in shader.elements(buffers):
-        own, value = found.setdefault(block.place, []), given
+        elements, value = by_place.setdefault(block.place, []), given
         if block.type is None:
-            own.append(Resource(shader, point, block, value))
+            elements.append(OpaqueArgument(shader, point, block, value))
             continue
         if block.kind == "uniform" and not isinstance(value, np.ndarray):
             value = with_addresses(block.type, point, value, tensors)
@@ -211,18 +211,18 @@ def arguments(
             stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
         nbytes = value if isinstance(value, int) else value.size
         shader.check_bytes(point, block, 0, nbytes, nbytes)
-        own.append(BufferArgument(value))
+        elements.append(BufferArgument(value))
     for place, blocks in shader.places.items():
         length = blocks[0].length
-        if place not in found and blocks[0].kind == "sampler":
-            resource = Resource(shader, blocks[0].point, blocks[0], None)
-            found[place] = [resource] * (length or 1)
-        elif place not in found and blocks[0].type and length is not None:
+        if place not in by_place and blocks[0].kind == "sampler":
+            resource = OpaqueArgument(shader, blocks[0].point, blocks[0], None)
+            by_place[place] = [resource] * (length or 1)
+        elif place not in by_place and blocks[0].type and length is not None:
             largest = max(block.nbytes + block.stride for block in blocks)
             nbytes = round_up(largest, max(block.scalar_nbytes for block in blocks))
-            found[place] = [BufferArgument(nbytes) for _ in range(length or 1)]
-    shader.check_complete(b for b in shader.blocks if b.place in found or b.type is not None)
-    return found
+            by_place[place] = [BufferArgument(nbytes) for _ in range(length or 1)]
+    shader.check_complete(b for b in shader.blocks if b.place in by_place or b.type is not None)
+    return by_place
 
 
 def _bytes(shader: Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:

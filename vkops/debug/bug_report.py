@@ -94,11 +94,11 @@ def _versions() -> Iterator[str]:
         except metadata.PackageNotFoundError:
             yield _item(package, "not installed")
     with TemporaryDirectory() as folder:
-        own = {"RENDERDOC_TEMP": folder}  # renderdoccmd leaves a folder there
+        variables = {"RENDERDOC_TEMP": folder}  # renderdoccmd leaves a folder there
         for program, package, variable, option in _PROGRAMS:
             try:
                 command = [tools.find(program, package, variable), option]
-                yield _item(program, tools.run(command, variables=own)[1].partition("\n")[0])
+                yield _item(program, tools.run(command, variables=variables)[1].partition("\n")[0])
             except VkopsError as error:
                 yield _item(program, error)
     with suppress(OSError, subprocess.SubprocessError):
@@ -119,15 +119,15 @@ def _run(*command: str, check: bool = False) -> subprocess.CompletedProcess[str]
 
 
 def _vulkan() -> Iterator[str]:
-    found = _probed()
-    if problem := found["problem"]:
+    probed = _probed()
+    if problem := probed["problem"]:
         yield _item("problem", problem)
-    yield _item("Kompute", found["kompute"])
-    yield _item("native operations", found["native"])
-    if found["loader"]:
-        yield _item("loader", found["loader"]["version"])
-        yield _item("layers", ", ".join(found["loader"]["layers"]))
-    for device in found["adapters"]:
+    yield _item("Kompute", probed["kompute"])
+    yield _item("native operations", probed["native"])
+    if probed["loader"]:
+        yield _item("loader", probed["loader"]["version"])
+        yield _item("layers", ", ".join(probed["loader"]["layers"]))
+    for device in probed["adapters"]:
         yield from ("", f"### Adapter {device['index']}: {device['name']}", "")
         yield from _adapter(device, device["limits"])
 
@@ -149,19 +149,19 @@ def _probed() -> dict[str, Any]:
 
 def _probe() -> None:
     """Query the loader and its adapters, and print the findings as JSON."""
-    found: dict[str, Any] = {"kompute": "loads", "native": "not known", "problem": ""}
+    state: dict[str, Any] = {"kompute": "loads", "native": "not known", "problem": ""}
     try:
         kompute.load_kompute()
-        found["native"] = kompute.native_state()
+        state["native"] = kompute.native_state()
     except VkopsError as error:
-        found["kompute"] = str(error)
+        state["kompute"] = str(error)
     try:
-        found["loader"] = kompute.loader()
-        found["adapters"] = [asdict(device) for device in adapter.devices()]
+        state["loader"] = kompute.loader()
+        state["adapters"] = [asdict(device) for device in adapter.devices()]
         adapter.choose(None)
     except VkopsError as error:
-        found["problem"] = str(error)
-    print("\n" + json.dumps(found))
+        state["problem"] = str(error)
+    print("\n" + json.dumps(state))
 
 
 def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str]:
@@ -178,13 +178,13 @@ def _adapter(device: dict[str, Any], its_limits: dict[str, Any]) -> Iterator[str
         yield _item(first + "".join(map(str.title, others)), shown)
     for number, heap in enumerate(heaps):
         where = "device" if heap["device_local"] else "host"
-        own = [
+        memory_types = [
             f"{index}: {'|'.join(kind['properties']) or 'no property'}"
             for index, kind in enumerate(kinds)
             if kind["heap"] == number
         ]
         size = f"{heap['size']} bytes ({heap['size'] / 2**30:.1f} GiB), {where}"
-        yield _item(f"memory heap {number}", f"{size}; memory types {', '.join(own)}")
+        yield _item(f"memory heap {number}", f"{size}; memory types {', '.join(memory_types)}")
     lacks = [name for name in kompute.load_native().FEATURES if name not in has]
     yield from _features("features for shaders (the kernels use shaderInt64 at most)", has)
     yield from _features("features it lacks", lacks)
@@ -197,9 +197,9 @@ def _features(label: str, names: Iterable[str]) -> Iterator[str]:
         is_mode = name.startswith(("shaderDenorm", "shaderRounding", "shaderSignedZero"))
         kind = ", modes of floats" if is_mode else ", atomic operations" * ("Atomic" in name)
         kinds[kind].append(name)
-    for kind, own in kinds.items():
-        if own or not kind:
-            yield _item(label + kind, ", ".join(own))
+    for kind, of_kind in kinds.items():
+        if of_kind or not kind:
+            yield _item(label + kind, ", ".join(of_kind))
 
 
 def _drivers() -> Iterator[str]:

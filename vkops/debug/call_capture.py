@@ -13,7 +13,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 
-from vkops.debug.dispatch_checks import Binding, bindings_of, groups_of
+from vkops.debug.dispatch_checks import BoundResource, bindings_of, groups_of
 from vkops.errors import DeviceError, show
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
@@ -104,7 +104,9 @@ def capture_call(path: str | os.PathLike[str]) -> Iterator[None]:
         raise DeviceError("capture_call: no shader was called in its block")
 
 
-def _write(path: str | os.PathLike[str], device: VulkanDevice, bound: BoundCall) -> list[Binding]:
+def _write(
+    path: str | os.PathLike[str], device: VulkanDevice, bound: BoundCall
+) -> list[BoundResource]:
     """Write a call without its outputs, and return what it writes."""
     shader, bindings = bound.call.shader, [*bindings_of(bound)]
     kinds = {each.block.kind: each.point for each in bindings if each.block}
@@ -132,7 +134,7 @@ def _write(path: str | os.PathLike[str], device: VulkanDevice, bound: BoundCall)
     return outputs
 
 
-def _add(file: ZipFile, folder: str, bindings: Iterable[Binding]) -> None:
+def _add(file: ZipFile, folder: str, bindings: Iterable[BoundResource]) -> None:
     """Write what blocks hold now, as numbers of their types if these fit, or else as bytes."""
     for each in bindings:
         array, dtype = each.read(), each.block and each.block.dtype

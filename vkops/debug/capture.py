@@ -155,12 +155,14 @@ class _Capture:
         Returns whether that succeeded, which it does in a complete file.
         """
         before = path.stat().st_size
-        found = []
+        submitted = []
         with suppress(DeviceError):  # renderdoccmd, which reads the submissions, is missing
-            found = list(enumerate(submissions(path), 1))
+            submitted = list(enumerate(submissions(path), 1))
         lines = [f"vkops on {self._queue.info.name}"]
         for number, (operator, start, end) in enumerate(self.operators, 1):
-            own = [f"vkQueueSubmit {n}: {s}" for n, s in found if start <= s.time <= end]
-            lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in own))
+            of_operator = [
+                f"vkQueueSubmit {n}: {s}" for n, s in submitted if start <= s.time <= end
+            ]
+            lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in of_operator))
         self._api.SetCaptureFileComments(os.fsencode(path), "\n".join(lines).encode())
         return path.stat().st_size > before

@@ -92,7 +92,7 @@ class Checks:
         """Check a dispatch before it is submitted in this context, and its results afterwards."""
         name = bound.call.shader.name
         report: Report | None = None
-        bindings: list[Binding] = []
+        bindings: list[BoundResource] = []
         try:
             bindings += [*bindings_of(bound), *_tensors(device, bound)]
             case = self._case(device, bound, bindings)
@@ -115,7 +115,7 @@ class Checks:
                 _compare(device, bindings, report)
 
     def _case(
-        self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[Binding]
+        self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[BoundResource]
     ) -> Case | None:
         """Return the dispatch with copies of its memory; None if it has no workgroups."""
         groups = groups_of(bound)
@@ -153,7 +153,7 @@ class Checks:
         )
 
 
-class Binding(NamedTuple):
+class BoundResource(NamedTuple):
     """The memory of a block, or a tensor that has an ``address``: its ``block`` is None.
 
     ``value`` are the bytes, of texels if there is a ``format``; or another argument of ``check``.
@@ -179,7 +179,7 @@ class Binding(NamedTuple):
         value = self.value[0] if type(self.value) is tuple else self.value
         return getattr(value, "nbytes", 0)
 
-    def conflicts(self, other: Binding) -> bool:
+    def conflicts(self, other: BoundResource) -> bool:
         """Whether both share bytes, which the interpreter does not let them share."""
         are_blocks = self.block is not None and other.block is not None
         if are_blocks and self.is_plain and other.is_plain and self.value == other.value:
@@ -205,41 +205,42 @@ def groups_of(bound: BoundCall) -> tuple[int, ...]:
     return groups
 
 
-def bindings_of(bound: BoundCall) -> Iterator[Binding]:
+def bindings_of(bound: BoundCall) -> Iterator[BoundResource]:
     """Yield the bindings of a dispatch."""
     # Not needed to import ``vkops.debug``, as commands do that need no device.
     from vkops.runtime.image import Image
     from vkops.runtime.image_copies import ImagePart
     from vkops.runtime.sampler import SETTINGS
 
-    for slot, place, own in zip(bound.call.slots, bound.call.places, bound.memory, strict=True):
+    for slot, place, memory in zip(bound.call.slots, bound.call.places, bound.memory, strict=True):
         if place is None:
-            value = np.frombuffer(own, np.uint8) if isinstance(own, bytes) else SETTINGS[own]
-            yield Binding(*slot, value)
+            is_uniform = isinstance(memory, bytes)
+            value = np.frombuffer(memory, np.uint8) if is_uniform else SETTINGS[memory]
+            yield BoundResource(*slot, value)
         elif isinstance(place[0], int):
-            part = Extent(own, place[0], place[1])
-            yield Binding(*slot, part, [part], _FORMATS.get(place[3]))
+            part = Extent(memory, place[0], place[1])
+            yield BoundResource(*slot, part, [part], _FORMATS.get(place[3]))
         else:
             (_, _, first, levels, layer, layers, _), sampler, _ = place
-            sizes = own.sizes(first)
-            corner = (layer * own.form.has_layers, *[0] * (len(sizes) - 1))
-            sizes = (layers if own.form.has_layers else sizes[0], *sizes[1:])
-            level = ImagePart(own, first, corner, sizes)
-            image = Image(own.device, level, own.form.channels, mips=levels)
+            sizes = memory.sizes(first)
+            corner = (layer * memory.form.has_layers, *[0] * (len(sizes) - 1))
+            sizes = (layers if memory.form.has_layers else sizes[0], *sizes[1:])
+            level = ImagePart(memory, first, corner, sizes)
+            image = Image(memory.device, level, memory.form.channels, mips=levels)
             # Another level may be written: what is sampled there is undefined.
-            parts = [Extent((own.native, first), layer, layers)]
-            yield Binding(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
+            parts = [Extent((memory.native, first), layer, layers)]
+            yield BoundResource(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
 
 
-def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[Binding]:
+def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[BoundResource]:
     """Yield the memory whose address is known, if a dispatch uses addresses."""
     buffers = living(device.addressed) if bound.call.uses_addresses else ()
     for address, buffer in sorted((each.device_address(), each) for each in buffers):
         part = Extent(buffer, 0, buffer.nbytes)
-        yield Binding(f"memory at {address:#x}", None, True, part, [part], None, address)
+        yield BoundResource(f"memory at {address:#x}", None, True, part, [part], None, address)
 
 
-def _compare(device: VulkanDevice, bindings: Sequence[Binding], report: Report) -> None:
+def _compare(device: VulkanDevice, bindings: Sequence[BoundResource], report: Report) -> None:
     """Compare the results of a device with those of the interpreter."""
     values = [each.value for each in bindings if each.block and "sampler" in each.block.kind]
     samplers = [each[1] if isinstance(each, tuple) else each for each in values]
@@ -252,10 +253,12 @@ def _compare(device: VulkanDevice, bindings: Sequence[Binding], report: Report) 
         point = each.point if block is None else Slot(each.point, block, True).name
         one, other = report.buffers[point], each.read()
         other = other.mip(0).numpy() if hasattr(other, "mip") else other
-        if found := first_difference(block, one, other, tolerance):
-            text = f"element {found.element} of {each.point} is {found.other} on "
-            text += f"'{device.info.name}', and {found.one} in the interpreter"
-            findings.append(Finding("results", SourceLine(report.name, 0), text, (), found.count))
+        if difference := first_difference(block, one, other, tolerance):
+            text = f"element {difference.element} of {each.point} is {difference.other} on "
+            text += f"'{device.info.name}', and {difference.one} in the interpreter"
+            findings.append(
+                Finding("results", SourceLine(report.name, 0), text, (), difference.count)
+            )
     if findings:
         raise CheckError(replace(report, findings=tuple(findings)))
 
@@ -312,15 +315,15 @@ def checking(
 
 def check_all() -> None:
     """Check all dispatches of this process, as environment variables say."""
-    wanted, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
+    mode, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
     barriers = os.environ.get(PLAIN_BARRIERS) or "1"
-    if wanted not in ("1", "strict"):
-        raise DeviceError(f"{CHECK}: got {show(wanted)}, must be 1 or strict")
+    if mode not in ("1", "strict"):
+        raise DeviceError(f"{CHECK}: got {show(mode)}, must be 1 or strict")
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
     if barriers not in ("0", "1"):
         raise DeviceError(f"{PLAIN_BARRIERS}: got {show(barriers)}, must be 0 or 1")
-    how = {"strict": wanted == "strict", "plain_barriers": barriers == "1"}
+    how = {"strict": mode == "strict", "plain_barriers": barriers == "1"}
     checks = Checks(max_instructions=int(most), compare=True, **how)
     VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
     atexit.register(checks._show)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.debug import results
-from vkops.debug.arguments import Argument, Resource
+from vkops.debug.arguments import Argument, OpaqueArgument
 from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
 from vkops.debug.results import TOLERANCE, first_difference, tolerance_of
@@ -63,16 +63,18 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     for finding in report.findings if case.shader.module.uses_addresses else ():
         if finding.kind == "out of bounds":
             raise ModelError(str(finding))
-    given = [each for place in case.shader.places for each in case.arguments(place)]
-    samplers = (each.sampler for each in given if isinstance(each, Resource) and each.has_sampler)
+    arguments = [each for place in case.shader.places for each in case.arguments(place)]
+    samplers = (
+        each.sampler for each in arguments if isinstance(each, OpaqueArgument) and each.has_sampler
+    )
     tolerance = tolerance_of((each.filter for each in samplers), TOLERANCE)
     pairs = (
         (
             name,
             report.buffers[name],
-            first_difference(block, report.buffers[name], found, tolerance),
+            first_difference(block, report.buffers[name], result, tolerance),
         )
-        for name, block, found in _on_device(case, device)
+        for name, block, result in _on_device(case, device)
     )
     return _difference(pairs, str, partial(trace_shader, case), report.findings, device)
 
@@ -82,23 +84,25 @@ def _on_device(
 ) -> Iterator[tuple[str, Block | None, npt.NDArray[Any]]]:
     """Run a shader on a device, and yield what it can store to, with the names of results."""
     compiled, memory = device.compile_shader(case.shader), case.memory()
-    made: dict[str, Any] = {name: device.tensor(array) for name, array in case.tensors.items()}
-    heap = memory[PLACE]
-    moved = {BASE + heap.start(name): each.device_address for name, each in made.items()}
+    resources: dict[str, Any] = {name: device.tensor(array) for name, array in case.tensors.items()}
+    tensor_memory = memory[PLACE]
+    moved = {
+        BASE + tensor_memory.start(name): each.device_address for name, each in resources.items()
+    }
     bound: dict[str, Any] = {}
     for place, (block, *_) in case.shader.places.items():
-        own = memory[place] if block.is_array else [memory[place]]
-        given = zip(case.arguments(place), own, strict=True)
+        memories = memory[place] if block.is_array else [memory[place]]
+        pairs = zip(case.arguments(place), memories, strict=True)
         elements = [
-            _bound(block, each, one.contents().tobytes(), device, moved) for each, one in given
+            _bound(block, each, one.contents().tobytes(), device, moved) for each, one in pairs
         ]
         bound[block.point] = block.bound_to(elements)
-        made |= {result_name(block, n): each for n, each in enumerate(elements)}
+        resources |= {result_name(block, n): each for n, each in enumerate(elements)}
     compiled.dispatch(bound, case.groups, _with_addresses(case.push, moved))
     for name, stored in case.stored(memory).items():
         if not stored.is_readonly:
-            found = made[name]
-            data = found[0].read() if isinstance(found, tuple) else found.numpy().tobytes()
+            written = resources[name]
+            data = written[0].read() if isinstance(written, tuple) else written.numpy().tobytes()
             yield name, stored.block, np.frombuffer(data, stored.numbers().dtype)
 
 
@@ -106,23 +110,23 @@ def _bound(
     block: Block, argument: Argument, data: bytes, device: vkops.Device, moved: Mapping[int, int]
 ) -> Any:
     """Return what a shader is bound to on a device for an argument and its bytes."""
-    if not isinstance(argument, Resource):
+    if not isinstance(argument, OpaqueArgument):
         buffer = device.buffer(round_up(len(data), 4))
         buffer.write(_with_addresses(data, moved).ljust(buffer.nbytes, b"\0"))
         return buffer, 0, len(data)
     filter_, address, normalized = argument.sampler
     declared, levels = block.image, argument.arrays
-    made: list[Any] = []
+    resources: list[Any] = []
     if declared and len(levels) > 1:
         form: Any = {"dims": declared.dims, "layers": declared.has_layers, "mips": len(levels)}
-        made.append(device.image(levels[0].shape, levels[0].dtype, **form))
+        resources.append(device.image(levels[0].shape, levels[0].dtype, **form))
         for number, each in enumerate(levels):
-            made[0].mip(number)[...] = each
+            resources[0].mip(number)[...] = each
     else:
-        made += map(device.tensor, levels)
+        resources += map(device.tensor, levels)
     if argument.has_sampler:
-        made.append(device.sampler(filter_, address, normalized=normalized))
-    return made[0] if len(made) == 1 else tuple(made)
+        resources.append(device.sampler(filter_, address, normalized=normalized))
+    return resources[0] if len(resources) == 1 else tuple(resources)
 
 
 def _with_addresses(data: bytes, moved: Mapping[int, int]) -> bytes:
@@ -140,7 +144,7 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
         findings[:] = [finding for _, run in work.runs() for finding in run.check().findings]
         check_end(findings)
 
-    host, own = HostExecution(model, device.tuning), Execution(model, device)
+    host, on_device = HostExecution(model, device.tuning), Execution(model, device)
     host.execute = check
     for number, bound in enumerate(model.dispatches, 1):
 
@@ -151,16 +155,16 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
         def trace(element: Element, number: int = number) -> Trace:
             return trace_dispatch(model, number, lambda _: element, device.tuning)
 
-        pairs = zip(*(_dispatched(bound, each) for each in (host, own)), strict=True)
+        pairs = zip(*(_dispatched(bound, each) for each in (host, on_device)), strict=True)
         samplers = getattr(bound.dispatchable, "samplers", {}).values()  # of a shader
         filters = (each["filter"] for settings in samplers for each in settings)
         tolerance = tolerance_of(filters, TOLERANCE)
         named = (
             (one.name, one.array, _first_difference(one, other, tolerance)) for one, other in pairs
         )
-        found = _difference(named, label, trace, findings, device)
-        if found is not None:
-            return found
+        difference = _difference(named, label, trace, findings, device)
+        if difference is not None:
+            return difference
     return None
 
 
@@ -197,10 +201,10 @@ def _difference(
     device: vkops.Device,
 ) -> Difference | None:
     """Describe the first difference of results with a name, in the interpreter's array."""
-    for name, array, found in pairs:
-        if found is not None:
-            made = trace(Element(name, found.at, array.itemsize))
-            text = f"{found.one} in the interpreter, and {found.other} on '{device.name}'"
-            what = f"{label(name)}: element {found.element} is {text}"
-            return Difference(what, made, findings, device.name)
+    for name, array, difference in pairs:
+        if difference is not None:
+            traced = trace(Element(name, difference.at, array.itemsize))
+            text = f"{difference.one} in the interpreter, and {difference.other} on '{device.name}'"
+            what = f"{label(name)}: element {difference.element} is {text}"
+            return Difference(what, traced, findings, device.name)
     return None

@@ -81,10 +81,10 @@ def compile_for(family: str, shaders: Sequence[Shader]) -> Compilation:
     gpu, driver = json.loads(lines[0])
     programs = []
     for shader, line in zip(shaders, [*lines[1:], ""], strict=False):
-        found = json.loads(line) if line else f"the driver ended the process ({describe(status)})"
-        if isinstance(found, str):
-            raise ShaderCompileError(f"{shader.name}: {family}: {found}")
-        _, subgroup_size, figures, texts = found[0]
+        outcome = json.loads(line) if line else f"the driver ended the process ({describe(status)})"
+        if isinstance(outcome, str):
+            raise ShaderCompileError(f"{shader.name}: {family}: {outcome}")
+        _, subgroup_size, figures, texts = outcome[0]
         programs.append(
             CompiledProgram(
                 {"Subgroup size": subgroup_size, **dict(figures)}, dict(texts).get("Assembly", "")
@@ -102,16 +102,16 @@ def _child(manifest: Path, family: str, shaders: Sequence[Shader]) -> tuple[int,
         LAYERS: "",
         "MESA_SHADER_CACHE_DISABLE": "true",
     }
-    given = []
+    lines = []
     for shader in shaders:
         spirv, module = b64encode(shader.spirv).decode(), shader.module
-        given.append(json.dumps([spirv, shader.entry_point, shader.bindings(), module.push_nbytes]))
+        lines.append(json.dumps([spirv, shader.entry_point, shader.bindings(), module.push_nbytes]))
     try:
         status, output = run_limited(
             [sys.executable, "-c", _CHILD],
             seconds=_SECONDS,
             nbytes=_NBYTES,
-            stdin="\n".join(given).encode(),
+            stdin="\n".join(lines).encode(),
             variables=variables,
         )
     except subprocess.TimeoutExpired:

@@ -55,9 +55,9 @@ def table(title: str, shaders: Mapping[str, Mapping[str, float]]) -> Table:
         [shader, *[f"{figures[n]:,.0f}" if n in figures else "" for n in names]]
         for shader, figures in shaders.items()
     )
-    made = console.figures(["Shader"], [COLUMNS[name] for name in names], rows, title=title)
-    made.columns[0].vertical = "bottom"
-    return made
+    result = console.figures(["Shader"], [COLUMNS[name] for name in names], rows, title=title)
+    result.columns[0].vertical = "bottom"
+    return result
 
 
 class Change(NamedTuple):
@@ -87,11 +87,11 @@ def changes(before: Figures, after: Figures) -> Iterator[Change]:
                     yield Change(gpu, shader, name, known[name], figures[name])
 
 
-def table_of_changes(found: Sequence[Change]) -> Table:
+def table_of_changes(changes: Sequence[Change]) -> Table:
     """Return a table of figures that have changed."""
     rows = (
         (*each[:3], f"{each.before:,.0f}", f"{each.after:,.0f}", "worse" if each.is_worse else "")
-        for each in found
+        for each in changes
     )
     return console.figures(("GPU", "Shader", "Figure"), ("Before", "Now", ""), rows)
 

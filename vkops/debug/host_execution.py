@@ -174,9 +174,11 @@ class PlanRun:
             for number, output in zip(step.makes, step.plan.outputs, strict=True):
                 scratch = Extent(HostHeap.of(output.nbytes), 0, output.nbytes)
                 self.tensors.setdefault(number, scratch)
-            read, made = ([(self.tensors[n],) for n in each] for each in (step.reads, step.makes))
-            in_place = {r.resource for (r,) in read for (m,) in made if r.overlaps(m)}
-            for dispatch in EncodedPlan(step.plan, self.tuning).bind(read, made):
+            read, written = (
+                [(self.tensors[n],) for n in each] for each in (step.reads, step.makes)
+            )
+            in_place = {r.resource for (r,) in read for (m,) in written if r.overlaps(m)}
+            for dispatch in EncodedPlan(step.plan, self.tuning).bind(read, written):
                 assert isinstance(dispatch, Dispatch)  # the tuning has no copies
                 # For a constant, a kernel reads the start of any heap, and does not use the value:
                 # in a heap that it writes, that would be a data race.
@@ -268,10 +270,10 @@ class _HostOperator:
 
     def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> SimpleNamespace:
         desc, pipeline = self._desc, self._desc.pipeline
-        inputs = [own or binding for own, binding in zip(self._owned, inputs, strict=True)]
+        inputs = [owned or binding for owned, binding in zip(self._owned, inputs, strict=True)]
         tensors: dict[int, Extent] = {}
         names: dict[int, str] = {}
-        made: dict[str, PlanOutput] = {}
+        results: dict[str, PlanOutput] = {}
         numbers = (*pipeline.inputs, *pipeline.outputs)
         named = zip(numbers, (*desc.inputs, *desc.outputs), (*inputs, *outputs), strict=True)
         for number, (path, tensor), (heap, start, _) in named:
@@ -279,11 +281,11 @@ class _HostOperator:
             tensors[number] = Extent(heap, start, tensor.total_tensor_size_in_bytes)
             if number in pipeline.outputs:
                 form = tensor.sizes, tensor.effective_strides
-                made[name] = PlanOutput(number, *form, dtype_of(tensor.data_type))
+                results[name] = PlanOutput(number, *form, dtype_of(tensor.data_type))
         for number, constant in pipeline.constants.items():
             names[number] = "a constant"
             tensors[number] = HostHeap.holding(constant.array())
-        plans = PlanRun(pipeline.steps, tensors, names, made, self._execution.tuning)
+        plans = PlanRun(pipeline.steps, tensors, names, results, self._execution.tuning)
         return self._execution.ready_to_run(plans)
 
 
@@ -303,17 +305,17 @@ class _HostSession:
     ) -> list[Any]:
         plans = self._plans(self._lowering, inputs)
         self._execution.execute(plans)
-        found = {name: array.reshape(out.sizes) for name, out, array in plans.results()}
+        results = {name: array.reshape(out.sizes) for name, out, array in plans.results()}
         for index, target in targets.items():
-            target[...] = found[self._model.outputs[index].name]
-        return [found.get(entry.name) for entry in self._model.outputs]
+            target[...] = results[self._model.outputs[index].name]
+        return [results.get(entry.name) for entry in self._model.outputs]
 
     def _plans(self, lowering: Lowering, inputs: Mapping[str, Any]) -> PlanRun:
         """Return the plans on copies of the inputs."""
         from vkops.onnx.element_types import STRING
         from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
 
-        wanted = dict.fromkeys(t.number for value in lowering.outputs for t in tensors_of(value))
+        numbers = dict.fromkeys(t.number for value in lowering.outputs for t in tensors_of(value))
         tensors = {number: HostHeap.holding(array) for number, array in lowering.constants.items()}
         names = dict.fromkeys(tensors, "a constant")
         strings = [*lowering.strings]
@@ -323,11 +325,11 @@ class _HostSession:
             tensors[number] = HostHeap.holding(array)
             names[number] = name if item is None else f"{name}[{item}]"
         outputs = {
-            entry.name: PlanOutput(made.number, made.shape, packed_strides(made.shape), made.dtype)
-            for entry, made in zip(self._model.outputs, lowering.outputs, strict=True)
-            if isinstance(made, LoweredTensor)
+            entry.name: PlanOutput(out.number, out.shape, packed_strides(out.shape), out.dtype)
+            for entry, out in zip(self._model.outputs, lowering.outputs, strict=True)
+            if isinstance(out, LoweredTensor)
         }
-        steps = tuple(lowering.graph.lower([*wanted]))
+        steps = tuple(lowering.graph.lower([*numbers]))
         return PlanRun(steps, tensors, names, outputs, self._execution.tuning, strings)
 
 

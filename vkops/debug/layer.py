@@ -47,11 +47,11 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
             received = stack.enter_context(named_pipe(path))
         except OSError as error:
             raise DeviceError(f"no messages of the validation layer: {error}") from error
-        own = write_settings(settings, path)
-        found = {SETTINGS: str(own), LOG: str(path), SYNC: "1", **variables}
+        settings_path = write_settings(settings, path)
+        layer_variables = {SETTINGS: str(settings_path), LOG: str(path), SYNC: "1", **variables}
         try:
             process = subprocess.Popen(
-                command, env={**os.environ, **found}, stdout=subprocess.PIPE, text=True
+                command, env={**os.environ, **layer_variables}, stdout=subprocess.PIPE, text=True
             )
         except OSError as error:
             raise DeviceError(f"{command[0]}: cannot be started: {error.strerror}") from error

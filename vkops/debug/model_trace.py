@@ -37,27 +37,27 @@ class Trace:
         value: the value of that number.
         lines: the line of its last store, and those before; none if no invocation stored it.
         facts: what the plan and the dispatch are, as pairs of a name and a text.
-        wanted: the bytes that the plan allows it to have; none for a shader.
-        found: the bytes that it has after the dispatch.
+        expected: the bytes that the plan allows it to have; none for a shader.
+        stored: the bytes that it has after the dispatch.
     """
 
     name: str = ""
     value: str = ""
     lines: Sequence[Line] = ()
     facts: Sequence[tuple[str, str]] = ()
-    wanted: Sequence[bytes] = ()
-    found: bytes = b""
+    expected: Sequence[bytes] = ()
+    stored: bytes = b""
 
     @property
     def differs(self) -> bool:
         """Whether a kernel did something else than the plan says."""
-        return bool(self.wanted) and self.found not in self.wanted
+        return bool(self.expected) and self.stored not in self.expected
 
     @property
     def verdict(self) -> str:
         """The sentence that says how the kernel differs from the plan, if it does."""
-        wanted = " or ".join(each.hex(" ") for each in self.wanted[:2])
-        return f"The kernel differs from the plan: got {self.found.hex(' ')}, must be {wanted}"
+        expected = " or ".join(each.hex(" ") for each in self.expected[:2])
+        return f"The kernel differs from the plan: got {self.stored.hex(' ')}, must be {expected}"
 
     def text(self, rows: int) -> str:
         """Describe it, with so many lines of the shader at most."""
@@ -75,22 +75,22 @@ def trace_shader(case: Case, element: Element) -> Trace:
     runs = 0
     while True:
         runs += 1
-        made = Tracer(watched)
-        _, memory = case.run(observers=[made])
+        tracer = Tracer(watched)
+        _, memory = case.run(observers=[tracer])
         check_end(case.findings)
         stored = case.stored(memory)[element.output]
-        own, at = stored.memory, stored.argument.offset(element.offset)
-        assert own.shadow is not None
-        name = own.element(at)
+        memory_of_element, at = stored.memory, stored.argument.offset(element.offset)
+        assert memory_of_element.shadow is not None
+        name = memory_of_element.element(at)
         value = number_at(stored.block, stored.numbers(), element.offset)
-        when, who = own.shadow.last_change(at // own.unit)
+        when, who = memory_of_element.shadow.last_change(at // memory_of_element.unit)
         if not when:
             return Trace(name, value)
-        last = made.changes.get((when, who))
-        new = {who} if last is None else made.unknown(last) - watched
+        last = tracer.changes.get((when, who))
+        new = {who} if last is None else tracer.unknown(last) - watched
         is_last = not new or len(watched | new) > MAX_INVOCATIONS or runs == MAX_RUNS
         if last is not None and is_last:
-            return Trace(name, value, [*made.lines(last)])
+            return Trace(name, value, [*tracer.lines(last)])
         watched |= new
 
 
@@ -143,29 +143,29 @@ def trace_dispatch(
 def trace_plans(run: PlanRun, element: Element) -> Trace:
     """Run plans, and trace an element that one of them makes."""
     number = run.outputs[element.output].number
-    made = [step for step in run.steps if number in step.makes]
-    if not made:
+    steps = [step for step in run.steps if number in step.makes]
+    if not steps:
         name = run.names.get(number, "an input")
         raise ModelError(f"nothing makes the output: it is {name}, byte {element.offset}")
     facts: list[tuple[str, str]] = []
-    wanted: list[bytes] = []
-    kernel, found = "none stored it", Trace()
+    expected: list[bytes] = []
+    kernel, trace = "none stored it", Trace()
     for step, each in run.runs():
-        if step is made[-1]:
+        if step is steps[-1]:
             if not facts:
-                facts, wanted = _planned(run, step, number, element)
+                facts, expected = _planned(run, step, number, element)
             target = run.tensors[number]
             for block in each.shader.blocks:
                 if each.arrays[block.point] is target.resource.data and not block.readonly:
                     place = target.start + element.offset
                     last = trace_shader(each.case, Element(block.point, place, element.nbytes))
                     if last.lines:
-                        kernel, found = each.shader.name, last
+                        kernel, trace = each.shader.name, last
                     break
         each.run()
     heap, start, _ = run.tensors[number]
     data = heap.data[start + element.offset :][: element.nbytes].tobytes()
-    return replace(found, facts=[*facts, ("Kernel", kernel)], wanted=wanted, found=data)
+    return replace(trace, facts=[*facts, ("Kernel", kernel)], expected=expected, stored=data)
 
 
 def _planned(
@@ -187,20 +187,20 @@ def _planned(
     if not last:
         message = f"byte {element.offset} belongs to no element: the operator does not write it"
         raise ModelError(message)
-    wanted = []
+    expected = []
     for region, at in last:
         if isinstance(region.source, Fill):
-            wanted.append(region.source.pattern)
+            expected.append(region.source.pattern)
         else:
             data = arrays[region.source.input][at * size + element.offset % size :]
-            wanted.append(data[: element.nbytes].tobytes())
+            expected.append(data[: element.nbytes].tobytes())
     region, at = last[0]
     origin = "a constant"
     if region.input is not None:
         name = run.names.get(step.reads[region.input], "an intermediate tensor")
         origin = f"{name}, byte {at * size + element.offset % size}"
     which = f"{regions.index(region) + 1} of {len(regions)}"
-    return [("Region", f"{which}: {_text(region)}"), ("Source", origin)], wanted
+    return [("Region", f"{which}: {_text(region)}"), ("Source", origin)], expected
 
 
 def _sources(region: Region, at: int, inputs: Sequence[Bytes]) -> list[int]:
@@ -254,7 +254,7 @@ def number_of(case: Case, output: str, index: Ints) -> Element:
     Numbers of a block that has several types are words of 32 bits.
     """
     stored = case.stored(case.memory())
-    name = _only(output, [name for name, own in stored.items() if not own.is_readonly])
+    name = _only(output, [name for name, each in stored.items() if not each.is_readonly])
     numbers = stored[name].numbers()
     _check_index(name, index, (numbers.size,))
     return Element(name, index[0] * numbers.itemsize, numbers.itemsize)

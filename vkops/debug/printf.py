@@ -81,12 +81,12 @@ def _with_lines(messages: Sequence[Message], source: str) -> Iterator[Message]:
     alike: dict[tuple[_Call, ...], list[tuple[int, str, int]]] = {}
     for key, text in inexact.items():
         alike.setdefault(tuple(c for c in calls if c.form.fullmatch(text)), []).append(key)
-    found: dict[tuple[int, str, int], _Call] = {}
+    call_of: dict[tuple[int, str, int], _Call] = {}
     for candidates, keys in alike.items():
         if len(candidates) == len(keys):
-            found.update(zip(sorted(keys), candidates, strict=True))
+            call_of.update(zip(sorted(keys), candidates, strict=True))
     for key, message in pairs:
-        call = found.get(key)
+        call = call_of.get(key)
         yield message._replace(file=call.file, line=call.line, exact=True) if call else message
 
 
@@ -108,9 +108,9 @@ def _form(format: str) -> re.Pattern[str]:
     """Return a pattern of the texts that a call with this format can print."""
     plain = re.sub(r"\\(.)", lambda m: _ESCAPES.get(m[1], m[1]), format, flags=re.DOTALL).strip()
     form, end = "", 0
-    for found in re.finditer(rf"%%|{CONVERSION.pattern}", plain):
-        count = int((found["vector"] or "v1")[1])
-        number = "%" if found[0] == "%%" else ",".join([_NUMBER] * count)
-        form += re.escape(plain[end : found.start()]) + number
-        end = found.end()
+    for match in re.finditer(rf"%%|{CONVERSION.pattern}", plain):
+        count = int((match["vector"] or "v1")[1])
+        number = "%" if match[0] == "%%" else ",".join([_NUMBER] * count)
+        form += re.escape(plain[end : match.start()]) + number
+        end = match.end()
     return re.compile(form + re.escape(plain[end:]))

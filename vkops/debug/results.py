@@ -75,7 +75,7 @@ def differences(
     Floats may differ as much as additions in another order make them. The same numbers of a type
     in another order are no difference, as a shader may append to a buffer.
     """
-    found = []
+    places = []
     for dtype, starts in _numbers(block, one):
         at = starts[:, None] + np.arange(dtype.itemsize)
         a, b = (_bytes(data)[at].view(dtype)[:, 0] for data in (one, other))
@@ -83,8 +83,8 @@ def differences(
         kind = "n" if is_normalised and dtype.kind in "iu" else dtype.kind
         differs = _differences(a, b, *tolerance.get(f"{kind}{dtype.itemsize}", (0, 0)))
         if differs.any() and not (np.sort(a) == np.sort(b)).all():
-            found.append(starts[differs])
-    return np.sort(np.concatenate(found)) if found else np.zeros(0, np.int64)
+            places.append(starts[differs])
+    return np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
 
 
 def _differences(a: Numbers, b: Numbers, relative: float, absolute: float) -> npt.NDArray[np.bool_]:
@@ -110,10 +110,10 @@ def _numbers(
     if dtype is not None:
         return [(dtype, np.arange(data.nbytes // dtype.itemsize) * dtype.itemsize)]
     assert block is not None
-    found: dict[np.dtype[Any], list[Any]] = {}
+    by_dtype: dict[np.dtype[Any], list[Any]] = {}
     for number, starts, _ in places_of(block, data.nbytes):
-        found.setdefault(stored_dtype(number), []).append(starts)
-    return [(dtype, np.concatenate(starts)) for dtype, starts in found.items()]
+        by_dtype.setdefault(stored_dtype(number), []).append(starts)
+    return [(dtype, np.concatenate(starts)) for dtype, starts in by_dtype.items()]
 
 
 def places_of(block: Block, nbytes: int) -> Iterator[tuple[Number, npt.NDArray[np.int64], int]]:

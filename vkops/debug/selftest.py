@@ -114,8 +114,8 @@ def _wrong(device: vkops.Device, move: Callable[..., Any]) -> str:
             x, y = numbers.view(dtype)
             i = random.permutation(rows)[: random.integers(1, 9)]
             expected = move(np, x, y, i)
-            found = move(vkops, device.tensor(x), device.tensor(y), i).numpy()
-            if found.tobytes() != expected.tobytes():
+            result = move(vkops, device.tensor(x), device.tensor(y), i).numpy()
+            if result.tobytes() != expected.tobytes():
                 return f"wrong bytes, for {dtype} of shape {x.shape}"
     return ""
 

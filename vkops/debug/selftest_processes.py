@@ -103,7 +103,7 @@ def serve(index: int) -> None:
         for line in sys.stdin:
             name = line.rstrip("\n")
             try:
-                found = check(device, name)
+                result = check(device, name)
             except Exception as error:  # no traceback between the lines of the command
-                found = Check(name, False, f"{type(error).__name__}: {error}")
-            print(json.dumps(found), flush=True)
+                result = Check(name, False, f"{type(error).__name__}: {error}")
+            print(json.dumps(result), flush=True)

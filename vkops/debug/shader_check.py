@@ -16,7 +16,7 @@ from vkops.debug.arguments import Argument, Buffer, BufferArgument, TensorArgume
 from vkops.debug.results import first_difference
 from vkops.errors import InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.interpreter import addresses
-from vkops.interpreter.addresses import Heap, with_addresses
+from vkops.interpreter.addresses import TensorMemory, with_addresses
 from vkops.interpreter.aliases import Aliases
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
@@ -132,8 +132,8 @@ def check(
     >>> [(finding.kind, finding.place.line) for finding in report.findings]
     [('out of bounds', 4)]
     """
-    given = groups, threads, push, subgroup_size, floats, max_iterations, plain_barriers
-    return Case.of(shader, buffers, *given, **settings).check()
+    options = groups, threads, push, subgroup_size, floats, max_iterations, plain_barriers
+    return Case.of(shader, buffers, *options, **settings).check()
 
 
 class _Results(dict[str, Any]):
@@ -205,8 +205,8 @@ class Case:
         if not isinstance(loaded, shaders.Shader):
             loaded = shaders.load(loaded, **{"debug": True, **settings})
 
-        def refuse(name: str, got: str, wanted: str) -> NoReturn:
-            raise InvalidDescError(loaded.name, name, f"got {got}, must be {wanted}", "SH-07")
+        def refuse(name: str, got: str, allowed: str) -> NoReturn:
+            raise InvalidDescError(loaded.name, name, f"got {got}, must be {allowed}", "SH-07")
 
         if groups is None and threads is None:
             groups = 1
@@ -223,12 +223,12 @@ class Case:
         if not isinstance(max_iterations, int) or max_iterations < 1:
             refuse("max_iterations", show(max_iterations), "an integer from 1")
         tensors: dict[str, npt.NDArray[Any]] = {}
-        given = arguments(loaded, buffers, tensors)
+        by_place = arguments(loaded, buffers, tensors)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
         pushed = with_addresses(loaded.module.push, "push_constants", push, tensors)
         packed = loaded.pack(pushed)
         how = size, others, floats, max_iterations, plain_barriers
-        return cls(loaded, given, counts, packed, *how, tensors=tensors)
+        return cls(loaded, by_place, counts, packed, *how, tensors=tensors)
 
     def check(self) -> Report:
         """Run it, also with other sizes of subgroups and another order if these can matter."""
@@ -249,10 +249,10 @@ class Case:
                 note = f", while {last.begun:,} of {count:,} workgroups ran"
                 note += "; it ends if more run at once, which no device guarantees" * (last is run)
         findings = tuple(
-            replace(found, message=found.message + note * (found.kind == "loop")).with_source(
+            replace(finding, message=finding.message + note * (finding.kind == "loop")).with_source(
                 run.program.sources
             )
-            for found in self.findings
+            for finding in self.findings
         )
         results, printed = self.results(memory), tuple(printing.texts)
         return Report(self.shader.name, findings, results, printed, run.executed)
@@ -288,23 +288,23 @@ class Case:
         for place in places:
             for number, each in enumerate(self.arguments(place)):
                 alike[each.key].append((place, number, each))
-        found: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
+        elements: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
         for parts in alike.values():
             blocks = [block for place, *_ in parts for block in places[place]]
             try:
-                made = parts[0][2].memory(blocks, invocations)
+                shared = parts[0][2].memory(blocks, invocations)
             except MemoryError as error:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
             if not all(block.readonly for block in blocks):
-                made.follow(self.shader.module)
+                shared.follow(self.shader.module)
             for place, number, _ in parts:
-                found[place][number] = copy(made)  # each has a name of its own
-        heap = Heap(self.tensors, self.shader.module.capabilities, self.addresses)
-        heap.follow(self.shader.module)
-        return {addresses.PLACE: heap} | {
-            place: own[0] if places[place][0].length is None else [own[n] for n in range(len(own))]
-            for place, own in found.items()
+                elements[place][number] = copy(shared)  # each has a name of its own
+        tensor_memory = TensorMemory(self.tensors, self.shader.module.capabilities, self.addresses)
+        tensor_memory.follow(self.shader.module)
+        return {addresses.PLACE: tensor_memory} | {
+            place: places[place][0].bound_to([memories[n] for n in range(len(memories))])
+            for place, memories in elements.items()
         }
 
     def arguments(self, place: tuple[int, int]) -> Sequence[Argument]:
@@ -313,20 +313,22 @@ class Case:
 
     def stored(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, Stored]:
         """Return all that shaders store to in some memory, by the names of the results."""
-        heap = memory[addresses.PLACE]
-        found = {n: Stored(None, TensorArgument(n, heap), heap) for n in self.tensors}
+        tensor_memory = memory[addresses.PLACE]
+        stored = {
+            n: Stored(None, TensorArgument(n, tensor_memory), tensor_memory) for n in self.tensors
+        }
         for block in self.shader.blocks:
             if block.kind.startswith("storage"):
-                own = memory[block.place]
-                own = [own] if block.length is None else own
-                pairs = zip(self.arguments(block.place), own, strict=True)
+                memories = memory[block.place]
+                memories = [memories] if block.length is None else memories
+                pairs = zip(self.arguments(block.place), memories, strict=True)
                 for number, (argument, each) in enumerate(pairs):
-                    found[result_name(block, number)] = Stored(block, argument, each)
-        return found
+                    stored[result_name(block, number)] = Stored(block, argument, each)
+        return stored
 
     def results(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, npt.NDArray[Any]]:
         """Return what storage blocks and tensors that have addresses hold, by their names."""
-        results = _Results((name, own.numbers()) for name, own in self.stored(memory).items())
+        results = _Results((name, stored.numbers()) for name, stored in self.stored(memory).items())
         results.shader = self.shader
         return results
 
@@ -336,17 +338,18 @@ class Case:
             return
         run, memory = one
         changed, compared = self.stored(other[1]), set()
-        for name, own in self.stored(memory).items():
-            if own.is_readonly or (own.block and own.memory.shadow in compared):
+        for name, stored in self.stored(memory).items():
+            if stored.is_readonly or (stored.block and stored.memory.shadow in compared):
                 continue
-            compared.add(own.memory.shadow)
-            a, b = own.numbers(), changed[name].numbers()
-            if found := first_difference(own.block, a, b):
-                at = own.argument.offset(found.at)
-                where = own.memory.element(at)
-                message = f"'{where}' is {found.other} with {how}, and {found.one} with {before}"
-                written = run.last_write(own.memory, at)
-                self.findings.add(kind, written, message, (), found.count, where)
+            compared.add(stored.memory.shadow)
+            a, b = stored.numbers(), changed[name].numbers()
+            if difference := first_difference(stored.block, a, b):
+                at = stored.argument.offset(difference.at)
+                where = stored.memory.element(at)
+                message = f"'{where}' is {difference.other} with {how}, "
+                message += f"and {difference.one} with {before}"
+                written = run.last_write(stored.memory, at)
+                self.findings.add(kind, written, message, (), difference.count, where)
 
 
 def result_name(block: Block, number: int) -> str:

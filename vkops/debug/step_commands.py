@@ -37,7 +37,7 @@ class Point:
     hits: Mapping[int, str] = field(default_factory=dict)
 
 
-def _go(text: str, wanted: Callable[[Any, int, int], bool], *, back: bool = False) -> Any:
+def _go(text: str, is_stop: Callable[[Any, int, int], bool], *, back: bool = False) -> Any:
     """Return a command that goes to another stop; ``wanted`` takes it, and the one before.
 
     Backwards, it goes to the middle of a line, after a call in it, only for a fault there.
@@ -45,7 +45,7 @@ def _go(text: str, wanted: Callable[[Any, int, int], bool], *, back: bool = Fals
 
     def go(self: StepCommands, argument: str) -> None:
         for _ in range(number_of(argument or "1")):
-            self.go(wanted, back=back)
+            self.go(is_stop, back=back)
         self.show()
 
     go.__doc__ = text
@@ -116,7 +116,7 @@ class StepCommands(cmd.Cmd):
         """Print the first stop, or that of the first fault, and what the module lacks."""
         if not self._words:
             info("The module has no source text (OpSource): only numbers of lines are shown.")
-        if not any(self.run.program.found.names.values()):
+        if not any(self.run.program.declared.names.values()):
             info("The module has no names (OpName): variables are called %1, %2 and so on.")
         if to_fault and not self.stop.faults:
             self.go(_at_halt)
@@ -130,16 +130,16 @@ class StepCommands(cmd.Cmd):
     def context(self, at: int | None = None) -> Context:
         """Return what the invocation sees at a stop, by default this one."""
         at = self.at if at is None else at
-        scope, names = self.stops[at].scope, self.run.program.found.names
+        scope, names = self.stops[at].scope, self.run.program.declared.names
         return Context(names, at, scope.variables, scope.parameters, self.recorder.globals)
 
-    def go(self, wanted: Callable[[Any, int, int], bool], *, back: bool = False) -> None:
+    def go(self, is_stop: Callable[[Any, int, int], bool], *, back: bool = False) -> None:
         """Go to the next stop that is wanted, or to the last one."""
         start, end, self.back = self.at, len(self.stops), back
         ahead = range(start - 1, -1, -1) if back else range(start + 1, end)
-        skips = back and wanted is not _at_halt
+        skips = back and is_stop is not _at_halt
         stops = (at for at in ahead if not (skips and self.stops[at].is_return))
-        self.at = next((at for at in stops if wanted(self, at, start)), -1)
+        self.at = next((at for at in stops if is_stop(self, at, start)), -1)
         if self.at < 0:
             if back:
                 info("No more reverse-execution history.")
@@ -177,10 +177,10 @@ class StepCommands(cmd.Cmd):
 
     def _command(self, text: str) -> str:
         text = _ALIASES.get(text, text).replace("-", "_")
-        found = [name[3:] for name in self.get_names() if name.startswith(f"do_{text}")]
-        if text not in found and len(found) != 1:
-            refuse(f'{"Ambiguous" if found else "Undefined"} command: "{text}". Try "help".')
-        return text if text in found else found[0]
+        names = [name[3:] for name in self.get_names() if name.startswith(f"do_{text}")]
+        if text not in names and len(names) != 1:
+            refuse(f'{"Ambiguous" if names else "Undefined"} command: "{text}". Try "help".')
+        return text if text in names else names[0]
 
     def show(self) -> None:
         """Print where the invocation is."""
@@ -263,14 +263,14 @@ class StepCommands(cmd.Cmd):
             file, _, line = where.rpartition(":")
             if where and not line.isdecimal():
                 refuse(f'got "{where}", must be LINE, FILE:LINE or the name of a function')
-            wanted = (
+            start = (
                 SourceLine(file or self.stop.place.file, number_of(line))
                 if where
                 else self.stop.place
             )
-            places = [each for each in self._places if each.file == wanted.file and each >= wanted]
+            places = [each for each in self._places if each.file == start.file and each >= start]
             if not places:
-                refuse(f"There is no code at {wanted}.")
+                refuse(f"There is no code at {start}.")
             place = min(places)
         text = f"{place or where}" + (f" if {condition}" if condition else "")
         self.add(Point(text, partial(self._arrivals, place, where, condition)), "Breakpoint")

@@ -108,7 +108,7 @@ class _Stepper(StepCommands):
         for lane in self.recorder.lanes:
             who, is_active, scopes = lane
             if of_group or run.subgroup(who) == run.subgroup(self.watched):
-                context, cells = Context(run.program.found.names, self.at, *scopes), []
+                context, cells = Context(run.program.declared.names, self.at, *scopes), []
                 for each in expressions:
                     try:
                         cells.append(context.text(context.value(each), form))
@@ -131,14 +131,14 @@ class _Stepper(StepCommands):
         self._switch(argument, of_group=True)
 
     def _switch(self, argument: str, *, of_group: bool = False) -> None:
-        own, (lx, ly, lz) = self.run.global_id(self.watched), self.run.local
+        ids, (lx, ly, lz) = self.run.global_id(self.watched), self.run.local
         if argument:
             numbers = argument.replace(",", " ").split()
             if len(numbers) > 3 or not all(re.fullmatch("[0-9]{1,9}", each) for each in numbers):
                 refuse(f'got "{argument}", must be one to three numbers from 0')
             x, y, z = (*map(int, numbers), 0, 0)[:3]
             if of_group:
-                x, y, z = x * lx + own[0] % lx, y * ly + own[1] % ly, z * lz + own[2] % lz
+                x, y, z = x * lx + ids[0] % lx, y * ly + ids[1] % ly, z * lz + ids[2] % lz
             watched, place = _number(self.case, (x, y, z)), self.stop.place
             visits = [stop.place for stop in self.stops[: self.at + 1]].count(place)
             # Variables of functions are others.

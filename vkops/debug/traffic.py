@@ -146,29 +146,29 @@ class IndexValues:
     ``starts`` are the first bytes of the inputs of a plan.
     """
 
-    def __init__(self, plan: CopyPlan, starts: Sequence[int], given: Arrays) -> None:
+    def __init__(self, plan: CopyPlan, starts: Sequence[int], index_arrays: Arrays) -> None:
         self._known: list[tuple[int, int, Any]] = []  # with words, or with terms of random ones
-        for number, array in given.items():
+        for number, array in index_arrays.items():
             words = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
             self._known.append((starts[number] // 4, words.size, words))
         for _, region in plan.regions:
-            if region.indices is not None and (number := region.indices.input) not in given:
+            if region.indices is not None and (number := region.indices.input) not in index_arrays:
                 known = starts[number] // 4, plan.inputs[number] // 4, region.indices
                 self._known.append(known)
 
     def at(self, words: Array) -> Array | None:
         """Return the words at addresses, or None if all of these are 0."""
-        found = None
+        result = None
         low, high = words.min(), words.max()
         for start, size, known in self._known:
             if low < start + size and high >= start:
-                found = np.zeros(words.shape, np.uint32) if found is None else found
+                result = np.zeros(words.shape, np.uint32) if result is None else result
                 inside = (words >= start) & (words < start + size)
                 place = words[inside] - start
-                found[inside] = (
+                result[inside] = (
                     _random(place, start, known) if isinstance(known, Indices) else known[place]
                 )
-        return found
+        return result
 
 
 def _random(place: Array, start: int, indices: Indices) -> Array:
@@ -253,13 +253,13 @@ class _Tensors(_Counted):
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         """Return indices or zeros."""
-        found = self._values.at(self.addresses(type_, offset, active) // 4)
-        return zeros(type_) if found is None else Numbers(found)
+        words = self._values.at(self.addresses(type_, offset, active) // 4)
+        return zeros(type_) if words is None else Numbers(words)
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store nothing."""
 
-    def change(self, number: Number, *given: Any, **options: Any) -> Array:
+    def change(self, number: Number, *args: Any, **options: Any) -> Array:
         """Return what a load does: so an exchange for another value succeeds at once."""
         return np.zeros(1, dtype_of(number))
 
@@ -285,23 +285,23 @@ def _case_of_call(bound: BoundCall) -> tuple[Any, ...]:
     """Return how many workgroups a call has, and the arguments of a run of it on copies."""
     call, memory, groups, push = bound
     copies: dict[Any, _Counted] = {}  # one of the same bytes
-    found: dict[tuple[int, int], Memory] = {}
+    by_place: dict[tuple[int, int], Memory] = {}
     start = 0
-    for block, place, own in zip(call.shader.blocks, call.places, memory, strict=True):
+    for block, place, content in zip(call.shader.blocks, call.places, memory, strict=True):
         assert block.type is not None
         if place is None:  # numbers, which are left out as the region table is
-            found[block.place] = Memory("", block.type, "", 1, len(own), is_written=True)
-            found[block.place].fill(own)
+            by_place[block.place] = Memory("", block.type, "", 1, len(content), is_written=True)
+            by_place[block.place].fill(content)
             continue
         assert isinstance(place[0], int)
-        key = id(own), *place[:2]
+        key = id(content), *place[:2]
         if key not in copies:
-            copies[key] = made = _Counted("", block.type, "", 1, place[1], is_written=True)
-            made.fill(own.peek(*place[:2]))
-            made.start, start = start, round_up(start + place[1], ALIGNMENT)
-        found[block.place] = copies[key]
+            copies[key] = counted = _Counted("", block.type, "", 1, place[1], is_written=True)
+            counted.fill(content.peek(*place[:2]))
+            counted.start, start = start, round_up(start + place[1], ALIGNMENT)
+        by_place[block.place] = copies[key]
     assert not isinstance(groups, Extent)
-    return prod(groups), _optimized(call.shader), found, groups, push
+    return prod(groups), _optimized(call.shader), by_place, groups, push
 
 
 @lru_cache(64)
@@ -345,8 +345,8 @@ class _Counter(Observer):
                 number = address // segment
                 is_new = number >= 0
                 is_new[:, 1:] &= number[:, 1:] != number[:, :-1]
-                found = int(np.count_nonzero(is_new))
-                totals.segments[size, segment] += self.factor * segment * found
+                new_segments = int(np.count_nonzero(is_new))
+                totals.segments[size, segment] += self.factor * segment * new_segments
         # The last ones: lines of workgroups.
         self._lines.append((np.nonzero(is_new)[0], number[is_new] * 2 + is_store))
 

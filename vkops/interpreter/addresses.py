@@ -31,7 +31,7 @@ PLACE = (-1, -1)
 """The place of the memory among those of blocks, by set and binding."""
 
 
-class Heap(Memory):
+class TensorMemory(Memory):
     """Tensors by name, with a gap between each two. Accesses outside of them are out of bounds.
 
     They have the addresses of a device, in ascending order, if these are given. Then their elements
@@ -130,16 +130,16 @@ def _starts(tensors: Mapping[str, Array]) -> Array:
     return np.cumsum([0, *(-(-size // _GAP) * _GAP + _GAP for size in sizes)])
 
 
-def pointer(heap: Heap | None, type_: Type, addresses: Array) -> Pointer:
+def pointer(memory: TensorMemory | None, type_: Type, addresses: Array) -> Pointer:
     """Return the pointer to memory at addresses."""
-    heap = heap or Heap({})
-    at = heap.offsets(addresses)
-    return Pointer(heap, type_, int(at[0]) if len(at) == 1 else at)
+    memory = memory or TensorMemory({})
+    at = memory.offsets(addresses)
+    return Pointer(memory, type_, int(at[0]) if len(at) == 1 else at)
 
 
 def numbers(value: Value) -> Value:
     """Return the addresses of a pointer to memory that has some, and other values as they are."""
-    if isinstance(value, Pointer) and isinstance(value.variable, Heap):
+    if isinstance(value, Pointer) and isinstance(value.variable, TensorMemory):
         return Numbers(value.variable.addresses_of(np.atleast_1d(value.offset)).astype(np.uint64))
     return value
 

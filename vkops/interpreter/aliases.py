@@ -17,9 +17,9 @@ class Aliases(Observer):
     """Finds what is written through a block, and accessed through another: one is restrict."""
 
     def begin(self) -> None:
-        run, has = self.machine, self.machine.program.found.has
-        found = {id_: v if isinstance(v, tuple) else (v,) for id_, v in run.variables.items()}
-        known = [(id_, each.variable) for id_, pointers in found.items() for each in pointers]
+        run, has = self.machine, self.machine.program.declared.has
+        pointers_of = {id_: v if isinstance(v, tuple) else (v,) for id_, v in run.variables.items()}
+        known = [(id_, each.variable) for id_, pointers in pointers_of.items() for each in pointers]
         self._restrict = {memory for id_, memory in known if has(id_, Decoration.RESTRICT)}
         self._others: dict[Memory, list[Memory]] = {}
         for id_, memory in known:

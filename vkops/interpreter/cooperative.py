@@ -40,7 +40,7 @@ class _Matrix(NamedTuple):
     def of(cls, run: State, type_: int) -> _Matrix:
         """Return the type with an id."""
         program = run.program
-        _, _, scope, *sizes = program.found.defined[type_].words
+        _, _, scope, *sizes = program.declared.defined[type_].words
         rows, columns = map(program.number, sizes[:2])
         array: Any = program.type(type_)
         size = program.scopes[program.number(scope)]
@@ -116,7 +116,7 @@ def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Poin
 def _load(run: State, step: Decoded) -> Numbers:
     elements = _elements(run, step.type, step.operands[:3])
     first, *others = [run.load_numbers(pointer) for pointer, _ in elements]
-    return first.moved(lambda *given: np.stack(np.broadcast_arrays(*given), 1), *others)
+    return first.moved(lambda *arrays: np.stack(np.broadcast_arrays(*arrays), 1), *others)
 
 
 def _store(run: State, step: Decoded) -> None:
@@ -155,22 +155,26 @@ def _multiply_add(run: State, step: Decoded) -> Numbers:
         wide.append(matrix.whole(group, value, 0).astype(exact))
     total = wide[0] @ wide[1] + wide[2]
     dtype = values[2].array.dtype
-    found = result.parts(group, _narrowed(total, dtype, kinds[3], flags & _SATURATING))
-    run.tell("arithmetic", step, [each.sum((1, 2))[group.row] for each in wide], found)
+    elements = result.parts(group, _narrowed(total, dtype, kinds[3], flags & _SATURATING))
+    run.tell("arithmetic", step, [each.sum((1, 2))[group.row] for each in wide], elements)
     a, b, c = (m.whole(group, v.mask, True) for m, v in zip(matrices, values, strict=True))
     missing = result.parts(group, a.any(2)[:, :, None] | b.any(1)[:, None] | c)
     message = "multiplies a cooperative matrix of which an invocation is not active"
     why = next((v.why for v in values if v.why), Reason(message, step.place))
-    return Numbers(found, missing, why._replace(is_computed=True))
+    return Numbers(elements, missing, why._replace(is_computed=True))
 
 
 def _narrowed(total: Array, dtype: np.dtype[Any], kind: str, saturating: int) -> Array:
     """Return exact numbers as those of a result, whose sign ``kind`` tells."""
     if dtype.kind == "f":
         return total.astype(dtype)
-    own = np.dtype(f"{'i' if kind == 's' else 'u'}{dtype.itemsize}")
+    as_integer = np.dtype(f"{'i' if kind == 's' else 'u'}{dtype.itemsize}")
     if saturating:
-        return np.clip(total, np.iinfo(own).min, np.iinfo(own).max).astype(own).view(dtype)
+        return (
+            np.clip(total, np.iinfo(as_integer).min, np.iinfo(as_integer).max)
+            .astype(as_integer)
+            .view(dtype)
+        )
     return (total & np.iinfo(f"u{dtype.itemsize}").max).astype(f"u{dtype.itemsize}").view(dtype)
 
 

@@ -45,10 +45,10 @@ def _lowest_bit(v: Array) -> Array:
 
 
 def _highest(v: Array) -> Array:
-    found = np.full(v.shape, -1, np.int32)
+    result = np.full(v.shape, -1, np.int32)
     for bit in range(8 * v.itemsize):
-        found = np.where((v >> v.dtype.type(bit)) & v.dtype.type(1), bit, found)
-    return found
+        result = np.where((v >> v.dtype.type(bit)) & v.dtype.type(1), bit, result)
+    return result
 
 
 def _highest_signed(v: Array) -> Array:

@@ -36,7 +36,7 @@ class Sampling(NamedTuple):
     normalized: bool = True
 
 
-class Image(Memory):
+class ImageVariable(Memory):
     """The texels of an image, a texture or a texel buffer, with the sampler of a texture.
 
     ``levels`` are arrays with an axis for layers if there are any, those of space, and one for the
@@ -107,7 +107,7 @@ def _coordinates(run: State, id_: int) -> Array:
     return value.reshape(len(value), -1)
 
 
-def _image(run: State, id_: int) -> tuple[Image, Sampling]:
+def _image(run: State, id_: int) -> tuple[ImageVariable, Sampling]:
     """Return an image, and the sampler that it is combined with."""
     value = run.raw(id_)
     image, sampler = value if isinstance(value, tuple) else (value, value)
@@ -118,15 +118,15 @@ def _image(run: State, id_: int) -> tuple[Image, Sampling]:
 
 def _extra(run: State, operands: Sequence[int]) -> Extra:
     """Return image operands by their bits."""
-    found: Extra = defaultdict(list)
+    extra: Extra = defaultdict(list)
     mask, *rest = operands or (0,)
     for bit in (0x1, 0x2, 0x4, 0x8, 0x10, 0x20, 0x40, 0x80):
         for _ in range(bool(mask & bit) + (mask & bit == _GRAD)):
             value = run.raw(rest.pop(0))
             members = value if isinstance(value, tuple) else (value,)
-            found[bit] += [run.checked(m).array for m in members if isinstance(m, Numbers)]
-    found[_OFFSET] = found[0x8] + found[0x10]
-    return found
+            extra[bit] += [run.checked(m).array for m in members if isinstance(m, Numbers)]
+    extra[_OFFSET] = extra[0x8] + extra[0x10]
+    return extra
 
 
 def _result(run: State, step: Decoded, values: Array) -> Numbers:
@@ -202,7 +202,7 @@ class _Footprint(NamedTuple):
     ``layers`` are the numbers of layers or of faces, if there are any.
     """
 
-    image: Image
+    image: ImageVariable
     sampler: Sampling
     level: Array
     first: Array
@@ -217,10 +217,10 @@ class _Footprint(NamedTuple):
         if self.image.declared.dimension == "Cube":
             beyond = ((at < 0) | (at >= size)).any(1)
             if beyond.any():
-                own = (2 * at + 1) / size - 1
+                on_face = (2 * at + 1) / size - 1
                 face = _FACES[layers[:, 0].astype(np.int64) % 6]
                 other, where = _on_face(
-                    face[:, 0] + own[:, :1] * face[:, 1] + own[:, 1:] * face[:, 2]
+                    face[:, 0] + on_face[:, :1] * face[:, 1] + on_face[:, 1:] * face[:, 2]
                 )
                 moved = np.clip(np.floor(where * size), 0, size - 1)
                 at = np.where(beyond[:, None], moved, at)
@@ -253,7 +253,7 @@ class _Footprint(NamedTuple):
 
 
 def _footprint(
-    image: Image, sampler: Sampling, at: Array, level: Array, extra: Extra, *, linear: bool
+    image: ImageVariable, sampler: Sampling, at: Array, level: Array, extra: Extra, *, linear: bool
 ) -> _Footprint:
     dims = image.dims
     offset = extra[_OFFSET][0].reshape(-1, dims) if extra[_OFFSET] else np.zeros(1, int)
@@ -274,7 +274,7 @@ def _footprint(
     return _Footprint(image, sampler, level, first + offset, where - first, layers)
 
 
-def _level(image: Image, extra: Extra) -> Array:
+def _level(image: ImageVariable, extra: Extra) -> Array:
     """Return the level of detail that instructions choose; 0 if they choose none."""
     detail = np.zeros(1, np.float32)
     if extra[_LOD]:
@@ -297,13 +297,13 @@ def _sampled(run: State, step: Decoded) -> Numbers:
     detail, linear = _level(image, extra), sampler.filter == "linear"
     low = np.floor(detail) if linear else np.clip(np.ceil(detail + 0.5) - 1, 0, None)
     low = low.astype(np.int64)
-    found = _footprint(image, sampler, at, low, extra, linear=linear).filtered(run)
+    texels = _footprint(image, sampler, at, low, extra, linear=linear).filtered(run)
     part = (detail - low)[:, None] if linear else np.zeros(1)
     if part.any():
         high = np.minimum(low + 1, len(image.levels) - 1)
         above = _footprint(image, sampler, at, high, extra, linear=linear).filtered(run)
-        found = found * (1 - part) + above * part
-    return _result(run, step, found)
+        texels = texels * (1 - part) + above * part
+    return _result(run, step, texels)
 
 
 def _gathered(run: State, step: Decoded) -> Numbers:
@@ -314,8 +314,8 @@ def _gathered(run: State, step: Decoded) -> Numbers:
     if extra[_OFFSETS]:
         places = [each[0] for each in extra[_OFFSETS]]
     around = _footprint(image, sampler, at, np.zeros(1, np.int64), extra, linear=True)
-    found = [around.texel(run, place)[:, component] for place in places]
-    return _result(run, step, np.stack(found, 1))
+    texels = [around.texel(run, place)[:, component] for place in places]
+    return _result(run, step, np.stack(texels, 1))
 
 
 HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {

@@ -74,7 +74,7 @@ def _access(run: State, step: Decoded) -> Value | None:
             outside = Outside(name, mask, np.atleast_1d(np.asarray(wide)), count)
             wide = np.where(wrong, 0, wide)
         offset, part = offset + wide * part.stride, part.element
-    decorations = run.program.found.decorated(step.type)
+    decorations = run.program.declared.decorated(step.type)
     stride = decorations.get(Decoration.ARRAY_STRIDE, (stride,))[0]
     return Pointer(base.variable, part, offset, outside, stride)
 
@@ -83,9 +83,9 @@ def _block(run: State, array: tuple[Value, ...], index: Array, step: Decoded) ->
     """Return the pointers of invocations to blocks of an array."""
     blocks = [block for block in array if isinstance(block, Pointer)]
     at = np.broadcast_to(index.astype(np.int64), len(run.active.slots))
-    ids, found = (step.result, step.operands[1]), run.program.found
+    ids, declared = (step.result, step.operands[1]), run.program.declared
     name = blocks[0].variable.name.removesuffix("[0]")
-    if len(index) > 1 and not any(Decoration.NON_UNIFORM in found.decorated(id_) for id_ in ids):
+    if len(index) > 1 and not any(Decoration.NON_UNIFORM in declared.decorated(id_) for id_ in ids):
         _, first, rows = np.unique(run.active.groups, return_index=True, return_inverse=True)
         text = f"chooses one of '{name}' by an index that differs in a workgroup, and is not "
         text += "nonuniformEXT"
@@ -128,17 +128,17 @@ def _computed(
     operands = [run.numbers(id_) for id_ in ids]
     arrays = [operand.array for operand in operands]
     dtype = dtype_in(run.program.type(step.type))
-    found = operations.apply(entry, arrays, dtype)
-    run.tell("arithmetic", step, arrays, found)
+    result = operations.apply(entry, arrays, dtype)
+    run.tell("arithmetic", step, arrays, result)
     causes = [operand for operand in operands if operand.missing is not None]
     if rule is not None:
         causes += undefined(rule, dtype, arrays, step.place)
-    if isinstance(found, list):
-        return tuple(Numbers(part).marked(*causes) for part in found)
+    if isinstance(result, list):
+        return tuple(Numbers(part).marked(*causes) for part in result)
     if not causes:
-        return Numbers(found)
+        return Numbers(result)
     missing = _DECIDING[step.op](*operands) if step.op in _DECIDING else None
-    return Numbers(found).marked(*causes, missing=missing)
+    return Numbers(result).marked(*causes, missing=missing)
 
 
 def _undecided(by: bool, one: Numbers, other: Numbers) -> Array:
@@ -156,18 +156,18 @@ _DECIDING: dict[int, Callable[..., Array]] = {
 
 
 def _glsl(run: State, step: Decoded) -> Value | None:
-    name = run.program.found.strings[step.operands[0]]
+    name = run.program.declared.strings[step.operands[0]]
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
-        run.tell("printed", run.program.found.strings[ids[0]], [*map(run.value, ids[1:])])
+        run.tell("printed", run.program.declared.strings[ids[0]], [*map(run.value, ids[1:])])
         return None
     if name != "GLSL.std.450":
         return None
     if number in glsl_functions.STORING:
         entry, rule, target = glsl_functions.STORING[number], RULES.get(number), run.pointer(ids[1])
-        made = _computed(run, step, ids[:1], entry, rule)
-        assert isinstance(made, tuple)
-        first, second = made
+        parts = _computed(run, step, ids[:1], entry, rule)
+        assert isinstance(parts, tuple)
+        first, second = parts
         assert isinstance(second, Numbers)
         array = second.array.astype(dtype_in(target.type))
         run.store(target, Numbers(array, second.missing, second.why))
@@ -270,8 +270,8 @@ def _bitcast(run: State, step: Decoded) -> Numbers:
     assert isinstance(value, Numbers)
     type_ = run.program.type(step.type)
     flat: Array = np.ascontiguousarray(value.array).reshape(len(value.array), -1)
-    found = flat.view(dtype_in(type_)).reshape(len(flat), *shape_of(type_))
-    return Numbers(found).marked(value)
+    result = flat.view(dtype_in(type_)).reshape(len(flat), *shape_of(type_))
+    return Numbers(result).marked(value)
 
 
 def _barrier(run: State, step: Decoded) -> None:
@@ -340,11 +340,11 @@ def _atomic(run: State, step: Decoded) -> Value:
         at = memory.addresses(number, pointer.offset, active)
         first = np.unique(at, return_index=True)[1]
         missing = missing & np.isin(np.arange(len(missing)), first)
-    made = Numbers(before, missing, old.why)
+    result = Numbers(before, missing, old.why)
     run.access("atomic", pointer, active)
     if mask is None:
-        return made
-    return merge(zeros(pointer.type), made, np.flatnonzero(mask), len(mask))
+        return result
+    return merge(zeros(pointer.type), result, np.flatnonzero(mask), len(mask))
 
 
 def _subgroup(run: State, step: Decoded) -> Numbers:
@@ -365,19 +365,19 @@ def _subgroup(run: State, step: Decoded) -> Numbers:
     if operation == subgroups.CLUSTERED and values[1][0] > size:
         text = f"uses clusters of {values[1][0]} invocations in subgroups of {size}"
         run.report("subgroup size", text, active.who)
-    found = subgroups.execute(step.op, where, operation, values)
+    result = subgroups.execute(step.op, where, operation, values)
     dtype = dtype_in(run.program.type(step.type))
-    found = found if found.dtype in (bool, dtype) else found.view(dtype)
-    return Numbers(found).marked(*undefined(OPERATIONS.get(step.op), where, values, step.place))
+    result = result if result.dtype in (bool, dtype) else result.view(dtype)
+    return Numbers(result).marked(*undefined(OPERATIONS.get(step.op), where, values, step.place))
 
 
 def _moved(run: State, step: Decoded, where: subgroups.Subgroups, ids: Sequence[int]) -> Numbers:
     """Return what other invocations have; it is undefined from those that are not active."""
     value, rest = run.numbers(ids[0]), [*map(run.value, ids[1:])]
-    found = subgroups.moved(step.op, where, [value.array, *rest], 0)
+    result = subgroups.moved(step.op, where, [value.array, *rest], 0)
     missing = subgroups.moved(step.op, where, [value.mask, *rest], True)
     message = "uses what a subgroup operation got from an invocation that is not active"
-    return Numbers(found, missing, value.why or Reason(message, step.place, is_computed=True))
+    return Numbers(result, missing, value.why or Reason(message, step.place, is_computed=True))
 
 
 def _dot_product(run: State, step: Decoded) -> Value:

@@ -75,8 +75,9 @@ class Variable(ABC):
                 if not inside:
                     break
                 member = inside[-1]
-                own = "" if member.name.startswith("@") else member.name  # HLSL's buffers have none
-                text = f"{text}.{own}" if text and own else text or own
+                # Members of HLSL's buffers have none.
+                name = "" if member.name.startswith("@") else member.name
+                text = f"{text}.{name}" if text and name else text or name
                 at, part = at - member.offset, member.type
             else:
                 number, at = divmod(at, part.stride)
@@ -114,23 +115,23 @@ class Register(Variable):
     def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         if self._value is None:
             return zeros(type_)
-        found = take(self._value, active.at)
-        if not isinstance(found, Numbers):
-            return found
-        if shape_of(type_) != found.array.shape[1:]:
-            found = found.moved(lambda whole: self._part(whole, type_, offset))
-        if found.missing is None:
-            return found
-        return Numbers(found.array, found.missing, self.why(place, self.name))
+        value = take(self._value, active.at)
+        if not isinstance(value, Numbers):
+            return value
+        if shape_of(type_) != value.array.shape[1:]:
+            value = value.moved(lambda whole: self._part(whole, type_, offset))
+        if value.missing is None:
+            return value
+        return Numbers(value.array, value.missing, self.why(place, self.name))
 
     def _part(self, value: Array, type_: Type, offset: int | Array) -> Array:
         flat, numbers = value.reshape(len(value), -1), self._numbers(type_, offset)
         if len(numbers) == 1:
-            found = flat[:, numbers[0]]
+            part = flat[:, numbers[0]]
         else:
             rows = np.arange(len(flat)) if len(flat) > 1 else np.zeros(1, np.int64)
-            found = flat[rows[:, None], numbers]
-        return found.reshape(len(found), *shape_of(type_))
+            part = flat[rows[:, None], numbers]
+        return part.reshape(len(part), *shape_of(type_))
 
     def _numbers(self, type_: Type, offset: int | Array) -> Array:
         """Return the places of the numbers of a part, one row for each invocation or for all."""
@@ -144,9 +145,9 @@ class Register(Variable):
             at = active.slots[:, None], self._numbers(type_, offset)
 
             def changed(whole: Array, part: Array) -> Array:
-                made = np.array(np.broadcast_to(whole, (active.together, *shape)))
-                made.reshape(active.together, -1)[at] = part.reshape(len(part), -1)
-                return made
+                updated = np.array(np.broadcast_to(whole, (active.together, *shape)))
+                updated.reshape(active.together, -1)[at] = part.reshape(len(part), -1)
+                return updated
 
             assert isinstance(old, Numbers)
             self._value = old.moved(changed, value)
@@ -277,25 +278,25 @@ class Memory(Variable):
         if number is None:
             parts = parts_of(type_)
             return tuple(self.load(part, offset + at, active, place) for part, at in parts)
-        if (own := self._own_parts(type_, offset, active)) is not None:
-            rows, data, marks = own
+        if (own_parts := self._own_parts(type_, offset, active)) is not None:
+            rows, data, marks = own_parts
             if marks is None or marks[rows].copy().view(bool).all():
-                found = data[rows].copy()
-                found = found.view(stored_dtype(number)).reshape(len(found), *shape_of(type_))
-                return Numbers(found != 0 if number.kind == "bool" else found)
+                array = data[rows].copy()
+                array = array.view(stored_dtype(number)).reshape(len(array), *shape_of(type_))
+                return Numbers(array != 0 if number.kind == "bool" else array)
         addresses = self.addresses(type_, offset, active)
-        found = self._data.view(stored_dtype(number))[addresses // number.nbytes]
+        array = self._data.view(stored_dtype(number))[addresses // number.nbytes]
         if number.kind == "bool":
-            found = found != 0
+            array = array != 0
         if self._written is None:
-            return Numbers(found)
+            return Numbers(array)
         missing: Any = ~self._written[self.units_of(number, addresses)]
         if number.nbytes > self.unit:
             missing = missing.any(-1)
         if not missing.any():
-            return Numbers(found)
+            return Numbers(array)
         first = self.element(self.offset(int(addresses[missing][0])), type_)
-        return Numbers(found, missing, self.why(place, re.sub(r"\[\d+\]", "", first)))
+        return Numbers(array, missing, self.why(place, re.sub(r"\[\d+\]", "", first)))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         number = scalar_of(type_)
@@ -307,9 +308,9 @@ class Memory(Variable):
         assert number is not None
         self.remember(value)
         numbers, missing = value.array, value.missing
-        own = self._own_parts(type_, offset, active)
-        if own is not None and missing is None:
-            rows, data, own_marks = own
+        own_parts = self._own_parts(type_, offset, active)
+        if own_parts is not None and missing is None:
+            rows, data, own_marks = own_parts
             whole = np.ascontiguousarray(numbers, stored_dtype(number))
             data[rows] = whole.reshape(-1).view(data.dtype)
             if own_marks is not None:

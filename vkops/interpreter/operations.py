@@ -30,7 +30,9 @@ def by_number(
 
     That is as unsigned integers (u), as signed ones (s), or as they are ("").
     """
-    return {numbers[n]: (kind, f) for kind, own in kinds.items() for n, f in own.items()}
+    return {
+        numbers[n]: (kind, f) for kind, functions in kinds.items() for n, f in functions.items()
+    }
 
 
 def integers(value: Array, kind: str) -> Array:
@@ -56,8 +58,8 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
     limits = np.iinfo(dtype)
     inside = np.trunc(np.where(np.isnan(value), 0, value))
     low, high = inside <= float(limits.min), inside >= float(limits.max)
-    made = np.where(low | high, 0, inside).astype(dtype)
-    return np.where(low, limits.min, np.where(high, limits.max, made)).astype(dtype)
+    result = np.where(low | high, 0, inside).astype(dtype)
+    return np.where(low, limits.min, np.where(high, limits.max, result)).astype(dtype)
 
 
 def divided(a: Array, b: Array) -> Array:
@@ -115,17 +117,17 @@ def column(number: Array, like: Array) -> Array:
 
 def bit_count(value: Array) -> Array:
     """Count the bits that are set."""
-    found = np.zeros(value.shape, np.uint32)
+    count = np.zeros(value.shape, np.uint32)
     for bit in range(8 * value.itemsize):
-        found += ((value >> bit) & 1).astype(np.uint32)
-    return found
+        count += ((value >> bit) & 1).astype(np.uint32)
+    return count
 
 
 def _reversed(value: Array) -> Array:
-    found = np.zeros_like(value)
+    result = np.zeros_like(value)
     for bit in range(8 * value.itemsize):
-        found |= ((value >> bit) & 1) << (8 * value.itemsize - 1 - bit)
-    return found
+        result |= ((value >> bit) & 1) << (8 * value.itemsize - 1 - bit)
+    return result
 
 
 def _dot(a: Array, b: Array) -> Array:
@@ -237,9 +239,9 @@ def apply(entry: tuple[str, Function], operands: list[Array], dtype: np.dtype[An
     kind, function = entry
     if kind:
         operands = [integers(each, kind) if each.dtype.kind in "iu" else each for each in operands]
-    found = function(*operands)
-    if dtype is None or isinstance(found, list) or found.dtype == dtype or dtype.kind == "b":
-        return found
-    if found.dtype.kind in "iu" and dtype.kind in "iu" and found.itemsize == dtype.itemsize:
-        return found.view(dtype)
-    return converted(found, dtype)
+    result = function(*operands)
+    if dtype is None or isinstance(result, list) or result.dtype == dtype or dtype.kind == "b":
+        return result
+    if result.dtype.kind in "iu" and dtype.kind in "iu" and result.itemsize == dtype.itemsize:
+        return result.view(dtype)
+    return converted(result, dtype)

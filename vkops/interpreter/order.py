@@ -151,8 +151,10 @@ class Order:
         for c in classes:
             self._full_barriers[c, groups] = time
         if classes:
-            own = slice(*(n // self.group_size for n in (self._first, self._first + self._count)))
-            self._met = int(self._full_barriers[self._classes - 3 + SHARED, own].min())
+            workgroups = slice(
+                *(n // self.group_size for n in (self._first, self._first + self._count))
+            )
+            self._met = int(self._full_barriers[self._classes - 3 + SHARED, workgroups].min())
             self._barriers[:, groups] = time
             self._barriers[SHARED::3, groups] = self._full_barriers[SHARED::3, groups]
             self.acquire(who, 0, ACQUIRES | sum(_CLASSES[:3]) | AVAILABILITY, time)
@@ -204,8 +206,8 @@ class Order:
             if len(noted) == 3:
                 level, semantics, barriers = noted
                 for one, barrier in zip(who.tolist(), barriers.tolist(), strict=True):
-                    made = _Acquire(time, level, semantics, len(self._seen[one]), barrier)
-                    self._acquires[one].append(made)
+                    acquire = _Acquire(time, level, semantics, len(self._seen[one]), barrier)
+                    self._acquires[one].append(acquire)
                     self._members[one // self.group_size].add(one)
                 continue
             shadow, units, fences, before, last, kind = noted
@@ -213,9 +215,9 @@ class Order:
             for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
                 location = self._locations.setdefault((shadow, unit), [])
                 if location and kind != "store":
-                    seen, own = (time, location, len(location)), self._seen[one]
-                    if not own or own[-1][1] is not location or own[-1][2] != len(location):
-                        own.append(seen)
+                    seen, past = (time, location, len(location)), self._seen[one]
+                    if not past or past[-1][1] is not location or past[-1][2] != len(location):
+                        past.append(seen)
                         self._seen_by_group[one // self.group_size].append(seen)
                 if kind == "store":  # it ends a sequence of releases
                     location = self._locations[shadow, unit] = []
@@ -256,13 +258,13 @@ class Order:
         for each in self._acquires[member]:
             if each.time <= limit and c in self._chosen(each.semantics, _VISIBLE):
                 last[each.level] = each
-        found = []
+        acquired = []
         for level, each in last.items():
             near = self._seen_by_group[member // self.group_size]
             near = [seen for seen in near if seen[0] <= each.barrier]
             for _, location, count in (*self._seen[member][: each.reads], *near):
-                found.append((location, count, level))
-        return found
+                acquired.append((location, count, level))
+        return acquired
 
     def _nearness(self, one: Any, other: Any) -> Any:
         """Return 2 for invocations of a subgroup, 1 for those of a workgroup, else 0."""
@@ -310,31 +312,31 @@ class Order:
         if self.is_past(int(before.max()) >> LANE_BITS, c):
             return np.zeros(len(before), bool)
         other = (before & LANES) - 1
-        found = (before != 0) & (other != who)
-        if not found.any():
-            return found
+        unordered = (before != 0) & (other != who)
+        if not unordered.any():
+            return unordered
         when = before >> LANE_BITS
         group, other_group = who // self.group_size, other // self.group_size
         same = group == other_group
         if self._subgroup_barriers is not None:
             subgroup = self._subgroup(who)
             near = same & (self._subgroup(np.maximum(other, 0)) == subgroup)
-            found &= ~(near & (self._subgroup_barriers[c, subgroup] >= when))
+            unordered &= ~(near & (self._subgroup_barriers[c, subgroup] >= when))
         if self._published is not None:
-            found &= ~(same & (self._published[1, c, other] >= when))
+            unordered &= ~(same & (self._published[1, c, other] >= when))
         has_barrier = same & (self._barriers[c, group] >= when)
-        found &= ~(same & (self._full_barriers[c, group] >= when))
+        unordered &= ~(same & (self._full_barriers[c, group] >= when))
         if self._has_releases:
-            for at in np.flatnonzero(found).tolist():
+            for at in np.flatnonzero(unordered).tolist():
                 one, last = int(who[at]), int(when[at])
                 if (one, c) not in self._memoized:
                     known = _Known({}, {}, {})
                     self._memoized[one, c] = known, self._learn(known, one, c)
                 known, more = self._memoized[one, c]
-                found[at] = not any(
+                unordered[at] = not any(
                     self._knows(known, int(other[at]), last, c) for _ in chain((None,), more)
                 )
-        return np.where(found & has_barrier, BY_BARRIER, found)
+        return np.where(unordered & has_barrier, BY_BARRIER, unordered)
 
     def _knows(self, known: _Known, other: int, when: int, c: int) -> bool:
         """Whether what another invocation did at a time is among what is known."""

@@ -25,14 +25,14 @@ class Printing(Observer):
 
     def printed(self, form: str, values: list[Array]) -> None:
         for number, who in enumerate(self.machine.active.who.tolist()):
-            own = iter([v[number if len(v) > 1 else 0] for v in values])
+            arguments = iter([v[number if len(v) > 1 else 0] for v in values])
 
-            def text(match: re.Match[str], own: Any = own) -> str:
-                value = None if match[0] == "%%" else next(own, None)
+            def text(match: re.Match[str], arguments: Any = arguments) -> str:
+                value = None if match[0] == "%%" else next(arguments, None)
                 if value is None:  # the format has more conversions than there are values
                     return match[0].replace("%%", "%")
                 spec = f"%{match['flags']}{match['letter'] or 'u'}"
                 return ", ".join(spec % part for part in np.atleast_1d(value).tolist())
 
-            made = re.sub(rf"%%|{CONVERSION.pattern}", text, form)
-            self.texts.append((self.machine.global_id(who), made))
+            line = re.sub(rf"%%|{CONVERSION.pattern}", text, form)
+            self.texts.append((self.machine.global_id(who), line))

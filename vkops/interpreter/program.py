@@ -85,22 +85,22 @@ class ShaderProgram:
 
     def __init__(self, module: Module, name: str, scopes: Mapping[int, int]) -> None:
         self.module, self.scopes = module, scopes
-        self.found = found = declarations(module.spirv)
-        self._numbers = constants.numbers(found)
-        self._known = constants.values(found, self._numbers)
-        self._types = Types(found, self._numbers, self._known, scopes)
+        self.declared = declared = declarations(module.spirv)
+        self._numbers = constants.numbers(declared)
+        self._known = constants.values(declared, self._numbers)
+        self._types = Types(declared, self._numbers, self._known, scopes)
         self._name = name
-        self._lines = {file: embedded_lines(text) for file, text in found.sources.items()}
+        self._lines = {file: embedded_lines(text) for file, text in declared.sources.items()}
         entry = next(
             words[1]
-            for _, words in found.entries
+            for _, words in declared.entries
             if words[0] == GL_COMPUTE and string(words[2:]) == module.entry_point
         )
         self.main = entry
-        self.used = found.used(entry)
+        self.used = declared.used(entry)
         is_variable = not _VARIABLE_POINTERS.isdisjoint(module.capabilities)
         self.has_variable_pointers = is_variable or any(b.is_array for b in module.blocks)
-        self.functions = {id_: self._function(body) for id_, body in found.functions.items()}
+        self.functions = {id_: self._function(body) for id_, body in declared.functions.items()}
 
     # -- types and constants -----------------------------------------------------------------------
 
@@ -110,12 +110,12 @@ class ShaderProgram:
 
     def pointee(self, id_: int) -> tuple[int, int]:
         """Return the storage class and the type's id of a pointer type."""
-        _, storage, pointee = self.found.defined[id_].words
+        _, storage, pointee = self.declared.defined[id_].words
         return storage, pointee
 
     def name(self, id_: int) -> str:
         """Return the name that the source has for an id, or a text that stands for it."""
-        return self.found.names.get((id_,), "") or f"%{id_}"
+        return self.declared.names.get((id_,), "") or f"%{id_}"
 
     def text(self, place: SourceLine) -> str:
         """Return the text of a line; "" if the module does not have it."""
@@ -130,7 +130,7 @@ class ShaderProgram:
         """
         sources: dict[str, list[str]] = {"": []}  # first, as others have the shader's name, too
         for id_, text in self._lines.items():
-            file, number = self.found.strings.get(id_, "").replace(TEXT, ""), 1
+            file, number = self.declared.strings.get(id_, "").replace(TEXT, ""), 1
             for line in text:
                 lines = sources.setdefault(file, [])
                 lines += [""] * (number - len(lines))
@@ -143,25 +143,25 @@ class ShaderProgram:
     @cached_property
     def constants(self) -> dict[int, Value]:
         """The values of constants by id."""
-        made: dict[int, Value] = {}
-        for id_, (op, words) in self.found.defined.items():
+        values: dict[int, Value] = {}
+        for id_, (op, words) in self.declared.defined.items():
             if Op.ConstantTrue <= op <= Op.SpecConstantOp:
-                made[id_] = self._constant(id_, op, words, made)
+                values[id_] = self._constant(id_, op, words, values)
             elif op == Op.Undef:
-                made[id_] = self.undefined(id_, words[0], SourceLine(self._name, 0))
-        return made
+                values[id_] = self.undefined(id_, words[0], SourceLine(self._name, 0))
+        return values
 
     def _constant(
-        self, id_: int, op: int, words: tuple[int, ...], made: Mapping[int, Value]
+        self, id_: int, op: int, words: tuple[int, ...], values: Mapping[int, Value]
     ) -> Value:
         type_ = self.type(words[0])
         if op == Op.ConstantNull:
             return zeros(type_)
         if op in (Op.ConstantComposite, Op.SpecConstantComposite):
-            return composed(type_, [made[member] for member in words[2:]])
+            return composed(type_, [values[member] for member in words[2:]])
         value = self._known.get(id_)
         if value is None:  # an operation on floats or vectors
-            operands = [made[operand] for operand in words[3:] if operand in made]
+            operands = [values[operand] for operand in words[3:] if operand in values]
             arrays = [each.array for each in operands if isinstance(each, Numbers)]
             return Numbers(operations.apply(operations.TABLE[words[2]], arrays, dtype_in(type_)))
         return Numbers(np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4))))
@@ -189,12 +189,12 @@ class ShaderProgram:
     @cached_property
     def value_types(self) -> dict[int, int]:
         """The types of the results of instructions and of parameters, by their ids."""
-        found = {id_: words[0] for id_, (_, words) in self.found.defined.items()}
+        types = {id_: words[0] for id_, (_, words) in self.declared.defined.items()}
         for function in self.functions.values():
-            found.update(function.parameters)
+            types.update(function.parameters)
             for block in function.blocks:
-                found.update((step.result, step.type) for step in (*block.phis, *block.steps))
-        return found
+                types.update((step.result, step.type) for step in (*block.phis, *block.steps))
+        return types
 
     @property
     def has_atomics(self) -> bool:
@@ -218,7 +218,8 @@ class ShaderProgram:
         for instruction in body:
             op, words = instruction
             if op == Op.Line:
-                before, place = place, self._place(self.found.strings.get(words[0], ""), words[1])
+                file = self.declared.strings.get(words[0], "")
+                before, place = place, self._place(file, words[1])
                 condition = self._condition(words[0], before, place)
                 raw[unplaced:] = [(b, each, condition, False) for b, each, *_ in raw[unplaced:]]
                 place_is_known = True
@@ -259,19 +260,19 @@ class ShaderProgram:
         """
         lines = self._lines.get(file, ())
         between = range(before.line + 1, min(after.line, len(lines)) + 1)
-        found = (
+        conditions = (
             n for n in between if before.file == after.file and _CONDITION.search(lines[n - 1])
         )
-        return SourceLine(before.file, next(found, before.line))
+        return SourceLine(before.file, next(conditions, before.line))
 
     def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
         """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""
-        if not self.found.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
+        if not self.declared.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
             return None
         if words[3] != _DEBUG_LINE:
             return place
-        source = self.found.extended.get(words[4])
-        file = "" if source is None else self.found.strings.get(source.words[4], "")
+        source = self.declared.extended.get(words[4])
+        file = "" if source is None else self.declared.strings.get(source.words[4], "")
         return self._place(file, self._known.get(words[5]) or 0)
 
     def _place(self, file: str, line: int) -> SourceLine:
@@ -362,9 +363,9 @@ def composed(type_: Type, parts: Sequence[Value]) -> Value:
         return tuple(parts)
     shape = shape_of(type_)
 
-    def joined(*given: operations.Array) -> operations.Array:
-        count = max(map(len, given))
-        wide = [np.broadcast_to(each, (count, *each.shape[1:])) for each in given]
+    def joined(*arrays: operations.Array) -> operations.Array:
+        count = max(map(len, arrays))
+        wide = [np.broadcast_to(each, (count, *each.shape[1:])) for each in arrays]
         wide = [each if each.ndim == len(shape) + 1 else each[:, None] for each in wide]
         return np.broadcast_to(np.concatenate(wide, 1), (count, *shape))
 

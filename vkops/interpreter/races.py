@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vkops.interpreter.images import Image
+from vkops.interpreter.images import ImageVariable
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
@@ -85,7 +85,7 @@ class Races(Observer):
         memory = pointer.variable
         if memory.shadow is None:
             return
-        is_image, time = isinstance(memory, Image), self.machine.time
+        is_image, time = isinstance(memory, ImageVariable), self.machine.time
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
         need = self._need(kind)
         if need and (kind != "read" or need == PRIVATE):  # of what conflicts with it later
@@ -150,14 +150,14 @@ class Races(Observer):
             where = run.access_places[int(conflict.when[number])]
             name = memory.element(memory.offset(int(units[at]) * memory.unit))
             room = "shared memory" if memory.kind else "a storage buffer"
-            room = "an image" if isinstance(memory, Image) else room
+            room = "an image" if isinstance(memory, ImageVariable) else room
             end = "there is no barrier between them" if memory.kind else "nothing orders them"
             if self._is_declared:
                 end = "nothing orders them and makes the second available and visible to the first"
             if (kind, conflict.did) == ("atomic", "changed"):
                 end = "the scope of one does not contain the other invocation"
             if conflict.has_barrier:
-                what = "Image" if isinstance(memory, Image) else "Buffer"
+                what = "Image" if isinstance(memory, ImageVariable) else "Buffer"
                 end = f"the barrier between them does not order {what.lower()}s"
                 end += f" (memoryBarrier{what} does)"
             message = (

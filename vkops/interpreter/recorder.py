@@ -36,9 +36,9 @@ class History:
         self._last: Array = np.zeros(0, np.uint8)
         self._state, self._applied = self._last, 0
 
-    def update(self, stop: int, memory: Memory, own: Active) -> None:
+    def update(self, stop: int, memory: Memory, active: Active) -> None:
         """Add what changed before a stop."""
-        row = {"": 0, "group": own.groups[0], "invocation": own.slots[0]}[self.kind]
+        row = {"": 0, "group": active.groups[0], "invocation": active.slots[0]}[self.kind]
         before, self._last = self._last, memory.state(int(row))
         changed = np.flatnonzero(before != self._last) if len(before) else slice(None)
         self._changes.append((stop, changed, self._last[changed]))
@@ -211,22 +211,24 @@ class Recorder(Observer):
     def _look_around(self) -> None:
         machine = self.machine
         for row in np.flatnonzero(self._all.groups == self._group).tolist():
-            own = self._all.one(row)
-            seen = [self._all_seen(machine.variables, own)]
-            if own.who[0] in self._callers[-1]:
-                variables = self._all_seen(machine.frame.variables, own)
-                seen = [variables, self._parameters(own), *seen]
-            who = int(own.who[0])
+            active = self._all.one(row)
+            seen = [self._all_seen(machine.variables, active)]
+            if active.who[0] in self._callers[-1]:
+                variables = self._all_seen(machine.frame.variables, active)
+                seen = [variables, self._parameters(active), *seen]
+            who = int(active.who[0])
             self.lanes.append(Lane(who, who in machine.active.who, seen))
 
     # -- what it sees ------------------------------------------------------------------------------
 
     def _parameters(self, other: Active | None = None) -> dict[int, Pointer]:
         """Return pointers to the histories of the parameters of the function."""
-        frame, own = self.machine.frame, other or self._own
+        frame, active = self.machine.frame, other or self._own
         types = frame.function.parameters
         return {
-            id_: self._seen(take(frame.values[id_], own.slots), self.machine.program.type(t), other)
+            id_: self._seen(
+                take(frame.values[id_], active.slots), self.machine.program.type(t), other
+            )
             for id_, t in types.items()
         }
 
@@ -247,20 +249,20 @@ class Recorder(Observer):
 
         That of another invocation has only what it sees here.
         """
-        own = other or self._own
+        active = other or self._own
         if isinstance(value, Pointer) and not isinstance(value.variable, Memory):  # a built-in one
             type_ = value.variable.type
-            value = value.variable.load(type_, 0, own, self.machine.step.place)
+            value = value.variable.load(type_, 0, active, self.machine.step.place)
         if type_ is not None and not isinstance(value, Pointer):
-            own, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
-            memory.store(type_, 0, value, own)
+            active, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
+            memory.store(type_, 0, value, active)
             value = Pointer(memory, type_, 0)
         assert isinstance(value, Pointer)
         memory = value.variable
         history = self._histories.get(memory) if other is None else None
         if history is None:
             history = History(memory)
-            history.update(len(self.stops), memory, own)
+            history.update(len(self.stops), memory, active)
             if other is None:
                 self._histories[memory] = history
         return Pointer(history, value.type, int(np.atleast_1d(value.offset)[0]))

@@ -97,11 +97,11 @@ class Run(State):
             memory = Memory("", Struct(members, nbytes), "group", len(groups), nbytes)
             memory.follow(self.program.module)
             for id_, name, type_ in declared:
-                own = copy(memory)
-                own.name, own.type = name, type_
-                self.variables[id_] = Pointer(own, type_, 0)
+                renamed = copy(memory)
+                renamed.name, renamed.type = name, type_
+                self.variables[id_] = Pointer(renamed, type_, 0)
         for id_, name, type_, value in self.private:
-            built_in = self.program.found.decorated(id_).get(Decoration.BUILTIN)
+            built_in = self.program.declared.decorated(id_).get(Decoration.BUILTIN)
             if built_in is not None:
                 if built_in[0] not in inputs:
                     self.refuse(f"the built-in variable {built_in[0]}")
@@ -132,7 +132,7 @@ class Run(State):
         def constant(*numbers: int) -> Array:
             return np.array([numbers], np.uint32)
 
-        found = {
+        inputs = {
             "NumWorkgroups": constant(*self.groups), "WorkgroupSize": constant(*self.local),
             "WorkgroupId": groups.astype(np.uint32), "LocalInvocationId": local.astype(np.uint32),
             "GlobalInvocationId": (groups * self.local + local).astype(np.uint32),
@@ -143,8 +143,8 @@ class Run(State):
             "DeviceIndex": constant(0)[0],
         }  # fmt: skip
         for name, compare in masks.items():
-            found[f"Subgroup{name}Mask"] = subgroups.words(compare(lanes, lanes[:, None]))[lane]
-        return {BUILT_IN[name]: values for name, values in found.items()}
+            inputs[f"Subgroup{name}Mask"] = subgroups.words(compare(lanes, lanes[:, None]))[lane]
+        return {BUILT_IN[name]: values for name, values in inputs.items()}
 
     def _execute(self, function: Function, active: Active) -> None:
         """Execute a function and those that it calls, to any depth."""
@@ -223,12 +223,12 @@ class Run(State):
             frame.iterations.pop(number, None)
         self.tell("branch", block, to, active)
         chosen = None if mask is None else np.flatnonzero(mask)
-        made = []
+        chosen_values = []
         for phi in to.phis:
             pairs = dict(zip(phi.operands[1::2], phi.operands[::2], strict=True))
             if block.label in pairs:
-                made.append((phi.result, take(self.raw(pairs[block.label]), chosen)))
-        for id_, value in made:
+                chosen_values.append((phi.result, take(self.raw(pairs[block.label]), chosen)))
+        for id_, value in chosen_values:
             self._put(frame, id_, value, active)
         frame.waiting.setdefault(number, []).append(active.slots)
 

@@ -46,27 +46,27 @@ class Shadow:
 
         Their kind is "read", "write" or "atomic", and ``need`` is what ``Order`` says.
         """
-        own = {"read": "read", "write": "written", "atomic": "changed"}[kind]
-        code, befores, found = time << LANE_BITS | (who + 1), [], []
+        does = {"read": "read", "write": "written", "atomic": "changed"}[kind]
+        code, befores, conflicts = time << LANE_BITS | (who + 1), [], []
         conflicts_with_own = kind == "write" or (kind == "atomic" and len(order.needs) > 1)
         for did, kept in self._entries.items():
-            if (did != own or conflicts_with_own) and not order.is_past(self._latest[did], c):
+            if (did != does or conflicts_with_own) and not order.is_past(self._latest[did], c):
                 befores += [(did, entries[at]) for entries in kept]
-        self._record(order, self._entries[own], at, code, c)
-        self._latest[own] = time
-        for entries in self._entries[own] if conflicts_with_own else ():
-            befores += [(own, now)] if ((now := entries[at]) != code).any() else []
+        self._record(order, self._entries[does], at, code, c)
+        self._latest[does] = time
+        for entries in self._entries[does] if conflicts_with_own else ():
+            befores += [(does, now)] if ((now := entries[at]) != code).any() else []
         for did, before in befores:
             unordered = order.unordered(before, who, c, need)
-            if kind == "atomic" and did == own and unordered.any():
+            if kind == "atomic" and did == does and unordered.any():
                 unordered = unordered * order.apart(before, who, need)
             statuses = (UNORDERED,) if did == "read" else (UNORDERED, BY_BARRIER)
             for status in statuses if unordered.any() else ():
                 rows = np.flatnonzero(unordered == status)
                 if len(rows):
                     others, when = (before[rows] & LANES) - 1, before[rows] >> LANE_BITS
-                    found.append(Conflict(did, rows, others, when, status == BY_BARRIER))
-        return found
+                    conflicts.append(Conflict(did, rows, others, when, status == BY_BARRIER))
+        return conflicts
 
     def last_change(self, unit: int) -> tuple[int, int]:
         """Return when a unit was written or changed last, and by whom; time 0 if it was not."""
@@ -84,9 +84,9 @@ class Shadow:
             one, other = candidates.astype(np.uint32), holder.astype(np.uint32)  # who they are
             put = (one != other) & (one != 0)
             if c != SHARED and put.any():  # in shared memory, all are of one workgroup
-                lane, kept, own = ((e & LANES) - 1 for e in (holder, rest[0][at], candidates))
+                lane, kept, new = ((e & LANES) - 1 for e in (holder, rest[0][at], candidates))
                 group = lane // order.group_size
                 has_far = (kept >= 0) & (kept // order.group_size != group)
-                put &= (own // order.group_size != group) | ~has_far
+                put &= (new // order.group_size != group) | ~has_far
             rows = np.flatnonzero(put)
             rest[0][at[rows]] = candidates[rows]

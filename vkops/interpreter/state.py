@@ -125,24 +125,24 @@ class State:
         self.frame = Frame(self.program.functions[self.program.main], 0)
         self.step = Decoded(0, 0, 0, (), SourceLine(shader.name, 0), False)
         self.values: dict[int, Value] = {}
-        heap = buffers.get(addresses.PLACE)
-        self.heap = heap if isinstance(heap, addresses.Heap) else None
+        memory = buffers.get(addresses.PLACE)
+        self.tensor_memory = memory if isinstance(memory, addresses.TensorMemory) else None
         self._declare(buffers, push)
 
     # -- variables ---------------------------------------------------------------------------------
 
     def _declare(self, buffers: Mapping[tuple[int, int], Blocks], push: bytes) -> None:
-        found = self.program.found
-        for id_, storage, pointee in found.variables():
+        declared = self.program.declared
+        for id_, storage, pointee in declared.variables():
             if id_ not in self.program.used:
                 continue
-            type_, decorations = self.program.type(pointee), found.decorated(id_)
-            name = found.names.get((id_,), "") or found.names.get((pointee,), "")
-            initial = found.defined[id_].words[3:]
+            type_, decorations = self.program.type(pointee), declared.decorated(id_)
+            name = declared.names.get((id_,), "") or declared.names.get((pointee,), "")
+            initial = declared.defined[id_].words[3:]
             if Decoration.BINDING in decorations:
                 place = decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0]
                 self.variables[id_] = self._bound(
-                    found.names.get((id_,), ""),
+                    declared.names.get((id_,), ""),
                     type_,
                     buffers[place, decorations[Decoration.BINDING][0]],
                 )
@@ -151,7 +151,7 @@ class State:
                 memory.fill(push)
                 self.variables[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.WORKGROUP:
-                key = found.shared_memory(id_, pointee)
+                key = declared.shared_memory(id_, pointee)
                 self.shared.setdefault(key, []).append((id_, name, type_))
                 if initial:
                     self.private.append((id_, name, type_, self.program.constants[initial[0]]))
@@ -207,7 +207,9 @@ class State:
         value = self.raw(id_)
         if isinstance(value, Numbers):
             _, pointee = self.program.pointee(self.program.value_types[id_])
-            return addresses.pointer(self.heap, self.program.type(pointee), self.value(id_))
+            return addresses.pointer(
+                self.tensor_memory, self.program.type(pointee), self.value(id_)
+            )
         assert isinstance(value, Pointer)
         return value
 
@@ -221,8 +223,8 @@ class State:
                 self.active = active.some(value.which == number)
                 self.values = {other: take(each, rows) for other, each in values.items()}
                 self.values[id_] = take(pointer, rows)
-                made = execute()
-                result = None if made is None else merge(result, made, rows, len(value.which))
+                partial = execute()
+                result = None if partial is None else merge(result, partial, rows, len(value.which))
         self.active, self.values = active, values
         return result
 
@@ -315,7 +317,7 @@ class State:
                 mask = wrong if outside is None else wrong | outside.mask
                 length, name = variable.nbytes // pointer.stride, variable.element(0)
                 outside = Outside(name.partition("[")[0], mask, at // pointer.stride, length)
-        if isinstance(variable, addresses.Heap):
+        if isinstance(variable, addresses.TensorMemory):
             outside = variable.outside(pointer)
         if outside is None or not outside.mask.any():
             return pointer, active, None

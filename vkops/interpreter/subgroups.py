@@ -85,9 +85,9 @@ class Subgroups:
 
     def table(self, value: Array, fill: Any = 0) -> Array:
         """Spread values; ``fill`` stands for invocations that take no part."""
-        made = np.full((self.rows, self.size, *value.shape[1:]), fill, value.dtype)
-        made[self.row, self.column] = value
-        return made
+        result = np.full((self.rows, self.size, *value.shape[1:]), fill, value.dtype)
+        result[self.row, self.column] = value
+        return result
 
     def first(self) -> Array:
         """Return, for each invocation, the first column of its subgroup that takes part."""
@@ -145,14 +145,14 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
     value = integers(np.ascontiguousarray(values[0]), kind) if kind else values[0]
     neutral = identity(value.dtype)
     if operation >= _PARTITIONED:
-        found = np.empty_like(value)
+        result = np.empty_like(value)
         keys = np.column_stack([group.row, values[1]])
         distinct, parts = np.unique(keys, axis=0, return_inverse=True)
         for part in range(len(distinct)):
-            own = parts.reshape(-1) == part
-            alone = Subgroups(np.zeros(own.sum(), int), group.column[own], group.size)
-            found[own] = _arithmetic(opcode, alone, operation - _PARTITIONED, [values[0][own]])
-        return found
+            rows = parts.reshape(-1) == part
+            alone = Subgroups(np.zeros(rows.sum(), int), group.column[rows], group.size)
+            result[rows] = _arithmetic(opcode, alone, operation - _PARTITIONED, [values[0][rows]])
+        return result
     table = group.table(value, neutral)
     if operation == CLUSTERED:
         width = min(int(values[1][0]), group.size)
@@ -161,17 +161,17 @@ def _arithmetic(opcode: int, group: Subgroups, operation: int, values: list[Arra
         return table.astype(value.dtype)[group.row, group.column]
     if operation == _REDUCE:
         return function.reduce(table, axis=1).astype(value.dtype)[group.row]
-    found = function.accumulate(table, axis=1).astype(value.dtype)
+    result = function.accumulate(table, axis=1).astype(value.dtype)
     if operation == _EXCLUSIVE:
-        found = np.concatenate((np.full_like(found[:, :1], neutral), found[:, :-1]), 1)
-    return found[group.row, group.column]
+        result = np.concatenate((np.full_like(result[:, :1], neutral), result[:, :-1]), 1)
+    return result[group.row, group.column]
 
 
 def words(bits: Array) -> Array:
     """Return rows of bits as vectors of four words."""
-    made = np.zeros((len(bits), 128), bool)
-    made[:, : bits.shape[1]] = bits
-    return np.packbits(made, axis=1, bitorder="little").view("<u4")
+    padded = np.zeros((len(bits), 128), bool)
+    padded[:, : bits.shape[1]] = bits
+    return np.packbits(padded, axis=1, bitorder="little").view("<u4")
 
 
 def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) -> Array:
@@ -179,12 +179,12 @@ def _ballot_bits(opcode: int, group: Subgroups, operation: int, value: Array) ->
     bits = (value[:, columns // 32] >> (columns % 32).astype(np.uint32)) & 1 != 0
     bits &= columns < group.size
     if opcode == Op.GroupNonUniformBallotBitCount:
-        own = group.column[:, None]
-        limit = {_REDUCE: 128, _INCLUSIVE: own + 1, _EXCLUSIVE: own}[operation]
+        column = group.column[:, None]
+        limit = {_REDUCE: 128, _INCLUSIVE: column + 1, _EXCLUSIVE: column}[operation]
         return bit_count(words(bits & (columns < limit))).sum(1).astype(np.uint32)
     is_lowest = opcode == Op.GroupNonUniformBallotFindLSB
-    found = bits.argmax(1) if is_lowest else 127 - bits[:, ::-1].argmax(1)
-    return found.astype(np.uint32)
+    result = bits.argmax(1) if is_lowest else 127 - bits[:, ::-1].argmax(1)
+    return result.astype(np.uint32)
 
 
 def moved(opcode: int, group: Subgroups, values: list[Array], fill: Any) -> Array:
@@ -193,6 +193,6 @@ def moved(opcode: int, group: Subgroups, values: list[Array], fill: Any) -> Arra
     other = values[1].astype(np.int64) if len(values) > 1 else group.column
     cluster = int(values[2][0]) if len(values) > 2 else group.size
     source = MOVES[opcode](group, group.column, other, cluster)
-    found = group.table(values[0], fill)[group.row, np.clip(source, 0, group.size - 1)]
-    found[(source < 0) | (source >= group.size)] = fill
-    return found
+    result = group.table(values[0], fill)[group.row, np.clip(source, 0, group.size - 1)]
+    result[(source < 0) | (source >= group.size)] = fill
+    return result

@@ -15,18 +15,20 @@ def decoded(raw: Array, form: Format) -> Array:
     """Return texels as vectors of four numbers; those that a format lacks are 0, 0, 0 and 1."""
     raw = raw.reshape(len(raw), -1)
     if form.is_packed:
-        found = _unpacked(raw, form)
+        elements = _unpacked(raw, form)
     elif form.kind == "float" and raw.dtype.kind != "f":
         most = np.float32(np.iinfo(raw.dtype).max)
-        found = np.maximum(raw.astype(np.float32) / most, -1)
+        elements = np.maximum(raw.astype(np.float32) / most, -1)
     else:
-        found = raw.astype(np.float32) if raw.dtype.kind == "f" else raw
+        elements = raw.astype(np.float32) if raw.dtype.kind == "f" else raw
     if form.name.endswith("_srgb"):
-        linear = np.where(found <= 0.04045, found / 12.92, ((found + 0.055) / 1.055) ** 2.4)
-        found = np.c_[linear[:, :3], found[:, 3:]]
-    missing = np.zeros((len(found), 4), found.dtype)
+        linear = np.where(
+            elements <= 0.04045, elements / 12.92, ((elements + 0.055) / 1.055) ** 2.4
+        )
+        elements = np.c_[linear[:, :3], elements[:, 3:]]
+    missing = np.zeros((len(elements), 4), elements.dtype)
     missing[:, 3] = 1
-    missing[:, : found.shape[1]] = found
+    missing[:, : elements.shape[1]] = elements
     return missing
 
 
@@ -50,17 +52,17 @@ def encoded(values: Array, form: Format) -> Array:
     """Return texels of vectors of numbers, as an image stores them."""
     dtype = np.dtype(form.dtype)
     if form.is_packed:
-        found = _packed(values, form)[:, None]
+        elements = _packed(values, form)[:, None]
     elif form.kind == "float" and dtype.kind != "f":
         most = np.iinfo(dtype).max
         low = -1 if dtype.kind == "i" else 0
-        found = np.rint(np.clip(np.nan_to_num(values), low, 1) * np.float64(most)).astype(dtype)
+        elements = np.rint(np.clip(np.nan_to_num(values), low, 1) * np.float64(most)).astype(dtype)
     elif dtype.kind == "f":
-        found = values.astype(dtype)
+        elements = values.astype(dtype)
     else:
-        found = np.clip(values, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
-    found = found[:, : form.channels]
-    return found if form.channels > 1 else found[:, 0]
+        elements = np.clip(values, np.iinfo(dtype).min, np.iinfo(dtype).max).astype(dtype)
+    elements = elements[:, : form.channels]
+    return elements if form.channels > 1 else elements[:, 0]
 
 
 def _packed(values: Array, form: Format) -> Array:

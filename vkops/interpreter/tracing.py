@@ -113,21 +113,21 @@ class Tracer(Observer):
 
     def result(self, step: Decoded, value: Value | None) -> None:
         if step.result and step.op != Op.Variable:
-            name = self.machine.program.found.names.get((step.result,), "")
+            name = self.machine.program.declared.names.get((step.result,), "")
             for row, who in self._rows(self.machine.active):
-                own, reads = _row(value, row), self._reads.get(who, [])
+                number, reads = _row(value, row), self._reads.get(who, [])
                 if len(reads) == 1:  # the value before an atomic operation, or a decoded texel
-                    reads[0].value = own
+                    reads[0].value = number
                 is_call = step.op == Op.FunctionCall
-                found = self._returned(who, step) if is_call else self._sources(who, step)
+                of_operands = self._returned(who, step) if is_call else self._sources(who, step)
                 peers: list[int] = []
                 if step.op in _COLLECTIVE:  # it is made of what others have, too
                     active = self.machine.active
                     together = self.machine.subgroup(active.who)
                     peers = active.who[together == together[row]].tolist()
-                    found = [source for peer in peers for source in self._sources(peer, step)]
-                sources = (*reads, *found)
-                made = self._made("", step.place, who, name, own, sources) if sources else None
+                    of_operands = [source for peer in peers for source in self._sources(peer, step)]
+                sources = (*reads, *of_operands)
+                made = self._made("", step.place, who, name, number, sources) if sources else None
                 if made is not None:
                     made.unknown = tuple({*peers} - {*self.watched.tolist()})
                 self._remember(who, step.result, made)
@@ -152,17 +152,17 @@ class Tracer(Observer):
 
     def enter(self, function: Function, active: Active) -> None:
         """Let the parameters of a function be made of the arguments."""
-        for id_, given in zip(function.parameters, self.machine.step.operands[1:], strict=False):
+        for id_, argument in zip(function.parameters, self.machine.step.operands[1:], strict=False):
             for _, who in self._rows(active):
-                self._remember(who, id_, self._results.get((who, given)))
+                self._remember(who, id_, self._results.get((who, argument)))
 
     def branch(self, block: BasicBlock, target: BasicBlock, active: Active) -> None:
         """Let the phis of a block be made of what this branch gives them."""
         phis = target.phis
         for _, who in self._rows(active) if phis else ():
-            given = [dict(zip(p.operands[1::2], p.operands[::2], strict=True)) for p in phis]
-            made = [self._results.get((who, ids.get(block.label, 0))) for ids in given]
-            for phi, each in zip(phis, made, strict=True):
+            incoming = [dict(zip(p.operands[1::2], p.operands[::2], strict=True)) for p in phis]
+            values = [self._results.get((who, ids.get(block.label, 0))) for ids in incoming]
+            for phi, each in zip(phis, values, strict=True):
                 self._remember(who, phi.result, each)
 
     # -- values ------------------------------------------------------------------------------------
@@ -172,8 +172,8 @@ class Tracer(Observer):
         if not len(active.who) or not len(self.watched):
             return []
         rows = np.minimum(np.searchsorted(active.who, self.watched), len(active.who) - 1)
-        found = active.who[rows] == self.watched
-        return [*zip(rows[found].tolist(), self.watched[found].tolist(), strict=True)]
+        is_watched = active.who[rows] == self.watched
+        return [*zip(rows[is_watched].tolist(), self.watched[is_watched].tolist(), strict=True)]
 
     def _made(
         self, kind: str, place: SourceLine, who: int, name: str, value: Any, sources: Sequence[Made]
@@ -187,24 +187,24 @@ class Tracer(Observer):
             self._results[who, id_] = made
 
     def _sources(self, who: int, step: Decoded) -> list[Made]:
-        found = (self._results.get((who, id_)) for id_ in step.ids)
-        return [made for made in found if made is not None]
+        results = (self._results.get((who, id_)) for id_ in step.ids)
+        return [made for made in results if made is not None]
 
     def _returned(self, who: int, step: Decoded) -> list[Made]:
         """Return what a function returned: the latest of what its instructions can return."""
         blocks = self.machine.program.functions[step.operands[0]].blocks
         ends = [block.steps[-1] for block in blocks if block.steps[-1].op == Op.ReturnValue]
-        found = [made for end in ends for made in self._sources(who, end)]
-        return sorted(found, key=lambda made: made.time)[-1:]
+        results = [made for end in ends for made in self._sources(who, end)]
+        return sorted(results, key=lambda made: made.time)[-1:]
 
     def _read(self, pointer: Pointer, active: Active, row: int, who: int) -> Made:
         variable, offset = pointer.variable, _offset(pointer, row)
         name = _name(pointer, offset)
-        own, place = active.one(row), self.machine.step.place
-        value = _row(variable.load(pointer.type, offset, own, place), 0)
+        reader, place = active.one(row), self.machine.step.place
+        value = _row(variable.load(pointer.type, offset, reader, place), 0)
         made = self._made("read", place, who, name, value, ())
         if variable.shadow is not None:
-            first = variable.addresses(pointer.type, offset, own).item(0)
+            first = variable.addresses(pointer.type, offset, reader).item(0)
             units = range(
                 first // variable.unit, -(-(first + pointer.type.nbytes) // variable.unit)
             )
@@ -276,8 +276,8 @@ def _row(value: Value | None, row: int) -> Any:
         return tuple(_row(member, row) for member in value)
     if not isinstance(value, Numbers):
         return None
-    own = value.take(np.array([row]))
-    return own.array[0] if own.missing is None else None
+    element = value.take(np.array([row]))
+    return element.array[0] if element.missing is None else None
 
 
 def text_of(value: Any) -> str:

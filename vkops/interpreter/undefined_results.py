@@ -146,6 +146,6 @@ def undefined(
 
 def _span(values: Array, chosen: Array) -> str:
     """Return the values that a mask chooses as a text."""
-    found = np.broadcast_to(column(values, chosen), chosen.shape)[chosen]
-    low, high = found.min(), found.max()
+    numbers = np.broadcast_to(column(values, chosen), chosen.shape)[chosen]
+    low, high = numbers.min(), numbers.max()
     return f"{low}" if low == high else f"{low} to {high}"

@@ -177,10 +177,10 @@ def merge(old: Value | None, new: Value, at: Array | None, count: int) -> Value:
         return new
 
     def put(now: Array, before: Array) -> Array:
-        made = np.empty((count, *now.shape[1:]), now.dtype)
-        made[:] = before
-        made[at] = now
-        return made
+        merged = np.empty((count, *now.shape[1:]), now.dtype)
+        merged[:] = before
+        merged[at] = now
+        return merged
 
     assert old is None or isinstance(old, Numbers)
     return new.moved(put, new.take(np.zeros(1, np.int64)) if old is None else old)
@@ -195,17 +195,17 @@ def _pointers(value: Value | None) -> tuple[Pointer, ...]:
 def _merged_pointers(
     old: Value | None, new: Pointer | Choice, at: Array, count: int
 ) -> Pointer | Choice:
-    made = {(pointer.variable, pointer.type): pointer for pointer in _pointers(old)}
+    merged = {(pointer.variable, pointer.type): pointer for pointer in _pointers(old)}
     keys = [(pointer.variable, pointer.type) for pointer in _pointers(new)]
     for key, pointer in zip(keys, _pointers(new), strict=True):
-        made[key] = _merged_places(made.get(key), pointer, at, count)
-    if len(made) == 1:
-        return made.popitem()[1]
+        merged[key] = _merged_places(merged.get(key), pointer, at, count)
+    if len(merged) == 1:
+        return merged.popitem()[1]
     which = np.zeros(count, np.int64)
     which[:] = old.which if isinstance(old, Choice) else 0
-    numbers = np.array([[*made].index(key) for key in keys])
+    numbers = np.array([[*merged].index(key) for key in keys])
     which[at] = numbers[new.which if isinstance(new, Choice) else 0]
-    return Choice(tuple(made.values()), which)
+    return Choice(tuple(merged.values()), which)
 
 
 def _merged_places(old: Pointer | None, new: Pointer, at: Array, count: int) -> Pointer:

@@ -193,8 +193,8 @@ class Model:
         ]
         self._initialized: list[Binding | None] = []
 
-    def _run(self, bindings: Sequence[Binding], wanted: Sequence[Expression]) -> list[Tensor]:
-        for i, x in enumerate(wanted):
+    def _run(self, bindings: Sequence[Binding], outputs: Sequence[Expression]) -> list[Tensor]:
+        for i, x in enumerate(outputs):
             if x not in self.outputs:
                 _refuse(f"outputs[{i}]", "is not an output that the model was built with", "B-02")
         device = self.graph.device
@@ -226,7 +226,7 @@ class Model:
             for i, (_, tensor) in enumerate(self._desc.inputs)
         ]
         self._compiled.dispatch(sources, results)
-        return [results[self.outputs.index(x)] for x in wanted]
+        return [results[self.outputs.index(x)] for x in outputs]
 
 
 class Binding:
