@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
             message += f": use {_NEAR[name]}"
         elif name in getattr(sys.modules.get("numpy"), "__all__", ()):
             instead = f"numpy.{name} on tensor.numpy()"
-            if name in errors.import_late("vkops.arguments.refused_operators").KERNELS:
+            if errors.import_late("vkops.arguments.refused_operators").has_kernel(name):
                 instead = f"vkops.kernels.{name}"
             message += f": arrays only move data; use {instead}"
         raise AttributeError(message, name=name, obj=sys.modules[__name__])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from vkops.errors import import_late
+
 _COMPARISONS = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "contains": "in"}
 _UNARY = {"neg": "-", "pos": "+", "invert": "~", "abs": "abs", "round": "round"}
 _BINARY = {
@@ -12,15 +14,6 @@ _BINARY = {
     "divmod": "divmod", "pow": "**", "lshift": "<<", "rshift": ">>", "and": "&", "or": "|",
     "xor": "^",
 }  # fmt: skip
-
-KERNELS = frozenset(
-    (
-        "all", "any", "argmax", "argmin", "argsort", "bincount", "compress", "count_nonzero",
-        "cumprod", "cumsum", "histogram", "max", "mean", "min", "nonzero", "partition", "prod",
-        "searchsorted", "sort", "sum", "topk", "unique", "var",
-    )
-)  # fmt: skip
-"""Functions that compute, and that ``vkops.kernels`` has."""
 
 REFUSED: dict[str, str] = {
     f"__{name}__": operator
@@ -34,6 +27,12 @@ REFUSED: dict[str, str] = {
     for name, operator in names.items()
 }
 """The special methods of operators that compute, with the operator that calls each."""
+
+
+def has_kernel(name: str) -> bool:
+    """Whether ``vkops.kernels`` has a function that computes what is refused."""
+    # NumPy looks for many attributes with underscores, for which nothing needs to be imported.
+    return name[:1] != "_" and callable(getattr(import_late("vkops.kernels"), name, None))
 
 
 def refuse_operators(kind: type, refuse: Callable[[str], NoReturn]) -> None:

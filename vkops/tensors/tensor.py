@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.refused_operators import KERNELS, refuse_operators
+from vkops.arguments.refused_operators import has_kernel, refuse_operators
 from vkops.arguments.values import Place, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
@@ -389,7 +389,7 @@ class Tensor(ElementMethods):
         def __getattr__(self, name: str) -> Any:
             message = f"vkops.Tensor has no attribute {name!r}"
             if hasattr(np.ndarray, name):
-                instead = f"vkops.kernels.{name}" if name in KERNELS else f".numpy().{name}"
+                instead = f"vkops.kernels.{name}" if has_kernel(name) else f".numpy().{name}"
                 message += f": tensors only move data; use {instead}"
             raise AttributeError(message, name=name, obj=self)
 
