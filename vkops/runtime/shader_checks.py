@@ -11,11 +11,6 @@ from vkops.shaders.shader import Shader
 
 _AXES = "xyz"
 
-_IMAGES = (
-    "storage image", "sampled image", "combined image sampler", "sampler", "storage texel buffer",
-    "uniform texel buffer",
-)  # fmt: skip
-
 _SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
 """The newest version of SPIR-V for each version of Vulkan."""
 
@@ -48,7 +43,10 @@ def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> N
     kinds: Counter[str] = Counter()
     for place, (block, *_) in shader.places.items():
         kinds[block.kind] += block.length or dict(lengths).get(place, 1)
-    stored, texture, both, sampler, texels, read_texels = map(kinds.__getitem__, _IMAGES)
+    images = kinds["storage image"] + kinds["storage texel buffer"]
+    samplers = kinds["sampler"] + kinds["combined image sampler"]
+    textures = kinds["sampled image"] + kinds["uniform texel buffer"]
+    textures += kinds["combined image sampler"]
     sets = 1 + max((block.set for block in shader.blocks), default=-1)
     used += [
         ("descriptor sets", sets, limit.max_bound_descriptor_sets),
@@ -57,9 +55,9 @@ def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> N
         ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
         ("storage blocks", kinds["storage"], limit.max_per_stage_descriptor_storage_buffers),
         ("uniform blocks", kinds["uniform"], limit.max_per_stage_descriptor_uniform_buffers),
-        ("storage images", stored + texels, limit.max_per_stage_descriptor_storage_images),
-        ("textures", texture + both + read_texels, limit.max_per_stage_descriptor_sampled_images),
-        ("samplers", sampler + both, limit.max_per_stage_descriptor_samplers),
+        ("storage images", images, limit.max_per_stage_descriptor_storage_images),
+        ("textures", textures, limit.max_per_stage_descriptor_sampled_images),
+        ("samplers", samplers, limit.max_per_stage_descriptor_samplers),
         ("blocks", kinds.total(), limit.max_per_stage_resources),
     ]
     for field, got, allowed in used:
