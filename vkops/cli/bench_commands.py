@@ -15,7 +15,7 @@ from vkops.cli import options
 from vkops.errors import MissingPackageError
 
 if TYPE_CHECKING:
-    from vkops.bench import Workload
+    from vkops.bench import Report, Workload
 
 
 @click.command()
@@ -56,7 +56,6 @@ def bench(
     `--traffic`, it can also be sum, cumsum, sort, bincount or histogram, which a device runs.
     """
     from rich.console import Console
-    from rich.progress import track
 
     from vkops import bench as benchmark
     from vkops.bench import plot as plots
@@ -80,15 +79,10 @@ def bench(
     if from_ is not None:
         report = benchmark.read(from_)
     else:
+        names = libraries.installed() if peers else dict.fromkeys(peer)
         with vkops.Device(adapter or None, expect=expect) as device:
-            loaded = {
-                name: libraries.load(name, device.info)
-                for name in (libraries.installed() if peers else dict.fromkeys(peer))
-            }
-            measured = benchmark.measure(device, chosen, loaded, scale=scale, rounds=rounds)
-            bar: Any = {"total": len(chosen), "console": Console(stderr=True), "transient": True}
-            results = list(track(measured, description=device.name, **bar))
-        report = benchmark.made_from(device.info, results, loaded, scale=scale, rounds=rounds)
+            loaded = {name: libraries.load(name, device.info) for name in names}
+            report = _measured(device, chosen, loaded, scale=scale, rounds=rounds)
     if plot is not None:
         plots.plot(report, plot)
     if as_json:
@@ -96,6 +90,21 @@ def bench(
     else:
         for table in benchmark.tables(report):
             Console().print(table)
+
+
+def _measured(
+    device: vkops.Device, workloads: Sequence[Workload], peers: Mapping[str, Any], **how: int
+) -> Report:
+    """Measure workloads, with a bar that shows how many are left."""
+    from rich.console import Console
+    from rich.progress import track
+
+    from vkops import bench as benchmark
+
+    measured = benchmark.measure(device, workloads, peers, **how)
+    bar: Any = {"total": len(workloads), "console": Console(stderr=True), "transient": True}
+    results = list(track(measured, description=device.name, **bar))
+    return benchmark.made_from(device.info, results, peers, **how)
 
 
 def _show_traffic(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +15,7 @@ from vkops.errors import DeviceError
 
 if TYPE_CHECKING:
     from vkops.gpu.adapters.adapter import DeviceInfo
+    from vkops.gpu.adapters.diagnosis import Driver
 
 _DEPENDENCIES = ("vkops", "kp", "numpy", "python-rapidjson")
 
@@ -37,26 +38,12 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
         return
     from dataclasses import asdict
 
-    from rich.markup import escape
-    from rich.text import Text
-
     from vkops import gpu, shaders
-    from vkops.console import show, table
     from vkops.gpu.adapters.adapter import LIST_DRIVERS
 
     drivers, problem = gpu.drivers(), None
     if not as_json and drivers:
-        rows: dict[tuple[str, ...], list[str]] = {}  # drivers that fail alike are in one
-        for driver in drivers:
-            result = ", ".join(driver.adapters) if driver.usable else driver.reason
-            source = ", ".join(filter(None, [driver.source, driver.built]))
-            row = "yes" if driver.usable else "no", result, source
-            rows.setdefault(row, []).append(driver.name)
-        heads = "Driver", "Usable", "Adapters, or what is wrong", "From, built"
-        listed = ((", ".join(names), *cells) for cells, names in rows.items())
-        # Immediately: a driver that crashes may end this process next.
-        show(table("Vulkan drivers", heads, listed))
-        sys.stdout.flush()
+        _show_drivers(drivers)
     try:
         infos = vkops.devices()
     except DeviceError as error:
@@ -70,22 +57,47 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
         }
         click.echo(json.dumps(lists, indent=2))
     elif infos:
-        cells = (
-            (str(each.index), each.name, each.type, each.api_version,
-             f"{each.driver} ({each.driver_version})",
-             memory_size(each.memory))
-            for each in infos
-        )  # fmt: skip
-        headings = "#", "Name", "Type", "Vulkan", "Driver", "Memory"
-        show(table("Vulkan devices", headings, cells))
-        for info in infos if verbose else ():
-            title = f"Limits of {escape(info.label)}"
-            limits = [(name, Text(value)) for name, value in info.limits.rows()]
-            show(table(title, ("Device.limits", "Value"), limits))
+        _show_devices(infos, verbose=verbose)
         click.echo(f"Native operations: {gpu.native_state()}")
         click.echo(f"GLSL compiler: {shaders.compiler_state()}")
     if problem is not None:
         raise problem
+
+
+def _show_drivers(drivers: Sequence[Driver]) -> None:
+    from vkops.console import show, table
+
+    rows: dict[tuple[str, ...], list[str]] = {}  # drivers that fail alike are in one
+    for driver in drivers:
+        result = ", ".join(driver.adapters) if driver.usable else driver.reason
+        source = ", ".join(filter(None, [driver.source, driver.built]))
+        row = "yes" if driver.usable else "no", result, source
+        rows.setdefault(row, []).append(driver.name)
+    heads = "Driver", "Usable", "Adapters, or what is wrong", "From, built"
+    listed = ((", ".join(names), *cells) for cells, names in rows.items())
+    # Immediately: a driver that crashes may end this process next.
+    show(table("Vulkan drivers", heads, listed))
+    sys.stdout.flush()
+
+
+def _show_devices(infos: Sequence[DeviceInfo], *, verbose: bool) -> None:
+    from rich.markup import escape
+    from rich.text import Text
+
+    from vkops.console import show, table
+
+    cells = (
+        (str(each.index), each.name, each.type, each.api_version,
+         f"{each.driver} ({each.driver_version})",
+         memory_size(each.memory))
+        for each in infos
+    )  # fmt: skip
+    headings = "#", "Name", "Type", "Vulkan", "Driver", "Memory"
+    show(table("Vulkan devices", headings, cells))
+    for info in infos if verbose else ():
+        title = f"Limits of {escape(info.label)}"
+        limits = [(name, Text(value)) for name, value in info.limits.rows()]
+        show(table(title, ("Device.limits", "Value"), limits))
 
 
 def _selftest(adapter: str | None, as_json: bool) -> None:

@@ -77,15 +77,36 @@ def local_cluster(
         nbytes = _bytes(device_memory)
         limit = {adapter.MEMORY_LIMIT: str(nbytes)}
         worker_options = {"config": {MESSAGE_BYTES: nbytes // MESSAGE_PARTS}, **worker_options}
+    scheduler = {
+        "host": HOST,
+        "port": 0,
+        "dashboard": dashboard_address is not None,
+        "dashboard_address": dashboard_address or f"{HOST}:0",
+    }
+    try:
+        return SpecCluster(
+            workers=_workers(environments, limit, worker_options),
+            scheduler={"cls": Scheduler, "options": scheduler},
+            silence_logs=logging.WARNING,
+            name="vkops.dask.local_cluster",
+        )
+    except RuntimeError as error:  # a worker did not start; its own error says why
+        raise error.__cause__ if isinstance(error.__cause__, VkopsError) else error from None
+
+
+def _workers(
+    environments: Sequence[Mapping[str, str]], limit: Mapping[str, str], options: Mapping[str, Any]
+) -> dict[int, dict[str, Any]]:
+    """What starts each worker: its class, and the options of it."""
     common = {
         "host": HOST,
         "nthreads": 1,
         "dashboard": False,
         "dashboard_address": f"{HOST}:0",  # the server is there without a dashboard, too
         "silence_logs": logging.WARNING,
-        **worker_options,
+        **options,
     }
-    workers = {
+    return {
         number: {
             "cls": Nanny,
             "options": {
@@ -96,21 +117,6 @@ def local_cluster(
         }
         for number, environment in enumerate(environments)
     }
-    scheduler = {
-        "host": HOST,
-        "port": 0,
-        "dashboard": dashboard_address is not None,
-        "dashboard_address": dashboard_address or f"{HOST}:0",
-    }
-    try:
-        return SpecCluster(
-            workers=workers,
-            scheduler={"cls": Scheduler, "options": scheduler},
-            silence_logs=logging.WARNING,
-            name="vkops.dask.local_cluster",
-        )
-    except RuntimeError as error:  # a worker did not start; its own error says why
-        raise error.__cause__ if isinstance(error.__cause__, VkopsError) else error from None
 
 
 def _storage(worker_local_directory: str, workers: int) -> SpillBuffer:

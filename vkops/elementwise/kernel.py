@@ -218,6 +218,13 @@ class ElementwiseKernel:
         kinds += map(memory.index, memory)  # the arguments that have the same memory
         return (ref(device.vulkan), *kinds), device, memory, scalars
 
+    def _invocations_for(self, home: Device, shape: Ints, operands: Sequence[Operand]) -> int:
+        if self._invocations is None:
+            return ceil_div(prod(shape), _batch(home))
+        return self._invocations(
+            prod(shape), {each.parameter.name: each.value for each in operands}
+        )
+
     def _run(
         self,
         home: Device,
@@ -256,12 +263,7 @@ class ElementwiseKernel:
         numbers = [scalars.index(each) for each in passed]
         converter = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         call, words = shader._prepared(buffers), place.words
-        invocations = prod(shape)
-        if self._invocations is not None:
-            values = {each.parameter.name: each.value for each in operands}
-            invocations = self._invocations(invocations, values)
-        else:
-            invocations = ceil_div(invocations, _batch(home))
+        invocations = self._invocations_for(home, shape, operands)
         groups = group_counts(ceil_div(invocations, shader.shader.module.local_size[0]))
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
