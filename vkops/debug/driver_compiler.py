@@ -39,10 +39,10 @@ print(json.dumps([adapter.name, adapter.driver]), flush=True)
 for line in sys.stdin:
     spirv, *rest = json.loads(line)
     try:
-        found = compiler.compile(base64.b64decode(spirv), *rest)
+        outcome = compiler.compile(base64.b64decode(spirv), *rest)
     except (RuntimeError, MemoryError) as error:
-        found = str(error)
-    print(json.dumps(found), flush=True)
+        outcome = str(error)
+    print(json.dumps(outcome), flush=True)
 """
 
 

@@ -10,14 +10,14 @@ DType: TypeAlias = "np.dtype[Any]"
 
 to_half = """
 float16_t to_half(float x) {  // rounded to nearest, ties to even
-    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu, found;
+    uint bits = floatBitsToUint(x), magnitude = bits & 0x7fffffffu, rounded;
     if (magnitude >= 0x47800000u)  // 65536, infinity or NaN
-        found = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+        rounded = magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
     else if (magnitude < 0x38800000u)  // below the normal numbers: an addition rounds
-        found = floatBitsToUint(uintBitsToFloat(magnitude) + 0.5) - 0x3f000000u;
+        rounded = floatBitsToUint(uintBitsToFloat(magnitude) + 0.5) - 0x3f000000u;
     else
-        found = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
-    return uint16BitsToFloat16(uint16_t(found | (bits >> 16 & 0x8000u)));
+        rounded = (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+    return uint16BitsToFloat16(uint16_t(rounded | (bits >> 16 & 0x8000u)));
 }
 """
 """A function that converts a float to a float16."""

@@ -44,23 +44,23 @@ uvec4 philox(uvec4 counter, uvec2 key) {  // Philox4x32-10
 _SCALED = {
     4: """
 uint scaled(uvec4 w, uint most) {  // the integer part of w * (most + 1) / 2**128
-    uint found = 0, high, low, carry, other;
+    uint product = 0, high, low, carry, other;
     for (int k = 0; k < 4; ++k) {
         umulExtended(w[k], most, high, low);
-        uaddCarry(uaddCarry(low, w[k], carry), found, other);
-        found = high + carry + other;
+        uaddCarry(uaddCarry(low, w[k], carry), product, other);
+        product = high + carry + other;
     }
-    return found;
+    return product;
 }
 """,
     8: """
 uint64_t scaled(uvec4 w, uint64_t most) {  // the integer part of w * (most + 1) / 2**128
-    uint64_t found = 0, low;
+    uint64_t product = 0, low;
     for (int k = 0; k < 4; ++k) {
-        low = uint64_t(w[k]) * uint(most) + w[k] + uint(found);
-        found = uint64_t(w[k]) * (most >> 32) + (found >> 32) + (low >> 32);
+        low = uint64_t(w[k]) * uint(most) + w[k] + uint(product);
+        product = uint64_t(w[k]) * (most >> 32) + (product >> 32) + (low >> 32);
     }
-    return found;
+    return product;
 }
 """,
 }
