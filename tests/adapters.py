@@ -17,6 +17,7 @@ from vkops.system import processes
 
 UNDER_LAYER = under_validation()
 """Whether the tests run under the validation layer (scripts/test --validate)."""
+own_loader = pytest.mark.wine("variables of the Vulkan loader, which is not Wine's")
 
 
 def without_validation():

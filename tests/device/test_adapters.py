@@ -6,7 +6,7 @@ import warnings
 
 import processes
 import pytest
-from adapters import LAYERS, manifest, without_validation
+from adapters import LAYERS, manifest, own_loader, without_validation
 from processes import ROOT, outcome
 from refusals import fault
 
@@ -23,8 +23,6 @@ def python(code, **environment):
     status, printed, errors = outcome("-c", code, **environment)
     return status, printed.strip(), errors.strip()
 
-
-own_loader = pytest.mark.wine("variables of the Vulkan loader, which is not Wine's")
 
 LIST = "import sys; from vkops.cli.main import main; sys.exit(main(['devices']))"
 OPEN = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from adapters import manifest
+from adapters import manifest, own_loader
 
 import vkops
 from vkops.debug.bug_report import report
@@ -58,6 +58,7 @@ def test_an_adapter_that_is_not_the_expected_one(adapter, monkeypatch):
     assert "is expected (VKOPS_EXPECT)" in report().partition("- problem: ")[2].split("\n")[0]
 
 
+@own_loader
 def test_broken_drivers(adapter, monkeypatch, tmp_path):
     works = next(driver for driver in drivers() if adapter.name in driver.adapters)
     absent = manifest(tmp_path, "absent", "libvulkan_absent.so")
@@ -69,6 +70,7 @@ def test_broken_drivers(adapter, monkeypatch, tmp_path):
     assert "- VK_DRIVER_FILES: " in text
 
 
+@own_loader
 def test_no_driver(adapter, monkeypatch, tmp_path):
     monkeypatch.setenv("VK_DRIVER_FILES", str(tmp_path))
     monkeypatch.setenv("VK_ICD_FILENAMES", str(tmp_path))

@@ -67,8 +67,9 @@ def test_dlpack_shares_memory_read_only(device):
     assert not shared.flags.writeable
     if READ_ONLY:
         copied = np.from_dlpack(tensor, copy=True)
-        assert copied.flags.writeable
         assert not np.shares_memory(copied, tensor.numpy())
+        if np.lib.NumpyVersion(np.__version__) >= "2.2.6":
+            assert copied.flags.writeable
     del tensor
     gc.collect()
     assert shared.tolist() == [[1, 2], [4, 5]]
