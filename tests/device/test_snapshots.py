@@ -1,7 +1,9 @@
 """Arrays of tensors show what the tensor held when they were made, on all kinds of memory."""
 
 import gc
+import sys
 import threading
+import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -289,3 +291,29 @@ def test_threads_that_read_and_write(any_device):
     assert x.numpy().tolist() == [300] * 4
     # An array of a tensor that another thread writes may have been copied while it was written.
     assert not wrong
+
+
+@pytest.mark.usefixtures("shared_memory")
+def test_an_array_that_is_asked_for_while_the_elements_move(device):
+    """It shows where they are then: a thread may still write where they were."""
+    x, moved = (device.tensor(np.int32([n, 0, 0, 0])) for n in (1, 5))
+    before, arrays = x.buffer, []
+    reader = threading.Thread(target=lambda: arrays.append(x.numpy()))
+    with device.vulkan.lock:
+        reader.start()
+        while sys._current_frames()[reader.ident].f_code.co_name != "_snapshot":
+            time.sleep(0.001)  # until it waits for the lock
+        x._buffer = moved.buffer
+    moved.release()
+    reader.join()
+    before.write(np.full(4, 9, np.int32))
+    assert arrays[0].tolist() == x.numpy().tolist() == [5, 0, 0, 0]
+
+
+def test_arrays_that_are_freed_while_the_elements_move(device):
+    """Another thread may free them at any time."""
+    x = device.tensor(np.arange(4))
+    shown = x.buffer.shown
+    freed = [lambda: shown.clear() for _ in range(3)]  # in place of references to arrays
+    shown.update(freed)
+    assert x.buffer.read() == np.arange(4).tobytes()

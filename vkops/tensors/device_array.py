@@ -187,7 +187,8 @@ class DeviceArray:
         """Move the elements to other memory if arrays show where they are; return the memory."""
         while (buffer := self._buffer) is not None:
             with self.device.vulkan.lock:  # which ``_snapshot`` holds
-                shown = [view() for view in buffer.shown]  # they exist until the move has ended
+                # They exist until the move has ended; other threads may free theirs meanwhile.
+                shown = [view() for view in buffer.shown.copy()]
             if not shown:
                 break
             moved = buffer.clone(0, buffer.nbytes)
@@ -335,20 +336,22 @@ class DeviceArray:
         All that writes the memory, and all that keeps its address, first refers to it, and then
         looks at whether it is shown: one of the two sides sees the other.
         """
-        buffer = self._buffer
-        if buffer is None or (type(buffer) is Buffer and buffer.is_addressed):
-            return None
         with self.device.vulkan.lock:
+            buffer = self._buffer
+            if buffer is None or (type(buffer) is Buffer and buffer.is_addressed):
+                return None
             view = buffer.memory_view(0, buffer.nbytes)
             if view is None:
                 return None
-            buffer.shown.add(ref(view, buffer.shown.discard))
+            shown = ref(view, buffer.shown.discard)
+            buffer.shown.add(shown)
             # As NumPy's ``resize`` does, count references: those of ``self``, of ``buffer``, of the
             # argument, and of each view. More can be of a debugger, but then it only copies.
-            if getrefcount(self._buffer) > 3 + len(buffer.shown):
-                return None
             # Work that can run again refers to the allocation alone.
-            if isinstance(buffer, Buffer) and getrefcount(buffer.allocation) > 2:
+            if getrefcount(self._buffer) > 3 + len(buffer.shown) or (
+                isinstance(buffer, Buffer) and getrefcount(buffer.allocation) > 2
+            ):
+                buffer.shown.discard(shown)  # before another thread moves the elements for it
                 return None
         return view
 
