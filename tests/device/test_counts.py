@@ -89,6 +89,15 @@ def test_histograms(device, dtype):
     same(kernels.histogram(x[:0], 4, device=device)[0], np.histogram(x[:0], 4)[0])
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int64", *FLOATS])
+def test_histograms_of_infinite_elements_and_edges(device, dtype):
+    x = np.array([0, 1, 2, 100], dtype)
+    if dtype in FLOATS:
+        x = np.array([0, 2, np.nan, np.inf, -np.inf, np.inf, 9], dtype)
+    for edges in ([0, 1.5, np.inf], [-np.inf, 1, 1e300], [-np.inf, np.inf], [1, np.inf, np.inf]):
+        same(kernels.histogram(x, edges, device=device)[0], np.histogram(x, edges)[0])
+
+
 LEAST = """
 from vkops import kernels
 x = np.random.default_rng(0).integers(-50, 50, (3, 3000), np.int32)

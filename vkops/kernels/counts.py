@@ -170,15 +170,21 @@ def histogram(
 
 
 def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """The least numbers of a data type that are not below edges, and above the last of these."""
+    """The least numbers of a data type that are not below edges, and above the last of these.
+
+    NaN is above infinity.
+    """
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        whole = [*map(int, np.ceil(edges[:-1])), int(np.floor(edges[-1])) + 1]
+        rounded = [*np.ceil(edges[:-1]).tolist(), np.floor(edges[-1]).item()]
+        whole = [int(max(min(each, limits.max + 1), limits.min - 1)) for each in rounded]
+        whole[-1] += 1
         return np.array([max(each, limits.min) for each in whole if each <= limits.max], dtype)
-    near = edges.astype(dtype)
+    with np.errstate(over="ignore"):
+        near = edges.astype(dtype)
     up = np.where(near < edges, np.nextafter(near, np.inf, dtype=dtype), near)
     if near[-1] <= edges[-1]:
-        up[-1] = np.nextafter(near[-1], np.inf, dtype=dtype)
+        up[-1] = np.nan if np.isposinf(near[-1]) else np.nextafter(near[-1], np.inf, dtype=dtype)
     return up
 
 
