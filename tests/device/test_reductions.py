@@ -249,6 +249,7 @@ def test_refusals(device, message):
         lambda: kernels.partition(x, (0, 3), 0),
         lambda: kernels.partition(x, -13, None),
         lambda: kernels.nonzero(ints, size=-1, dtype="int32"),
+        lambda: kernels.nonzero(ints[0], dtype="int32"),
         lambda: kernels.unique(ints, size="a"),
         lambda: kernels.unique(ints, size=-1),
         lambda: kernels.bincount(ints, dtype="int32"),

@@ -54,6 +54,8 @@ def nonzero(
     [[0, 1], [1, 0]]
     """
     tensor, result_dtype = typed_input("nonzero", x, dtype, device)
+    if not tensor.ndim:
+        refuse("nonzero", "x", "has no dimensions, must have one at least", "EW-06")
     places, inner, coordinates = _places("nonzero", tensor, size), tensor.size, []
     for n in tensor.shape:
         inner //= max(n, 1)
