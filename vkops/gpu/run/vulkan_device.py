@@ -173,7 +173,8 @@ class VulkanDevice:
     def new_pool(self, use: str, max_range: int = 0) -> Pool:
         """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
         pool = Pool(self, use, max_range)
-        self._pools.add(pool)
+        with self.lock:  # as ``release_empty_heaps`` goes through them
+            self._pools.add(pool)
         return pool
 
     def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
