@@ -23,11 +23,11 @@ def read():
     result = defaultdict(list)
     for line in FILE.read_text("utf-8").splitlines():
         test, _, text = line.partition(": ")
-        result[test].append(_with_slashes(text))
+        result[test].append(with_slashes(text))
     return result
 
 
-def _with_slashes(text):
+def with_slashes(text):
     """A text with slashes in place of the backslashes of Windows' paths, which messages may quote."""
     return text if os.sep == "/" else re.sub(r"\\+", "/", text)
 
@@ -88,11 +88,12 @@ def message(request):
 
     def check(error, *parts, **values):
         text = str(error)
-        assert re.search(".*".join(map(re.escape, parts)), text), (text, parts)
+        pattern = ".*".join(re.escape(with_slashes(part)) for part in parts)
+        assert re.search(pattern, with_slashes(text)), (text, parts)
         for name, value in values.items():
             for shown in (json.dumps(str(value))[1:-1], str(value)):
                 text = text.replace(shown, f"{{{name}}}")
-        text = _with_slashes(text.replace(NO_FILE, "No such file or directory"))
+        text = with_slashes(text.replace(NO_FILE, "No such file or directory"))
         assert text.isprintable()
         texts.append(text)
         assert text in LINES[test][len(texts) - 1 : len(texts)] or rewrite, (

@@ -193,6 +193,7 @@ def assert_printed(shown, printed):
     assert doctest.OutputChecker().check_output(shown, printed, flags), f"{shown}\n--\n{printed}"
 
 
+@pytest.mark.posix("bash", tests_only=True)
 def test_the_workflow_with_wheels(tmp_path):
     """Its steps run, with stand-ins for GitHub's program and pip, and find the driver and a test."""
     blocks = blocks_of(ROOT / "docs/tutorials/ci.md")

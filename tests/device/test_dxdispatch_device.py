@@ -7,6 +7,7 @@ from pathlib import Path
 import broken_models
 import numpy as np
 import pytest
+from adapters import own_loader
 from models import dispatch, model, resource, zeros
 from processes import outcome
 
@@ -81,6 +82,7 @@ def test_a_resource_too_large_for_the_device(adapter, capfd, monkeypatch, tmp_pa
     assert "34359738368" in seen.err
 
 
+@own_loader
 def test_a_machine_without_driver_gives_one_line():
     nowhere = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
     status, printed, errors = outcome("-m", "vkops", "run", EXAMPLES / "split.json", **nowhere)

@@ -3,6 +3,7 @@
 import copy
 import json
 import os
+import shutil
 import sys
 
 import pytest
@@ -31,6 +32,8 @@ def on_a_full_disk(folder, *command, **variables):
 
 @pytest.fixture
 def full(tmp_path):
+    if not shutil.which("unshare"):
+        pytest.skip("needs Linux: a disk of its own")
     folder = tmp_path / "full"
     folder.mkdir()
     printed, errors = on_a_full_disk(folder, "true")

@@ -149,8 +149,8 @@ def test_write_file(run_model, tmp_path):
     seen = run_model(data)
     assert seen.err == ""
     assert seen.out.splitlines()[:2] == [
-        f"Resource 'A' written to '{tmp_path}/new/folder/a.npy'",
-        f"Resource 'A' written to '{tmp_path}/a.dat'",
+        f"Resource 'A' written to '{tmp_path / 'new' / 'folder' / 'a.npy'}'",
+        f"Resource 'A' written to '{tmp_path / 'a.dat'}'",
     ]
     assert np.load("new/folder/a.npy").tolist() == [1, 2, 3, 0]  # the padding belongs to it
     header = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f2', 'fortran_order': False, 'shape': (4,), }"
@@ -166,7 +166,10 @@ def test_a_failing_write_is_reported_and_the_run_continues(run_model, tmp_path):
     Path("file").write_bytes(b"x")
     data = printing(A=resource("INT32", [1]))
     data["commands"].insert(0, writing("A", "file/below.bin"))
-    failed = f"Failed to write resource to file '{tmp_path}/file/below.bin': File exists\n"
+    with pytest.raises(FileExistsError) as caught:
+        Path("file").mkdir()
+    exists = caught.value.strerror
+    failed = f"Failed to write resource to file '{tmp_path / 'file' / 'below.bin'}': {exists}\n"
     assert run_model(data) == ("Resource 'A': 1\n", failed)
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from vkops.errors import ShaderCompileError, printable, show
-from vkops.system.processes import describe
+from vkops.system import processes
 
 LOCATED = re.compile(
     r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<text>.*(?:\nGL_.*)*)$", re.MULTILINE
@@ -45,18 +45,19 @@ def error(
     """Make an error of a failed compilation: of the first message with a line, or the first one.
 
     ``#line`` in the shader changes the file and line that the compiler names. ``crash`` is added
-    to the message if a signal ended the compiler, and ``code`` returns a line of a file.
+    to the message if the compiler crashed or was ended, and ``code`` returns a line of a file.
     """
     file, line = name, None
     if (located := LOCATED.search(log)) is None:
         stated = _STATED.search(log)
-        text = f"{compiler} failed without a diagnostic ({describe(returncode)})"
-        text += crash if returncode < 0 else ""
+        text = f"{compiler} failed without a diagnostic ({processes.describe(returncode)})"
+        text += crash if returncode < 0 or processes.crash(returncode) else ""
         text = f": {_quoted(stated['text']) if stated else text}"
     elif located["file"] == "-1":  # where glslang keeps the -D macros
         text = f": in the defines: {_quoted(located['text'])}"
     else:
-        file, line = os.path.normpath(located["file"]), int(located["line"])
+        file, line = located["file"], int(located["line"])
+        file = file if file == name else os.path.normpath(file)
         text = f":{line}: {_quoted(located['text'], code(located['file'], line))}"
     return ShaderCompileError(printable(f"{file}{text}"), file=file, line=line, log=log)
 

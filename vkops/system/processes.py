@@ -18,6 +18,7 @@ from typing import NamedTuple
 _PR_SET_PDEATHSIG = 1
 _MEMORY_CHECK_S = 0.1
 _CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGABRT", "SIGILL")
+_KILL = 9  # Windows' Python has no signal.SIGKILL
 _FIRST_CRASH = 0xC0000000  # of the statuses that Windows gives a process that crashed
 
 
@@ -92,7 +93,7 @@ def run_limited(
 
     ``variables`` are added to its environment. If it takes longer than so many seconds, it is ended
     together with the programs that it has started. If it wants more memory than ``nbytes``, it gets
-    no more where the system can limit that (Linux); elsewhere it is ended.
+    no more where the system can limit that (Linux); elsewhere it is ended, as if by SIGKILL.
 
     Raises:
         OSError: it cannot be started.
@@ -120,8 +121,9 @@ def run_limited(
                 error.stdout, _ = process.communicate()  # Windows' Python does not add it
             raise
         finally:
+            exceeded = ended.is_set()
             ended.set()
-    return process.returncode, output
+    return -_KILL if exceeded else process.returncode, output
 
 
 def _limit_memory(pid: int, nbytes: int) -> bool:
@@ -145,6 +147,7 @@ def _watch_memory(pid: int, nbytes: int, ended: Event) -> None:
         while not ended.wait(_MEMORY_CHECK_S):
             tree = [process, *process.children(recursive=True)]
             if max(each.memory_info().rss for each in tree) > nbytes:
+                ended.set()
                 _end_tree(pid)
                 return
 
