@@ -125,27 +125,26 @@ def run(device, case):
 
 
 class Runner:
-    """Runs cases on devices in memory that they share; ``compare`` looks at all bytes of it.
+    """Runs cases on a device in memory that they share; ``compare`` looks at all bytes of it.
 
     Outputs are placed from the end of the memory down: what an operator writes behind its output
     is not covered up by a later one.
     """
 
-    def __init__(self, *devices):
+    def __init__(self, device):
         random = np.random.default_rng(0)
         # Blocks of all 256 bytes in any order: no two bytes of a small input are the same.
         blocks = [random.permutation(256).astype(np.uint8) for _ in range(SPACE // 256)]
         self.data = np.concatenate(blocks)
         self.poison = poisoned(SPACE)
-        self.memory = [(device, device.buffer(SPACE), device.buffer(SPACE)) for device in devices]
-        for _, source, _ in self.memory:
-            source.write(self.data)
+        self.device = device
+        self.source, self.target = device.buffer(SPACE), device.buffer(SPACE)
+        self.source.write(self.data)
         self.count = 0
         self._begin()
 
     def _begin(self):
-        for _, _, target in self.memory:
-            target.write(self.poison)
+        self.target.write(self.poison)
         self.expected = self.poison.copy()
         self.end = SPACE
         self.since = []  # (lowest byte, descriptor)
@@ -166,32 +165,28 @@ class Runner:
         self.since.append((self.end, desc))
         for number in case.indices:
             place = slice(reads[number], reads[number] + _room(inputs[number]))
-            indices = case.fill(number, self.data[place])
-            for _, source, _ in self.memory:
-                source.write(indices, place.start)
-        for device, source, target in self.memory:
-            try:
-                compiled = device.compile_operator(device.create_operator(desc))
-                bindings = _bindings(source, reads, inputs), _bindings(target, writes, outputs)
-                compiled.dispatch(*bindings)
-            except Exception as error:
-                raise AssertionError(f"{device.name}: {desc}: {error}") from error
+            self.source.write(case.fill(number, self.data[place]), place.start)
+        try:
+            compiled = self.device.compile_operator(self.device.create_operator(desc))
+            sources = _bindings(self.source, reads, inputs)
+            compiled.dispatch(sources, _bindings(self.target, writes, outputs))
+        except Exception as error:
+            raise AssertionError(f"{desc}: {error}") from error
         case.write([self.data[at:] for at in reads], [self.expected[at:] for at in writes])
         self.count += 1
 
     def compare(self):
         """Compare all bytes that operators could have written, and those they read."""
-        for device, source, target in self.memory:
-            result = target.array()
-            wrong = np.flatnonzero(result != self.expected)
-            if wrong.size:
-                at = int(wrong[-1])
-                desc = next((desc for begin, desc in self.since if begin <= at), "nothing")
-                raise AssertionError(
-                    f"{device.name}: {wrong.size} bytes are wrong; the last, {at}, is {result[at]}, "
-                    f"must be {self.expected[at]}: in an output of, or right behind, {desc}"
-                )
-            assert np.array_equal(source.array(), self.data), f"{device.name}: inputs were written"
+        result = self.target.array()
+        wrong = np.flatnonzero(result != self.expected)
+        if wrong.size:
+            at = int(wrong[-1])
+            desc = next((desc for begin, desc in self.since if begin <= at), "nothing")
+            raise AssertionError(
+                f"{wrong.size} bytes are wrong; the last, {at}, is {result[at]}, "
+                f"must be {self.expected[at]}: in an output of, or right behind, {desc}"
+            )
+        assert np.array_equal(self.source.array(), self.data), "inputs were written"
         self._begin()
 
 
