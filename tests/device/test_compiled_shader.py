@@ -406,21 +406,6 @@ def test_matrices_in_push_constants(device, member):
 # -- SH-07, SH-08: limits of the device ----------------------------------------------------------
 
 
-def test_group_counts(device):
-    most = device.info.limits.max_compute_work_group_count
-    shader = compiled(device, COUNT)
-    x = filled(device, [0] * 4)
-    for axis in range(3):
-        groups = [1, 1, 1]
-        for count in (0, -1, most[axis] + 1, 10**30):
-            groups[axis] = count
-            text = fault(lambda g=groups: shader.dispatch({"Data": x}, g))
-            more = "; use several dimensions, or a loop in the shader" if count > 0 else ""
-            allowed = f"must be 1 to {most[axis]} on this device{more}"
-            assert text == f"x groups[{axis}]: got {count}, {allowed} [SH-07]"
-    assert words(x) == [0] * 4
-
-
 def test_threads_above_the_limits(device, message):
     shader, x = compiled(device, ADD), filled(device, [0] * 4)
     most = device.info.limits.max_compute_work_group_count
@@ -442,34 +427,6 @@ def test_the_largest_binding(device):
     text = f"layout(binding = {MAX_BINDING}) buffer B {{ uint b; }}; void main() {{ b = 1; }}"
     compiled(device, text).dispatch({"B": x})
     assert words(x) == [1]
-
-
-SUBGROUP = {
-    "basic": "uint(subgroupElect())",
-    "vote": "uint(subgroupAll(true))",
-    "arithmetic": "subgroupAdd(1u)",
-    "ballot": "subgroupBallot(true).x",
-    "shuffle": "subgroupShuffle(1u, 0u)",
-    "shuffle_relative": "subgroupShuffleUp(1u, 0u)",
-    "clustered": "subgroupClusteredAdd(1u, 1u)",
-    "quad": "subgroupQuadBroadcast(1u, 0u)",
-}
-
-
-@pytest.mark.parametrize("kind", SUBGROUP)
-def test_subgroup_operations(device, kind):
-    """An operation that the device lacks is refused when the shader is compiled."""
-    text = f"""#extension GL_KHR_shader_subgroup_{kind} : require
-    layout(std430, binding = 0) buffer B {{ uint b; }}; void main() {{ b = {SUBGROUP[kind]}; }}"""
-    if kind.upper() in device.info.limits.subgroup_operations:
-        x = filled(device, [0])
-        compiled(device, text).dispatch({"B": x})
-        assert words(x) == [1]
-    else:
-        assert fault(lambda: compiled(device, text), InvalidDescError) == (
-            f"x: needs subgroup operations {kind.upper()}, which {device.name!r} does not have "
-            "[SH-02]"
-        )
 
 
 # -- memory, threads, closing ----------------------------------------------------------------------

@@ -171,8 +171,12 @@ def test_groups(limited):
             groups = [1, 1, 1]
             groups[axis] = 65535
             shader.dispatch({}, groups)
-            groups[axis] += 1
-            assert f"groups[{axis}]: got 65536" in fault(lambda: shader.dispatch({}, groups))  # noqa: B023
+            for count in (0, -1, 65536, 10**30):
+                groups[axis] = count
+                text = fault(lambda: shader.dispatch({}, groups))  # noqa: B023
+                more = "; use several dimensions, or a loop in the shader" if count > 0 else ""
+                allowed = f"must be 1 to 65535 on this device{more}"
+                assert text == f"x groups[{axis}]: got {count}, {allowed} [SH-07]"
 
 
 def test_sizes_of_uniform_blocks(limited):
