@@ -17,6 +17,11 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 """
 ONNX = f"{MODEL}: ONNX models need the package {{}}: pip install 'vkops[onnx]'"
+KOMPUTE = (
+    "Failed to create {}: devices need the wheel of Kompute (kp) that scripts/wheels builds on Linux "
+    "(No module named {!r}): pip install --force-reinstall --find-links DIST kp, where DIST is the folder "
+    "of the wheel"
+)
 
 
 @pytest.fixture
@@ -53,10 +58,8 @@ def vkops(tmp_path):
          "plot: matplotlib is not installed: pip install 'vkops[plot]'"),
         ("PIL", ["run", MODEL, "--input", "x:docs/performance.png"],
          "x:docs/performance.png: needs the package Pillow to be read or written: pip install 'vkops[pictures]'"),
-        ("vkops_native", ["run", "examples/split.json"],
-         "Failed to create adapter: devices need the wheel of Kompute (kp) that scripts/wheels builds on Linux "
-         "(No module named 'vkops_native'): pip install --force-reinstall --find-links DIST kp, where DIST is the "
-         "folder of the wheel"),
+        ("vkops_native", ["run", "examples/split.json"], KOMPUTE.format("adapter", "vkops_native")),
+        ("kp", ["run", "examples/split.json"], KOMPUTE.format("a device", "kp")),
         ("jinja2", ["explain", "examples/split.json"],
          "The package jinja2 is not installed, which vkops needs: pip install vkops"),
         ("rapidjson", ["check", "examples/split.json"],

@@ -1,4 +1,4 @@
-"""vkops without POSIX and without Kompute, each in a process of its own.
+"""vkops without POSIX, in processes of their own.
 
 ``scripts/test --driver lavapipe-portable`` runs all other tests without POSIX, too.
 """
@@ -37,17 +37,4 @@ def test_messages_of_the_layer_need_named_pipes(vkops):
         1,
         "no messages of the validation layer: this system has no named pipes that programs can "
         "write to as to files\n",
-    )
-
-
-def test_without_kompute(vkops, tmp_path):
-    (tmp_path / "kp.py").write_text(
-        "raise ModuleNotFoundError(\"No module named 'kp'\", name='kp')"
-    )
-    status, _, errors = vkops(tmp_path, "run", "examples/split.json")
-    assert status == 1
-    assert errors == (
-        "Failed to create a device: devices need the wheel of Kompute (kp) that scripts/wheels builds on Linux "
-        "(No module named 'kp'): pip install --force-reinstall --find-links DIST kp, where DIST is the folder "
-        "of the wheel\n"
     )
