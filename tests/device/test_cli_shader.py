@@ -115,12 +115,6 @@ def test_workgroups_are_read_from_a_block(run):
     assert (out, err) == (["Output 'Words' [4]: 16843016, 16843011, 1, 1"], "")
 
 
-def archived(file):
-    """The values of all arrays of a .npz file."""
-    with np.load(file) as loaded:
-        return {name: array.tolist() for name, array in loaded.items()}
-
-
 def test_files_of_arrays(run, tmp_path):
     np.savez("in.npz", Source=np.float32([1, 2]), Target=np.zeros((2, 1), np.float32))
     command = [*A, "--bind", "in.npz", "--out", "Target", "--push", "3,0"]
@@ -132,7 +126,9 @@ def test_files_of_arrays(run, tmp_path):
     command = [*A, "--bind", "in.npz", "--out", "Target", "--out", "Source", "--push", "3,0"]
     status, out, _ = run(*command, "--output", "all.npz")
     assert (status, out) == (0, ["Outputs written to 'all.npz'"])
-    assert archived("all.npz") == {"Target": [[3], [6]], "Source": [1, 2]}
+    with np.load("all.npz") as loaded:
+        arrays = {name: array.tolist() for name, array in loaded.items()}
+    assert arrays == {"Target": [[3], [6]], "Source": [1, 2]}
 
 
 def test_arrays_in_any_order_of_memory(run):
@@ -144,17 +140,6 @@ def test_arrays_in_any_order_of_memory(run):
     for out in ("float32:3", ">f4:3"):
         command = [*A, "--bind", "big.npy", "--out", out, "--push", "2,1"]
         assert run(*command)[1] == ["Output 'Target' [3]: 1, 3, 5"]
-
-
-def test_blocks_with_the_names_of_parameters_of_numpy(run):
-    source = IN_PLACE.replace("buffer Words", "buffer file").replace(
-        "+= 0x01010101u", "= more[0]++"
-    )
-    second = "layout(binding = 1) buffer allow_pickle { uint more[]; };"
-    Path("d.comp").write_text(source.replace("void", f"{second}\nvoid"))
-    command = ["d.comp", "--out", "uint32:1", "--out", "uint32:1", "--output", "d.npz"]
-    assert run(*command) == (0, ["Outputs written to 'd.npz'"], "")
-    assert archived("d.npz") == {"file": [0], "allow_pickle": [1]}
 
 
 def test_spirv_and_includes(run, tmp_path):
@@ -177,18 +162,15 @@ X, OUT, PUSH = ["--bind", "x.npy"], ["--out", "float32:4"], ["--push", "1,0"]
     [
         ([*X, *OUT], 1, "SH-09"),
         ([*X, *OUT, "--push", "1,a"], 2, "'--push': got 'a'"),
-        ([*X, *OUT, *PUSH, "--groups", "-1"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", ""], 1, "groups: '' is not a block that has a buffer"),
         ([*X, *OUT, *PUSH, "--groups", "1,a"], 2, "'--groups': got 'a'"),
         ([*X, *OUT, *PUSH, "--groups", "none"], 1, "groups: 'none' is not a block that has a buffer"),
         ([*X, *OUT, *PUSH, "--groups", "Source:b"], 2, "'--groups': got 'b'"),
-        ([*X, *OUT, *PUSH, "--groups", "Target:8"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--groups", "1", "--threads", "1"], 1, "SH-07"),
         ([*X, *OUT, *PUSH, "--threads", "a"], 2, "'--threads': got 'a'"),
         ([*X, *OUT, *PUSH, "--spec", "NONE=1"], 1, "NONE"),
         ([*X, *OUT, *PUSH, "--spec", "OFFSET"], 2, "--spec"),
         ([*X, *PUSH], 1, "SH-04"),
-        ([*OUT, *PUSH], 1, "SH-04"),
         ([*X, *X, *OUT, *PUSH], 1, "got 3 buffers, must be one for each block at most"),
         (["--bind", "Nothing:x.npy", *OUT, *PUSH], 1, "'Nothing' is not a block; the blocks are "),
         (["--bind", "none.npy", *OUT, *PUSH], 1, "none.npy: cannot be read: No such file"),
