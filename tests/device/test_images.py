@@ -165,36 +165,6 @@ def test_a_level_is_stored_to_and_read(device):
 # -- formats ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.features
-def test_every_format_of_storage_images(device):
-    """What shaders see of it is compared in test_interpreter_images.py."""
-    tried = 0
-    for format_ in FORMATS.values():
-        if format_.name.endswith("_srgb") or format_.nbytes > 16 or format_.dtype[1] == "8":
-            continue
-        if not device.vulkan.native.format_features(format_.vulkan)[0] & 2:
-            continue
-        array = values((5, 7, format_.channels), format_.dtype)
-        prefix = {"uint": "u", "int": "i"}.get(format_.kind, "")
-        text = f"""
-        layout(binding = 0, {format_.name}) readonly uniform {prefix}image2D Source;
-        layout(binding = 1, {format_.name}) writeonly uniform {prefix}image2D Target;
-        void main() {{
-            const ivec2 p = ivec2(gl_GlobalInvocationID.xy);
-            imageStore(Target, p, imageLoad(Source, p));
-        }}"""
-        fixed = device.image(array, format=format_.name)
-        for source in (device.image(array), fixed):
-            target = run(device, text, source, out="Source", threads=(7, 5))
-            if format_.is_packed:
-                continue
-            if "snorm" in format_.name:  # the lowest number is -1, too
-                array = np.maximum(array, np.iinfo(array.dtype).min + 1)
-            np.testing.assert_array_equal(target.numpy(), array)
-        tried += 1
-    assert tried >= 10  # those that every device has
-
-
 @pytest.mark.parametrize("kind", ["", "u", "i"])
 def test_the_declaration_decides_what_integers_are(device, kind):
     """The same image in three shaders."""
