@@ -7,8 +7,6 @@ import models
 import numpy as np
 import pytest
 from adapters import UNDER_LAYER
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from refusals import fault
 
 import vkops
@@ -337,70 +335,6 @@ def test_arguments_for_a_loaded_shader(device, late):
     loaded = vkops.shaders.load(HEAD + "void main() {}", name="x")
     with pytest.raises(InvalidDescError, match=r"^x source: a loaded shader takes no .*\[SH-10\]$"):
         device.compile_shader(loaded, **late)
-
-
-MEMBERS = st.lists(
-    st.tuples(
-        st.sampled_from(["uint", "int", "float"]),
-        st.sampled_from(["", "vec2", "vec3", "vec4"]),
-        st.sampled_from(["", "[2]"]),
-    ),
-    min_size=1,
-    max_size=3,
-)
-
-
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(MEMBERS, st.data())
-def test_push_constants(device, members, data):
-    """A shader copies each number of its push constants to a buffer, in the order declared."""
-    declared, copied, count = [], [], 0
-    for n, (scalar, vector, array) in enumerate(members):
-        prefix = {"uint": "u", "int": "i", "float": ""}[scalar]
-        declared.append(f"{prefix + vector if vector else scalar} m{n}{array};")
-        bits = {"uint": "", "int": "uint", "float": "floatBitsToUint"}[scalar]
-        for k in range(2 if array else 1):
-            for c in range(int(vector[3:]) if vector else 1):
-                place = f"p.m{n}{f'[{k}]' if array else ''}{f'[{c}]' if vector else ''}"
-                copied.append(f"b[{count}] = {bits}({place});")
-                count += 1
-    text = f"""layout(push_constant) uniform P {{ {" ".join(declared)} }} p;
-    layout(std430, binding = 0) buffer B {{ uint b[]; }};
-    void main() {{ {" ".join(copied)} }}"""
-    shader = compiled(device, text)
-    drawn = {
-        "uint": st.integers(0, 2**32 - 1),
-        "int": st.integers(-(2**31), 2**31 - 1),
-        "float": st.floats(width=32, allow_nan=False),
-    }
-    scalars = shader.shader.module.push_constants
-    if shader.shader.module.push_nbytes > 128:
-        return
-    numbers = [data.draw(drawn[str(s.type)]) for s in scalars]
-    b = filled(device, [0] * count)
-    shader.dispatch({"B": b}, push_constants=numbers)
-    dtypes = {"uint": np.uint32, "int": np.int32, "float": np.float32}
-    expected = [np.array(n, dtypes[str(s.type)]) for n, s in zip(numbers, scalars, strict=True)]
-    assert b.read() == b"".join(array.tobytes() for array in expected)
-
-
-MATRICES = {
-    "layout(row_major) mat2x3 m;": "m[1][2]",
-    "mat3x2 m;": "m[1][0]",
-    "layout(row_major) mat2x3 m[2];": "m[1][0][1]",
-}
-
-
-@pytest.mark.parametrize("member", MATRICES)
-def test_matrices_in_push_constants(device, member):
-    text = f"""layout(push_constant) uniform P {{ {member} }};
-    layout(std430, binding = 0) buffer B {{ float b; }};
-    void main() {{ b = {MATRICES[member]}; }}"""
-    shader = compiled(device, text)
-    names = [s.name for s in shader.shader.module.push_constants]
-    b = device.tensor(np.zeros(1, np.float32))
-    shader.dispatch({"B": b}, push_constants=range(len(names)))
-    assert names[int(b.numpy()[0])] == MATRICES[member]
 
 
 # -- SH-07, SH-08: limits of the device ----------------------------------------------------------
