@@ -21,29 +21,21 @@ SCALAR = np.array(3, np.float32)
 IMAGE = np.zeros((1, 6, 3, 4), np.float32)
 
 
-def tensor(*values):
-    return numpy_helper.from_array(np.array(values, np.float32))
-
-
 # Operator and version, inputs, attributes (and opset, outputs), and what the error names after the
 # node's label.
 CASES = [
     # Split
     ("Split-1", [X], {"opset": 1, "outputs": 2, "axis": -1}, "axis"),
     ("Split-11", [X], {"opset": 11, "outputs": 2, "axis": -4}, "axis"),
-    ("Split-13", [ROW], {"opset": 13, "outputs": 4}, "outputs"),
-    ("Split-11", [ROW], {"opset": 11, "outputs": 2, "split": [6, -1]}, "split[1]"),
     ("Split-13", [ROW, ints(3, 3)], {"opset": 13, "outputs": 2}, "split"),
     ("Split-13", [ROW, ints(2, 2, 1)], {"opset": 13, "outputs": 2}, "outputs"),
     ("Split-1", [ROW, floats(2, 3)], {"opset": 1, "outputs": 2, "split": [2, 3]}, "split"),
-    ("Split-1", [ROW, floats(2.5, 2.5)], {"opset": 1, "outputs": 2}, "split[0]"),
     ("Split-1", [ROW, floats(np.nan, 5)], {"opset": 1, "outputs": 2}, "split[0]"),
     ("Split-1", [ROW, floats(5, np.inf)], {"opset": 1, "outputs": 2}, "split[1]"),
     ("Split-13", [ROW, ints(5).reshape(1, 1)], {"opset": 13}, "split"),
     ("Split-18", [ROW, ints(2, 3)], {"outputs": 2, "num_outputs": 2}, "'split' and 'num_outputs'"),
     ("Split-18", [ROW], {"outputs": 2}, "'split' and 'num_outputs'"),
     ("Split-18", [ROW], {"num_outputs": 0}, "num_outputs"),
-    ("Split-18", [ROW], {"outputs": 2, "num_outputs": 3}, "num_outputs"),
     ("Split-18", [ROW], {"outputs": 4, "num_outputs": 4}, "num_outputs"),
     ("SplitToSequence-11", [ROW, np.array(0, np.int64)], {}, "split"),
     ("SplitToSequence-11", [ROW, ints(2, 2)], {}, "split"),
@@ -75,7 +67,6 @@ CASES = [
     # Pad
     ("Pad-1", [ROW], {"opset": 1, "paddings": [1]}, "paddings"),
     ("Pad-2", [X], {"opset": 2, "pads": [1, 1]}, "pads"),
-    ("Pad-18", [ROW, ints(1, 1)], {"mode": "wrap"}, "mode"),
     ("Pad-19", [ROW, ints(1, 1)], {"opset": 19, "mode": "mirror"}, "mode"),
     ("Pad-13", [ROW, ints(-4, -2)], {"opset": 13}, "pads"),
     ("Pad-18", [X, ints(1, 1), None, ints(0, 1)], {}, "pads"),
@@ -106,7 +97,6 @@ CASES = [
     ("Unsqueeze-11", [X], {"opset": 11, "axes": [0, -5]}, "axes"),
     ("Unsqueeze-13", [X, ints(0, 5)], {}, "axes[1]"),
     ("Transpose-1", [X], {"opset": 1, "perm": [0, 1]}, "perm"),
-    ("Transpose-13", [X], {"perm": [0, 1, 1]}, "perm"),
     ("Transpose-13", [X], {"perm": [0, 1, 3]}, "perm[2]"),
     # what repeats and chooses
     ("Gather-13", [X, ints(0, 3, -5)], {"axis": 1}, "indices[1]"),
@@ -129,9 +119,7 @@ CASES = [
     ("GatherND-13", [X[:, :0], ints(0, 0)], {}, "indices"),
     ("ScatterElements-18", [ROW, ints(1), floats(1, 2)], {}, "updates"),
     ("ScatterElements-18", [ROW, ints(-6), floats(1)], {}, "indices[0]"),
-    ("ScatterElements-18", [ROW, ints(1), floats(1)], {"reduction": "add"}, "reduction"),
     ("ScatterElements-18", [ROW, ints(1), ints(1)], {}, "updates"),
-    ("ScatterND-18", [ROW, ints(1), SCALAR], {"reduction": "max"}, "reduction"),
     ("ScatterND-16", [ROW, ints(1), floats(1)], {"opset": 16}, "updates"),
     ("ScatterND-11", [ROW, ints(1, 0), SCALAR], {"opset": 11}, "indices"),
     ("ScatterND-18", [SCALAR, ints(1), SCALAR], {}, "data"),
@@ -139,14 +127,11 @@ CASES = [
     ("ScatterND-18", [X, ints(1, 3), X[0, 0]], {}, "indices[1]"),
     ("TensorScatter-24", [X, X], {"opset": 24, "axis": -3}, "axis"),
     ("TensorScatter-24", [X, X], {"opset": 24, "axis": 3}, "axis"),
-    ("TensorScatter-24", [X, X], {"opset": 24, "mode": "circular"}, "mode"),
     ("TensorScatter-24", [X[:, :2], X], {"opset": 24}, "update"),
-    ("TensorScatter-24", [X, X[:1]], {"opset": 24}, "update"),
     ("TensorScatter-24", [X, SCALAR], {"opset": 24}, "update"),
     ("TensorScatter-24", [X, X, ints(0)], {"opset": 24}, "write_indices"),
     ("ReverseSequence-10", [ROW, ints(1)], {}, "input"),
     ("ReverseSequence-10", [X, ints(1, 1)], {}, "sequence_lens"),
-    ("ReverseSequence-10", [X, ints(1, 1, 1)], {"time_axis": 1}, "batch_axis and time_axis"),
     ("OneHot-11", [ints(1), ints(2, 3), floats(0, 1)], {}, "depth"),
     ("OneHot-11", [ints(1), ints(-1), floats(0, 1)], {}, "depth"),
     ("OneHot-11", [ints(1), floats(np.nan), floats(0, 1)], {}, "depth"),
@@ -163,14 +148,11 @@ CASES = [
     ("Tile-13", [ROW, ints(-2)], {}, "repeats[0]"),
     ("DepthToSpace-1", [X], {"opset": 1, "blocksize": 1}, "input"),
     ("DepthToSpace-11", [IMAGE], {"opset": 11, "blocksize": 2}, "input"),
-    ("DepthToSpace-13", [IMAGE], {"blocksize": 1, "mode": "RCD"}, "mode"),
     ("DepthToSpace-13", [IMAGE], {"blocksize": 0}, "blocksize"),
     ("SpaceToDepth-1", [IMAGE], {"opset": 1, "blocksize": 2}, "input"),
     ("SpaceToDepth-13", [IMAGE], {"blocksize": 3}, "input"),
-    ("SpaceToDepth-13", [IMAGE], {"blocksize": -1}, "blocksize"),
     ("EyeLike-9", [X], {"opset": 9}, "input"),
     ("EyeLike-22", [X[0]], {"opset": 22, "dtype": 99}, "dtype"),
-    ("EyeLike-9", [X[0]], {"opset": 9, "dtype": 8}, "dtype"),
     ("Trilu-14", [ROW], {}, "input"),
     ("Trilu-14", [X, ints(1, 2)], {}, "k"),
     ("Range-11", [ints(0, 1), ints(2), ints(1)], {}, "start"),
@@ -186,7 +168,6 @@ CASES = [
     ("Resize-18", [ROW, None, floats(2)], {"nearest_mode": "up"}, "nearest_mode"),
     ("Resize-18", [ROW, None, floats(2)], {"coordinate_transformation_mode": "half_pixel_symmetric"}, "coordinate_transformation_mode"),
     ("Resize-18", [ROW, None, None, ints(2)], {"keep_aspect_ratio_policy": "no"}, "keep_aspect_ratio_policy"),
-    ("Resize-18", [ROW], {}, "scales and sizes"),
     ("Resize-18", [ROW, None, floats(2), ints(2)], {}, "scales and sizes"),
     ("Resize-18", [ROW, None, floats(2, 2)], {}, "scales"),
     ("Resize-18", [ROW, None, floats(2).reshape(1, 1)], {}, "scales"),
@@ -203,7 +184,6 @@ CASES = [
     ("Resize-18", [ROW, None, floats(1e9)], {}, "X"),
     # what is known beforehand
     ("ConstantOfShape-9", [ints(2, -1)], {"opset": 9}, "input[1]"),
-    ("ConstantOfShape-9", [ints(2)], {"value": tensor(1, 2)}, "value"),
     ("Constant-12", [], {"opset": 12}, "attributes"),
     ("Constant-12", [], {"opset": 12, "value_int": 1, "value_float": 1.0}, "attributes"),
     # arithmetic
@@ -215,7 +195,6 @@ CASES = [
     ("Div-14", [ints(1, 2), ints(1, 0)], {}, "B"),
     ("Mul-14", [ints(1), floats(1)], {}, "B"),
     ("Cast-1", [ROW], {"opset": 1, "to": "FLOAT33"}, "to"),
-    ("Cast-13", [ROW], {"opset": 13, "to": 99}, "to"),
     ("Cast-13", [ROW], {"opset": 13, "to": TensorProto.STRING}, "to"),
     ("Cast-13", [np.array(["1"], object)], {"opset": 13, "to": TensorProto.FLOAT}, "to"),
     # types that a version does not list
