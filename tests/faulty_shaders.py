@@ -56,7 +56,6 @@ CASES = [
     if (own < s) part[own] += part[own + s]; //!
   }
   if (own == 0) result[0] = part[0]; }"""),
-    one("tile_without_first_barrier", RACE, "result[i] = part[63 - own];", "part[own] = data[i]; //!"),
     Case("tile_without_second_barrier", RACE, """void main() { uint sum = 0;
   for (uint t = 0; t < 4; ++t) {
     part[own] = data[t * 64 + own]; //!
@@ -64,16 +63,6 @@ CASES = [
     sum += part[(own + 1) % 64]; //!
   }
   result[i] = sum; }""", {"buffers": {"Data": 1024}, "fill": True}),
-    Case("scan_in_place", RACE, """void main() { part[own] = data[i]; barrier();
-  for (uint s = 1; s < 64; s *= 2) {
-    if (own >= s) part[own] += part[own - s]; //!
-    barrier();
-  }
-  result[i] = part[own]; }"""),
-    one("total_by_all", RACE, "result[0] += data[i];"),
-    Case("histogram_without_atomics", RACE, """void main() { part[own] = 0; barrier();
-  part[data[i] % 16] += 1; //!
-  barrier(); if (own < 16) result[own] = part[own]; }"""),
     Case("histogram_read_too_early", RACE, """void main() { part[own] = 0; barrier();
   atomicAdd(part[data[i] % 16], 1u);
   if (own < 16) result[own] = part[own]; //!
@@ -127,11 +116,6 @@ void main() { part[own] = data[i]; //!
   subgroupMemoryBarrierShared();
   result[i] = part[own ^ 1]; //!
 }"""),
-    Case("transpose_in_place", RACE, """void main() { uint x = i % 16, y = i / 16;
-  if (x < y) return;
-  uint a = data[y * 16 + x], b = data[x * 16 + y]; //!
-  data[y * 16 + x] = b; data[(x * 16 + y) % 255] = a; //!
-}""", {"groups": 4}),
     Case("shared_flag", RACE, """shared bool found;
 void main() {
   if (own == 0) found = false;
@@ -185,10 +169,6 @@ void main() { table[own / 8][own % 8] = data[i]; barrier();
     one("component_of_a_vector", BOUNDS, "result[i] = v[data[i] % 4];", "uvec3 v = uvec3(own);"),
     # -- never written -----------------------------------------------------------------------------
     one("local_variable", UNWRITTEN, "result[i] = x;", "uint x; if (own > 9) x = 3;"),
-    Case("sum_without_start", UNWRITTEN, """void main() { uint sum;
-  for (uint k = 0; k < 4; ++k)
-    sum += data[k]; //!
-  result[i] = sum; }"""),
     Case("branch_on_local_variable", UNWRITTEN, """void main() { bool b;
   if (data[i] == 3) b = true;
   if (b) result[i] = 1; //!

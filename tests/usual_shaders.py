@@ -51,7 +51,6 @@ void main() { result[i] = data[i];
   uint sum = 0;
   for (uint k = 0; k < gl_NumWorkGroups.x; ++k) sum += result[k * 64 + own];
   sums[own] = sum; }""", groups=4, buffers={"B2": "zeros:4"}),
-    _case("saxpy", _FLOATS + "void main() { if (i < x.length()) y[i] += 2.0 * x[i]; }", buffers={"B0": "range:50"}),
     _case("reduction", _IN_OUT + """shared uint part[64];
 void main() { part[own] = i < data.length() ? data[i] : 0; barrier();
   for (uint s = 32; s > 0; s >>= 1) { if (own < s) part[own] += part[own + s]; barrier(); }
@@ -129,20 +128,6 @@ void main() { uvec2 group = gl_WorkGroupID.xy * 16, l = gl_LocalInvocationID.xy;
   barrier();
   for (uint k = 0; k < 16; k += 4) b[(group.x + l.y + k) * n + group.y + l.x] = tile[l.x][l.y + k]; }""",
           groups=(2, 2), buffers={"B0": "range:1024", "B1": 4096}),
-    _case("convolution_with_halo", _FLOATS + """shared float tile[66];
-void main() { uint n = x.length(); tile[own + 1] = x[min(i, n - 1)];
-  if (own == 0) tile[0] = x[max(i, 1u) - 1]; if (own == 63) tile[65] = x[min(i + 1, n - 1)];
-  barrier(); if (i < n) y[i] = 0.25 * tile[own] + 0.5 * tile[own + 1] + 0.25 * tile[own + 2]; }""", groups=3, buffers={"B1": 768}),
-    _case("n_body", _64 + _buffers("vec4 bodies[]", "vec4 forces[]") + """shared vec4 near[64];
-void main() { vec3 force = vec3(0.0); vec4 self = bodies[i];
-  for (uint t = 0; t < gl_NumWorkGroups.x; ++t) { near[own] = bodies[t * 64 + own]; barrier();
-    for (uint k = 0; k < 64; ++k) { vec3 d = near[k].xyz - self.xyz; float r = dot(d, d) + 0.01; force += near[k].w * d * inversesqrt(r * r * r); }
-    barrier(); }
-  forces[i] = vec4(force, 0.0); }""", groups=2),
-    _case("mandelbrot", """layout(local_size_x = 8, local_size_y = 8) in;
-""" + _buffers("uint image[]") + """void main() { uvec2 g = gl_GlobalInvocationID.xy; vec2 c = vec2(g) / 12.0 - vec2(1.5, 1.0), z = c; uint n;
-  for (n = 0; n < 100u; ++n) { if (dot(z, z) > 4.0) break; z = vec2(z.x * z.x - z.y * z.y, 2.0 * z.x * z.y) + c; }
-  image[g.y * 24 + g.x] = n; }""", groups=(3, 3)),
     _case("game_of_life", """layout(local_size_x = 8, local_size_y = 8) in;
 """ + _buffers("uint now[]", "uint next[]") + """void main() { ivec2 g = ivec2(gl_GlobalInvocationID.xy); int n = 0;
   for (int dy = -1; dy <= 1; ++dy) for (int dx = -1; dx <= 1; ++dx) {
@@ -166,10 +151,6 @@ float all_(float v, bool largest) { part[own] = v; barrier();
   for (uint s = 32; s > 0; s /= 2) { if (own < s) part[own] = largest ? max(part[own], part[own + s]) : part[own] + part[own + s]; barrier(); }
   float found = part[0]; barrier(); return found; }
 void main() { float most = all_(x[i], true), e = exp(x[i] - most); y[i] = e / all_(e, false); }""", groups=2, floats=True),
-    _case("sparse_matrix_times_vector", _64 + _buffers("uint rows[]", "uint columns[]", "float values[]", "float v[]", "float y[]") + """
-void main() { if (i + 1 >= rows.length()) return; float sum = 0.0;
-  for (uint k = rows[i]; k < rows[i + 1]; ++k) sum += values[k] * v[columns[k]];
-  y[i] = sum; }"""),
     _case("binary_search", _IN_OUT + """void main() { uint low = 0, high = data.length();
   while (low < high) { uint middle = (low + high) / 2; if (data[middle] < i) low = middle + 1; else high = middle; }
   result[i] = low; }"""),
