@@ -127,6 +127,7 @@ CASES = [
     ("TensorScatter-24", [X, X], {"opset": 24, "axis": -3}, "axis"),
     ("TensorScatter-24", [X, X], {"opset": 24, "axis": 3}, "axis"),
     ("TensorScatter-24", [X[:, :2], X], {"opset": 24}, "update"),
+    ("TensorScatter-24", [X, X[:1]], {"opset": 24}, "update"),
     ("TensorScatter-24", [X, SCALAR], {"opset": 24}, "update"),
     ("TensorScatter-24", [X, X, ints(0)], {"opset": 24}, "write_indices"),
     ("ReverseSequence-10", [ROW, ints(1)], {}, "input"),
