@@ -144,3 +144,56 @@ def test_only_blocks_of_which_all_is_restrict_are_so():
     body = SHARING.replace("A {{ uint a[]", "A {{ restrict uint m; uint a[]")
     data = np.arange(32, dtype=np.uint32)
     assert check(body.format("", "", "x = a[i];", WRITE), {"A": data, "B": [data, data.copy()]}).ok
+
+
+REFERENCES = """#version 450
+#extension GL_EXT_buffer_reference2 : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+layout(local_size_x = 8) in;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Ref { uint v[]; };
+layout(buffer_reference, std430, buffer_reference_align = 8) buffer Node { Ref next; };
+layout(push_constant) uniform P { Ref a; Ref b; Node node; };
+uint i = gl_GlobalInvocationID.x, x = 1;
+void add(restrict Ref to, restrict Ref from) { to.v[i] += from.v[i]; }
+void set(Ref to) { to.v[i] = 2; }
+void read(restrict Ref own) {
+  x += own.v[i];
+  b.v[i] = x; }
+Ref same(Ref given) { return given; }
+Ref second(Ref given) { return Ref(uvec2(given) + uvec2(64, 0)); }
+void main() { Ref q = a; restrict Ref r = a;
+BODY }"""
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("r.v[i] = 1;\nx = a.v[i];", "'push_constants.a[0]' is the memory of 'r', which is declared restrict: the first invocation reads it through another reference, the second wrote it through 'r' in line 17"),
+        ("x = q.v[i];\nr.v[i] = x;", "writes it through 'r', the second read it through another reference in line 17"),
+        ("r.v[i] = 1;\natomicAdd(b.v[i], 1u);", "changes it atomically through another reference, the second wrote it through 'r' in line 17"),
+        ("set(b);\nx = r.v[i];", "reads it through 'r', the second wrote it through another reference in line 10"),
+        ("restrict Ref s = Ref(uvec2(a)); s.v[i] = 1;\nx = r.v[i];", "reads it through another reference, the second wrote it through 's' in line 17"),
+        ("x = r.v[i];\nq.v[r.v[i]] = 1;", "writes it through another reference, the second read it through 'r'"),
+        ("read(b);", "'push_constants.a[0]' is the memory of 'own', which is declared restrict: the first invocation writes it through another reference, the second read it through 'own' in line 12"),
+        ("add(a, b);", "is the memory of 'from', which is declared restrict: the first invocation writes it through another reference, the second read it through 'from' in the same line"),
+        ("restrict Ref s = r; s.v[i] = 1;\nx = r.v[i];", "reads it through another reference, the second wrote it through 's' in line 17"),
+        ("r.v[i] = 1; x = r.v[i]; r.v[i] = x;", ""),
+        ("restrict Ref s = r; s.v[i] = r.v[i + 8];", ""),
+        ("if (i == 0) { node.next = r; q = node.next; q.v[0] = 1; x = r.v[0]; }", ""),
+        ("q = r; q.v[i] = 1; x = r.v[i];", ""),
+        ("q = same(i > 3 ? r : Ref(uvec2(r))); q.v[i] = 1; x = r.v[i];", ""),
+        ("set(r); x = r.v[i];", ""),
+        ("r = node.next; x = r.v[i]; r.v[i] = 1;", ""),
+        ("restrict Node n = node; n.next.v[i] = 1; x = node.next.v[i]; r = n.next;", ""),
+        ("x = r.v[i] + q.v[i] + b.v[i];", ""),
+        ("r.v[i] = 1; x = q.v[i + 8];", ""),
+        ("q.v[i] = 1; set(b); x = a.v[i];", ""),
+        ("q.v[i] = 1; add(b, second(a)); q.v[i] += b.v[i]; add(a, second(b)); x = a.v[i];", ""),
+    ],
+)  # fmt: skip
+def test_restrict_references_are_the_only_way_to_what_is_written(body, text):
+    data = np.arange(32, dtype=np.uint32)
+    push = {"a": data, "b": data, "node": np.array([BASE], np.uint64)}
+    found = check(REFERENCES.replace("BODY", body), push=push).findings
+    assert {each.kind for each in found} == ({"restrict"} if text else set()), found
+    assert not text or any(text in each.message for each in found), found

@@ -1,6 +1,8 @@
-"""The check of blocks that are declared restrict."""
+"""The check of blocks and buffer references that are declared restrict."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -8,13 +10,22 @@ from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import LANE_BITS, LANES
+from vkops.interpreter.program import Function
 from vkops.interpreter.races import PAST, VERBS
+from vkops.interpreter.references import References
 from vkops.interpreter.values import Pointer
-from vkops.shaders.binary import Decoration
+from vkops.shaders.binary import Decoration, Op
+
+_Way = Memory | tuple[int, bool]
+"""A block; or a reference that is restrict, with whether it is another one that is used."""
 
 
 class Aliases(Observer):
-    """Finds what is written through a block, and accessed through another: one is restrict."""
+    """Finds what is written in one way, and accessed in another: one is restrict.
+
+    A reference is the only way to its memory until the function ends that declares it. One that may
+    be made of it is not taken for another.
+    """
 
     def begin(self) -> None:
         run, has = self.machine, self.machine.program.declared.has
@@ -26,39 +37,70 @@ class Aliases(Observer):
             others = [m for n, m in known if n != id_ and memory.shadow is m.shadow is not None]
             others = [other for other in others if {memory, other} & self._restrict]
             self._others |= {memory: others} if others else {}
+        self._references = References(run.program)
+        self._live: list[int] = []
         # The last reads and changes of each unit, with the invocations, as those of a shadow.
-        self._seen: dict[Memory, Array] = {
-            m: np.zeros((2, m.units), np.int64) for m in self._others
-        }
+        self._seen: dict[_Way, Array] = {}
+        for memory in self._others:
+            self._seen[memory] = np.zeros((2, memory.units), np.int64)
+
+    def enter(self, function: Function, active: Active) -> None:
+        memory, declared = self.machine.heap, self._references.declared(function)
+        self._live += declared
+        for way in ((id_, other) for id_ in declared for other in (False, True)):
+            self._seen[way] = np.zeros((2, memory.units if memory else 0), np.int64)
+
+    def leave(self, function: Function, active: Active) -> None:
+        del self._live[len(self._live) - len(self._references.declared(function)) :]
+
+    def _ways(self, kind: str, memory: Memory) -> Iterator[tuple[_Way, _Way]]:
+        """Yield the ways in which memory is accessed, each with one that excludes it."""
+        for other in self._others.get(memory, ()):
+            yield memory, other
+        step = self.machine.step
+        if self._live and memory is self.machine.heap and step.op != Op.ExtInst:
+            pointer = step.operands[step.op == Op.CopyMemory and kind == "read"]
+            through, sources = self._references.through(pointer), self._references.sources(pointer)
+            for id_ in self._live:
+                if id_ == through or id_ not in sources:
+                    yield (id_, id_ != through), (id_, id_ == through)
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        memory = pointer.variable
-        if memory not in self._seen:
+        memory, run = pointer.variable, self.machine
+        if memory not in self._others and not self._live:
             return
-        run, first = self.machine, int(kind == "read")  # two reads do not conflict
-        for units in memory.touched(pointer.type, pointer.offset, active):
-            for other in self._others[memory]:
+        ways, first = [*self._ways(kind, memory)], int(kind == "read")  # two reads do not conflict
+        for units in memory.touched(pointer.type, pointer.offset, active) if ways else ():
+            code = run.time << LANE_BITS | (active.who[: len(units), None] + 1)
+            for way, other in ways:
                 codes = self._seen[other][first:, units].max(0)
                 if codes.any():
                     self._report(kind, memory, other, codes, units, active.who)
-            code = run.time << LANE_BITS | (active.who[: len(units), None] + 1)
-            self._seen[memory][1 - first, units] = code
+                self._seen[way][1 - first, units] = code
 
     def _report(
-        self, kind: str, memory: Memory, other: Memory, codes: Array, units: Array, who: Array
+        self, kind: str, memory: Memory, way: _Way, codes: Array, units: Array, who: Array
     ) -> None:
         run, place, rows = self.machine, self.machine.step.place, codes.any(1)
         row = run.example(rows, who)
         at = row, int(codes[row].argmax())
         unit, code = int(units[at]), int(codes[at])
-        did = "written" if self._seen[other][1, unit] == code else "read"
+        did = PAST["written" if self._seen[way][1, unit] == code else "read"]
         where = run.access_places[code >> LANE_BITS]
-        one, two = (each.element(unit * each.unit) for each in (memory, other))
-        block, name = (memory, one) if memory in self._restrict else (other, two)
+        one = memory.element(unit * memory.unit)
+        if isinstance(way, Memory):
+            two = way.element(unit * way.unit)
+            block, name = (memory, one) if memory in self._restrict else (way, two)
+            head = f"the same memory as '{two}', and '{block.name or name.partition('[')[0]}' is"
+            now, then, key = "", f"as '{two}'", two
+        else:
+            key = run.program.name(way[0])
+            head = f"the memory of '{key}', which is"
+            then, now = f"through '{key}'", "through another reference"
+            then, now = (now, f" {then}") if way[1] else (then, f" {now}")
         message = (
-            f"'{one}' is the same memory as '{two}', and '{block.name or name.partition('[')[0]}' "
-            f"is declared restrict: the first invocation {VERBS[kind]}, the second {PAST[did]} "
-            f"as '{two}'{where.seen_from(place)}"
+            f"'{one}' is {head} declared restrict: the first invocation {VERBS[kind]}{now}, "
+            f"the second {did} {then}{where.seen_from(place)}"
         )
         pair = np.array([who[row], (code & LANES) - 1])
-        run.report("restrict", message, pair, f"{two} {where}", place, where, int(rows.sum()))
+        run.report("restrict", message, pair, f"{key} {where}", place, where, int(rows.sum()))
