@@ -23,26 +23,26 @@ _ROW_ALIGNMENT = 8
 class Active(NamedTuple):
     """The invocations that execute a block, out of a batch that runs at the same time.
 
-    ``slots`` are their numbers in the batch, which has ``together`` invocations; ``at`` is None if
-    all of these are active, else the same as ``slots``. ``who`` are their numbers in the dispatch,
-    and ``groups`` the numbers of their workgroups in the batch. ``rest`` is a call of a function in
-    which no other invocation continues, or None.
+    ``slots`` are their numbers in the batch, which has ``together`` invocations. ``who`` are their
+    numbers in the dispatch, and ``groups`` the numbers of their workgroups in the batch. ``rest``
+    is a call of a function in which no other invocation continues, or None.
     """
 
-    at: Array | None
     slots: Array
     who: Array
     groups: Array
     together: int
     rest: object = None
 
+    @property
+    def at(self) -> Array | None:
+        """The slots; None if all invocations are active."""
+        return None if len(self.slots) == self.together else self.slots
+
     def some(self, mask: Array) -> Active:
         """Return those that a mask chooses."""
         chosen = np.flatnonzero(np.broadcast_to(mask, len(self.slots)))
-        return Active(
-            self.slots[chosen], self.slots[chosen], self.who[chosen], self.groups[chosen],
-            self.together,
-        )  # fmt: skip
+        return Active(self.slots[chosen], self.who[chosen], self.groups[chosen], self.together)
 
     def one(self, row: int) -> Active:
         """Return the one that has a row of values."""

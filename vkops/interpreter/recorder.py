@@ -21,7 +21,7 @@ from vkops.shaders.layout import Type
 MAX_STOPS = 1 << 18
 """Lines after which the record ends."""
 
-ALONE = Active(None, np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
+ALONE = Active(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64), 1)
 """The invocation, for a variable that only it has."""
 
 

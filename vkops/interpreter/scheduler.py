@@ -88,7 +88,7 @@ class Run(State):
         size = self.group_size
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         slots = np.arange(len(who))
-        active = Active(None, slots, who, slots // size, len(who))
+        active = Active(slots, who, slots // size, len(who))
         inputs = self._inputs(who)
         shared = {id_ for declared in self.shared.values() for id_, _, _ in declared}
         for declared in self.shared.values():
@@ -167,12 +167,11 @@ class Run(State):
         frame.waiting[0] = [active.slots]
         while frame.waiting:
             number, slots = self._next(frame)
-            at = None if len(slots) == active.together else slots
             groups = slots // self.group_size
             is_all = len(slots) == len(active.slots)
             who = active.who if is_all else active.who[np.searchsorted(active.slots, slots)]
             rest = frame if len(slots) == frame.live else None
-            self.active = Active(at, slots, who, groups, active.together, rest)
+            self.active = Active(slots, who, groups, active.together, rest)
             self.values = {}
             block = function.blocks[number]
             targets = yield from self._block(frame, block)

@@ -121,7 +121,7 @@ class State:
         self.time = 0
         self.access_places: list[SourceLine] = [SourceLine(shader.name, 0)]
         nothing = np.zeros(0, np.int64)
-        self.active = Active(None, nothing, nothing, nothing, 0)
+        self.active = Active(nothing, nothing, nothing, 0)
         self.frame = Frame(self.program.functions[self.program.main], 0)
         self.step = Decoded(0, 0, 0, (), SourceLine(shader.name, 0), False)
         self.values: dict[int, Value] = {}
