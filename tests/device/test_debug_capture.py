@@ -19,7 +19,7 @@ import vulkan as vk
 from processes import outcome
 
 from vkops.cli import main
-from vkops.debug.submissions import submissions
+from vkops.debug.capture import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.copies.rule import COPY
 

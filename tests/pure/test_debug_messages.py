@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from vkops.debug import layer, layer_validation, printf
-from vkops.debug.layer_validation import KNOWN
+from vkops.debug import layer, printf
+from vkops.debug.layer import KNOWN
 from vkops.debug.message_tables import faults, printed
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import layer_messages
@@ -262,7 +262,7 @@ def test_only_known_messages_are_ignored(told):
         + new("Information", "ANY", "chatter")
     )
     told(log)
-    validation = layer_validation.validate(["it"])
+    validation = layer.validate(["it"])
     assert sorted(validation.known.values()) == [1, 1, 3]
     assert [(m.severity, m.id) for m in validation.unexpected] == [
         ("Warning", GPU_AV),
@@ -275,7 +275,7 @@ def test_only_known_messages_are_ignored(told):
 def test_errors_are_never_known(told):
     for entry in KNOWN:
         told(new("Error", entry.id, entry.part))
-        assert len(layer_validation.validate(["it"]).unexpected) == 1
+        assert len(layer.validate(["it"]).unexpected) == 1
         assert entry.reason
 
 
@@ -335,4 +335,4 @@ def test_a_driver_whose_shaders_the_layer_cannot_instrument(told, id, text):
         DeviceError, match=f"^the validation layer cannot look into this driver's shaders: {NEEDS}$"
     ):
         printf.printf(["a program"])
-    assert len(layer_validation.validate(["a program"]).unexpected) == 1
+    assert len(layer.validate(["a program"]).unexpected) == 1

@@ -308,7 +308,7 @@ def validate(context: click.Context, target: str) -> None:
     """
     from vkops.console import show
     from vkops.debug import message_tables
-    from vkops.debug.layer_validation import validate as run
+    from vkops.debug.layer import validate as run
 
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
     verdict = run(command or [target, *context.args])
@@ -401,9 +401,9 @@ def capture(context: click.Context, target: str, output: Path) -> None:
     import os
     import subprocess
 
+    from vkops.debug.capture import submissions
     from vkops.debug.dispatch_hooks import CAPTURE
     from vkops.debug.printf import KERNEL_DEFINES
-    from vkops.debug.submissions import submissions
 
     if Path(target).suffix == ".py":
         raise ModelError(f"{target}: must be a model or a shader: a capture is of its dispatches")

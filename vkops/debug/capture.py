@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from ctypes import CDLL, CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int, c_uint32, c_void_p
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from xml.etree import ElementTree
 
-from vkops.debug.submissions import submissions
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.forks import state
@@ -32,6 +34,7 @@ DispatchHook = Callable[[str], AbstractContextManager[None]]
 """Returns, for an operator's name, the context that its dispatch runs in."""
 
 _LAYER = adapter.RENDERDOC_LAYER
+_TIMEOUT_S = 300.0
 _API_VERSION = 10200  # the first with comments
 
 # The API's functions in its order (renderdoc_app.h), and the types of those that are called.
@@ -166,3 +169,69 @@ class _Capture:
             lines.append(f"{number}. {operator}" + "".join(f"\n   {line}" for line in of_operator))
         self._api.SetCaptureFileComments(os.fsencode(path), "\n".join(lines).encode())
         return path.stat().st_size > before
+
+
+# -- submissions, read with RenderDoc's own program ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A vkQueueSubmit: its time by the monotonic clock in ns, and its dispatches and copies."""
+
+    time: int
+    commands: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return ", ".join(self.commands) or "no dispatch"
+
+
+def submissions(path: Path) -> list[Submission]:
+    """Read the submissions of a capture in order."""
+    with TemporaryDirectory() as folder:
+        xml = Path(folder, "capture.xml")
+        command = ["renderdoccmd", "convert", "-f", str(path), "-c", "xml", "-o", str(xml)]
+        try:
+            subprocess.run(
+                command,
+                check=True,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_TIMEOUT_S,
+                env={**os.environ, "RENDERDOC_TEMP": folder},
+            )
+            chunks = ElementTree.parse(xml).iterfind("chunks/chunk")
+        except FileNotFoundError as error:
+            raise DeviceError(
+                "renderdoccmd, which reads captures, is not on PATH "
+                f"({how_to_install('renderdoccmd')})"
+            ) from error
+        except subprocess.CalledProcessError as error:
+            reason = " ".join(error.stderr.split())
+            raise DeviceError(f"{path}: renderdoccmd cannot read it: {reason}") from error
+        except (OSError, subprocess.TimeoutExpired, ElementTree.ParseError) as error:
+            raise DeviceError(f"{path}: renderdoccmd cannot read it: {error}") from error
+    return list(_submissions(chunks))
+
+
+def _submissions(chunks: Iterable[ElementTree.Element]) -> Iterator[Submission]:
+    recorded: dict[str, list[str]] = {}
+    for chunk in chunks:
+        name = chunk.get("name")
+        commands = recorded.get(_text(chunk, "ResourceId[@name='commandBuffer']"), [])
+        if name == "vkBeginCommandBuffer":
+            recorded[_text(chunk, "ResourceId[@name='CommandBuffer']")] = []
+        elif name == "vkCmdDispatch":
+            groups = tuple(int(_text(chunk, f"uint[@name='{axis}']")) for axis in "xyz")
+            commands.append(f"vkCmdDispatch{groups}")
+        elif name == "vkCmdCopyBuffer":
+            regions = _text(chunk, "uint[@name='regionCount']")
+            commands.append(f"vkCmdCopyBuffer ({regions} regions)")
+        elif name == "vkQueueSubmit":
+            buffers = chunk.iterfind(".//array[@name='pCommandBuffers']/ResourceId")
+            submitted = [command for b in buffers for command in recorded.get(b.text or "", [])]
+            yield Submission(int(chunk.get("timestamp", 0)), tuple(submitted))
+
+
+def _text(chunk: ElementTree.Element, path: str) -> str:
+    return chunk.findtext(path) or ""
