@@ -18,17 +18,17 @@ from vkops.shaders.grammar import FUNCTIONS, OPCODES
 
 
 class Misuse(NamedTuple):
-    """The kind of the finding, its text, and a function that finds undefined results.
+    """The text of a finding, and a function that finds undefined results.
 
     It gets the type of the result, or the subgroups, and the operands. The text can name the
     ``bits`` of the first operand, and the numbers of the last ``spans`` operands, the last one
     first.
     """
 
-    kind: str
     text: str
     spans: int
     wrong: Callable[..., Array]
+    kind: str = "undefined result"
 
 
 def _too_many_bits(_: Any, base: Array, *operands: Array) -> Array:
@@ -60,7 +60,7 @@ def _no_power(_: Any, x: Array, y: Array) -> Array:
 
 
 def _outside(name: str, wrong: Callable[[Array], Array]) -> Misuse:
-    return Misuse(_UNDEFINED, f"uses {name}({{0}})", 1, lambda _, x: wrong(x))
+    return Misuse(f"uses {name}({{0}})", 1, lambda _, x: wrong(x))
 
 
 def _too_large(_: Any, x: Array, exponent: Array) -> Array:
@@ -75,20 +75,16 @@ def _differs(group: Subgroups, ballot: Array) -> Array:
     return (ballot != group.table(ballot)[group.row, group.first()]).any(1)
 
 
-_UNDEFINED = "undefined result"
-_SHIFT = Misuse("shift", "shifts a number of {bits} bits by {0}", 1, _too_many_bits)
-_FIELD = Misuse("shift", "uses {0} bits from bit {1} on, of a number of {bits} bits", 2,
-              _too_many_bits)  # fmt: skip
-_CONVERSION = Misuse(
-    _UNDEFINED, "converts {0} to an integer that cannot have it", 1, _not_an_integer
-)
-_REMAINDER = Misuse(_UNDEFINED, "uses the remainder of a negative number, {1} % {0}", 2,
-                  lambda _, a, b: (integers(a, "s") < 0) | (integers(b, "s") < 0))  # fmt: skip
-_MODULUS = Misuse(_UNDEFINED, "uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
-_EMPTY = Misuse(_UNDEFINED, "looks for a bit in a ballot that has none", 0,
-              lambda _, ballot: ~ballot.any(1))  # fmt: skip
+_SHIFT = Misuse("shifts a number of {bits} bits by {0}", 1, _too_many_bits, "shift")
+_FIELD = Misuse("uses {0} bits from bit {1} on, of a number of {bits} bits", 2,
+                _too_many_bits, "shift")  # fmt: skip
+_CONVERSION = Misuse("converts {0} to an integer that cannot have it", 1, _not_an_integer)
+_REMAINDER = Misuse("uses the remainder of a negative number, {1} % {0}", 2,
+                    lambda _, a, b: (integers(a, "s") < 0) | (integers(b, "s") < 0))  # fmt: skip
+_MODULUS = Misuse("uses mod({1}, {0})", 2, lambda _, a, b: b == 0)
+_EMPTY = Misuse("looks for a bit in a ballot that has none", 0, lambda _, ballot: ~ballot.any(1))
 _LIMITS = "uses clamp with limits from {1} to {0}"
-_LEAST = Misuse(_UNDEFINED, "uses min or max of NaN", 0, _nan)
+_LEAST = Misuse("uses min or max of NaN", 0, _nan)
 
 OPERATIONS: Mapping[int, Misuse] = {OPCODES[name]: rule for name, rule in {
     **dict.fromkeys(("ShiftRightLogical", "ShiftRightArithmetic", "ShiftLeftLogical"), _SHIFT),
@@ -98,34 +94,33 @@ OPERATIONS: Mapping[int, Misuse] = {OPCODES[name]: rule for name, rule in {
     **dict.fromkeys(("FRem", "FMod"), _MODULUS),
     **dict.fromkeys(("GroupNonUniformBallotFindLSB", "GroupNonUniformBallotFindMSB"), _EMPTY),
     "GroupNonUniformBallotBitExtract":
-        Misuse(_UNDEFINED, "uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size),
-    "GroupNonUniformInverseBallot":
-        Misuse(_UNDEFINED, "uses ballots that differ in a subgroup", 0, _differs),
-    "SDiv": Misuse(_UNDEFINED, "divides {1} by {0}, which has no result", 2, _overflow),
+        Misuse("uses bit {0} of a ballot", 1, lambda group, _, bit: bit >= group.size),
+    "GroupNonUniformInverseBallot": Misuse("uses ballots that differ in a subgroup", 0, _differs),
+    "SDiv": Misuse("divides {1} by {0}, which has no result", 2, _overflow),
 }.items()}  # fmt: skip
 """By opcode."""
 
 RULES: Mapping[int, Misuse] = {FUNCTIONS[name]: rule for name, rule in {
-    "Pow": Misuse(_UNDEFINED, "uses pow({1}, {0})", 2, _no_power),
-    "Atan2": Misuse(_UNDEFINED, "uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
+    "Pow": Misuse("uses pow({1}, {0})", 2, _no_power),
+    "Atan2": Misuse("uses atan(0, 0)", 0, lambda _, y, x: (y == 0) & (x == 0)),
     "FMin": _LEAST, "FMax": _LEAST, "Sqrt": _outside("sqrt", lambda x: x < 0),
     "InverseSqrt": _outside("inversesqrt", lambda x: x <= 0),
     "Log": _outside("log", lambda x: x <= 0), "Log2": _outside("log2", lambda x: x <= 0),
     "Asin": _outside("asin", lambda x: abs(x) > 1), "Acos": _outside("acos", lambda x: abs(x) > 1),
     "Acosh": _outside("acosh", lambda x: x < 1), "Atanh": _outside("atanh", lambda x: abs(x) >= 1),
-    "SmoothStep": Misuse(_UNDEFINED, "uses smoothstep, whose second edge is not above the first", 0,
-                       lambda _, low, high, x: (low >= high) | np.zeros_like(x, bool)),
-    "Ldexp": Misuse(_UNDEFINED, "uses ldexp({1}, {0})", 2, _too_large),
+    "SmoothStep": Misuse("uses smoothstep, whose second edge is not above the first", 0,
+                         lambda _, low, high, x: (low >= high) | np.zeros_like(x, bool)),
+    "Ldexp": Misuse("uses ldexp({1}, {0})", 2, _too_large),
     **dict.fromkeys(("Frexp", "FrexpStruct"), _outside("frexp", lambda x: ~np.isfinite(x))),
-    "MatrixInverse": Misuse(_UNDEFINED, "inverts a matrix whose determinant is 0", 0,
-                          lambda _, m: np.linalg.det(m.astype(np.float64)) == 0),
-    "NClamp": Misuse(_UNDEFINED, _LIMITS, 2, lambda _, v, low, high: low > high),
-    "FClamp": Misuse(_UNDEFINED, f"{_LIMITS}, or of NaN", 2,
-                   lambda _, v, low, high: _nan(_, v, low, high) | (low > high)),
-    "SClamp": Misuse(_UNDEFINED, _LIMITS, 2, _crossed("s")),
-    "UClamp": Misuse(_UNDEFINED, _LIMITS, 2, _crossed("u")),
-    "Normalize": Misuse(_UNDEFINED, "normalizes a vector of zeros", 0,
-                      lambda _, v: (v == 0).reshape(len(v), -1).all(1)),
+    "MatrixInverse": Misuse("inverts a matrix whose determinant is 0", 0,
+                            lambda _, m: np.linalg.det(m.astype(np.float64)) == 0),
+    "NClamp": Misuse(_LIMITS, 2, lambda _, v, low, high: low > high),
+    "FClamp": Misuse(f"{_LIMITS}, or of NaN", 2,
+                     lambda _, v, low, high: _nan(_, v, low, high) | (low > high)),
+    "SClamp": Misuse(_LIMITS, 2, _crossed("s")),
+    "UClamp": Misuse(_LIMITS, 2, _crossed("u")),
+    "Normalize": Misuse("normalizes a vector of zeros", 0,
+                        lambda _, v: (v == 0).reshape(len(v), -1).all(1)),
 }.items()}  # fmt: skip
 """By the numbers of functions."""
 
