@@ -5,8 +5,7 @@ import os
 import pytest
 
 from vkops.debug import layer, printf
-from vkops.debug.layer import KNOWN
-from vkops.debug.message_tables import faults, printed
+from vkops.debug.layer import KNOWN, faults, printed
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import layer_messages
 from vkops.gpu.adapters.layer_messages import dispatch_line, parse

@@ -276,7 +276,7 @@ def printf(context: click.Context, target: str, invocation: str, rows: int, kern
     TARGET may also be a Python program (.py), with its arguments.
     """
     from vkops.console import show
-    from vkops.debug import message_tables
+    from vkops.debug.layer import printed as table
     from vkops.debug.printf import printf as run
 
     chosen = _invocation(invocation)
@@ -284,7 +284,7 @@ def printf(context: click.Context, target: str, invocation: str, rows: int, kern
     printed = run(_vkops(target, context.args), kernels=kernels, source=source)
     shown = [m for m in printed.messages if chosen is None or m.invocation == chosen]
     if shown:
-        show(message_tables.printed(shown[:rows]))
+        show(table(shown[:rows]))
     if len(shown) > rows:
         click.echo(f"{len(shown) - rows} more (--rows shows them)")
     if not (shown or printed.returncode):
@@ -307,7 +307,7 @@ def validate(context: click.Context, target: str) -> None:
     its arguments.
     """
     from vkops.console import show
-    from vkops.debug import message_tables
+    from vkops.debug.layer import faults
     from vkops.debug.layer import validate as run
 
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
@@ -316,7 +316,7 @@ def validate(context: click.Context, target: str) -> None:
         times = f"{count} times" if count > 1 else "once"
         click.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
     if verdict.unexpected:
-        show(*message_tables.faults(verdict.unexpected))
+        show(*faults(verdict.unexpected))
         count = len(verdict.unexpected)
         raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
     if not verdict.returncode:
