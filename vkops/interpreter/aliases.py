@@ -115,7 +115,7 @@ class References:
     """
 
     def __init__(self, program: ShaderProgram) -> None:
-        decorated = program.found.decorations.items()
+        decorated = program.declared.decorations.items()
         self.restrict = {id_ for (id_, *_), own in decorated if Decoration.RESTRICT_POINTER in own}
         self._program = program
         self._declared: dict[int, Sequence[int]] = {}
@@ -154,7 +154,7 @@ class References:
     def _variable(self, pointer: int) -> int:
         """Return the variable that a pointer points into; 0 stands for memory with an address."""
         root = self._root(pointer)
-        type_ = self._program.found.defined[self._program.value_types[root]]
+        type_ = self._program.declared.defined[self._program.value_types[root]]
         is_address = type_.op != Op.TypePointer or type_.words[1] == Storage.PHYSICAL
         return 0 if is_address else root
 
