@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +74,11 @@ class Function:
     parameters: Mapping[int, int]
     blocks: tuple[BasicBlock, ...]
     numbers: Mapping[int, int]
+
+    @property
+    def steps(self) -> Iterator[Decoded]:
+        """The instructions of all blocks."""
+        return (step for block in self.blocks for step in (*block.phis, *block.steps))
 
 
 class ShaderProgram:
@@ -182,9 +188,7 @@ class ShaderProgram:
     # -- functions ---------------------------------------------------------------------------------
 
     def _steps(self) -> Iterator[Decoded]:
-        for function in self.functions.values():
-            for block in function.blocks:
-                yield from block.steps
+        return chain.from_iterable(function.steps for function in self.functions.values())
 
     @cached_property
     def value_types(self) -> dict[int, int]:
@@ -192,9 +196,7 @@ class ShaderProgram:
         types = {id_: words[0] for id_, (_, words) in self.declared.defined.items()}
         for function in self.functions.values():
             types.update(function.parameters)
-            for block in function.blocks:
-                types.update((step.result, step.type) for step in (*block.phis, *block.steps))
-        return types
+        return types | {step.result: step.type for step in self._steps()}
 
     @property
     def has_atomics(self) -> bool:
