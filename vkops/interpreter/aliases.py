@@ -47,7 +47,7 @@ class Aliases(Observer):
             self._seen[memory] = np.zeros((2, memory.units), np.int64)
 
     def enter(self, function: Function, active: Active) -> None:
-        memory, declared = self.machine.heap, self._references.declared(function)
+        memory, declared = self.machine.tensor_memory, self._references.declared(function)
         self._live += declared
         for way in ((id_, other) for id_ in declared for other in (False, True)):
             self._seen[way] = np.zeros((2, memory.units if memory else 0), np.int64)
@@ -60,7 +60,7 @@ class Aliases(Observer):
         for other in self._others.get(memory, ()):
             yield memory, other
         step = self.machine.step
-        if self._live and memory is self.machine.heap and step.op != Op.ExtInst:
+        if self._live and memory is self.machine.tensor_memory and step.op != Op.ExtInst:
             pointer = step.operands[step.op == Op.CopyMemory and kind == "read"]
             through, sources = self._references.through(pointer), self._references.sources(pointer)
             for id_ in self._live:
