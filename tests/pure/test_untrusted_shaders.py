@@ -19,6 +19,9 @@ SECRET = "uint value() { return 1; }\n"
 PLAIN = "an include must be a plain name in quotes, unless --allow_paths is given"
 
 
+ANY_NAME = pytest.mark.posix("names that Windows' glslang cannot open", tests_only=True)
+
+
 @pytest.fixture
 def folders(tmp_path, monkeypatch):
     """The folder of a model, and one beside it that it must not read; the current one is empty."""
@@ -51,9 +54,10 @@ def load(folders, directive, arguments=(), file="s.comp", **more):
 
 def leaves(folders, name):
     """What is said of an include that leads out of the folder of the model."""
-    place = f"{folders}/model/m.json: dispatchables.s.sourcePath: include {name!r}"
+    folder = folders / "model"
+    place = f"{folder / 'm.json'}: dispatchables.s.sourcePath: include {name!r}"
     option = "which a shader may leave only with --allow_paths"
-    return f"{place} is outside of the folder '{folders}/model', {option}"
+    return f"{place} is outside of the folder {str(folder)!r}, {option}"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +111,7 @@ def test_includes_outside_of_the_model(folders, name):
 )
 def test_no_spelling_reaches_a_file_outside(folders, directive, monkeypatch):
     """Whether it is refused before the compiler runs, or by it: nothing outside is read."""
-    for name in ("a>b", "a\nb"):
+    for name in ("a>b", "a\nb") if os.name == "posix" else ():
         (folders / "model" / name).mkdir()
     before = "if it is read, the shader compiles or the error quotes it"
     (folders / "secret" / "x.glsl").write_text(f"{SECRET}#error {before}\n")
@@ -133,7 +137,7 @@ def test_strange_names_are_refused_at_once(folders, directive):
 @pytest.mark.parametrize(
     "directive",
     ['#include "x.glsl"', '#include "sub/x.glsl"', '#include "sub/../x.glsl"', '# include  "./x.glsl"',
-     '#include "größe 1.glsl"', '#include "up.glsl"', '#include "../model/x.glsl"'],
+     pytest.param('#include "größe 1.glsl"', marks=ANY_NAME), '#include "up.glsl"', '#include "../model/x.glsl"'],
 )  # fmt: skip
 def test_includes_within_the_model(folders, directive):
     (folders / "model" / "größe 1.glsl").write_text(SECRET)
@@ -202,7 +206,8 @@ def test_folders_that_look_like_options(folders, monkeypatch):
 def test_files_and_text_of_the_library(folders):
     path = folders / "model" / "s.comp"
     path.write_text(f'{HEAD}#include "../secret/x.glsl"\n{BODY}')
-    said = f"include '../secret/x.glsl' is outside of the folder '{folders}/model', which a shader"
+    folder = str(folders / "model")
+    said = f"include '../secret/x.glsl' is outside of the folder {folder!r}, which a shader"
     for cache in (True, False):
         assert fault(shaders.compile, path, cache=cache).startswith(said)
     assert fault(shaders.load, path).startswith(said)
