@@ -102,7 +102,7 @@ def test_a_driver_that_ends_its_process_does_not_end_the_tests(adapter, tmp_path
         adapter, [text] * 3, sources, threads=N, words=N, staged=False, folder=tmp_path
     )
     assert (first == 1).all()
-    assert str(second) == "the driver says why"
+    assert "the driver says why" in str(second)  # Windows adds a line
     assert (third == 3).all()
 
 
