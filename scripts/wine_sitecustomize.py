@@ -19,7 +19,14 @@ sys.modules["_wmi"] = None  # type: ignore[assignment]
 del _winapi.CopyFile2  # type: ignore[attr-defined]
 
 mkdir = os.mkdir
-os.mkdir = lambda path, mode=0o777, *, dir_fd=None: mkdir(path)
+
+
+def mkdir_of_any_mode(path: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+    """Make a folder, without its mode."""
+    mkdir(path)
+
+
+os.mkdir = mkdir_of_any_mode  # type: ignore[assignment]
 
 PARTS = {
     b"crealf": "660f6ec1c3",  # movd xmm0, ecx; ret

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SECONDS = 1500  # after which a process is taken to hang
 HIDDEN = pytest.mark.posix("POSIX, which tests/portable hides", tests_only=True)
+SLANG = pytest.mark.skipif(
+    sys.platform == "win32" and not find_spec("slangpy"), reason="needs vkops[slang]"
+)
 BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 
 

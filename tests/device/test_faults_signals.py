@@ -71,6 +71,7 @@ def shaders(device, one, other):
     assert (views.numpy() == [2, 1]).all()
 
 
+@pytest.mark.posix("alarms", tests_only=True)
 @pytest.mark.parametrize("work", [dispatch, submission, allocate, new_shapes, streamed, shaders])
 def test_interrupts_at_any_moment(adapter, work):
     # In a process of its own: what measures coverage does not survive an interrupt in its locks.
@@ -194,6 +195,7 @@ def test_an_exception_in_progress(device, chunks, kind):
     assert y.read(n - 5) == b"tsrif"
 
 
+@pytest.mark.posix("signals to other processes", tests_only=True)
 @pytest.mark.parametrize("threads", [False, True])
 def test_ctrl_c_in_a_program(adapter, threads):
     """Also one whose threads use the device; the main thread goes on with it."""
@@ -224,6 +226,7 @@ def test_ctrl_c_in_a_program(adapter, threads):
     assert process.returncode == 0
 
 
+@pytest.mark.posix("signals to other processes", tests_only=True)
 def test_ctrl_c_in_vkops_run(adapter, tmp_path):
     (tmp_path / "m.json").write_text(json.dumps(SPLIT))
     command = [sys.executable, "-m", "vkops", "run", str(tmp_path / "m.json"), "-i", "100000000"]

@@ -18,17 +18,23 @@ def _adapter(adapter, monkeypatch):
     monkeypatch.setenv("VKOPS_TEST_ADAPTERS", adapter.name)
 
 
+LIMITS = pytest.mark.posix("alarms and limits of processes", tests_only=True)
+
+
+@LIMITS
 @pytest.mark.parametrize(("name", "cases"), shares(DEVICE, CASES).items())
 def test_nothing_but_right_results_and_errors_of_vkops(name, cases, tmp_path):
     assert fuzzing.clean_campaign(name, cases, tmp_path).counts["accepted"]
 
 
+@LIMITS
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "cases"), shares(DEVICE, ALL_CASES).items())
 def test_the_campaign(name, cases, tmp_path):
     fuzzing.clean_campaign(name, cases, tmp_path)
 
 
+@LIMITS
 @pytest.mark.parametrize("name", DEVICE)
 def test_what_once_went_wrong(name):
     fuzzing.replay_corpus(name)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import SLANG
 from refusals import fault
 
 from vkops import shaders
@@ -233,10 +234,7 @@ SOURCES = {
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, marks=[pytest.mark.system("slangc")] * (kind == "Slang"))
-        for kind in SOURCES
-    ],
+    [pytest.param(kind, marks=[SLANG] * (kind == "Slang")) for kind in SOURCES],
 )
 def test_what_was_compiled_before_needs_no_program(tmp_path, monkeypatch, kind):
     """In the same process, and in another that has the same cache on disk."""

@@ -10,7 +10,7 @@ from spirv import assembled, tool
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
-from vkops.shaders import tools
+from vkops.shaders import compiler, tools
 from vkops.shaders.listing import difference, listing
 
 LABELS = ("one", "other")
@@ -176,7 +176,7 @@ void main() { f(); g(); }
     lines = listing(shaders.compile(text, debug=True))
     assert re.findall("^; .*: void .*", lines, re.MULTILINE) == [
         "; template.glsl:20: void main() { f(); g(); }",
-        "; <source>:4: void f() { b[0] = 1; }",
+        f"; {compiler.TEXT}:4: void f() {{ b[0] = 1; }}",
         "; template.glsl:7: void g() { b[1] = 2; }",
     ]
 

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from processes import script
+from processes import SLANG, script
 from refusals import fault
 
 from vkops import shaders
@@ -12,7 +12,7 @@ from vkops.debug import check
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.shaders import slang
 
-pytestmark = pytest.mark.usefixtures("own_cache")
+pytestmark = [pytest.mark.usefixtures("own_cache"), SLANG]
 
 SUM = """
 import parts.number_of;

@@ -14,16 +14,14 @@ from refusals import fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
+from vkops.lavapipe import how_to_install
 
 HIDDEN = str(ROOT / "tests/hidden")  # a module in place of vkops_lavapipe, which has compilers
 pytestmark = pytest.mark.usefixtures("own_cache")
 of_a_checkout = pytest.mark.skipif(
     not Path(shaders.__file__).is_relative_to(ROOT), reason="vkops is imported from a wheel"
 )
-MISSING = (
-    "glslangValidator is not on PATH: install it (pip install 'vkops[lavapipe]', or Debian and Ubuntu: "
-    "apt install glslang-tools), or set VKOPS_GLSLANG to its path"
-)
+MISSING = f"glslangValidator is not on PATH: install it ({how_to_install('glslang-tools')}), or set VKOPS_GLSLANG to its path"
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +96,7 @@ def test_wheel_has_types_sources_and_spirv(wheel):
     assert spirv == {variant.file_name for variant in shaders.VARIANTS.values()}
 
 
+@of_a_checkout
 def test_wheel_works_without_a_compiler(unpacked, tmp_path):
     status, printed, errors = digests_from(unpacked, tmp_path)
     assert status == 0, errors

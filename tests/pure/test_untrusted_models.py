@@ -124,11 +124,12 @@ def test_folders_of_sources(folders):
     said = refused(load, folders, reading("../model/x.bin"), **chosen)
     assert said.endswith(leaves("", "../model/x.bin", folders / "secret"))
     Path("own.bin").write_bytes(bytes(32))
+    model = json.dumps(str(folders / "model"))
     said = refused(load, folders, reading("own.bin"))
-    assert said.endswith(f'no file "own.bin" in "{folders}/model"')
+    assert said.endswith(f'no file "own.bin" in {model}')
     assert load(folders, reading("own.bin"), allow_paths=True).resources["In"].size == 32
     said = refused(load, folders, reading("no.bin"), allow_paths=True)
-    assert said.endswith(f'no file "no.bin" in "{folders}/model" or "."')
+    assert said.endswith(f'no file "no.bin" in {model} or "."')
 
 
 def test_a_link_created_after_loading_is_not_followed(folders):

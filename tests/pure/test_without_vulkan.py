@@ -5,6 +5,8 @@ import sys
 import pytest
 from processes import python, run_with
 
+from vkops.system.vulkan import LOADER, how_to_install
+
 REFUSING = """
 import sys
 class Refusing:
@@ -13,7 +15,8 @@ class Refusing:
             raise {}
 sys.meta_path.insert(0, Refusing())
 """
-MISSING = 'ImportError("libvulkan.so.1: cannot open shared object file")'
+MISSING = f'ImportError("{LOADER}: cannot open shared object file")'
+own_site = pytest.mark.wine("a sitecustomize of its own, as scripts/emulate has one")
 PROGRAM = """
 import numpy as np
 import vkops
@@ -39,6 +42,7 @@ def without(tmp_path):
     return lambda *arguments: run_with(tmp_path, arguments)
 
 
+@own_site
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -64,6 +68,7 @@ def test_commands_that_need_no_device(without, arguments):
     assert output
 
 
+@own_site
 @pytest.mark.parametrize(
     ("arguments", "before"),
     [
@@ -79,6 +84,7 @@ def test_commands_that_need_a_device_say_what_is_missing(without, arguments, bef
     assert errors.count("\n") == 1
 
 
+@own_site
 def test_descriptors_and_plans(without):
     assert without("-c", PROGRAM) == (0, "[1, 1] True\nno Vulkan loader\n", "")
 
@@ -102,8 +108,8 @@ WRONG_WHEEL = (
     "--force-reinstall --find-links DIST kp, where DIST is the folder of the wheel"
 )
 NO_LOADER = (
-    "no Vulkan loader: libvulkan.so.1 was not found; it is installed with a driver "
-    "(Debian and Ubuntu: apt install mesa-vulkan-drivers)"
+    f"no Vulkan loader: {LOADER} was not found; it is installed with a driver "
+    f"({how_to_install('mesa-vulkan-drivers')})"
 )
 NEEDS_GIL = (
     "Kompute needs Python's global interpreter lock (GIL), which this process runs without: "
@@ -141,7 +147,7 @@ def test_an_error_of_windows_that_does_not_name_the_loader():
     before = REFUSING.format(f"ImportError({error!r})") + (
         "from vkops.system import vulkan\nvulkan.LOADER = {!r}\n"
     )
-    missing = NO_LOADER.replace("libvulkan.so.1", "no-loader.dll")
+    missing = NO_LOADER.replace(LOADER, "no-loader.dll")
     assert said(before.format("no-loader.dll")) == [missing] * 3
     present = {"win32": "kernel32.dll", "darwin": "libSystem.dylib"}.get(sys.platform, "libc.so.6")
     assert said(before.format(present)) == [WRONG_WHEEL.format(error)] * 3

@@ -71,7 +71,7 @@ def run(
         log = (error.stdout or b"").decode(errors="replace")
         message = f"{argv[0]} was stopped: not done after {TIMEOUT_S:g} s"
         raise ShaderCompileError(message, log=log) from None
-    return returncode, output.decode(errors="replace")
+    return returncode, output.decode(errors="replace").replace(os.linesep, "\n")
 
 
 # -- SPIR-V ---------------------------------------------------------------------------------------
