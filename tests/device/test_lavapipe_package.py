@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from adapters import own_loader
 from processes import finished
 
 from vkops.gpu.adapters.diagnosis import drivers
@@ -25,6 +26,7 @@ print(json.dumps({
 """
 
 
+@own_loader
 def test_the_package_is_enough_where_the_system_has_no_driver(tmp_path):
     (usable,) = [driver for driver in drivers() if driver.usable][:1]
     package = tmp_path / "vkops_lavapipe"
