@@ -349,7 +349,7 @@ class Case:
                 message = f"'{where}' is {difference.other} with {how}, "
                 message += f"and {difference.one} with {before}"
                 written = run.last_write(stored.memory, at)
-                self.findings.add(kind, written, message, (), difference.count, where)
+                self.findings.add(Finding(kind, written, message, (), difference.count), where)
 
 
 def result_name(block: Block, number: int) -> str:

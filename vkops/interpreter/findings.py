@@ -59,22 +59,10 @@ class Findings:
 
     _found: dict[tuple[str, ...], Finding] = field(default_factory=dict)
 
-    def add(
-        self,
-        kind: str,
-        place: SourceLine,
-        message: str,
-        invocations: tuple[Invocation, ...] = (),
-        count: int = 1,
-        key: str = "",
-        other: SourceLine | None = None,
-    ) -> None:
+    def add(self, finding: Finding, key: str) -> None:
         """Add a finding; those with the same kind, place and key are alike."""
-        known = self._found.get(at := (kind, str(place), key))
-        if known is not None:
-            self._found[at] = replace(known, count=known.count + count)
-            return
-        self._found[at] = Finding(kind, place, message, invocations, count, other)
+        known = self._found.get(at := (finding.kind, str(finding.place), key))
+        self._found[at] = replace(known, count=known.count + finding.count) if known else finding
 
     def update(self, others: Findings) -> None:
         """Add the findings of another run that are not known."""

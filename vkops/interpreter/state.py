@@ -13,7 +13,7 @@ import numpy as np
 
 from vkops.errors import ShaderCompileError
 from vkops.interpreter import addresses
-from vkops.interpreter.findings import Findings, Invocation
+from vkops.interpreter.findings import Finding, Findings, Invocation
 from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import subgroup_of
@@ -275,8 +275,8 @@ class State:
     ) -> None:
         """Add a finding of these invocations; of two, with the place of an ``other`` access."""
         named = tuple(self.global_id(int(each)) for each in who[: 2 if other else 1])
-        count, place = count or len(who), place or self.step.place
-        self.findings.add(kind, place, message, named, count, key, other)
+        place = place or self.step.place
+        self.findings.add(Finding(kind, place, message, named, count or len(who), other), key)
         if other is not None:
             message = "{}; invocations {} and {}".format(message, *named)
         self.tell("finding", kind, message, who[:1] if other else who)
