@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from vkops.debug import results
 from vkops.debug.arguments import Argument, OpaqueArgument
-from vkops.debug.host_execution import HostExecution, PlanRun, ShaderRun, Subject
+from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
 from vkops.debug.results import TOLERANCE, first_difference, tolerance_of
 from vkops.debug.shader_check import Case, check_end, result_name
@@ -63,17 +63,14 @@ def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     for finding in report.findings if case.shader.module.uses_addresses else ():
         if finding.kind == "out of bounds":
             raise ModelError(str(finding))
-    arguments = [each for place in case.shader.places for each in case.arguments(place)]
+    given = (each for arguments in case.given.values() for each in arguments)
     samplers = (
-        each.sampler for each in arguments if isinstance(each, OpaqueArgument) and each.has_sampler
+        each.sampler for each in given if isinstance(each, OpaqueArgument) and each.has_sampler
     )
     tolerance = tolerance_of((each.filter for each in samplers), TOLERANCE)
+    expected = report.buffers
     pairs = (
-        (
-            name,
-            report.buffers[name],
-            first_difference(block, report.buffers[name], result, tolerance),
-        )
+        (name, expected[name], first_difference(block, expected[name], result, tolerance))
         for name, block, result in _on_device(case, device)
     )
     return _difference(pairs, str, partial(trace_shader, case), report.findings, device)
@@ -93,9 +90,7 @@ def _on_device(
     for place, (block, *_) in case.shader.places.items():
         memories = memory[place] if block.is_array else [memory[place]]
         pairs = zip(case.arguments(place), memories, strict=True)
-        elements = [
-            _bound(block, each, one.contents().tobytes(), device, moved) for each, one in pairs
-        ]
+        elements = [_bound(block, each, one.contents(), device, moved) for each, one in pairs]
         bound[block.point] = block.bound_to(elements)
         resources |= {result_name(block, n): each for n, each in enumerate(elements)}
     compiled.dispatch(bound, case.groups, _with_addresses(case.push, moved))
@@ -107,12 +102,12 @@ def _on_device(
 
 
 def _bound(
-    block: Block, argument: Argument, data: bytes, device: vkops.Device, moved: Mapping[int, int]
+    block: Block, argument: Argument, data: Bytes, device: vkops.Device, moved: Mapping[int, int]
 ) -> Any:
     """Return what a shader is bound to on a device for an argument and its bytes."""
     if not isinstance(argument, OpaqueArgument):
         buffer = device.buffer(round_up(len(data), 4))
-        buffer.write(_with_addresses(data, moved).ljust(buffer.nbytes, b"\0"))
+        buffer.write(_with_addresses(data.tobytes(), moved).ljust(buffer.nbytes, b"\0"))
         return buffer, 0, len(data)
     filter_, address, normalized = argument.sampler
     declared, levels = block.image, argument.arrays

@@ -85,11 +85,8 @@ def compile_for(family: str, shaders: Sequence[Shader]) -> Compilation:
         if isinstance(outcome, str):
             raise ShaderCompileError(f"{shader.name}: {family}: {outcome}")
         _, subgroup_size, figures, texts = outcome[0]
-        programs.append(
-            CompiledProgram(
-                {"Subgroup size": subgroup_size, **dict(figures)}, dict(texts).get("Assembly", "")
-            )
-        )
+        figures = {"Subgroup size": subgroup_size, **dict(figures)}
+        programs.append(CompiledProgram(figures, dict(texts).get("Assembly", "")))
     return Compilation(gpu, driver, programs)
 
 

@@ -348,7 +348,9 @@ class Case:
                 where = stored.memory.element(at)
                 message = f"'{where}' is {difference.other} with {how}, "
                 message += f"and {difference.one} with {before}"
-                written = run.last_write(stored.memory, at)
+                assert stored.memory.shadow is not None
+                when, _ = stored.memory.shadow.last_change(at // stored.memory.unit)
+                written = run.access_places[when]
                 self.findings.add(Finding(kind, written, message, (), difference.count), where)
 
 

@@ -278,10 +278,8 @@ class Run(State):
             return self._switch(operands)
         if op in (Op.Return, Op.ReturnValue):
             if op == Op.ReturnValue:
-                active = self.active
-                frame.result = merge(
-                    frame.result, self.raw(operands[0]), active.at, active.together
-                )
+                active, value = self.active, self.raw(operands[0])
+                frame.result = merge(frame.result, value, active.at, active.together)
         elif op not in (Op.Kill, Op.Unreachable, Op.TerminateInvocation):
             self.refuse()
         frame.live -= len(self.active.slots)

@@ -141,11 +141,8 @@ class State:
             initial = declared.defined[id_].words[3:]
             if Decoration.BINDING in decorations:
                 place = decorations.get(Decoration.DESCRIPTOR_SET, (0,))[0]
-                self.variables[id_] = self._bound(
-                    declared.names.get((id_,), ""),
-                    type_,
-                    buffers[place, decorations[Decoration.BINDING][0]],
-                )
+                memory = buffers[place, decorations[Decoration.BINDING][0]]
+                self.variables[id_] = self._bound(declared.names.get((id_,), ""), type_, memory)
             elif storage == Storage.PUSH_CONSTANT:
                 memory = Memory(name, type_, "", 1, len(push), is_written=True)
                 memory.fill(push)
@@ -235,12 +232,6 @@ class State:
         missing = value.missing.reshape(len(value.missing), -1).any(1)
         self.tell("undefined", value.why, (active or self.active).some(missing))
         return Numbers(value.array)
-
-    def last_write(self, memory: Memory, address: int) -> SourceLine:
-        """Return where the number at an address was written or changed last."""
-        assert memory.shadow is not None
-        when, _ = memory.shadow.last_change(address // memory.unit)
-        return self.access_places[when]
 
     def subgroup(self, who: Array) -> Array:
         """Return the numbers of invocations' subgroups, among those of all workgroups."""

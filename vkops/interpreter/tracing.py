@@ -204,15 +204,11 @@ class Tracer(Observer):
         value = _row(variable.load(pointer.type, offset, reader, place), 0)
         made = self._made("read", place, who, name, value, ())
         if variable.shadow is not None:
-            first = variable.addresses(pointer.type, offset, reader).item(0)
-            units = range(
-                first // variable.unit, -(-(first + pointer.type.nbytes) // variable.unit)
-            )
+            first, unit = variable.addresses(pointer.type, offset, reader).item(0), variable.unit
+            units = range(first // unit, -(-(first + pointer.type.nbytes) // unit))
             self._link(made, {*map(variable.shadow.last_change, units)})
         else:
-            known = (
-                self._local.get((who, variable, at)) for at in _numbers(variable, pointer, offset)
-            )
+            known = map(self._local.get, _numbers(who, pointer, offset))
             made.sources = tuple(dict.fromkeys(filter(None, known)))
         is_buffer = isinstance(variable, Memory) and variable.kind == ""
         if is_buffer and not made.sources and not made.note:
@@ -240,9 +236,7 @@ class Tracer(Observer):
         if variable.shadow is not None:
             self.changes[self.machine.time, who] = made
         else:
-            self._local.update(
-                ((who, variable, at), made) for at in _numbers(variable, pointer, offset)
-            )
+            self._local |= dict.fromkeys(_numbers(who, pointer, offset), made)
         return made
 
 
@@ -253,10 +247,11 @@ def _alike(pointer: Pointer, active: Active, row: int) -> Array:
     return np.flatnonzero(wide == wide[row])
 
 
-def _numbers(variable: Variable, pointer: Pointer, offset: int) -> range:
-    """Return the offsets of the numbers that a pointer of an invocation points to."""
-    smallest = min((number.nbytes for number in variable.type.scalars), default=4)
-    return range(offset, offset + pointer.type.nbytes, smallest)
+def _numbers(who: int, pointer: Pointer, offset: int) -> list[tuple[int, Variable, int]]:
+    """Return the numbers that a pointer of an invocation points to."""
+    smallest = min((number.nbytes for number in pointer.variable.type.scalars), default=4)
+    offsets = range(offset, offset + pointer.type.nbytes, smallest)
+    return [(who, pointer.variable, at) for at in offsets]
 
 
 def _name(pointer: Pointer, offset: int) -> str:
