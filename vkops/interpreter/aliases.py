@@ -125,7 +125,7 @@ class References:
         self._known: dict[int, set[int]] = {}
         for id_, function in program.functions.items() if self.restrict else ():
             own = {*function.parameters, *(step.result for step in function.steps)}
-            self._declared[id(function)] = sorted(self.restrict & own)
+            self._declared[id_] = sorted(self.restrict & own)
             for step in function.steps:
                 self._add(id_, step)
 
@@ -160,7 +160,7 @@ class References:
 
     def declared(self, function: Function) -> Sequence[int]:
         """Return those that a function declares."""
-        return self._declared.get(id(function), ())
+        return self._declared.get(function.id, ())
 
     def through(self, pointer: int) -> int:
         """Return the variable that a pointer is read from; 0 if there is none."""

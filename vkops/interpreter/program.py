@@ -71,6 +71,7 @@ class BasicBlock:
 class Function:
     """A function, with the types of its parameters by id; its first block is number 0."""
 
+    id: int
     parameters: Mapping[int, int]
     blocks: tuple[BasicBlock, ...]
     numbers: Mapping[int, int]
@@ -106,7 +107,9 @@ class ShaderProgram:
         self.used = declared.used(entry)
         is_variable = not _VARIABLE_POINTERS.isdisjoint(module.capabilities)
         self.has_variable_pointers = is_variable or any(b.is_array for b in module.blocks)
-        self.functions = {id_: self._function(body) for id_, body in declared.functions.items()}
+        self.functions = {
+            id_: self._function(id_, body) for id_, body in declared.functions.items()
+        }
 
     # -- types and constants -----------------------------------------------------------------------
 
@@ -209,7 +212,7 @@ class ShaderProgram:
         scopes = {id_ for id_, number in self._known.items() if number == SUBGROUP_SCOPE}
         return any(s.op in _BARRIERS and s.operands[0] in scopes for s in self._steps())
 
-    def _function(self, body: list[Instruction]) -> Function:
+    def _function(self, id_: int, body: list[Instruction]) -> Function:
         blocks: dict[int, BasicBlock] = {}
         parameters: dict[int, int] = {}
         uses: dict[int, set[int]] = {}
@@ -237,8 +240,8 @@ class ShaderProgram:
                 raw.append((block, instruction, place, place_is_known))
                 if place_is_known:
                     unplaced = len(raw)
-                for id_ in instruction.ids:
-                    uses.setdefault(id_, set()).add(-1 if op == Op.Phi else block.label)
+                for used in instruction.ids:
+                    uses.setdefault(used, set()).add(-1 if op == Op.Phi else block.label)
         for block, (op, words), place, has_line in raw:
             if op in (Op.LoopMerge, Op.SelectionMerge):
                 block.merge, block.is_loop = words[0], op == Op.LoopMerge
@@ -253,7 +256,8 @@ class ShaderProgram:
         order = [*_ordered(blocks)] if blocks else []
         for number, block in enumerate(order):
             block.number = number
-        return Function(parameters, tuple(order), {block.label: block.number for block in order})
+        numbers = {block.label: block.number for block in order}
+        return Function(id_, parameters, tuple(order), numbers)
 
     def _condition(self, file: int, before: SourceLine, after: SourceLine) -> SourceLine:
         """Return the place of instructions between two places of which the second begins later.

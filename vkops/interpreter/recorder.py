@@ -165,10 +165,8 @@ class Recorder(Observer):
         if self._lane(active) is None:
             return
         program, step = self.machine.program, self.machine.step
-        id_ = next(i for i, each in program.functions.items() if each is function)
-        name = function_name(program, id_)
         caller = (self._scopes[-1], step.place) if self._scopes else None
-        self._scopes.append(Scope(name, caller, len(self._scopes)))
+        self._scopes.append(Scope(function_name(program, function.id), caller, len(self._scopes)))
         self._callers.append(active.who)
 
     def leave(self, function: Function, active: Active) -> None:
