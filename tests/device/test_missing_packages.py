@@ -5,6 +5,8 @@ import os
 import pytest
 from processes import ROOT, outcome
 
+pytestmark = pytest.mark.wine("a sitecustomize of its own, as scripts/emulate has one")
+
 MODEL = "examples/channel_shuffle.onnx"
 BLOCKER = """
 import os, sys

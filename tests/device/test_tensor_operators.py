@@ -85,6 +85,8 @@ def test_identity(device):
     assert copy.deepcopy([tensor, tensor])[0].numpy().tolist() == [1, 2]
 
 
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.2.0"
+"""Takes arrays without elements for false, with a warning; newer ones refuse them."""
 CONVERSIONS = (bool, int, float, complex, operator.index, len, iter, round, math.trunc)
 
 
@@ -111,6 +113,8 @@ def test_conversions_of_python(device, shape, dtype, value):
     array = np.asarray(array, dtype)
     tensor = device.tensor(array)
     for function in CONVERSIONS:
+        if function is bool and not array.size and OLD_NUMPY:
+            continue
         kinds, expected = result(function, array)
         kinds_of_tensor, converted = result(function, tensor)
         if kinds is None:
