@@ -100,6 +100,7 @@ def storm(index, seconds, staged):
     print("right")
 
 
+@pytest.mark.posix("alarms", tests_only=True)
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_storm_of_signal_handlers_that_use_the_device(adapter, staged):
     assert call(storm, adapter.index, 2, staged) == "right\n"

@@ -4,6 +4,7 @@ import decimal
 import fractions
 import itertools
 import pathlib
+import sys
 
 import numpy as np
 
@@ -17,9 +18,15 @@ EDGES = [
 
 
 ALWAYS_OVERCOMMITS = pathlib.Path("/proc/sys/vm/overcommit_memory")
-"""Linux' file of 1 where any memory is promised: NumPy then ends the process for range(10**12)."""
+"""Linux' file of 1 where any memory is promised: NumPy then ends the process for range(10**12).
 
-LONG = 3 if ALWAYS_OVERCOMMITS.exists() and ALWAYS_OVERCOMMITS.read_text() == "1\n" else 10**12
+Wine promises any memory, too.
+"""
+
+PROMISED = sys.platform == "win32" or (
+    ALWAYS_OVERCOMMITS.exists() and ALWAYS_OVERCOMMITS.read_text() == "1\n"
+)
+LONG = 3 if PROMISED else 10**12
 
 SINGLE = [
     lambda: None, lambda: True, lambda: False, lambda: 0.0, lambda: 1.0, lambda: float("nan"),

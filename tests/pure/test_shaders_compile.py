@@ -253,7 +253,8 @@ def test_missing_compiler(tmp_path, monkeypatch, message):
     assert str(failure(MINIMAL)) == (
         "VKOPS_GLSLANG names '/nowhere/glslang', which is not an executable file"
     )
-    message(fault(lambda: shaders.validate(b""), ShaderCompileError), "spirv-val is not on PATH: ")
+    said = fault(lambda: shaders.validate(b""), ShaderCompileError)
+    message(said, "spirv-val is not on PATH: ", how=how_to_install("spirv-tools"))
 
 
 FAULT = "; that is a fault of the compiler, not of the shader"

@@ -206,7 +206,9 @@ class _Compilation:
                 message = f"{name}: {error.message}{loop}"
                 raise ShaderCompileError(message, file=name, log=error.log) from error
             log = log.replace(TEXT, name) if cwd else log
-            log = re.sub(rf"{re.escape(str(self.texts))}[/\\]", "", log) if self.texts else log
+            if self.texts:  # on Windows, glslang makes slashes of some of the backslashes
+                folder = re.escape(f"{self.texts}{os.sep}")
+                log = re.sub(folder.replace(re.escape(os.sep), r"[/\\]"), "", log)
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
             is_double = is_slang and returncode == 0 and slang.OVERLAP in log
             blocks = Module.read(spirv).blocks if is_double else ()
