@@ -4,7 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from vkops.gpu.run.profile_recorder import ProfiledCall, ProfileRecorder, recorders
+from vkops.gpu.run.profile import _rows, _text
+from vkops.gpu.run.profile_recorder import (
+    ProfiledCall,
+    ProfiledOperation,
+    ProfileRecorder,
+    recorders,
+)
 
 BITS = 12
 MASK = (1 << BITS) - 1
@@ -55,3 +61,19 @@ def test_ticks_that_start_again(first, last, start):
     ]
     assert [(each.last, each.start) for each in recorder.submissions] == [(1, 11_000), (2, 49_500)]
     assert ("calibrated" in recorder.clocks) == bool(first)
+
+
+def test_rows_are_ordered_by_their_times():
+    """First by that of the device, then by that of the host; one that is not known counts as 0."""
+    operation = ProfiledOperation("kernel", 8, 0, 500_000)
+    entries = [
+        ("none", "", [], 0),
+        ("host", "", [], 500_000),
+        ("device", "", [operation], 0),
+    ]
+    assert [row.name for row in _rows(entries)] == ["device", "host", "none"]
+
+
+def test_numbers_of_a_table_are_on_the_right():
+    text = _text("Calls", ["Name", "Line", "Host ms"], [["roll", "a.py:1", "0.1"]])
+    assert text.splitlines()[-1].endswith(" " * 6 + "0.1")
