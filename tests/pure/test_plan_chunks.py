@@ -101,3 +101,12 @@ def test_elements_that_repeat_are_sent_once():
     columns = rows.permute((1, 0))
     plan = CopyPlan(4, (200000,), (Output(200000, (copy(columns, View.packed((50, 1000))),)),))
     assert check(plan, 200000) == 4 * 1000
+
+
+@pytest.mark.parametrize(("columns", "rows", "width"), [(300, (100,), 1200), (1000, (), 400_000)])
+def test_contiguous_elements_are_sent_together(columns, rows, width):
+    source = View.packed((100, 1000)).narrow(1, 0, columns)
+    region = copy(source, View.packed(source.sizes))
+    plan = CopyPlan(4, (400_000,), (Output(400 * columns, (region,)),))
+    (chunk,) = chunks(plan, 400_000)
+    assert [(piece.rows.sizes, piece.width) for piece in chunk.sources] == [(rows, width)]

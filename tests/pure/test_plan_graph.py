@@ -10,7 +10,7 @@ from instructions import instructions
 from regions import make_region
 from strategies import boxes, input_bytes
 
-from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
+from vkops.plan import CopyPlan, Fill, Output, Pipeline, Progression, Read, Region, View, execute
 from vkops.plan.algebra import coalesce, coalesce_region, narrow
 from vkops.plan.compose import Writers
 from vkops.plan.graph import ELEMENTS_PER_COST, SUBMISSION_COST, RegionGraph
@@ -83,6 +83,15 @@ def test_writers_whose_dimensions_do_not_nest():
 
 
 # -- graphs ----------------------------------------------------------------------------------------
+
+
+def test_the_step_of_a_plan_reads_constants_like_other_tensors():
+    both = [copy(View((4,), (1,)), View((4,), (1,), 4 * number), number) for number in (0, 1)]
+    constant = Progression("u1", 1, 1, 4)
+    pipeline = Pipeline.of(CopyPlan(1, (4,), (Output(8, tuple(both)),), (constant,)))
+    (step,) = pipeline.steps
+    assert (step.plan.inputs, step.plan.constants) == ((4, 4), ())
+    assert (step.reads, pipeline.constants) == ((0, 1), {1: constant})
 
 
 def leaf(graph, elements=1):
