@@ -105,6 +105,13 @@ def test_resample_has_the_defaults_of_directmlx():
     assert made.view(np.float32).tolist() == [0, 1, 1, 2, 2, 3, 3, 3]
 
 
+def test_an_optional_tensor_may_be_given_or_left_out():
+    kind, x = dml.OPERATORS["DIAGONAL_MATRIX1"], tensor(4, 4)
+    others = {"value_data_type": F32, "value": 1, "diagonal_fill_begin": 0, "diagonal_fill_end": 1}
+    for inputs, found in (([x], x), ([], None)):
+        assert kind.of_tensors(inputs, [x], others).input_tensor == found
+
+
 # -- graphs ----------------------------------------------------------------------------------------
 
 
