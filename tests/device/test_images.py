@@ -15,6 +15,8 @@ from refusals import fault
 import vkops
 from vkops.debug import check
 from vkops.errors import BindingError, show
+from vkops.gpu.run import image_memory
+from vkops.runtime.shader_arguments import images as image_arguments
 from vkops.shaders.image_formats import FORMATS
 
 pytestmark = pytest.mark.memory
@@ -409,11 +411,31 @@ def test_a_call_with_images(device):
     assert calls(lambda: shader(one, two, threads=(4, 4))) - 1 <= 25
 
 
+@pytest.mark.parametrize(("dims", "layers", "sizes"), FORMS)
+def test_images_are_made_with_their_sizes(device, monkeypatch, dims, layers, sizes):
+    """Only the validation layer tells whether sides that an image does not have are 1."""
+    made, called = [], image_memory._called
+    monkeypatch.setattr(image_memory, "_called", lambda *a: made.append(a[-1]) or called(*a))
+    device.image(sizes, dims=dims, layers=layers)
+    assert made[0] == (*reversed(sizes[layers:]), 1, 1)[:3]
+
+
+def test_shaders_store_to_one_level(device, monkeypatch):
+    """Only the validation layer tells whether the view of a storage image has one level."""
+    parts, place = [], image_arguments._place
+    monkeypatch.setattr(image_arguments, "_place", lambda *a: parts.append(a[-1]) or place(*a))
+    picture = device.image(np.zeros((4, 4, 4), np.uint8), mips=2)
+    result = device.image(np.zeros((4, 4, 4), np.uint8))
+    run(device, INVERT, picture, result, threads=(4, 4))
+    assert parts == [(0, 1, 0, 1)] * 2
+
+
 # -- errors ----------------------------------------------------------------------------------------
 
 WRONG_IMAGES = [
     ({"array": (0, 4)}, "shape [IMG-01]"),
     ({"array": (4,)}, "shape [IMG-01]"),
+    ({"array": (4, 4, 4, 1)}, "shape [IMG-01]"),
     ({"array": (4, 4), "dims": 4}, "dims [IMG-01]"),
     ({"array": (4, 4), "dims": 3, "layers": True}, "dims [IMG-01]"),
     ({"array": (4, 4, 5)}, "channels [IMG-02]"),

@@ -29,6 +29,7 @@ def with_read(input=0, **fields):
 
 NOWHERE = View((2, 3), (0, 0))
 INDICES = Indices(1, "i8", View((2, 3), (1, 2)), (Term(0, 2, 3),), "clamp", NOWHERE)
+WITHIN = replace(INDICES, input=0, view=NOWHERE, within=range(6))
 
 
 def with_indices(**fields):
@@ -49,6 +50,7 @@ BROKEN = [
     (lambda: with_indices(view=View((2, 2), (1, 1))), "outputs[0].regions[0].indices.view.sizes [PLAN-02]"),
     (lambda: with_indices(rule="reverse", position=View((2, 3), (0, 1))), "outputs[0].regions[0].indices.position [PLAN-07]"),
     (lambda: with_indices(within=range(7)), "outputs[0].regions[0].indices.within [PLAN-03]"),
+    (lambda: with_region(indices=WITHIN, source=Read(0, View((2, 3), (0,)))), "outputs[0].regions[0].source.view.strides [PLAN-02]"),
     (lambda: None, "plan [PLAN-01]"),
     (lambda: replace(PLAN, element_size="2"), "element_size [PLAN-01]"),
     (lambda: replace(PLAN, element_size=True), "element_size [PLAN-01]"),
