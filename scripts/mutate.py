@@ -116,6 +116,8 @@ def _code(node: ast.AST) -> Iterator[ast.AST]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, (ast.JoinedStr, ast.Raise, ast.Import, ast.ImportFrom)):
                 continue
+            if isinstance(child, ast.keyword) and child.arg == "strict":  # it only checks lengths
+                continue
             if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
                 continue
             if isinstance(child, ast.AST):
