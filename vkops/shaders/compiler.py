@@ -206,9 +206,7 @@ class _Compilation:
                 message = f"{name}: {error.message}{loop}"
                 raise ShaderCompileError(message, file=name, log=error.log) from error
             log = log.replace(TEXT, name) if cwd else log
-            if self.texts:  # on Windows, glslang makes slashes of some of the backslashes
-                folder = re.escape(f"{self.texts}{os.sep}")
-                log = re.sub(folder.replace(re.escape(os.sep), r"[/\\]"), "", log)
+            log = _without(log, self.texts) if self.texts else log
             spirv = sources.read(output, sources.MAX_SPIRV_BYTES) if output.exists() else b""
             is_double = is_slang and returncode == 0 and slang.OVERLAP in log
             blocks = Module.read(spirv).blocks if is_double else ()
@@ -305,3 +303,9 @@ def validated(spirv: bytes, name: str) -> str:
     assert refusal is not None
     message = f"{name}: {printable(refusal.message)}"
     raise ShaderCompileError(message, file=name, log=refusal.log) from refusal
+
+
+def _without(log: str, folder: Path) -> str:
+    """Cut a folder off the names of its files; in some of them, Windows' glslang writes slashes."""
+    prefix = re.escape(f"{folder}{os.sep}").replace(re.escape(os.sep), r"[/\\]")
+    return re.sub(prefix, "", log)
