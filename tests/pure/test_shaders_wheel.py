@@ -49,11 +49,13 @@ def without_compiler(folder):
     (folder / "no-programs").mkdir(exist_ok=True)
     hidden = {"PATH": str(folder / "no-programs"), "VKOPS_CACHE_DIR": str(folder / "empty-cache")}
     kept = {k: v for k, v in os.environ.items() if k != "VKOPS_GLSLANG"}
-    return kept | hidden | {"PYTHONPATH": HIDDEN}
+    path = os.pathsep.join([HIDDEN, os.environ.get("PYTHONPATH", "")])
+    return kept | hidden | {"PYTHONPATH": path}
 
 
 def run_without_compiler(code, package, folder):
-    env = without_compiler(folder) | {"PYTHONPATH": f"{package}{os.pathsep}{HIDDEN}"}
+    env = without_compiler(folder)
+    env["PYTHONPATH"] = f"{package}{os.pathsep}{env['PYTHONPATH']}"
     return finished(sys.executable, "-c", code, cwd=folder, env=env)
 
 
@@ -114,7 +116,7 @@ def test_the_state_of_the_compiler_says_what_needs_it(unpacked, tmp_path, monkey
     ):
         done = run_without_compiler(code, package, tmp_path)
         assert done == (0, f"none; {users}: {MISSING}\n", "")
-    program = tmp_path / "glslang"
+    program = tmp_path / "glslang.exe"
     program.touch(0o755)
     monkeypatch.setenv("VKOPS_GLSLANG", str(program))
     assert shaders.compiler_state() == str(program)
