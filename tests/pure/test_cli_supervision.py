@@ -92,7 +92,9 @@ def test_the_child_ends_with_its_parent(name):
 @pytest.mark.posix("signals that end the child with its parent")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
 def test_the_child_cleans_up(name):
-    script = 'exec("try: print(flush=True); time.sleep(60)\\nfinally: print(str(1), flush=True)")'
+    # A signal right before a long sleep would be handled only after it.
+    loop = "try:\\n print(flush=True)\\n while True: time.sleep(0.01)"
+    script = f'exec("{loop}\\nfinally: print(str(1), flush=True)")'
     process = start(f"lambda: {script}")
     assert process.stdout.readline() == "\n"
     process.send_signal(signal.Signals[name])
