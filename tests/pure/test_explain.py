@@ -245,7 +245,8 @@ GPU         1 dispatch, copy_elements_8, 1 workgroup
 
 
 def test_the_tables_in_the_terminal(command, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
+    # On Windows, rich leaves the last column of an old console free.
+    monkeypatch.setenv("COLUMNS", "101" if os.name == "nt" else "100")
     status, out, err = command("explain", EXAMPLES / "transpose.json")
     assert (status, re.sub(r" +\n", "\n", out), err) == (0, TRANSPOSE, "")
 
