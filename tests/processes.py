@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 SECONDS = 1500  # after which a process is taken to hang
 HIDDEN = pytest.mark.posix("POSIX, which tests/portable hides", tests_only=True)
+OWN_SITE = pytest.mark.wine("a sitecustomize of its own, as scripts/emulate has one")
 SLANG = pytest.mark.skipif(
     sys.platform == "win32" and not find_spec("slangpy"), reason="needs vkops[slang]"
 )

@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from processes import ROOT, outcome
+from processes import OWN_SITE, ROOT, outcome
 
-pytestmark = pytest.mark.wine("a sitecustomize of its own, as scripts/emulate has one")
+pytestmark = OWN_SITE
 
 MODEL = "examples/channel_shuffle.onnx"
 BLOCKER = """

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from processes import python, run_with
+from processes import OWN_SITE, python, run_with
 
 from vkops.system.vulkan import LOADER, how_to_install
 
@@ -16,7 +16,6 @@ class Refusing:
 sys.meta_path.insert(0, Refusing())
 """
 MISSING = f'ImportError("{LOADER}: cannot open shared object file")'
-own_site = pytest.mark.wine("a sitecustomize of its own, as scripts/emulate has one")
 PROGRAM = """
 import numpy as np
 import vkops
@@ -42,7 +41,7 @@ def without(tmp_path):
     return lambda *arguments: run_with(tmp_path, arguments)
 
 
-@own_site
+@OWN_SITE
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -68,7 +67,7 @@ def test_commands_that_need_no_device(without, arguments):
     assert output
 
 
-@own_site
+@OWN_SITE
 @pytest.mark.parametrize(
     ("arguments", "before"),
     [
@@ -84,7 +83,7 @@ def test_commands_that_need_a_device_say_what_is_missing(without, arguments, bef
     assert errors.count("\n") == 1
 
 
-@own_site
+@OWN_SITE
 def test_descriptors_and_plans(without):
     assert without("-c", PROGRAM) == (0, "[1, 1] True\nno Vulkan loader\n", "")
 

@@ -97,7 +97,7 @@ def local_cluster(
 def _workers(
     environments: Sequence[Mapping[str, str]], limit: Mapping[str, str], options: Mapping[str, Any]
 ) -> dict[int, dict[str, Any]]:
-    """What starts each worker: its class, and the options of it."""
+    """Return the class of each worker, and its options."""
     common = {
         "host": HOST,
         "nthreads": 1,
