@@ -70,8 +70,10 @@ class Compiler
         for (const auto& each : found) contents.emplace_back(each.dataSize, '\0');
         for (std::size_t i = 0; i < found.size(); ++i) found[i].pData = contents[i].data();
         auto count = std::uint32_t(found.size());
-        (void)device_->getPipelineExecutableInternalRepresentationsKHR(&one, &count, found.data(),
-                                                                       functions_);
+        // Not by vulkan.hpp, whose function for this takes other arguments from version to version.
+        functions_.vkGetPipelineExecutableInternalRepresentationsKHR(
+          *device_, reinterpret_cast<const VkPipelineExecutableInfoKHR*>(&one), &count,
+          reinterpret_cast<VkPipelineExecutableInternalRepresentationKHR*>(found.data()));
         Texts made;
         for (std::size_t i = 0; i < found.size(); ++i)
             if (found[i].isText) made.emplace_back(found[i].name.data(), contents[i].c_str());
