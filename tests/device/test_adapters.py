@@ -106,9 +106,7 @@ def test_no_driver(tmp_path):
         "loader_files.vulkan.places = loader_files.packaged = lambda: []\n"
     )
     hidden = dict.fromkeys([*nothing, "VK_ADD_DRIVER_FILES"], "")
-    broken = (
-        "import vkops_native\ndef refuse(): raise RuntimeError\nvkops_native.Instance = refuse\n"
-    )
+    broken = "import vkops_native\ndef refuse(): raise vkops_native.Error\nvkops_native.Instance = refuse\n"
     assert python(hide + broken + OPEN, **hidden)[:2] == (
         0,
         "no Vulkan driver is installed (pip install 'vkops[lavapipe]', or Debian and Ubuntu: "

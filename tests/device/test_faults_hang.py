@@ -1,4 +1,4 @@
-"""Interrupts while the host waits for a device that does not answer, imitated by a layer."""
+"""Signals while the host waits for a device that does not answer, imitated by a layer."""
 
 import pytest
 
@@ -31,6 +31,10 @@ waits = {
     "stream in a thread": lambda: operator.dispatch([host], [target], wait=False).wait(),
     "full": lambda: full(lambda: vkops.roll(x, 1)), "full again": lambda: full(bound.dispatch),
 }
+error = eval(os.environ.get("RAISED", "KeyboardInterrupt"))
+def handler(*_):
+    raise error("of a signal handler")
+signal.signal(signal.SIGINT, handler)
 def interrupt():
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
@@ -42,7 +46,8 @@ for name in names:
     timer.start()
     try:
         waits[name]()
-    except KeyboardInterrupt:
+    except error as caught:
+        assert type(caught) is error and str(caught) == "of a signal handler", caught
         assert time.monotonic() - sent[0] < 5
         print(name)
     timer.join()
@@ -65,10 +70,20 @@ if open_device.EXIT_SECONDS > 1:
 LEFT = r"WARNING:vkops:Python exits while '.*' still runs (.*, )?(SLICE1, roll|long).*: not waited for\n"
 
 
-@pytest.mark.parametrize("kind", ["mapped", "staged"])
-def test_an_interrupt_ends_each_wait(faulty, adapter, kind):
-    """The work goes on, and its results are right."""
-    said = faulty(WAIT + GOES_ON, adapter.index, kind, "[]").splitlines()
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        ("mapped", "KeyboardInterrupt"),
+        ("mapped", "RuntimeError"),
+        ("mapped", "MemoryError"),
+        ("mapped", "vkops.DeviceError"),
+        ("staged", "KeyboardInterrupt"),
+        ("staged", "vkops.DeviceError"),
+    ],
+)
+def test_an_exception_of_a_signal_handler_ends_each_wait(faulty, adapter, kind, error):
+    """It is not taken for one of the driver: the work goes on, and its results are right."""
+    said = faulty(WAIT + GOES_ON, adapter.index, kind, "[]", RAISED=error).splitlines()
     assert len(said) == (11 if "write" in said else 10)
     assert ("write" in said) == (kind == "mapped" and adapter.unified_memory)
 
@@ -85,6 +100,41 @@ def test_python_exits_while_a_stream_waits_for_the_device(faulty, adapter):
     names = '["stream in a thread"]'
     done = faulty(WAIT + ENDS, adapter.index, "mapped", names, 0.3, errors=LEFT)
     assert done == "stream in a thread\n"
+
+
+DROPPED = """
+import gc, threading, time
+gaps, ended = [], threading.Event()
+def beat():
+    last = time.perf_counter()
+    while not ended.wait(0.005):
+        gaps.append(time.perf_counter() - last)
+        last = time.perf_counter()
+x = vkops.roll(device.tensor(np.arange(64)), 1)
+x.numpy()
+faulty.slow(1_000_000)
+y = vkops.roll(x, 1)
+thread = threading.Thread(target=beat)
+thread.start()
+began = time.perf_counter()
+if sys.argv[3] == "closed":
+    device.close()
+del x, y, device
+gc.collect()
+took = time.perf_counter() - began
+ended.set()
+thread.join()
+assert took > 0.9, took  # it was waited for
+assert max(gaps) < took / 3, (took, max(gaps))
+"""
+
+
+@pytest.mark.parametrize("how", ["closed", "dropped"])
+@pytest.mark.parametrize("kind", ["mapped", "staged"])
+def test_other_threads_run_while_a_device_that_is_freed_waits_for_its_work(
+    faulty, adapter, kind, how
+):
+    faulty(DROPPED, adapter.index, kind, how)
 
 
 LONG = """

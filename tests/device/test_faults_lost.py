@@ -1,6 +1,7 @@
 """A device that is lost, or a driver without memory, in the middle of work: imitated by a layer."""
 
 import json
+import re
 
 import pytest
 from imitated import VALIDATED_BELOW
@@ -83,6 +84,31 @@ def test_the_default_device_is_opened_again(faulty, adapter):
     first, after = json.loads(said)
     assert "ErrorDeviceLost" in first
     assert after == [3, 1, 2]
+
+
+UNKNOWN = """
+x = device.tensor(np.arange(8, dtype=np.int32))
+vkops.roll(x, 1).numpy()
+more = vkops.ElementwiseKernel("T x", "T y", "y = x + 1")
+more(x).numpy()
+faulty.fail(sys.argv[3].encode(), 0, 1, UNKNOWN)
+failed = []
+while faulty.still_failing():
+    failed.append(call(lambda: more(vkops.roll(x, 1)).numpy().tolist()))
+again = [vkops.roll(x, k).numpy().tolist() for k in range(9)]
+assert again == [np.roll(range(8), k).tolist() for k in range(9)]
+print(json.dumps(failed))
+"""
+
+
+@pytest.mark.parametrize("name", ["vkQueueSubmit", "vkWaitForFences", "vkGetFenceStatus"])
+@pytest.mark.parametrize("kind", ["mapped", "staged"])
+def test_only_the_loss_of_a_device_ends_it(faulty, adapter, kind, name):
+    """Another failure is that of one call."""
+    failed = json.loads(faulty(UNKNOWN, adapter.index, kind, name))
+    assert re.fullmatch(
+        rf"DeviceError: {re.escape(adapter.label)} failed.*: {name}: ErrorUnknown", failed[-1]
+    )
 
 
 MEMORY = """

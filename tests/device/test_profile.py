@@ -111,6 +111,27 @@ def test_names_of_functions(device):
         assert name in [row.name for row in profile.by_call()]
 
 
+def test_shaders_of_one_text_keep_their_names(device):
+    """However they are called, although they share a pipeline."""
+    one, two = (device.compile_shader(SCALE, name=name) for name in ("one", "two"))
+    x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
+    bound = one.bound({"X": x, "Y": y}, threads=N)
+    with device.record() as program:
+        two(x, y, threads=N)
+    with vkops.profile() as profile:
+        one(x, y, threads=N)
+        two(x, y, threads=N)
+        one.dispatch({"X": x, "Y": y}, threads=N)
+        bound.dispatch()
+        program.run()
+        one(x[::-1], y, threads=N)  # of a copy
+    calls = Counter(call.name for call in profile.calls)
+    assert (calls["one"], calls["two"], calls["a recording"]) == (4, 1, 1)
+    kernels = {row.name: row.count for row in profile.by_kernel()}
+    if device.info.limits.timestamp_valid_bits:
+        assert (kernels["one"], kernels["two"]) == (4, 2)
+
+
 def test_lines_of_calls_in_a_capture(device, scale, tmp_path):
     x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
     with vkops.profile() as profile, vkops.capture_call(tmp_path / "case.zip"):

@@ -30,7 +30,7 @@ VALIDATED_BELOW = {LAYERS: f"{NAME}:{VALIDATION_LAYER}", "VK_LAYER_PATH": f"{BUI
 
 KINDS = ("discrete", "small-bar", "integrated", "integrated-coherent", "minimum")
 
-NO_HOST_MEMORY, NO_DEVICE_MEMORY, LOST = -1, -2, -4
+NO_HOST_MEMORY, NO_DEVICE_MEMORY, LOST, UNKNOWN = -1, -2, -4, -13
 
 
 def environment(kind=None, **variables):
@@ -72,7 +72,7 @@ def counts():
 IMPORTS = f"""
 import json, os, sys, time
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
-from imitated import LOST, NO_DEVICE_MEMORY, NO_HOST_MEMORY, counts, layer, records
+from imitated import LOST, NO_DEVICE_MEMORY, NO_HOST_MEMORY, UNKNOWN, counts, layer, records
 faulty, index = layer(), int(sys.argv[1])
 """
 START = (

@@ -40,7 +40,7 @@ for line in sys.stdin:
     spirv, *rest = json.loads(line)
     try:
         outcome = compiler.compile(base64.b64decode(spirv), *rest)
-    except (RuntimeError, MemoryError) as error:
+    except native.Error as error:
         outcome = str(error)
     print(json.dumps(outcome), flush=True)
 """

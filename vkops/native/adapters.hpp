@@ -31,6 +31,17 @@ auto without_lock(const Function& function)
     return *std::move(result);
 }
 
+// What the driver refuses, or does not have. Python sees it as an Error of this module; each vk::Error, too.
+struct Failure : std::runtime_error
+{
+    using runtime_error::runtime_error;
+};
+// Nothing is known of the work of a device any more.
+struct Lost : Failure
+{
+    using Failure::Failure;
+};
+
 // The process that made a handle of Vulkan. A process forked off it has none of the driver's threads,
 // and must not destroy the handle.
 class Process

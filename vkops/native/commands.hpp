@@ -34,7 +34,7 @@ struct Operation : kp::OpBase
     }
     void record(const vk::CommandBuffer&) override
     {
-        throw std::runtime_error("Kompute's sequences cannot record operations of vkops");
+        throw Failure("Kompute's sequences cannot record operations of vkops");
     }
     void preEval(const vk::CommandBuffer&) override {}
     void postEval(const vk::CommandBuffer&) override {}
@@ -68,7 +68,7 @@ using Timing = std::tuple<std::uint64_t, std::string, std::uint64_t, std::uint64
 {
     if (result == vk::Result::eErrorOutOfHostMemory) throw vk::OutOfHostMemoryError(command);
     if (result == vk::Result::eErrorOutOfDeviceMemory) throw vk::OutOfDeviceMemoryError(command);
-    throw std::runtime_error(command + ": " + vk::to_string(result));
+    throw Failure(command + ": " + vk::to_string(result));
 }
 
 // How many descriptors of each type of Vulkan 1.0 a set has, without those with dynamic offsets.

@@ -43,7 +43,7 @@ class LinearImage : DeviceObject
         const auto layout = device_->getImageSubresourceLayout(image, { COLOR, 0, 0 });
         if (layout.rowPitch != pitch || layout.offset || offset % needs.alignment ||
             offset + needs.size > memory->size || !(needs.memoryTypeBits >> memory->type & 1))
-            throw std::runtime_error("the driver places such an image differently");
+            throw Failure("the driver places such an image differently");
         memory->bind(image, offset);
     }
 

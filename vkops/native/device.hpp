@@ -54,7 +54,7 @@ class Device
         is_calibrated_ = has_clock() && enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
         const auto chosen = adapter->compute_family();
         if (!chosen.second.queueCount)
-            throw std::runtime_error("the adapter has no queue for compute shaders");
+            throw Failure("the adapter has no queue for compute shaders");
         family = chosen.first;
         const float priority = 1;
         const vk::DeviceQueueCreateInfo queues({}, family, 1, &priority);

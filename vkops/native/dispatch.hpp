@@ -14,7 +14,7 @@ inline std::uint32_t push_size(std::size_t nbytes) { return std::uint32_t((nbyte
 class Pipeline : public DeviceObject
 {
   public:
-    std::string name;  // of the kernel; none if it is a user's shader
+    std::string name;  // of the kernel, or of the shader that was compiled last with the same code
     vk::Pipeline pipeline;
     vk::PipelineLayout layout;
     std::vector<vk::DescriptorSetLayout> sets;
@@ -111,9 +111,9 @@ inline Range memory_of(const BoundBytes& bound, bool many, Commands& commands)
     }, many);
 }
 
-// A dispatch of a pipeline; `all` are in the order of its bindings. `nbytes` is what it reads and writes;
-// without it, profiles count the bytes that it is bound to.
-inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
+// A dispatch of a pipeline, by the name of the shader; `all` are in the order of its bindings. `nbytes` is
+// what it reads and writes; without it, profiles count the bytes that it is bound to.
+inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline, const std::string& name,
                                            std::vector<BoundBytes> all, Groups groups,
                                            std::string push, bool ordered,
                                            std::uint64_t nbytes = 0)
@@ -180,7 +180,7 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline,
         else
             buffer.dispatch(groups.counts[0], groups.counts[1], groups.counts[2]);
     };
-    return std::make_shared<Operation>(Label{ pipeline->name, nbytes }, record, ordered, reserve);
+    return std::make_shared<Operation>(Label{ name, nbytes }, record, ordered, reserve);
 }
 
 // A step of a plan: a dispatch of a kernel with a table and so many other bindings, or copies. All
@@ -210,6 +210,6 @@ struct Step
             const auto& memory = memories[std::min(i, memories.size() - 1)];
             all.push_back({ memory, 0, memory->size, {}, {}, {}, {}, {}, {}, {} });
         }
-        return dispatch(pipeline, std::move(all), groups, {}, ordered, nbytes);
+        return dispatch(pipeline, pipeline->name, std::move(all), groups, {}, ordered, nbytes);
     }
 };

@@ -27,7 +27,7 @@ class Image : public DeviceObject
     void bind(std::shared_ptr<Memory> memory, std::uint64_t start)
     {
         if (!(needs.memoryTypeBits >> memory->type & 1))
-            throw std::runtime_error("the driver allows no image in this memory");
+            throw Failure("the driver allows no image in this memory");
         memory->bind(image, start);
         memory_ = memory;
     }

@@ -57,7 +57,7 @@ class Memory : public DeviceObject
       : DeviceObject(owner.device), size(array.nbytes()), array_(array)
     {
         const auto unit = owner.import_alignment;
-        if (!unit) throw std::runtime_error("host memory cannot be imported");
+        if (!unit) throw Failure("host memory cannot be imported");
         const auto address = reinterpret_cast<Address>(array.data());
         const auto start = address / unit * unit;
         const auto nbytes = (address + size - start + unit - 1) / unit * unit;
@@ -85,7 +85,7 @@ class Memory : public DeviceObject
         buffer = keep(device_->createBuffer({ {}, nbytes, owner.usage }));
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         if (start % needs.alignment || !(needs.memoryTypeBits >> type & 1))
-            throw std::runtime_error("the driver allows no second buffer over this memory");
+            throw Failure("the driver allows no second buffer over this memory");
         device_->bindBufferMemory(buffer, whole->memory_, start);
     }
 
@@ -128,7 +128,7 @@ class Memory : public DeviceObject
     {
         const auto is_refused = [bits](std::uint32_t each) { return !(bits >> each & 1); };
         types.erase(std::remove_if(types.begin(), types.end(), is_refused), types.end());
-        if (types.empty()) throw std::runtime_error("the device has no memory for buffers");
+        if (types.empty()) throw Failure("the device has no memory for buffers");
         vk::MemoryAllocateFlagsInfo flags(vk::MemoryAllocateFlagBits::eDeviceAddress);
         flags.pNext = next;
         if (owner.features.has_addresses()) next = &flags;

@@ -130,6 +130,42 @@ std::vector<std::pair<std::string, std::uint32_t>> layers()
     return found;
 }
 
+// The classes of what drivers report. All else keeps its class, such as what a signal handler raises while
+// the host waits.
+void define_errors(py::module_& module)
+{
+    static PyObject *failed, *lost, *no_memory;
+    const auto define = [&](PyObject*& error, const char* name, PyObject* base) {
+        error = PyErr_NewException((std::string("vkops_native.") + name).c_str(), base, nullptr);
+        if (!error) throw py::error_already_set();
+        module.attr(name) = py::handle(error);
+    };
+    define(failed, "Error", nullptr);
+    define(lost, "DeviceLostError", failed);
+    define(no_memory, "OutOfMemoryError", failed);
+    py::register_local_exception_translator([](std::exception_ptr error) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const Lost& caught) {
+            PyErr_SetString(lost, caught.what());
+        } catch (const vk::DeviceLostError& caught) {
+            PyErr_SetString(lost, caught.what());
+        } catch (const vk::OutOfHostMemoryError& caught) {
+            PyErr_SetString(no_memory, caught.what());
+        } catch (const vk::OutOfDeviceMemoryError& caught) {
+            PyErr_SetString(no_memory, caught.what());
+        } catch (const vk::TooManyObjectsError& caught) {
+            PyErr_SetString(no_memory, caught.what());
+        } catch (const std::bad_alloc& caught) {
+            PyErr_SetString(no_memory, caught.what());
+        } catch (const vk::SystemError& caught) {
+            PyErr_SetString(failed, caught.what());
+        } catch (const Failure& caught) {
+            PyErr_SetString(failed, caught.what());
+        }
+    });
+}
+
 void define_adapters(py::module_& module)
 {
     module.def("version", [] { return vk::enumerateInstanceVersion(); });
@@ -250,10 +286,11 @@ struct Launch
     const std::shared_ptr<Pipeline> pipeline;
     const std::vector<std::optional<Place>> places;
 
-    // `given` are bytes and buffers; `counts` are three numbers, or (buffer, first byte, 12). If `exact`,
+    // `name` is that of the shader: pipelines are shared. `given` are bytes and buffers; `counts` are three numbers, or (buffer, first byte, 12). If `exact`,
     // a buffer of the device covers each binding alone: the validation layer finds accesses beyond it.
     std::shared_ptr<Operation> bind(const Device& device, const py::sequence& given,
-                                    const py::tuple& counts, const py::bytes& push, bool exact) const
+                                    const py::tuple& counts, const py::bytes& push, bool exact,
+                                    const std::string& name) const
     {
         if (given.size() != places.size()) throw py::value_error("given: must be one for each binding");
         std::vector<BoundBytes> all(places.size());
@@ -300,12 +337,12 @@ struct Launch
             groups.counts = counts.cast<std::array<std::uint32_t, 3>>();
         else
             std::tie(groups.memory, groups.offset) = find(counts[0], counts[1].cast<std::uint64_t>());
-        return dispatch(pipeline, std::move(all), groups, std::string(push), true);
+        return dispatch(pipeline, name, std::move(all), groups, std::string(push), true);
     }
     std::int64_t run(const Device& device, const py::sequence& given, const py::tuple& counts,
                       const py::bytes& push, bool exact, const std::string& name) const
     {
-        const Operations work{ bind(device, given, counts, push, exact) };
+        const Operations work{ bind(device, given, counts, push, exact, name) };
         return submit(device, work, name, [&](std::uint64_t number) {
             if (!py::isinstance<py::int_>(counts[0])) allocation(counts[0]).note(number, false);
             for (std::size_t i = 0; i < places.size(); ++i)
@@ -354,7 +391,17 @@ void define_operations(py::module_ module)
     Py_AtExit([] { for (const auto queue : Queue::all()) queue->finish(); });
     py::array_t<std::uint8_t>(0);  // pybind11 imports NumPy's functions at first use: now, not at exit
     using Made = std::shared_ptr<Device>;
-    py::class_<Device, Made>(module, "Device")
+    // Python frees a device when the work may still run.
+    const auto drained = py::custom_type_setup([](PyHeapTypeObject* heap_type) {
+        static const auto dealloc = heap_type->ht_type.tp_base->tp_dealloc;
+        heap_type->ht_type.tp_dealloc = [](PyObject* self) {
+            PyObject_ClearWeakRefs(self);  // other threads run meanwhile
+            auto held = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder();
+            if (held.holder_constructed()) held.holder<Made>()->queue->drain();
+            dealloc(self);
+        };
+    });
+    py::class_<Device, Made>(module, "Device", drained)
       .def(py::init([](std::shared_ptr<Adapter> adapter, bool validated, std::size_t max_submissions,
                        std::size_t max_open, std::uint32_t max_allocations,
                        const std::string& cached) {
@@ -465,7 +512,8 @@ void define_operations(py::module_ module)
       .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, 0, runs }; }))
       .def("bind", &Step::bind);
     py::class_<Launch>(module, "Launch")
-      .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::vector<std::optional<Launch::Place>> places) {
+      .def(py::init([](std::shared_ptr<Pipeline> pipeline,
+                       std::vector<std::optional<Launch::Place>> places) {
                return Launch{ pipeline, std::move(places) };
            }))
       .def("bind", &Launch::bind)
@@ -483,18 +531,8 @@ void define_operations(py::module_ module)
 
 PYBIND11_MODULE(vkops_native, module)
 {
-    py::register_exception_translator([](std::exception_ptr error) {
-        try {
-            std::rethrow_exception(error);
-        } catch (const vk::OutOfHostMemoryError& found) {
-            PyErr_SetString(PyExc_MemoryError, found.what());
-        } catch (const vk::OutOfDeviceMemoryError& found) {
-            PyErr_SetString(PyExc_MemoryError, found.what());
-        } catch (const vk::TooManyObjectsError& found) {
-            PyErr_SetString(PyExc_MemoryError, found.what());
-        }
-    });
-    module.attr("interface") = 15;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    define_errors(module);
+    module.attr("interface") = 16;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

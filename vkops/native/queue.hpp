@@ -47,6 +47,20 @@ class Queue
         static auto& queues = *new std::set<Queue*>;
         return queues;
     }
+    // Wait for what runs, without Python's lock, before the destructor does with it: while Python
+    // exits, taking the lock again ends this thread, which a destructor does not allow.
+    void drain()
+    {
+        if (process_.forked()) return;
+        Fence last;
+        {
+            const std::lock_guard lock(mutex_);
+            if (lost_.empty() && open_) try { flush(); } catch (const std::exception&) {}
+            if (running_.empty() || !lost_.empty()) return;
+            last = running_.back().fence;
+        }
+        if (without_lock([&] { return await(*last, patience); }) == vk::Result::eTimeout) patience = 0;
+    }
     // Submit what is open, end the thread, and wait for what runs.
     void finish()
     {
@@ -198,18 +212,17 @@ class Queue
     std::uint64_t submitted_ = 0, completed_ = 0;
     double nanoseconds_ = 0;
     std::vector<Measured> measured_;
-    std::string lost_;  // the first failure after which nothing is known of the work
+    std::string lost_;  // why nothing is known of the work any more
     std::vector<std::shared_ptr<Commands>> dropped_;  // commands that could not be submitted
 
-    // Throw the failure of a command of Vulkan. Lack of memory aside, the device is lost then, and
-    // each call throws that failure again: drivers may report success for fences of a lost device.
+    // Throw the failure of a command of Vulkan. If the device is lost, each call throws that again:
+    // drivers may report success for fences of a lost device.
     void check(vk::Result result = vk::Result::eSuccess, const char* command = "")
     {
-        if (result == vk::Result::eErrorOutOfHostMemory || result == vk::Result::eErrorOutOfDeviceMemory)
-            fail(result, command);
-        if (lost_.empty() && int(result) < 0)
+        if (lost_.empty() && result == vk::Result::eErrorDeviceLost)
             lost_ = std::string(command) + ": " + vk::to_string(result);
-        if (!lost_.empty()) throw std::runtime_error(lost_);
+        if (!lost_.empty()) throw Lost(lost_);
+        if (int(result) < 0) fail(result, command);
     }
     vk::Result await(const vk::Fence& fence, std::uint64_t nanoseconds) const
     {
@@ -289,7 +302,7 @@ class Queue
         try {
             record(kept, 0);
             open_->calls = { commands->calls.begin(), commands->calls.end() - last };
-        } catch (const std::exception& error) {
+        } catch (const std::exception& error) {  // calls that have returned are lost
             lost_ = error.what();
         }
     }

@@ -16,7 +16,7 @@ class Compiler
     explicit Compiler(std::shared_ptr<Adapter> adapter)
     {
         if (!adapter->has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
-            throw std::runtime_error("the driver does not tell what it makes of shaders");
+            throw Failure("the driver does not tell what it makes of shaders");
         const Features features(*adapter, false);
         auto extensions = features.extensions();
         extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);

@@ -17,7 +17,7 @@ from vkops import lavapipe
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import forks, loader_files, mesa_cache
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
-from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_native, version_text
+from vkops.gpu.adapters.kompute import load_native, native_error, version_text
 from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.notebook import repr_html
 from vkops.system.vulkan import how_to_install
@@ -273,7 +273,7 @@ def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
     try:
         with loader_files.extended(loader_files.ADDED, loader_files.packaged()):
             instance = native.Instance()
-    except NATIVE_ERRORS as error:
+    except native_error() as error:
         if not manifests:
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
@@ -283,7 +283,7 @@ def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
     try:
         # The others first: those of the system are preferred to the packaged driver.
         adapters = tuple(sorted(instance.adapters(), key=_is_packaged))
-    except NATIVE_ERRORS as error:
+    except native_error() as error:
         raise DeviceError(
             f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)}); "
             f"one that needs none: {_HOW_TO_INSTALL}"

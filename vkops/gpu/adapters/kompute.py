@@ -16,10 +16,7 @@ NEEDS_GIL = (
 )
 """Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
 
-NATIVE_ERRORS = (RuntimeError, MemoryError)
-"""The errors of the native module: MemoryError where Vulkan has no memory."""
-
-INTERFACE = 15
+INTERFACE = 16
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
@@ -42,6 +39,15 @@ def load_native() -> Any:
             f"vkops_native has interface {vkops_native.interface}, must be {INTERFACE}"
         )
     return vkops_native
+
+
+def native_error() -> Any:
+    """Return the class of what the driver reports to the native module.
+
+    Below it are ``DeviceLostError`` and ``OutOfMemoryError``. All else that its functions raise is
+    not about the driver: they let signal handlers of Python run, whose errors can be of any class.
+    """
+    return load_native().Error
 
 
 def _has_loader() -> bool:

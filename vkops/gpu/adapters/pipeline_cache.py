@@ -49,7 +49,7 @@ class PipelineCache:
 
         Nothing is raised: nobody could handle it, where a device is dropped or Python exits.
         """
-        with suppress(RuntimeError, MemoryError, KeyboardInterrupt):
+        with suppress(Exception, KeyboardInterrupt):
             if self.changed and not forks.state.forked:
                 before = self.load()
                 content = device.pipeline_cache(before)

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from vkops.errors import VkopsError
-from vkops.gpu.adapters.kompute import NATIVE_ERRORS
+from vkops.gpu.adapters.kompute import native_error
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.vulkan_device import VulkanDevice
 
@@ -39,7 +39,7 @@ def _serve(vulkan: VulkanDevice) -> None:
     """Wait for one submission after the other until no task waits, and wake the tasks."""
     waiting = True
     while waiting:
-        with suppress(VkopsError, *NATIVE_ERRORS):  # which each task finds for itself
+        with suppress(VkopsError, native_error()):  # which each task finds for itself
             vulkan.finish_streams()
             vulkan.wait(vulkan.native.completed + 1)
         with _lock:

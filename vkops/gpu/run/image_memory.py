@@ -11,7 +11,7 @@ import numpy as np
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import slice_extents
-from vkops.gpu.adapters.kompute import NATIVE_ERRORS
+from vkops.gpu.adapters.kompute import native_error
 from vkops.gpu.memory.pools import ALIGNMENT, Allocation, Extents
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.open_device import OpenDevice
@@ -161,7 +161,7 @@ def _called(device: OpenDevice, function: Callable[..., Any], *arguments: Any) -
     """Call a function of the native module that makes an image."""
     try:
         return function(*arguments)
-    except NATIVE_ERRORS as error:
-        if isinstance(error, MemoryError):
+    except native_error() as error:
+        if isinstance(error, device.vulkan.module.OutOfMemoryError):
             raise OutOfDeviceMemoryError(f"an image: the driver has no memory ({error})") from error
         raise DeviceError(f"{device.info.label} makes no such image: {error}") from error

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from vkops.errors import DeviceError, OutOfDeviceMemoryError, is_held, refuse_reentry
+from vkops.errors import OutOfDeviceMemoryError, is_held, refuse_reentry
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import CooperativeMatrix, Limits
@@ -75,7 +75,7 @@ after_fork(_after_fork)
 @atexit.register
 def _at_exit() -> None:
     for device in open_vulkan_devices():
-        with suppress(DeviceError):  # it is lost
+        with device.tolerating_loss():
             if not (forks.state.forked or device.finish_within(EXIT_SECONDS)):
                 names = ", ".join(device.pending_names) or "work"
                 message = f"Python exits while {device.info.label} still runs {names}: "
@@ -240,12 +240,12 @@ class OpenDevice(ABC):
             return
         if not self.vulkan.lost:
             self.prepare()
-            with suppress(DeviceError):  # it may be found to be lost here
+            with self.vulkan.tolerating_loss():
                 self.vulkan.settle()
         with self.vulkan.lock:
             self.pool.close()
             self.image_pool.close()
-        with suppress(DeviceError):  # it is lost
+        with self.vulkan.tolerating_loss():
             self.vulkan.release_empty_heaps()
 
 

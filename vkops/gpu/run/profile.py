@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -104,7 +104,7 @@ class Profile:
             if self._start:
                 raise DeviceError("profile: a profile measures one block, make another one")
             for vulkan in open_vulkan_devices() if not open_profiles else ():
-                with suppress(DeviceError):  # it is lost
+                with vulkan.tolerating_loss():
                     vulkan.check()
                     vulkan.record_profile(ProfileRecorder(vulkan))
             open_profiles.append(self)
@@ -115,11 +115,12 @@ class Profile:
         parts = []
         try:
             for recorder in recorders:
-                with suppress(DeviceError) if kind or recorder.vulkan.lost else nullcontext():
-                    recorder.vulkan.finish()
+                vulkan = recorder.vulkan
+                with vulkan.tolerating_loss() if kind or vulkan.lost else nullcontext():
+                    vulkan.finish()
             end = perf_counter_ns()
             for recorder in recorders:
-                with suppress(DeviceError):  # it is lost
+                with recorder.vulkan.tolerating_loss():
                     recorder.vulkan.call(recorder.collect)
                 parts.append(_part_of(recorder, self._start, end))
             self.seconds = (end - self._start) / 1e9
@@ -130,7 +131,7 @@ class Profile:
                 ended = recorders[:] if not open_profiles else []
                 for recorder in ended:
                     recorders.remove(recorder)
-                    with suppress(DeviceError):
+                    with recorder.vulkan.tolerating_loss():
                         recorder.vulkan.call(recorder.vulkan.record_profile, None)
 
     # -- results ----------------------------------------------------------------------------------

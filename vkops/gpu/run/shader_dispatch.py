@@ -64,7 +64,8 @@ class PreparedCall:
         That is the memory that it only reads, and the memory that it writes.
         """
         vulkan = device.vulkan
-        bound = self._native.bind(vulkan.native, memory, groups, push_constants, vulkan.validated)
+        values = memory, groups, push_constants, vulkan.validated, self.shader.name
+        bound = self._native.bind(vulkan.native, *values)
         bound.call = BoundCall(self, memory, groups, push_constants)
         used = [(each[2], part) for part, each in zip(memory, self.places, strict=True) if each]
         reads, writes = (

@@ -7,8 +7,8 @@ allocation has the numbers of the last submissions that use it and that write it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.extent import Extent
 from vkops.gpu.adapters import adapter, forks
-from vkops.gpu.adapters.kompute import NATIVE_ERRORS, load_kompute, load_native
+from vkops.gpu.adapters.kompute import load_kompute, load_native, native_error
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
 from vkops.gpu.adapters.shader_output import ShaderOutput
 from vkops.gpu.copies.rectangles import ImageLimits
@@ -140,7 +140,7 @@ class VulkanDevice:
             most = MAX_SUBMISSIONS, MAX_OPEN
             self.native: Any = make(self._adapter, self.validated, *most, count, cached)
             alignment = self.native.pitch_alignment
-        except NATIVE_ERRORS as error:
+        except native_error() as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}{forks.hint()}") from error
         side = info.limits.max_linear_image_dimension_2d
         self.images: ImageLimits | None = ImageLimits(alignment, side) if alignment else None
@@ -187,9 +187,9 @@ class VulkanDevice:
             host_memory.require(nbytes)
         try:
             native = self.module.Memory(self.native, nbytes, use)
-        except NATIVE_ERRORS as error:
-            if "DeviceLost" in str(error):
-                self._refuse(error)
+        except self.module.DeviceLostError as error:
+            self._refuse(error)
+        except native_error() as error:
             message = f"{nbytes} bytes: the driver has no memory ({error})"
             raise OutOfDeviceMemoryError(message) from error
         heap = self._adapter.memory_types[native.type][0]
@@ -246,7 +246,7 @@ class VulkanDevice:
         """Make an object of the native module; None if the driver refuses."""
         try:
             return make(self.native, *arguments)
-        except NATIVE_ERRORS:
+        except native_error():
             return None
 
     # -- running ----------------------------------------------------------------------------------
@@ -286,7 +286,9 @@ class VulkanDevice:
         """
         try:
             pipeline = self.module.Pipeline(self.native, code, entry, bindings, push_nbytes, robust)
-        except NATIVE_ERRORS as error:
+        except self.module.DeviceLostError as error:
+            self._refuse(error)
+        except native_error() as error:
             raise DeviceError(f"the driver does not compile the shader: {error}") from error
         self._stored.changed = True
         return pipeline
@@ -333,7 +335,7 @@ class VulkanDevice:
         try:
             while (number := function(*arguments)) < 0:  # no room
                 self.native.make_room()
-        except NATIVE_ERRORS as error:
+        except native_error() as error:
             self._refuse(error)
         if self._waits or self.output is not None:
             self.wait(number)
@@ -377,20 +379,35 @@ class VulkanDevice:
         """Call a function of the native module, whose errors become those of vkops."""
         try:
             return function(*arguments)
-        except NATIVE_ERRORS as error:
+        except native_error() as error:
             self._refuse(error)
 
     def _refuse(self, error: Exception) -> NoReturn:
         """Raise the error of the driver; the names are those of what it may have been doing."""
-        if isinstance(error, MemoryError):
+        if isinstance(error, self.module.OutOfMemoryError):
             message = f"the driver has no memory for commands ({error})"
             raise OutOfDeviceMemoryError(message) from error
-        if not self.lost:
-            names = ", ".join(self.pending_names)
-            doing = f" while it ran {names}" if names else ""
-            self.lost = f"{self.info.label} failed{doing}: {error}; it must be opened again"
-            self._saving.detach()
-        raise DeviceError(self.lost) from error
+        names = ", ".join(self.pending_names)
+        doing = f" while it ran {names}" if names else ""
+        message = f"{self.info.label} failed{doing}: {error}"
+        if isinstance(error, self.module.DeviceLostError):
+            if not self.lost:
+                self.lost = f"{message}; it must be opened again"
+                self._saving.detach()
+            message = self.lost
+        raise DeviceError(message) from error
+
+    @contextmanager
+    def tolerating_loss(self) -> Iterator[None]:
+        """Ignore in this block that the device is lost, but no other error.
+
+        Signal handlers run in it, too, and may raise a DeviceError of their own.
+        """
+        try:
+            yield
+        except DeviceError as error:
+            if not self.lost or str(error) != self.lost:
+                raise
 
     @property
     def pending_names(self) -> list[str]:
