@@ -1,5 +1,6 @@
 """Shaders on random views of all ranks and types, compared with NumPy; bytes around stay the same."""
 
+import gc
 import re
 from random import Random
 
@@ -180,6 +181,31 @@ def test_groups_from_a_tensor(any_device):
     floats = any_device.tensor(np.ones(3, np.float32))
     with pytest.raises(InvalidDescError, match=r"\[SH-07\]"):
         count(total, groups=(floats, 0))
+
+
+@pytest.mark.parametrize("first", [62, 63])
+def test_groups_on_the_border_of_two_ranges_of_memory(device, monkeypatch, first):
+    """They are read where they are, not behind the end of the first range."""
+    monkeypatch.setattr(device.pool, "max_range", 256)
+    count = compiled(device, COUNT)
+    total = device.tensor(np.zeros(1, np.uint32))
+    fillers = [device.tensor(np.full(64, 1000, np.uint32)) for _ in range(64)]
+    del fillers[::2]  # so that free ranges are not side by side
+    gc.collect()
+    groups = device.tensor(np.zeros(128, np.uint32))
+    one, two = groups.buffer.extents
+    assert (one.resource, one.start + one.nbytes) != (two.resource, two.start)
+    groups[first : first + 3] = np.array([2, 3, 4], np.uint32)
+    count(total, groups=(groups, 4 * first))
+    count(total, groups=groups[first : first + 3])
+    assert int(total[0]) == 2 * 24
+    bound = count.bound({"Data": total}, (groups, 4 * first))
+    with device.record() as program:
+        count(total, groups=(groups, 4 * first))
+    groups[first + 2] = 5
+    bound.dispatch()
+    program.run()
+    assert int(total[0]) == 2 * 24 + 2 * 30
 
 
 ATOMIC = "layout(std430, binding = 0) buffer D {{ {0} d[]; }}; void main() {{ atomicAdd(d[0], {0}(1)); }}"

@@ -19,8 +19,9 @@ from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
 from vkops.notebook import repr_html
+from vkops.plan.view import View
 from vkops.runtime import bindings, sampler
-from vkops.runtime.bindings import Binding, are_integers, elements, is_memory
+from vkops.runtime.bindings import Binding, Elements, are_integers, elements, is_memory
 from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import Resolved, ShaderArgument, ShaderCopy, make_copies
 from vkops.runtime.shader_arguments import images, texels, uniform_values
@@ -298,7 +299,7 @@ class CompiledShader:
 
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
-    ) -> tuple[Sequence[Slot], Sequence[Any], Groups | None]:
+    ) -> tuple[Sequence[Slot], Sequence[Any], Groups | ShaderCopy | None]:
         """Check the names and the numbers of ``bound``; without threads, the last is None."""
         if not isinstance(buffers, Mapping):
             message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
@@ -314,14 +315,14 @@ class CompiledShader:
         self,
         slots: Sequence[Slot],
         values: Sequence[Any],
-        counts: Groups,
+        counts: Groups | ShaderCopy,
         push_constants: Any,
         packed: bytes | None = None,
     ) -> None:
         """Check all bindings, and the push constants unless they are ``packed``; run the shader."""
         call, arguments, memory = self._located(slots, values)
         push = self._packed(push_constants) if packed is None else packed
-        if not call.copied:
+        if not call.copied and not isinstance(counts, ShaderCopy):
             call.run(self._device, memory, counts, push)
             return
         launch = self._launch(slots, call, arguments, memory, counts, push)
@@ -338,7 +339,7 @@ class CompiledShader:
         call: PreparedCall,
         arguments: Sequence[ShaderArgument],
         memory: Sequence[Any],
-        counts: Groups,
+        counts: Groups | ShaderCopy,
         push: bytes,
     ) -> Launch:
         """Bind a call, with copies of what cannot be bound where it is."""
@@ -347,9 +348,12 @@ class CompiledShader:
             memory = [copies[n].resource if n in copies else each for n, each in enumerate(memory)]
             places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
             call = PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places)
+        distinct = [*dict.fromkeys(copies.values())]
+        if isinstance(counts, ShaderCopy):
+            distinct.append(counts)
+            counts = Extent(counts.resource, 0, _GROUPS_NBYTES)
         dispatch, reads, writes = call.bind(self._device, memory, counts, push)
         work = [dispatch]
-        distinct = [*dict.fromkeys(copies.values())]
         for copy in distinct:
             work = [*copy.before, *work, *copy.after]
             writes += copy.used
@@ -463,7 +467,9 @@ class CompiledShader:
         message = "is an array of the host, which the shader would write: must be a tensor"
         return BindingError(self.name, point, f"{message}; a shape as `out` makes one", "SH-12")
 
-    def _counts(self, groups: Counts | None, threads: int | Sequence[int] | None) -> Groups | None:
+    def _counts(
+        self, groups: Counts | None, threads: int | Sequence[int] | None
+    ) -> Groups | ShaderCopy | None:
         """The numbers of workgroups, or the bytes that hold them; None if there are no threads."""
         counts = threads if groups is None else groups
         is_one = groups is None or threads is None
@@ -475,7 +481,8 @@ class CompiledShader:
             return self._indirect(pair[0], integer(pair[1], Place(self.name, "groups", "SH-07")))
         return self.shader.group_counts(groups, threads, self._most_groups)
 
-    def _indirect(self, target: Any, offset: int) -> Extent:
+    def _indirect(self, target: Any, offset: int) -> Extent | ShaderCopy:
+        """Check numbers of workgroups in memory; return the bytes, or a copy in one piece."""
         argument = elements(self._device, self.name, "groups", target, written=False)
         buffer, view, itemsize, dtype = argument
         start = view.offset * itemsize + offset
@@ -486,4 +493,7 @@ class CompiledShader:
             message = f"got {show(target)} and offset {offset}, must be contiguous integers of 32 "
             message += "bits and a multiple of 4 with 12 bytes behind it"
             raise InvalidDescError(self.name, "groups", message, "SH-07")
+        bytes_ = Elements(buffer, View((_GROUPS_NBYTES,), (1,), start), 1, None)
+        if not bytes_.is_one_run(4):
+            return bytes_.copy(self._device, is_written=False)
         return Extent(buffer, start, _GROUPS_NBYTES)
