@@ -93,7 +93,7 @@ def test_a_gpu_comes_before_a_cpu_driver(monkeypatch, adapter):
     cpu = dataclasses.replace(adapter, type="CPU")
     gpu = dataclasses.replace(adapter, index=1, type="DISCRETE_GPU")
     virtual = dataclasses.replace(adapter, index=2, type="VIRTUAL_GPU")
-    monkeypatch.setattr(adapters, "devices", lambda: [cpu, virtual, gpu])
+    monkeypatch.setattr(adapters, "_infos", lambda _: [cpu, virtual, gpu])
     assert adapters.select(None) is gpu
 
 
@@ -106,7 +106,7 @@ def test_no_driver(tmp_path):
         "loader_files.vulkan.places = loader_files.packaged = lambda: []\n"
     )
     hidden = dict.fromkeys([*nothing, "VK_ADD_DRIVER_FILES"], "")
-    broken = "import vkops_native\ndef refuse(): raise vkops_native.Error\nvkops_native.Instance = refuse\n"
+    broken = "import vkops_native\ndef refuse(*_): raise vkops_native.Error\nvkops_native.Instance = refuse\n"
     assert python(hide + broken + OPEN, **hidden)[:2] == (
         0,
         "no Vulkan driver is installed (pip install 'vkops[lavapipe]', or Debian and Ubuntu: "
@@ -234,7 +234,7 @@ import numpy as np, vkops
 from vkops.gpu.adapters import adapter
 index, native = int(sys.argv[1]), adapter.native_adapters
 both = [native()[index]] * 2  # as with two GPUs of one kind
-adapter.native_adapters = lambda: both
+adapter.native_adapters = lambda _: both
 devices = [vkops.Device(info.index) for info in vkops.devices()]
 x, y = (device.tensor(np.ones(4, np.float32)) for device in devices)
 shader = devices[0].compile_shader('''#version 450
@@ -302,7 +302,7 @@ def test_the_expected_adapter(adapter, monkeypatch):
 @pytest.mark.parametrize("kind", ["CPU", "OTHER", "INTEGRATED_GPU", "DISCRETE_GPU", "VIRTUAL_GPU"])
 def test_a_gpu_is_expected(monkeypatch, adapter, kind):
 
-    monkeypatch.setattr(adapters, "devices", lambda: [dataclasses.replace(adapter, type=kind)])
+    monkeypatch.setattr(adapters, "_infos", lambda _: [dataclasses.replace(adapter, type=kind)])
     if kind.endswith("GPU"):
         assert adapters.choose(None, "gpu").type == kind
     else:

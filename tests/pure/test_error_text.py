@@ -112,7 +112,7 @@ def test_names_of_files(text):
 @given(texts)
 def test_names_of_adapters(monkeypatch, text):
     fields = {field.name: 0 for field in dataclasses.fields(DeviceInfo)}
-    monkeypatch.setattr(adapter, "devices", lambda: [DeviceInfo(**{**fields, "name": text})])
+    monkeypatch.setattr(adapter, "_infos", lambda _: [DeviceInfo(**{**fields, "name": text})])
     fault(adapter.select, 5)
     fault(adapter.select, f"!{text}")
 

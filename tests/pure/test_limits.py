@@ -72,7 +72,7 @@ def offer(monkeypatch, **limits):
         memory_types=[(0, ("DEVICE_LOCAL", "HOST_VISIBLE", "HOST_COHERENT"))],
         features=("robustBufferAccess", "shaderInt64"), cooperative_matrices=(),
     )  # fmt: skip
-    monkeypatch.setattr(adapter, "native_adapters", lambda: (native,))
+    monkeypatch.setattr(adapter, "native_adapters", lambda _: (native,))
     (info,) = adapter.devices()
     return info
 

@@ -26,7 +26,6 @@ from xml.etree import ElementTree
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.forks import state
-from vkops.gpu.adapters.loader_files import environment
 from vkops.gpu.run.open_device import open_vulkan_devices
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
@@ -74,23 +73,21 @@ def capturing(output: Path) -> Iterator[DispatchHook]:
             "capture: RenderDoc sees only devices opened after it was loaded, and Vulkan is in use "
             "already; capture once in a process, before it opens a device"
         )
-    with environment({_LAYER: "0"}):  # which RenderDoc's manifest does not take as enabled
-        adapter.devices()
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".vkops-capture-", dir=output.parent) as folder:
-        with environment({_LAYER: "1", "RENDERDOC_TEMP": folder}):
-            api = _load()
-            api.SetCaptureFilePathTemplate(os.fsencode(Path(folder, "vkops")))
-            capture = _Capture(api)
-            try:
-                yield capture.hook
-            except DeviceError as error:
-                if "ErrorInitializationFailed" not in str(error):
-                    raise
-                reason = "RenderDoc captures only devices with a queue for graphics"
-                raise DeviceError(f"capture: {error}: {reason}") from error
-            finally:
-                capture.end()
+        os.environ.update({_LAYER: "1", "RENDERDOC_TEMP": folder})  # as there is one capture
+        api = _load()
+        api.SetCaptureFilePathTemplate(os.fsencode(Path(folder, "vkops")))
+        capture = _Capture(api)
+        try:
+            yield capture.hook
+        except DeviceError as error:
+            if "ErrorInitializationFailed" not in str(error):
+                raise
+            reason = "RenderDoc captures only devices with a queue for graphics"
+            raise DeviceError(f"capture: {error}: {reason}") from error
+        finally:
+            capture.end()
         if not capture.operators:
             raise DeviceError("capture: nothing was dispatched")
         done = next(Path(folder).glob("*.rdc"), None)

@@ -51,7 +51,7 @@ class Outcome:
 def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}) -> Outcome:
     """Run a program, and those that it starts, with the layer's settings in a file of that name."""
     with ExitStack() as stack:
-        stack.enter_context(adapter.validation())
+        adapter.validation_version()
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="vkops-")))
         path = folder / "messages"  # each Vulkan instance truncates its log: a pipe keeps all
         try:
@@ -59,7 +59,15 @@ def run(command: Sequence[str], settings: str, variables: Mapping[str, str] = {}
         except OSError as error:
             raise DeviceError(f"no messages of the validation layer: {error}") from error
         settings_path = write_settings(settings, path)
-        layer_variables = {SETTINGS: str(settings_path), LOG: str(path), SYNC: "1", **variables}
+        # The first layer is the nearest to the program, and checks against what others report.
+        layers = filter(None, [adapter.VALIDATION_LAYER, os.environ.get(adapter.LAYERS)])
+        layer_variables = {
+            adapter.LAYERS: os.pathsep.join(layers),
+            SETTINGS: str(settings_path),
+            LOG: str(path),
+            SYNC: "1",
+            **variables,
+        }
         try:
             process = subprocess.Popen(
                 command, env={**os.environ, **layer_variables}, stdout=subprocess.PIPE, text=True

@@ -6,10 +6,13 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <algorithm>
+#include <list>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <unistd.h>
+#include <variant>
 
 namespace py = pybind11;
 
@@ -96,6 +99,41 @@ class DeviceObject
     std::vector<std::shared_ptr<void>> kept_;
 };
 
+// What layers report, in order: the severity, the id and the text of each message. Any thread adds some.
+class Messages
+{
+  public:
+    using Message = std::tuple<std::uint32_t, std::string, std::string>;
+    std::vector<Message> take()
+    {
+        const std::lock_guard lock(mutex_);
+        return std::exchange(messages_, {});
+    }
+    VkDebugUtilsMessengerCreateInfoEXT info(const void* next)
+    {
+        return { VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT, next, 0,
+                 VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT |
+                   VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                   VK_DEBUG_UTILS_MESSAGE_SEVERITY_INFO_BIT_EXT,
+                 VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT | VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT,
+                 &add, this };
+    }
+
+  private:
+    std::mutex mutex_;
+    std::vector<Message> messages_;
+
+    static VKAPI_ATTR VkBool32 VKAPI_CALL add(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+                                              VkDebugUtilsMessageTypeFlagsEXT,
+                                              const VkDebugUtilsMessengerCallbackDataEXT* data, void* self)
+    {
+        auto& messages = *static_cast<Messages*>(self);
+        const std::lock_guard lock(messages.mutex_);
+        messages.messages_.emplace_back(severity, data->pMessageIdName ? data->pMessageIdName : "", data->pMessage);
+        return VK_FALSE;
+    }
+};
+
 // A Vulkan adapter, and its properties.
 class Adapter
 {
@@ -103,6 +141,7 @@ class Adapter
     std::shared_ptr<vk::Instance> instance;
     std::shared_ptr<vk::PhysicalDevice> physical;
     vk::PhysicalDeviceMemoryProperties memory;
+    std::shared_ptr<Messages> messages;  // of its instance, if that keeps them
 
     Adapter(std::shared_ptr<vk::Instance> instance_, vk::PhysicalDevice handle)
       : instance(instance_), physical(std::make_shared<vk::PhysicalDevice>(handle))
@@ -201,30 +240,133 @@ class Adapter
       chain_;
 };
 
-// An instance with the layers that the environment names at this moment.
+// The settings of a layer by their names: booleans, numbers and lists of names.
+using Setting = std::variant<bool, std::uint32_t, std::vector<std::string>>;
+using Settings = std::map<std::string, Setting>;
+
+// What an instance is made with for a layer to have settings that let shaders print: structures, whose
+// members Vulkan's headers of 2023 lack, and the extension that defines them.
+class LayerSettings
+{
+  public:
+    const char* extension = "VK_EXT_layer_settings";
+
+    LayerSettings(const char* layer, const Settings& settings, bool is_known)
+    {
+        if (!is_known) {  // an older layer, which reads the rest from a file
+            extension = VK_EXT_VALIDATION_FEATURES_EXTENSION_NAME;
+            return;
+        }
+        constexpr int BOOL32 = 0, UINT32 = 3, STRING = 7;
+        for (const auto& [name, value] : settings)
+            if (const auto flag = std::get_if<bool>(&value))
+                add({ layer, name.c_str(), BOOL32, 1, &flags_.emplace_back(*flag) });
+            else if (const auto number = std::get_if<std::uint32_t>(&value))
+                add({ layer, name.c_str(), UINT32, 1, number });
+            else {
+                auto& words = words_.emplace_back();
+                for (const auto& each : std::get<2>(value)) words.push_back(each.c_str());
+                add({ layer, name.c_str(), STRING, std::uint32_t(words.size()), words.data() });
+            }
+    }
+    LayerSettings(const LayerSettings&) = delete;  // its structures point to one another
+    const void* chain() const
+    {
+        return info_.count ? static_cast<const void*>(&info_) : &features_;
+    }
+
+  private:
+    struct Each
+    {
+        const char *layer, *name;
+        int type;
+        std::uint32_t count;
+        const void* values;
+    };
+    struct
+    {
+        int type = 1000496000;
+        const void* next = nullptr;
+        std::uint32_t count = 0;
+        const Each* settings = nullptr;
+    } info_;
+    std::vector<Each> settings_;
+    std::list<vk::Bool32> flags_;
+    std::list<std::vector<const char*>> words_;
+    const vk::ValidationFeatureEnableEXT prints_ = vk::ValidationFeatureEnableEXT::eDebugPrintf;
+    const vk::ValidationFeaturesEXT features_{ 1, &prints_ };
+
+    void add(const Each& each)
+    {
+        settings_.push_back(each);
+        info_.count = std::uint32_t(settings_.size());
+        info_.settings = settings_.data();
+    }
+};
+
+// Whether Vulkan, or a layer, has an extension for instances.
+inline bool has_extension(const std::string& extension, const std::string& layer = {})
+{
+    const auto all = layer.empty() ? vk::enumerateInstanceExtensionProperties()
+                                   : vk::enumerateInstanceExtensionProperties(layer);
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& each) { return extension == each.extensionName.data(); });
+}
+
+// An instance with the layers that the environment names at this moment and some more. With settings for
+// the first of these, its messages are kept.
 class Instance
 {
   public:
+    Instance(const std::vector<std::string>& layers, const Settings& settings)
+    {
+        std::vector<const char*> names, extensions;
+        for (const auto& each : layers) names.push_back(each.c_str());
+        const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_3);
+        vk::InstanceCreateInfo info({}, &application, names);
+        // Drivers that lack some of Vulkan, such as MoltenVK, are there only for those who ask for them,
+        // which loaders before 1.3.207 do not know.
+        if (has_extension("VK_KHR_portability_enumeration")) {
+            extensions.push_back("VK_KHR_portability_enumeration");
+            info.flags = vk::InstanceCreateFlagBits::eEnumeratePortabilityKHR;
+        }
+        if (has_extension(VK_EXT_DEBUG_UTILS_EXTENSION_NAME))
+            extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
+        if (settings.empty()) {
+            info.setPEnabledExtensionNames(extensions);
+            handle_ = owned(vk::createInstance(info));
+            return;
+        }
+        const LayerSettings told(names[0], settings, has_extension("VK_EXT_layer_settings", names[0]));
+        extensions.push_back(told.extension);
+        info.setPEnabledExtensionNames(extensions);
+        messages_ = std::make_shared<Messages>();
+        const auto listens = messages_->info(told.chain());
+        info.pNext = &listens;
+        const auto instance = owned(vk::createInstance(info));
+        const auto function = [&](const char* name) { return instance->getProcAddr(name); };
+        const auto create =
+          reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(function("vkCreateDebugUtilsMessengerEXT"));
+        const auto destroy =
+          reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(function("vkDestroyDebugUtilsMessengerEXT"));
+        const auto later = messages_->info(nullptr);
+        VkDebugUtilsMessengerEXT messenger = nullptr;
+        create(*instance, &later, nullptr, &messenger);
+        handle_ = { instance.get(), [=, messages = messages_, process = Process()](vk::Instance*) {
+                       if (!process.forked()) destroy(*instance, messenger, nullptr);
+                   } };
+    }
     std::vector<std::shared_ptr<Adapter>> adapters() const
     {
         std::vector<std::shared_ptr<Adapter>> found;
-        for (const auto& physical : handle_->enumeratePhysicalDevices())
+        for (const auto& physical : handle_->enumeratePhysicalDevices()) {
             found.push_back(std::make_shared<Adapter>(handle_, physical));
+            found.back()->messages = messages_;
+        }
         return found;
     }
 
   private:
-    // Drivers that lack some of Vulkan, such as MoltenVK, are there only for those who ask for them.
-    static vk::Instance make()
-    {
-        const vk::ApplicationInfo application("vkops", 1, "Kompute", 1, VK_API_VERSION_1_3);
-        const char* const portability = "VK_KHR_portability_enumeration";
-        constexpr auto all = vk::InstanceCreateFlagBits::eEnumeratePortabilityKHR;
-        try {
-            return vk::createInstance({ all, &application, {}, portability });
-        } catch (const vk::ExtensionNotPresentError&) {  // in loaders before 1.3.207
-            return vk::createInstance({ {}, &application });
-        }
-    }
-    std::shared_ptr<vk::Instance> handle_ = owned(make());
+    std::shared_ptr<Messages> messages_;  // which outlive the instance
+    std::shared_ptr<vk::Instance> handle_;
 };

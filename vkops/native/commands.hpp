@@ -127,7 +127,10 @@ class Commands : DeviceObject
         for (const auto& each : more) {
             const auto own = dynamic_cast<Operation*>(each.get());
             if (!operations_.empty() && !(own && !own->ordered)) barrier({}, {});
+            const auto shown = owner_.shows_names && own && !own->label.name.empty();
+            if (shown) buffer.beginDebugUtilsLabelEXT({ own->label.name.c_str() }, owner_.functions);
             own ? own->record_in(*this) : each->record(buffer);
+            if (shown) buffer.endDebugUtilsLabelEXT(owner_.functions);
             stamp();
             operations_.push_back(each);
             calls.push_back(call);

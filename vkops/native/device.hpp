@@ -29,13 +29,14 @@ class Device
     vk::BufferUsageFlags usage;          // of every buffer
     Functions functions;                 // those that Vulkan's library does not export
     const bool validated;                // under the validation layer
+    bool shows_names = false;            // a tool shows the names of objects and of operations
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
-    // Under the layer, accesses out of bounds are reported instead of discarded.
-    Device(std::shared_ptr<Adapter> adapter_, bool validated_, std::uint32_t max_allocations,
+    // `validated_` is that of Features.
+    Device(std::shared_ptr<Adapter> adapter_, std::uint32_t validated_, std::uint32_t max_allocations,
            const std::string& cached)
-      : adapter(adapter_), validated(validated_), features(*adapter_, !validated_),
+      : adapter(adapter_), validated(validated_), features(*adapter_, validated_),
         max_allocations_(max_allocations)
     {
         const auto& physical = *adapter->physical;
@@ -65,10 +66,14 @@ class Device
 #define LOAD(name) functions.name = reinterpret_cast<PFN_##name>(device->getProcAddr(#name));
         LOAD(vkGetCalibratedTimestampsEXT) LOAD(vkGetMemoryHostPointerPropertiesEXT)
         LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
+        LOAD(vkSetDebugUtilsObjectNameEXT)
+        LOAD(vkCmdBeginDebugUtilsLabelEXT) LOAD(vkCmdEndDebugUtilsLabelEXT)
 #undef LOAD
+        shows_names = functions.vkSetDebugUtilsObjectNameEXT && (validated || has_tool());
         if (!functions.vkGetBufferDeviceAddress)
             functions.vkGetBufferDeviceAddress = functions.vkGetBufferDeviceAddressKHR;
         handle = device->getQueue(family, 0);
+        name(handle, "vkops");
         pipelines = pipeline_cache(cached);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
 
@@ -81,6 +86,15 @@ class Device
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
         }
+    }
+
+    // Name an object for tools that show it.
+    template <class Handle>
+    void name(Handle object, const std::string& text) const
+    {
+        if (!shows_names) return;
+        const auto number = (std::uint64_t)static_cast<typename Handle::NativeType>(object);
+        (void)device->setDebugUtilsObjectNameEXT({ Handle::objectType, number, text.c_str() }, functions);
     }
 
     // The device's ticks, and nanoseconds of `now` at the same time; nothing if the device cannot tell.
@@ -120,6 +134,24 @@ class Device
     static constexpr auto CLOCK = vk::TimeDomainEXT::eClockMonotonic;  // of std::chrono::steady_clock
     bool is_calibrated_ = false;
 
+    // Whether a tool is there that shows names, such as RenderDoc.
+    bool has_tool() const
+    {
+        const bool is_core = adapter->properties().apiVersion >= VK_API_VERSION_1_3;
+        if (!is_core && !adapter->has(VK_EXT_TOOLING_INFO_EXTENSION_NAME)) return false;
+        const auto list = reinterpret_cast<PFN_vkGetPhysicalDeviceToolProperties>(
+          adapter->instance->getProcAddr(is_core ? "vkGetPhysicalDeviceToolProperties"
+                                                 : "vkGetPhysicalDeviceToolPropertiesEXT"));
+        std::uint32_t count = 0;
+        if (!list || list(*adapter->physical, &count, nullptr) < 0) return false;
+        std::vector<vk::PhysicalDeviceToolProperties> tools(count);
+        if (list(*adapter->physical, &count,
+                 reinterpret_cast<VkPhysicalDeviceToolProperties*>(tools.data())) < 0)
+            return false;
+        return std::any_of(tools.begin(), tools.end(), [](const auto& each) {
+            return bool(each.purposes & vk::ToolPurposeFlagBits::eDebugMarkersEXT);
+        });
+    }
     // Whether the adapter can read its own clock and CLOCK at the same time.
     bool has_clock()
     {

@@ -17,6 +17,7 @@ struct Declaration
     std::uint32_t version;
     int type;
     const char* members;
+    std::uint32_t header = 0;  // the version of Vulkan's headers that brought it, if that is above 239
 
     // Call a function with the name and the place of each member.
     template <class Use>
@@ -89,15 +90,16 @@ constexpr Declaration FEATURES[] = {
     { "VK_EXT_image_robustness", VK_API_VERSION_1_3, 1000335000, "robustImageAccess" },
     { "VK_EXT_robustness2", NEVER, 1000286000, "robustBufferAccess2 robustImageAccess2" },
     { "VK_KHR_shader_clock", NEVER, 1000181000, "shaderSubgroupClock shaderDeviceClock" },
-    { "VK_KHR_shader_quad_control", NEVER, 1000235000, "shaderQuadControl" },
+    { "VK_KHR_shader_quad_control", NEVER, 1000235000, "shaderQuadControl", 276 },
     { "VK_EXT_shader_demote_to_helper_invocation", VK_API_VERSION_1_3, 1000276000,
       "shaderDemoteToHelperInvocation" },
     { "VK_KHR_shader_subgroup_rotate", VERSION_1_4, 1000416000,
-      "shaderSubgroupRotate shaderSubgroupRotateClustered" },
-    { "VK_KHR_shader_maximal_reconvergence", NEVER, 1000434000, "shaderMaximalReconvergence" },
-    { "VK_KHR_cooperative_matrix", NEVER, 1000506000, "cooperativeMatrix" },
-    { "VK_KHR_shader_float_controls2", VERSION_1_4, 1000528000, "shaderFloatControls2" },
-    { "VK_KHR_shader_expect_assume", VERSION_1_4, 1000544000, "shaderExpectAssume" },
+      "shaderSubgroupRotate shaderSubgroupRotateClustered", 276 },
+    { "VK_KHR_shader_maximal_reconvergence", NEVER, 1000434000, "shaderMaximalReconvergence",
+      276 },
+    { "VK_KHR_cooperative_matrix", NEVER, 1000506000, "cooperativeMatrix", 255 },
+    { "VK_KHR_shader_float_controls2", VERSION_1_4, 1000528000, "shaderFloatControls2", 276 },
+    { "VK_KHR_shader_expect_assume", VERSION_1_4, 1000544000, "shaderExpectAssume", 276 },
 };
 
 // Properties of adapters that count as features.
@@ -120,16 +122,19 @@ constexpr std::pair<const char*, std::uint32_t> EXTENSIONS[] = {
     { "VK_NV_shader_subgroup_partitioned", NEVER },
 };
 
-// The features of an adapter that shaders can use, or those that a device is opened with: not the
-// robust ones if the validation layer is to report accesses out of bounds.
+// The features of an adapter that shaders can use, or those that a device is opened with. Under the
+// validation layer these are not the robust ones, since it is to report accesses out of bounds, and not
+// those that are newer than the layer, of whose version of Vulkan's headers `validated` is the number.
 class Features
 {
   public:
-    explicit Features(const Adapter& adapter, bool robust = true)
+    explicit Features(const Adapter& adapter, std::uint32_t validated = 0)
     {
+        const auto robust = !validated;
         std::vector<const Declaration*> declared;
         for (const auto& each : FEATURES)
-            if (supported(adapter, each.extension, each.version)) {
+            if (supported(adapter, each.extension, each.version) &&
+                (!validated || each.header <= validated)) {
                 if (each.extension) extend(adapter, each.extension);
                 declared.push_back(&each);
                 structures_.push_back({ each.type });

@@ -44,6 +44,7 @@ class Memory : public DeviceObject
         buffer = keep(device_->createBuffer({ {}, size, owner.usage }));
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         allocate(owner, needs.size, owner.adapter->memory_types(use), needs.memoryTypeBits, nullptr);
+        owner.name(buffer, use + " memory");
         if (owner.features.has_addresses())
             address = device_->getBufferAddress({ buffer }, owner.functions);
         const auto flags = owner.adapter->memory.memoryTypes[type].propertyFlags;

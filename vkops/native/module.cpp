@@ -170,6 +170,7 @@ void define_adapters(py::module_& module)
 {
     module.def("version", [] { return vk::enumerateInstanceVersion(); });
     module.def("layers", &layers);
+    module.def("has_extension", &has_extension);
     module.attr("FEATURES") = py::tuple(py::cast(Features::all()));
     const auto core = [](auto member) {
         return [member](const Adapter& adapter) { return adapter.properties().*member; };
@@ -207,9 +208,14 @@ void define_adapters(py::module_& module)
       .def_property_readonly("memory_heaps", &memory_heaps)
       .def_property_readonly("memory_types", &memory_types)
       .def_property_readonly("memory_budget", &memory_budget)
-      .def("memory_types_for", &Adapter::memory_types);
+      .def("memory_types_for", &Adapter::memory_types)
+      .def("take_messages", [](const Adapter& self) {
+          return self.messages ? self.messages->take() : std::vector<Messages::Message>();
+      });
     py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
-      .def(py::init([] { return without_lock([] { return std::make_shared<Instance>(); }); }))
+      .def(py::init([](const std::vector<std::string>& layers, const Settings& settings) {
+          return without_lock([&] { return std::make_shared<Instance>(layers, settings); });
+      }))
       .def("adapters", [](Instance& self) { return without_lock([&] { return self.adapters(); }); });
     py::class_<Compiler>(module, "Compiler")
       .def(py::init<std::shared_ptr<Adapter>>())
@@ -402,7 +408,8 @@ void define_operations(py::module_ module)
         };
     });
     py::class_<Device, Made>(module, "Device", drained)
-      .def(py::init([](std::shared_ptr<Adapter> adapter, bool validated, std::size_t max_submissions,
+      .def(py::init([](std::shared_ptr<Adapter> adapter, std::uint32_t validated,
+                       std::size_t max_submissions,
                        std::size_t max_open, std::uint32_t max_allocations,
                        const std::string& cached) {
                const auto made =
@@ -500,7 +507,10 @@ void define_operations(py::module_ module)
                                                      *device->pipelines);
                });
            }))
-      .def_readwrite("name", &Pipeline::name);
+      .def("set_name", [](Pipeline& self, const Device& device, const std::string& name) {
+          self.name = name;
+          device.name(self.pipeline, name);
+      });
     define_addressed<Table>(module, "Table");
     define_addressed<Runs>(module, "Runs");
     py::class_<Step>(module, "Step")

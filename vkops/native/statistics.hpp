@@ -17,7 +17,7 @@ class Compiler
     {
         if (!adapter->has(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME))
             throw Failure("the driver does not tell what it makes of shaders");
-        const Features features(*adapter, false);
+        const Features features(*adapter);
         auto extensions = features.extensions();
         extensions.push_back(VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME);
         vk::PhysicalDevicePipelineExecutablePropertiesFeaturesKHR told(true);

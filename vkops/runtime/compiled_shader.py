@@ -164,7 +164,7 @@ class CompiledShader:
                 shader.entry_point,
                 shader.module.push_nbytes,
             )
-            pipeline.name = shader.name
+            pipeline.set_name(device.vulkan.native, shader.name)
         return self._pipelines[lengths]
 
     def _lengths(self, slots: Sequence[Slot]) -> Lengths:

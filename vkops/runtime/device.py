@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -21,8 +20,8 @@ from vkops.dml.features import (
 )
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
-from vkops.gpu.adapters.adapter import check_arguments, choose, validation
-from vkops.gpu.adapters.shader_output import shader_output
+from vkops.gpu.adapters.adapter import Mode, check_arguments, choose
+from vkops.gpu.adapters.shader_output import is_wanted
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
@@ -70,13 +69,8 @@ class OperatorDevice(OpenDevice):
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
         flags = {"debug": debug, "staged": staged, "printf": printf or False}
         check_arguments(adapter, expect, **flags)
-        output = shader_output(printf)
-        with output.enabled() if output else validation() if debug else nullcontext():
-            vulkan = open_vulkan_device(choose(adapter, expect))
-        if output is not None:
-            output.check()
-            vulkan.output = output
-        super().__init__(vulkan, staged=staged)
+        mode: Mode = "printf" if is_wanted(printf) else "debug" if debug else ""
+        super().__init__(open_vulkan_device(choose(adapter, expect, mode), mode), staged=staged)
 
     @property
     def name(self) -> str:

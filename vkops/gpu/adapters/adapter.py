@@ -7,15 +7,13 @@ import operator
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from vkops import lavapipe
 from vkops.errors import DeviceError, show
-from vkops.gpu.adapters import forks, loader_files, mesa_cache
+from vkops.gpu.adapters import forks, layer_messages, loader_files, mesa_cache
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
 from vkops.gpu.adapters.kompute import load_native, native_error, version_text
 from vkops.gpu.adapters.layer_messages import SETTINGS
@@ -27,6 +25,10 @@ _PREFERENCE = ("DISCRETE_GPU", "INTEGRATED_GPU", "VIRTUAL_GPU", "OTHER", "CPU")
 _EXPECT = "VKOPS_EXPECT"
 _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that it reports
 _UNIFIED = ("INTEGRATED_GPU", "CPU")
+
+Mode = Literal["", "debug", "printf"]
+"""What a Vulkan instance is for: ``debug`` and ``printf`` have the validation layer, and in the
+latter it lets shaders print."""
 
 LAYERS = "VK_INSTANCE_LAYERS"
 """Environment variable of the Vulkan loader: the layers of the instances that are made."""
@@ -110,14 +112,18 @@ def devices() -> list[DeviceInfo]:
     >>> [device.index for device in devices()][0]
     0
     """
-    infos = [_info(index, adapter) for index, adapter in enumerate(native_adapters())]
+    return _infos("")
+
+
+def _infos(mode: Mode) -> list[DeviceInfo]:
+    infos = [_info(index, adapter) for index, adapter in enumerate(native_adapters(mode))]
     names = Counter(info.name for info in infos)
     return [replace(info, shares_name=True) if names[info.name] > 1 else info for info in infos]
 
 
-def choose(adapter: str | int | None, expect: str | None = None) -> DeviceInfo:
+def choose(adapter: str | int | None, expect: str | None = None, mode: Mode = "") -> DeviceInfo:
     """Return what ``select`` does, if it is what ``expect`` or VKOPS_EXPECT names."""
-    info = select(adapter)
+    info = select(adapter, mode)
     expected = os.environ.get(_EXPECT, "") if expect is None else expect
     if expected and not _is(info, expected):
         source = f" ({_EXPECT})" if expect is None else ""
@@ -144,12 +150,12 @@ def _warn_once(message: str) -> None:
     logging.getLogger("vkops").warning(message)
 
 
-def select(adapter: str | int | None) -> DeviceInfo:
+def select(adapter: str | int | None, mode: Mode = "") -> DeviceInfo:
     """Return the adapter with an index, or the first whose name contains a text.
 
     None selects the one that VKOPS_ADAPTER names in the same way, or the best one.
     """
-    infos = devices()
+    infos = _infos(mode)
     source = ""
     if adapter is None:
         adapter = _chosen()
@@ -232,18 +238,19 @@ def memory_limit(size: int) -> int:
     return int(text)
 
 
-@contextmanager
-def validation() -> Iterator[None]:
-    """Make instances that are created within load the validation layer, if it is there (DEV-08)."""
-    if VALIDATION_LAYER not in dict(load_native().layers()):
+def validation_version() -> int:
+    """Return the number of Vulkan's headers that the validation layer is of (DEV-08).
+
+    Raises:
+        DeviceError: it is not installed.
+    """
+    version = dict(load_native().layers()).get(VALIDATION_LAYER)
+    if version is None:
         raise DeviceError(
             f"debug: {VALIDATION_LAYER} is not installed "
             f"({how_to_install('vulkan-validationlayers')}) [DEV-08]"
         )
-    # The first layer is the nearest to the program: it checks against what those below it report.
-    layers = filter(None, [VALIDATION_LAYER, os.environ.get(LAYERS)])
-    with loader_files.environment({LAYERS: os.pathsep.join(layers)}):
-        yield
+    return int(version) & 0xFFF
 
 
 def under_validation() -> bool:
@@ -254,25 +261,36 @@ def under_validation() -> bool:
 # -- the native module's report --------------------------------------------------------------------
 
 
-def native_adapters() -> tuple[Any, ...]:
+def native_adapters(mode: Mode = "") -> tuple[Any, ...]:
     """Return the native module's adapters, as ``devices`` does, all of one Vulkan instance.
 
     The loader adds layers when an instance is made, so there is one for each choice of layers. A
     forked process makes its own: threads of drivers do not survive the fork.
     """
-    return instances(os.getpid(), *map(os.environ.get, (LAYERS, RENDERDOC_LAYER, SETTINGS)))
+    return instances(os.getpid(), mode, *map(os.environ.get, (LAYERS, RENDERDOC_LAYER, SETTINGS)))
 
 
 @lru_cache(maxsize=4)
-def instances(process: int, *variables: str | None) -> tuple[Any, ...]:
+def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Any, ...]:
     """Make an instance, and return its adapters; called by ``native_adapters``."""
     forks.state.listed_by = forks.state.listed_by or process
     native = load_native()
     manifests = loader_files.manifests()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
+    environment, layers, settings = {}, [], {}
+    if packaged := loader_files.packaged():
+        added = filter(None, [os.environ.get(loader_files.ADDED), *map(str, packaged)])
+        environment[loader_files.ADDED] = os.pathsep.join(added)
+    if mode:
+        validation_version()
+        layers.append(VALIDATION_LAYER)
+    if mode == "printf":
+        settings = layer_messages.settings(mode)
+        if not native.has_extension("VK_EXT_layer_settings", VALIDATION_LAYER):
+            environment[SETTINGS] = str(layer_messages.FOLDER / f"{mode}.txt")
     try:
-        with loader_files.extended(loader_files.ADDED, loader_files.packaged()):
-            instance = native.Instance()
+        with loader_files.environment(environment):
+            instance = native.Instance(layers, settings)
     except native_error() as error:
         if not manifests:
             if variable := loader_files.chosen_by():

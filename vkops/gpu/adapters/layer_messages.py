@@ -10,6 +10,9 @@ from typing import NamedTuple
 SETTINGS = "VK_LAYER_SETTINGS_PATH"
 """Environment variable of the layer: the file with its settings."""
 
+_PREFIX = "khronos_validation."
+_SEVERITIES = {0x1000: "Error", 0x100: "Warning", 0x10: "Information"}
+
 FOLDER = Path(__file__).with_name("layer_settings")
 """The folder of settings, each in a file."""
 
@@ -82,9 +85,31 @@ class Message(NamedTuple):
 def write_settings(name: str, log: Path) -> Path:
     """Write the settings of this name into the folder of a log, and return their file."""
     text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
+    for setting in ("debug_action = VK_DBG_LAYER_ACTION_LOG_MSG", f"log_filename = {log}"):
+        text += f"{_PREFIX}{setting}\n"
     path = log.parent / "vk_layer_settings.txt"
-    path.write_text(f"{text}khronos_validation.log_filename = {log}\n", encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
+
+
+def settings(name: str) -> dict[str, bool | int | list[str]]:
+    """Return the settings of this name, as the native module passes them to the layer."""
+    values: dict[str, bool | int | list[str]] = {}
+    for line in (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith(_PREFIX):
+            key, _, value = line.removeprefix(_PREFIX).partition(" = ")
+            is_flag = value in ("true", "false")
+            values[key] = (
+                value == "true" if is_flag else int(value) if value.isdigit() else value.split(",")
+            )
+    return values
+
+
+def received(severity: int, id_: str, text: str) -> Message:
+    """Return the message that a layer passes to a program (VK_EXT_debug_utils)."""
+    head = _HEAD.match(text)
+    body = text if head is None else text[head.end() :]
+    return _message(_SEVERITIES[severity], id_, _OBJECTS.sub("", body).strip(), "")
 
 
 def refusal(messages: Sequence[Message]) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
 
 from vkops import lavapipe
 from vkops.errors import DeviceError
 from vkops.system import vulkan
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+_environment = RLock()
 ADDED = "VK_ADD_DRIVER_FILES"
 """Environment variable of the Vulkan loader, which ignores it if the user has named the drivers."""
 
@@ -39,25 +41,18 @@ def packaged() -> list[Path]:
 
 
 @contextmanager
-def extended(variable: str, entries: Sequence[str | Path]) -> Iterator[None]:
-    """Add entries to a search path in the environment, and restore it afterwards."""
-    path = os.pathsep.join(filter(None, [os.environ.get(variable), *map(str, entries)]))
-    with environment({variable: path} if entries else {}):
-        yield
-
-
-@contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment, and restore them afterwards."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+    """Set variables of the environment, and restore them afterwards; one thread at a time."""
+    with _environment:
+        before = {name: os.environ.get(name) for name in variables}
+        os.environ.update(variables)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
 
 
 def _expand(paths: str) -> list[Path]:

@@ -124,7 +124,9 @@ MAX_THREADS = {MESA_22: 4, MESA_25: 3}
 with more."""
 
 
-def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
+def rule_for(
+    info: adapter.DeviceInfo, images: ImageLimits | None, *, validated: bool = False
+) -> CopyRule:
     """Return the rule for an adapter; ``images`` are its limits of linear images, if it has any.
 
     Images that can have fewer than MAX_ROWS rows are not used.
@@ -139,7 +141,7 @@ def rule_for(info: adapter.DeviceInfo, images: ImageLimits | None) -> CopyRule:
         rule = mesa
     else:
         rule = SHADERS
-    limit = MAX_VALIDATED_COPIES if adapter.under_validation() else MAX_COPIES
+    limit = MAX_VALIDATED_COPIES if validated else MAX_COPIES
     if images and images.side < MAX_ROWS:
         images = None
     return replace(rule, images=images, max_copies=limit)

@@ -85,7 +85,7 @@ def _at_exit() -> None:
 _opening = RLock()
 
 
-def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
+def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> VulkanDevice:
     """Return the device of an adapter: opened once, and again when nothing refers to it any more.
 
     Another one is opened if it is lost, or if Vulkan's layers or VKOPS_LIMITS have changed.
@@ -93,10 +93,10 @@ def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
     forks.check()
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
-        key = info, *map(os.environ.get, (adapter.LAYERS, SETTINGS))
+        key = info, mode, *map(os.environ.get, (adapter.LAYERS, SETTINGS))
         # No loop: Python 3.13 raises interrupts between iterations outside of ``with``.
         opened = (each for each in open_vulkan_devices() if each.key == key and not each.lost)
-        device = next(opened, None) or VulkanDevice(info, key)
+        device = next(opened, None) or VulkanDevice(info, key, mode)
         _opened[id(device)] = device
         return device
 
@@ -131,7 +131,7 @@ class OpenDevice(ABC):
             self.info.type == "CPU",
             self.info.max_bindings,
             self.info.limits.max_workgroup,
-            rule_for(self.info, vulkan.images),
+            rule_for(self.info, vulkan.images, validated=vulkan.validated),
         )
         self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
         self.image_pool: Pool = vulkan.new_pool("device", self.info.limits.max_allocation)

@@ -110,7 +110,7 @@ class VulkanDevice:
 
     around_call: ClassVar[Callable[[VulkanDevice, Any], AbstractContextManager[None]] | None] = None
 
-    def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
+    def __init__(self, info: adapter.DeviceInfo, key: object, mode: adapter.Mode = "") -> None:
         self.info: adapter.DeviceInfo = info
         self.key: object = key
         self.lock: RLock = RLock()
@@ -120,7 +120,7 @@ class VulkanDevice:
         self.measures: bool = False
         self.profile: ProfileRecorder | None = None
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
-        self.validated: bool = adapter.under_validation()
+        self.validated: bool = mode != "" or adapter.under_validation()
         if info.type == "CPU":
             threads = 2 * adapter.threads() + 2
             reason = (
@@ -130,7 +130,7 @@ class VulkanDevice:
             host_memory.require(2 * FIRST_NBYTES + threads * THREAD_BYTES, reason)
         self.module: Any = load_native()
         load_kompute()
-        self._adapter: Any = adapter.native_adapters()[info.index]
+        self._adapter: Any = adapter.native_adapters(mode)[info.index]
         forks.state.opened = True
         try:
             self._stored = PipelineCache(self._adapter)
@@ -138,7 +138,8 @@ class VulkanDevice:
             count = info.limits.max_memory_allocation_count
             make = self.module.Device
             most = MAX_SUBMISSIONS, MAX_OPEN
-            self.native: Any = make(self._adapter, self.validated, *most, count, cached)
+            validated = adapter.validation_version() if self.validated else 0
+            self.native: Any = make(self._adapter, validated, *most, count, cached)
             alignment = self.native.pitch_alignment
         except native_error() as error:
             raise DeviceError(f"{info.label} cannot be opened: {error}{forks.hint()}") from error
@@ -153,6 +154,9 @@ class VulkanDevice:
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
         self.output: ShaderOutput | None = None
+        if mode == "printf":
+            self.output = ShaderOutput(self._adapter)
+            self.output.check()
         self._waits = os.environ.get(SYNC) == "1"
         self._pools: WeakSet[Pool] = WeakSet()
         # Through these, the host writes and reads memory that it does not see.
@@ -262,7 +266,7 @@ class VulkanDevice:
             code = for_records(spirv(name), aligned=aligned)
             with self.lock:
                 pipeline = self._new_pipeline(code, [bindings], robust=False)
-                pipeline.name = name
+                pipeline.set_name(self.native, name)
                 self._pipelines[kernel.name, aligned] = pipeline
         return pipeline
 
