@@ -277,6 +277,7 @@ def checking(
     with subgroups of the device's size. If there are faults, it is not submitted, and the call
     raises. Otherwise it is waited for, and what it writes is compared. The steps of a recorded
     program are checked when it runs. Shaders that are compiled in the block have source lines.
+    Dispatches of all threads are checked. Blocks can overlap in any order: each checks them.
 
     Dispatches of too many instructions, or bound to more than 64 MiB or to parts of memory that
     overlap, are not checked. They are listed on standard error at the end. The environment variable
@@ -303,12 +304,13 @@ def checking(
         raise InvalidDescError("", "max_instructions", message, "SH-07")
     how = {"strict": strict, "compare": compare, "plain_barriers": plain_barriers}
     checks = Checks(max_instructions=count, **how)
-    before = VulkanDevice.around_call, compiler.keeps_lines
-    VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
+    compiler.line_users.append(checks)
+    VulkanDevice.observers.append(checks._around)
     try:
         yield checks
     finally:
-        VulkanDevice.around_call, compiler.keeps_lines = before
+        VulkanDevice.observers.remove(checks._around)
+        compiler.line_users.remove(checks)
         if checks.not_checked:
             checks._show()
 
@@ -325,5 +327,6 @@ def check_all() -> None:
         raise DeviceError(f"{PLAIN_BARRIERS}: got {show(barriers)}, must be 0 or 1")
     how = {"strict": mode == "strict", "plain_barriers": barriers == "1"}
     checks = Checks(max_instructions=int(most), compare=True, **how)
-    VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
+    compiler.line_users.append(checks)
+    VulkanDevice.observers.append(checks._around)
     atexit.register(checks._show)

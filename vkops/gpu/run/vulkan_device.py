@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
@@ -105,10 +105,13 @@ class VulkanDevice:
         profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
-        around_call: if dispatches of shaders are checked, the context in which each is submitted.
+        observers: each gives a context, in which a dispatch of a shader is submitted. They observe all
+            devices and threads; the context of the newest is the outermost. Whoever adds one removes
+            it, and nothing else: blocks of several threads, and those of generators and fixtures,
+            overlap without nesting. ``append``, ``remove`` and copies of a list are atomic.
     """
 
-    around_call: ClassVar[Callable[[VulkanDevice, Any], AbstractContextManager[None]] | None] = None
+    observers: ClassVar[list[Callable[[VulkanDevice, Any], AbstractContextManager[None]]]] = []
 
     def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
         self.info: adapter.DeviceInfo = info
@@ -317,12 +320,15 @@ class VulkanDevice:
             recording.written.update(writes)
             recording.used.update(reads, writes)
             return 0
-        if VulkanDevice.around_call is None:
+        observers = self.observers[::-1]  # once: other threads add and remove theirs meanwhile
+        if not observers:
             return self.start(self.native.submit, work, reads, writes, name)
         number = 0
         for each in work:
             call = getattr(each, "call", None)
-            with nullcontext() if call is None else VulkanDevice.around_call(self, call):
+            with ExitStack() as contexts:
+                for observer in observers if call is not None else ():
+                    contexts.enter_context(observer(self, call))
                 number = self.start(self.native.submit, [each], reads, writes, name)
         return number
 
