@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import combinations
 from math import prod
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,13 @@ from vkops.arguments.values import Place, integer
 from vkops.console import complain
 from vkops.debug.results import TOLERANCE_OF_DEVICES, first_difference, tolerance_of
 from vkops.debug.shader_check import MAX_INVOCATIONS, SUBGROUP_SIZES, Case, Report
-from vkops.errors import DeviceError, InvalidDescError, ShaderCompileError, VkopsError, show
+from vkops.errors import (
+    DeviceError,
+    InvalidDescError,
+    ShaderCompileError,
+    VkopsError,
+    show,
+)
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
@@ -40,6 +47,9 @@ LIMIT = "VKOPS_CHECK_INSTRUCTIONS"
 
 PLAIN_BARRIERS = "VKOPS_CHECK_PLAIN_BARRIERS"
 """The variable that leaves plain barriers out with 0."""
+
+KERNELS = "VKOPS_CHECK_KERNELS"
+"""The variable that has vkops's own kernels checked with 1, too."""
 
 _FORMATS = {each.vulkan: each for each in FORMATS.values()}
 
@@ -74,12 +84,27 @@ class Checks:
     """
 
     def __init__(
-        self, *, strict: bool, max_instructions: int, compare: bool, plain_barriers: bool
+        self,
+        *,
+        strict: bool,
+        max_instructions: int,
+        compare: bool,
+        plain_barriers: bool,
+        kernels: bool,
     ) -> None:
         self._strict, self._most, self._compares = strict, max_instructions, compare
-        self._plain_barriers = plain_barriers
+        self._plain_barriers, self._kernels = plain_barriers, kernels
+        self._lock = Lock()
         self.checked: int = 0
         self.not_checked: Counter[str] = Counter()
+
+    def _count(self, reason: str = "") -> None:
+        """Count a dispatch: one that was checked, or one that was not, for a reason."""
+        with self._lock:
+            if reason:
+                self.not_checked[reason] += 1
+            else:
+                self.checked += 1
 
     def _show(self) -> None:
         """Print what was checked on standard error."""
@@ -90,6 +115,9 @@ class Checks:
     @contextmanager
     def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
         """Check a dispatch before it is submitted in this context, and its results afterwards."""
+        if bound.call.shader.is_builtin and not self._kernels:
+            yield
+            return
         name = bound.call.shader.name
         report: Report | None = None
         bindings: list[BoundResource] = []
@@ -102,7 +130,7 @@ class Checks:
         except (VkopsError, TooManyInstructionsError) as error:
             report = None
             reason = str(error) or f"more than {self._most:,} instructions"
-            self.not_checked[f"{name}: {reason.removeprefix(f'{name}: ')}"] += 1
+            self._count(f"{name}: {reason.removeprefix(f'{name}: ')}")
             if self._strict:
                 finding = Finding("not checked", SourceLine(name, 0), reason, (), 1)
                 raise CheckError(Report(name, (finding,), {}, (), 0)) from None
@@ -110,7 +138,7 @@ class Checks:
             raise CheckError(report)
         yield
         if report is not None:
-            self.checked += 1
+            self._count()
             if self._compares:
                 _compare(device, bindings, report)
 
@@ -270,6 +298,7 @@ def checking(
     max_instructions: int = MAX_INSTRUCTIONS,
     compare: bool = True,
     plain_barriers: bool = True,
+    kernels: bool = False,
 ) -> Iterator[Checks]:
     """Check the dispatches of users' shaders and kernels in this block, on all devices.
 
@@ -283,13 +312,15 @@ def checking(
     overlap, are not checked. They are listed on standard error at the end. The environment variable
     ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
     ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,
-    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers.
+    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers, and ``VKOPS_CHECK_KERNELS=1`` checks
+    the kernels of vkops.
 
     Args:
         strict: raise for a dispatch that is not checked.
         max_instructions: instructions of a dispatch, counted for each invocation.
         compare: compare results; floats may differ by a thousandth, and by 1/2048 of the largest.
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates.
+        kernels: check vkops's own kernels, too, such as those of ``vkops.kernels``.
 
     Yields:
         The ``Checks``, which count the dispatches.
@@ -303,7 +334,7 @@ def checking(
         message = f"got {show(max_instructions)}, must be an integer from 1"
         raise InvalidDescError("", "max_instructions", message, "SH-07")
     how = {"strict": strict, "compare": compare, "plain_barriers": plain_barriers}
-    checks = Checks(max_instructions=count, **how)
+    checks = Checks(max_instructions=count, kernels=kernels, **how)
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
     try:
@@ -318,15 +349,25 @@ def checking(
 def check_all() -> None:
     """Check all dispatches of this process, as environment variables say."""
     mode, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
-    barriers = os.environ.get(PLAIN_BARRIERS) or "1"
     if mode not in ("1", "strict"):
         raise DeviceError(f"{CHECK}: got {show(mode)}, must be 1 or strict")
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
-    if barriers not in ("0", "1"):
-        raise DeviceError(f"{PLAIN_BARRIERS}: got {show(barriers)}, must be 0 or 1")
-    how = {"strict": mode == "strict", "plain_barriers": barriers == "1"}
-    checks = Checks(max_instructions=int(most), compare=True, **how)
+    checks = Checks(
+        strict=mode == "strict",
+        max_instructions=int(most),
+        compare=True,
+        plain_barriers=_is_on(PLAIN_BARRIERS, "1"),
+        kernels=_is_on(KERNELS, "0"),
+    )
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
     atexit.register(checks._show)
+
+
+def _is_on(name: str, default: str) -> bool:
+    """Whether an environment variable is 1 and not 0."""
+    value = os.environ.get(name) or default
+    if value not in ("0", "1"):
+        raise DeviceError(f"{name}: got {show(value)}, must be 0 or 1")
+    return value == "1"

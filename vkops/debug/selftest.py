@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import vkops
+from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError
 from vkops.gpu.copies.rule import REGIONS, SHADERS, CopyRule
 from vkops.shaders.compiler import find_compiler
@@ -287,7 +288,8 @@ def _shader(device: vkops.Device, probe: _Probe) -> Check:
     y = device.tensor(np.zeros_like(x))
     used = "".join(f"#extension GL_{name} : enable\n" for name in _EXTENSIONS.split())
     try:
-        shader = device.compile_shader("#version 450\n" + used + _SOURCE.format(**probe._asdict()))
+        loaded = shaders.load("#version 450\n" + used + _SOURCE.format(**probe._asdict()))
+        shader = device.compile_shader(replace(loaded, is_builtin=True))
         shader(x, y, **probe.given, threads=x.size)
         wrong = np.flatnonzero(y.numpy() != probe.expected(x))
     except VkopsError as error:
