@@ -479,3 +479,104 @@ def test_a_variable_has_kernels_of_vkops_checked(tmp_path, switch, checked):
     variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_KERNELS": switch}
     _, _, complaints = run_with(tmp_path, ["-c", program], **variables)
     assert complaints.endswith(f"dispatches of shaders: {checked} checked, 0 not\n")
+
+
+SUITE = """
+import numpy as np, pytest, vkops
+
+ahead = vkops.ElementwiseKernel("raw float32 x", "float32 y", "y = x[i + 1]", name="ahead")
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_right(n):
+    assert ahead(np.ones(9, np.float32), size=8).tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_too_far(n):
+    ahead(np.ones(8, np.float32), size=8)
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_too_long(n):
+    ahead(np.ones(9999, np.float32), size=9998)
+"""
+
+
+def test_the_totals_of_pytests_workers_are_added_up(tmp_path):
+    pytest.importorskip("xdist")
+    for name, text in (
+        ("test_suite.py", SUITE),
+        ("conftest.py", "import vkops"),
+        ("pytest.ini", "[pytest]"),
+    ):
+        (tmp_path / name).write_text(text)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    arguments = [
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        tmp_path / "pytest.ini",
+    ]
+    variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "9999"}
+    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+    _, printed, complaints = run_with(tmp_path, [*arguments, tmp_path], **variables, **places)
+    assert "3 failed, 10 passed" in printed
+    assert complaints.endswith(
+        "dispatches of shaders: 6 checked, 4 not\n"
+        "not checked: ahead: more than 9,999 instructions, 4 times\n"
+    )
+    assert complaints.count("dispatches of shaders") == 1
+    assert not [*temporary.glob("vkops-*")]
+
+
+CHILDREN = """
+import multiprocessing, os, subprocess, sys
+import numpy as np, vkops
+kernel = vkops.ElementwiseKernel("float32 x", "float32 y", "y = x + 1", name="next")
+
+
+def run():
+    kernel(np.ones(4, np.float32)).numpy()
+
+
+if __name__ == "__main__":
+    how, *rest = sys.argv[1:]
+    if how == "program":
+        subprocess.run([sys.executable, __file__, "none"], check=True)
+    elif how == "exit":
+        if not (pid := os.fork()):
+            run()
+            sys.exit()
+        os.waitpid(pid, 0)
+    elif how != "none":
+        process = multiprocessing.get_context(how).Process(target=run)
+        process.start()
+        process.join()
+    run()
+"""
+FORKS = pytest.mark.posix("forks", tests_only=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "count"),
+    [
+        ("none", 1),
+        ("program", 2),
+        ("spawn", 2),
+        *(pytest.param(how, 2, marks=FORKS) for how in ("fork", "exit")),
+    ],
+)
+def test_the_totals_of_a_programs_processes_are_added_up(tmp_path, how, count):
+    (tmp_path / "children.py").write_text(CHILDREN)
+    gone = {"VKOPS_CHECK_TOTALS": str(tmp_path / "gone")}  # that of a program that has ended
+    arguments = [tmp_path / "children.py", how]
+    _, _, complaints = run_with(tmp_path, arguments, VKOPS_CHECK="1", **gone)
+    lines = [line for line in complaints.splitlines() if "dispatches of" in line]
+    assert lines == [f"dispatches of shaders: {count} checked, 0 not"]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations
 from math import prod
+from pathlib import Path
+from tempfile import mkdtemp
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -24,6 +27,7 @@ from vkops.errors import (
     InvalidDescError,
     ShaderCompileError,
     VkopsError,
+    one_line,
     show,
 )
 from vkops.extent import Extent
@@ -49,7 +53,10 @@ PLAIN_BARRIERS = "VKOPS_CHECK_PLAIN_BARRIERS"
 """The variable that leaves plain barriers out with 0."""
 
 KERNELS = "VKOPS_CHECK_KERNELS"
-"""The variable that has vkops's own kernels checked with 1, too."""
+"""The variable that has vkops' own kernels checked with 1, too."""
+
+TOTALS = "VKOPS_CHECK_TOTALS"
+"""The folder for totals of other processes; the first process sets it, and those inherit it."""
 
 _FORMATS = {each.vulkan: each for each in FORMATS.values()}
 
@@ -179,6 +186,45 @@ class Checks:
             tensors=tensors,
             addresses=known,
         )
+
+
+class _ProgramChecks(Checks):
+    """The dispatches of a program, with those of the processes that it starts.
+
+    The first process shows them when it ends. Others append a line to a file of their own for each
+    dispatch: its reason, which is empty for one that was checked. So the totals are right however
+    they end, and those of a forked process are known, too.
+    """
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self._folder, self._first = os.environ.get(TOTALS, ""), 0
+        if not os.path.isdir(self._folder):  # it is gone with a program that has ended
+            try:
+                self._folder = os.environ[TOTALS] = mkdtemp(prefix="vkops-checks-")
+            except OSError as error:
+                raise DeviceError(f"{CHECK}: no temporary folder: {error.strerror}") from error
+            self._first = os.getpid()
+            atexit.register(self._end)
+
+    def _count(self, reason: str = "") -> None:
+        if os.getpid() == self._first:
+            super()._count(reason)
+            return
+        path = Path(self._folder, str(os.getpid()))
+        # The first process may have ended. A file is written as a whole line at a time.
+        with suppress(OSError), path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{one_line(reason)}\n")
+
+    def _end(self) -> None:
+        """Show the dispatches of all processes."""
+        if os.getpid() != self._first:  # it was forked
+            return
+        for path in Path(self._folder).iterdir():
+            for reason in path.read_text("utf-8").split("\n")[:-1]:
+                self._count(reason)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._show()
 
 
 class BoundResource(NamedTuple):
@@ -313,14 +359,14 @@ def checking(
     ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
     ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,
     ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers, and ``VKOPS_CHECK_KERNELS=1`` checks
-    the kernels of vkops.
+    vkops' own kernels.
 
     Args:
         strict: raise for a dispatch that is not checked.
         max_instructions: instructions of a dispatch, counted for each invocation.
         compare: compare results; floats may differ by a thousandth, and by 1/2048 of the largest.
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates.
-        kernels: check vkops's own kernels, too, such as those of ``vkops.kernels``.
+        kernels: check vkops' own kernels, too, such as those of ``vkops.kernels``.
 
     Yields:
         The ``Checks``, which count the dispatches.
@@ -353,7 +399,7 @@ def check_all() -> None:
         raise DeviceError(f"{CHECK}: got {show(mode)}, must be 1 or strict")
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
-    checks = Checks(
+    checks = _ProgramChecks(
         strict=mode == "strict",
         max_instructions=int(most),
         compare=True,
@@ -362,7 +408,6 @@ def check_all() -> None:
     )
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
-    atexit.register(checks._show)
 
 
 def _is_on(name: str, default: str) -> bool:

@@ -373,7 +373,7 @@ def _index_of(name: str, dtype: DType, result: DType, comparison: str) -> Reduct
     texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[result.name]}(a)", None, name, "int32"
     inputs = f"{dtype} x, {dtype} extreme"
     extreme = _extreme(name, dtype, comparison)
-    kernel = builtin(ReductionKernel(inputs, f"{result} y", *texts, is_nan(dtype)))
+    kernel: Reduction = builtin(ReductionKernel(inputs, f"{result} y", *texts, is_nan(dtype)))
 
     def run(tensor: Tensor, axis: Any, **options: Any) -> Tensor:
         if axis is not None:

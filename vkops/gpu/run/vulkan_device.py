@@ -105,10 +105,11 @@ class VulkanDevice:
         profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
-        observers: each gives a context, in which a dispatch of a shader is submitted. They observe all
-            devices and threads; the context of the newest is the outermost. Whoever adds one removes
-            it, and nothing else: blocks of several threads, and those of generators and fixtures,
-            overlap without nesting. ``append``, ``remove`` and copies of a list are atomic.
+        observers: functions that return a context for each dispatch of a shader, which is submitted
+            in these contexts; that of the newest function is the outermost. They observe all
+            devices and threads. Blocks of several threads, fixtures and generators overlap without
+            nesting, so each adds and removes its own function alone: by ``append`` and ``remove``,
+            which are atomic, as copies of a list are.
     """
 
     observers: ClassVar[list[Callable[[VulkanDevice, Any], AbstractContextManager[None]]]] = []
