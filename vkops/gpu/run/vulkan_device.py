@@ -37,7 +37,7 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles
+from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 
@@ -162,8 +162,6 @@ class VulkanDevice:
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
         self.readback: Pool = self.new_pool("readback")
-        if open_profiles:
-            self.record_profile(ProfileRecorder(self))
 
     def check(self) -> None:
         """Check that this thread can use the device now; see ``OpenDevice.check``."""
