@@ -79,7 +79,7 @@ open_profiles: list[Any] = []
 recorders: list[ProfileRecorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
-changing = RLock()
+changing: RLock = RLock()
 """The lock with which profiles begin and end, and devices get recorders and lose them."""
 
 
