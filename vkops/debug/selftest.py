@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -95,14 +96,12 @@ _RULES = {"kernels": SHADERS, "copies of regions": REGIONS}
 
 
 def _movement(device: vkops.Device, name: str, move: Callable[..., Any], copies: CopyRule) -> Check:
-    tuning = device.tuning
-    device.tuning = replace(tuning, copies=copies)
+    device = copy(device)  # others use it meanwhile
+    device.tuning = replace(device.tuning, copies=copies)
     try:
         reason = _wrong(device, move)
     except VkopsError as error:
         reason = str(error).splitlines()[0]
-    finally:
-        device.tuning = tuning
     return Check(name, not reason, reason)
 
 
