@@ -33,7 +33,7 @@ def test_a_call_is_repeated(adapter, device, tmp_path, monkeypatch, capsys):
     with vkops.capture_call(path):
         shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)
         shader(x[::2], (y, 4, 24), [5.0], a=2, threads=6)  # one is captured
-    assert VulkanDevice.around_call is None
+    assert not VulkanDevice.observers
     assert np.frombuffer(y.read(), np.float32)[2] == 1 + 2 * (2 * 2 + 5)
     assert outcome(path, adapter.name)[:2] == (0, "Y: 0 of 6 elements differ\n")
     call = json.loads(ZipFile(path).read("call.json"))
@@ -125,7 +125,7 @@ def test_calls_that_cannot_be_captured(device, tmp_path, capsys):
     for text, call in calls.items():
         with pytest.raises(DeviceError, match=text), vkops.capture_call(path):
             call()
-        assert VulkanDevice.around_call is None
+        assert not VulkanDevice.observers
         assert not path.exists()
     with pytest.raises(ZeroDivisionError), vkops.capture_call(path):
         _ = 1 / 0

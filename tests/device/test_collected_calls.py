@@ -37,8 +37,7 @@ ASKS = """
 with device.record() as program:
     vkops.roll(x, 1)
 def measure():
-    device.measure_dispatches()
-    device.vulkan.measure(False)
+    device.measure_dispatches()(stop=True)
 def write(y):
     y[0] = y[0].item()
 asks = {

@@ -12,7 +12,7 @@ import pytest
 from processes import run_with
 
 import vkops
-from vkops.debug import CheckError, checking, dispatch_checks
+from vkops.debug import CheckError, checking, dispatch_checks, selftest
 from vkops.debug.shader_check import Case
 from vkops.shaders import variants
 
@@ -120,9 +120,9 @@ def test_right_dispatches_run_and_are_counted(device):
         add(y[:50], device.empty(50, np.int32), [1], last=50, threads=0)
         assert y.tolist() == [n + 7 * (n < 70) for n in range(100)]
         assert vkops.kernels.sum(x).item() == 64 * 63 // 2
-    assert (checks.checked, checks.not_checked.total()) == (6, 0)
+    assert (checks.checked, checks.not_checked.total()) == (4, 0)
     shader(x, groups=1)
-    assert checks.checked == 6
+    assert checks.checked == 4
 
 
 def test_restrict_blocks_may_have_parts_of_a_tensor_that_are_disjoint(device):
@@ -138,6 +138,56 @@ void main() { uint i = gl_LocalInvocationIndex; b[i] = a[i] + 1u; }"""
         with pytest.raises(CheckError, match="'b' is declared restrict"):
             shader(x[:64], x[:64], groups=1)
     assert x.tolist() == [*range(64), *range(1, 9), *range(72, 128)]
+
+
+def test_a_sort_is_interpreted_if_that_is_asked_for(device):
+    x = device.tensor(values()[::-1].copy())
+    for kernels in (False, True):
+        with checking(strict=True, kernels=kernels) as checks:
+            assert vkops.kernels.sort(x).tolist() == values().tolist()
+        assert (checks.checked > 0) == kernels
+
+
+def mips(device, _):
+    device.image(np.zeros((4, 4), np.float32), mips=2).generate_mips()
+
+
+def property_of_a_driver(device, _):
+    """A test that reads out of bounds."""
+    assert selftest.check(device, "robustBufferAccess").passed is not False
+
+
+@pytest.mark.parametrize("run", [mips, property_of_a_driver])
+def test_shaders_of_vkops_are_left_out(device, run):
+    with checking(max_instructions=1) as checks:
+        run(device, None)
+    assert (checks.checked, checks.not_checked) == (0, {})
+
+
+def fused(device, x):
+    scale = vkops.ElementwiseKernel("float32 x", "float32 y", "y = 2 * x", "scale")
+    vkops.fuse(lambda x: vkops.kernels.sum(scale(x)))(x)
+
+
+def fused_elements(device, x):
+    scale = vkops.ElementwiseKernel("float32 x", "float32 y", "y = 2 * x", "scale")
+    vkops.fuse(lambda x: scale(scale(x)))(x)
+
+
+def reduced(device, x):
+    vkops.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0", "total")(x)
+
+
+def scanned(device, x):
+    vkops.ScanKernel("T x", "T y", "x", "a + b", "y = item", name="sums")(x)
+
+
+@pytest.mark.parametrize("run", [called, elementwise, reduced, scanned, fused, fused_elements])
+def test_every_dispatch_of_a_users_kernel_is_checked(device, run):
+    x = device.tensor(values())
+    with checking(max_instructions=1) as checks, checking(max_instructions=1, kernels=True) as all_:
+        run(device, x)
+    assert checks.not_checked == all_.not_checked != {}
 
 
 PLAIN = REVERSE.replace("own] = part[63 - own]", "own + 32] += data[own ^ 1]").replace(
@@ -335,8 +385,8 @@ def large(device):
     [
         (far, "add: more than 9,000 instructions"),
         (
-            lambda device: vkops.kernels.sum(device.tensor(values(4096))),
-            "sum: more than 9,000 instructions",
+            lambda device: reduced(device, device.tensor(values(4096))),
+            "total: more than 9,000 instructions",
         ),
         (of_parts, "add: X and Y share some of their bytes"),
         pytest.param(
@@ -410,6 +460,7 @@ except AssertionError as error:
         (1, {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "9"}, "0.0", "not checked: ahead: more than 9 instructions\n"),
         (0, {"VKOPS_CHECK": "strict", "VKOPS_CHECK_INSTRUCTIONS": "9"}, "ahead: not checked: more than 9", "0 checked, 1 not\n"),
         (0, {"VKOPS_CHECK": "1", "VKOPS_CHECK_PLAIN_BARRIERS": "no"}, "", "VKOPS_CHECK_PLAIN_BARRIERS: got 'no', must be 0 or 1\n"),
+        (0, {"VKOPS_CHECK": "1", "VKOPS_CHECK_KERNELS": "2"}, "", "VKOPS_CHECK_KERNELS: got '2', must be 0 or 1\n"),
         (0, {"VKOPS_CHECK": "yes"}, "", "VKOPS_CHECK: got 'yes', must be 1 or strict\n"),
         (0, {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "0"}, "", "VKOPS_CHECK_INSTRUCTIONS: got '0', must be an integer from 1\n"),
     ],
@@ -420,3 +471,112 @@ def test_the_variables_check_a_whole_program(tmp_path, offset, variables, out, e
     )
     assert printed.startswith(out)
     assert err in complaints
+
+
+@pytest.mark.parametrize(("switch", "checked"), [("", 1), ("0", 1), ("1", 3)])
+def test_a_variable_has_kernels_of_vkops_checked(tmp_path, switch, checked):
+    program = PROGRAM.replace("OFFSET", "0") + "vkops.kernels.sum(np.ones(4, np.float32))"
+    variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_KERNELS": switch}
+    _, _, complaints = run_with(tmp_path, ["-c", program], **variables)
+    assert complaints.endswith(f"dispatches of shaders: {checked} checked, 0 not\n")
+
+
+SUITE = """
+import numpy as np, pytest, vkops
+
+ahead = vkops.ElementwiseKernel("raw float32 x", "float32 y", "y = x[i + 1]", name="ahead")
+
+
+@pytest.mark.parametrize("n", range(6))
+def test_right(n):
+    assert ahead(np.ones(9, np.float32), size=8).tolist() == [1] * 8
+
+
+@pytest.mark.parametrize("n", range(3))
+def test_too_far(n):
+    ahead(np.ones(8, np.float32), size=8)
+
+
+@pytest.mark.parametrize("n", range(4))
+def test_too_long(n):
+    ahead(np.ones(9999, np.float32), size=9998)
+"""
+
+
+def test_the_totals_of_pytests_workers_are_added_up(tmp_path):
+    pytest.importorskip("xdist")
+    for name, text in (
+        ("test_suite.py", SUITE),
+        ("conftest.py", "import vkops"),
+        ("pytest.ini", "[pytest]"),
+    ):
+        (tmp_path / name).write_text(text)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    arguments = [
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        tmp_path / "pytest.ini",
+    ]
+    variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "9999"}
+    places = dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))
+    _, printed, complaints = run_with(tmp_path, [*arguments, tmp_path], **variables, **places)
+    assert "3 failed, 10 passed" in printed
+    assert complaints.endswith(
+        "dispatches of shaders: 6 checked, 4 not\n"
+        "not checked: ahead: more than 9,999 instructions, 4 times\n"
+    )
+    assert complaints.count("dispatches of shaders") == 1
+    assert not [*temporary.glob("vkops-*")]
+
+
+CHILDREN = """
+import multiprocessing, os, subprocess, sys
+import numpy as np, vkops
+kernel = vkops.ElementwiseKernel("float32 x", "float32 y", "y = x + 1", name="next")
+
+
+def run():
+    kernel(np.ones(4, np.float32)).numpy()
+
+
+if __name__ == "__main__":
+    how, *rest = sys.argv[1:]
+    if how == "program":
+        subprocess.run([sys.executable, __file__, "none"], check=True)
+    elif how == "exit":
+        if not (pid := os.fork()):
+            run()
+            sys.exit()
+        os.waitpid(pid, 0)
+    elif how != "none":
+        process = multiprocessing.get_context(how).Process(target=run)
+        process.start()
+        process.join()
+    run()
+"""
+FORKS = pytest.mark.posix("forks", tests_only=True)
+
+
+@pytest.mark.parametrize(
+    ("how", "count"),
+    [
+        ("none", 1),
+        ("program", 2),
+        ("spawn", 2),
+        *(pytest.param(how, 2, marks=FORKS) for how in ("fork", "exit")),
+    ],
+)
+def test_the_totals_of_a_programs_processes_are_added_up(tmp_path, how, count):
+    (tmp_path / "children.py").write_text(CHILDREN)
+    gone = {"VKOPS_CHECK_TOTALS": str(tmp_path / "gone")}  # that of a program that has ended
+    arguments = [tmp_path / "children.py", how]
+    _, _, complaints = run_with(tmp_path, arguments, VKOPS_CHECK="1", **gone)
+    lines = [line for line in complaints.splitlines() if "dispatches of" in line]
+    assert lines == [f"dispatches of shaders: {count} checked, 0 not"]

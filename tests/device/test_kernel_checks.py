@@ -10,6 +10,7 @@ from kernel_numbers import random
 
 import vkops
 from vkops import kernels
+from vkops.debug import checking
 
 pytestmark = pytest.mark.features
 
@@ -46,13 +47,31 @@ ON_CPUS = {"argsort", "bincount", "compress", "cumprod", "histogram", "nonzero",
 ON_CPUS |= {"permutation", "segments", "sort", "topk", "unique"}
 
 
-@pytest.mark.parametrize(
-    ("name", "is_cpu"),
-    [*((name, False) for name in CALLS), *((name, True) for name in sorted(ON_CPUS))],
+@pytest.fixture(
+    params=[*((name, False) for name in CALLS), *((name, True) for name in sorted(ON_CPUS))],
+    ids=lambda param: f"{param[0]}-{param[1]}",
 )
-def test_nothing_is_found_with_any_size_of_subgroups(device, monkeypatch, name, is_cpu):
+def call(request, device, monkeypatch):
+    """Calls a function, with a kernel for CPUs or for GPUs."""
+    name, is_cpu = request.param
     monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=is_cpu))
     x = device.tensor(random((2, 70), "int8" if name in OF_BYTES else "float32"))
+    return name, lambda: CALLS[name](x)
+
+
+def test_nothing_is_found_with_any_size_of_subgroups(call):
     with checked() as names:
-        CALLS[name](x)
+        call[1]()
     assert names
+
+
+def test_kernels_of_vkops_are_checked_if_that_is_asked_for(call):
+    name, run = call
+    with checking(max_instructions=1) as checks:
+        run()
+    with checking(max_instructions=1, kernels=True) as every:
+        run()
+    # Those of the user's own, each of whose passes is checked.
+    expected = every.not_checked if name == "segments" else {}
+    assert every.not_checked
+    assert (checks.checked, checks.not_checked) == (0, expected)

@@ -353,6 +353,22 @@ def test_the_device_measures_all_since_the_time_was_taken(native, is_time):
     assert take() is None
 
 
+def test_measurements_that_overlap_have_each_all_that_was_submitted(native, is_time):
+    """The one that began first ends first, and another one is forgotten."""
+    work, _buffers = chain(native, 19)
+    one, other, forgotten = (native.measure_dispatches() for _ in range(3))
+    del forgotten
+    run_work(native, work)
+    assert is_time(first := one())
+    run_work(native, work)
+    assert is_time(second := one(stop=True))
+    run_work(native, work)
+    assert one() is None
+    assert is_time(every := other(stop=True))
+    assert every is None or every > first + second
+    assert native.vulkan.native.measures == 0
+
+
 def test_a_wrong_choice_of_copies_is_refused(adapter, monkeypatch):
     monkeypatch.setenv(COPY, "fast")
     with pytest.raises(vkops.DeviceError, match=r"VKOPS_COPY: got 'fast', must be auto, shader or"):

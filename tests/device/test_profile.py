@@ -10,10 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from processes import call
 
 import vkops
 from vkops.cli import main
 from vkops.errors import DeviceError
+from vkops.gpu.run.profile_recorder import ProfileRecorder, recorders
+from vkops.gpu.run.vulkan_device import VulkanDevice
 
 SCALE = """#version 450
 layout(local_size_x = 64) in;
@@ -105,9 +108,9 @@ def test_names_of_functions(device):
         "fill": lambda: vkops.full((4, 4), 3, device=device),
         "tile": lambda: vkops.tile(x, 2),
     }
-    for name, call in calls.items():
+    for name, run in calls.items():
         with vkops.profile() as profile:
-            call()
+            run()
         assert name in [row.name for row in profile.by_call()]
 
 
@@ -278,3 +281,66 @@ def test_a_profile_may_end_in_another_thread_while_a_call_is_submitted(device):
         assert device.vulkan.start(submit, "a call") == 1
         device.vulkan.record_profile(recorder)
     assert [call.name for call in profile.calls] == ["a call"]
+
+
+def ends_while_a_device_is_opened(index):
+    profile, make = vkops.profile(), ProfileRecorder.__init__
+    ending = threading.Thread(target=profile.__exit__)
+
+    def make_later(*arguments):
+        ending.start()
+        ending.join(1)
+        make(*arguments)
+
+    ProfileRecorder.__init__ = make_later
+    profile.__enter__()
+    device = vkops.Device(index)
+    ending.join()
+    assert device.vulkan.profile is None
+    assert recorders == []
+
+
+def begins_while_a_device_is_opened(index):
+    profile, make = vkops.profile(), VulkanDevice.__init__
+
+    def make_earlier(*arguments):
+        make(*arguments)
+        profile.__enter__()
+
+    VulkanDevice.__init__ = make_earlier
+    device = vkops.Device(index)
+    vkops.flip(device.tensor(np.arange(8))).copy()
+    profile.__exit__()
+    assert "copy_view" in [row.name for row in profile.by_call()]
+    assert device.vulkan.profile is None
+
+
+@pytest.mark.parametrize("case", [begins_while_a_device_is_opened, ends_while_a_device_is_opened])
+def test_a_profile_and_a_device_of_another_thread(adapter, case):
+    call(case, adapter.index)
+
+
+def test_profiles_that_end_at_once(device, monkeypatch, scale):
+    if not device.info.limits.timestamp_valid_bits:
+        pytest.skip("the device has no timestamps")
+    is_paused, is_over, times = threading.Event(), threading.Event(), ProfileRecorder._times
+
+    def paused_times(recorder):
+        if not is_paused.is_set():
+            is_paused.set()
+            is_over.wait(1)
+        yield from times(recorder)
+
+    monkeypatch.setattr(ProfileRecorder, "_times", paused_times)
+    x, y = (device.tensor(np.arange(N, dtype=np.float32)) for _ in range(2))
+    profiles = [vkops.profile().__enter__() for _ in range(2)]
+    scale(x, y, threads=N)
+    ending = threading.Thread(target=profiles[0].__exit__)
+    ending.start()
+    assert is_paused.wait(60)
+    profiles[1].__exit__()
+    is_over.set()
+    ending.join()
+    for profile in profiles:
+        assert [row.count for row in profile.by_kernel() if row.name == "scale"] == [1]
+    assert device.vulkan.profile is None

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from threading import Event, Thread, current_thread
 from weakref import WeakKeyDictionary
 
 import pytest
@@ -114,3 +115,27 @@ def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
     printed = json.loads(capsys.readouterr().out)
     assert printed["passed"] is False
     assert printed["checks"] == [one._asdict() for one in checks]
+
+
+def test_checks_of_two_threads_each_have_their_own_copies(device, monkeypatch):
+    """The check that began first ends first; the device is as it was."""
+    begun, has_ended, seen, before = [Event(), Event()], Event(), [], device.tuning
+    names_ = [f"transposes, by {how}" for how in tests._RULES]
+    threads = [Thread(target=check, args=(device, name)) for name in names_]
+
+    def wrong(device, _):
+        number = threads.index(current_thread())
+        begun[number].set()
+        (has_ended if number else begun[1]).wait(60)
+        seen.append(device.tuning.copies)
+        return ""
+
+    monkeypatch.setattr(tests, "_wrong", wrong)
+    threads[0].start()
+    assert begun[0].wait(60)
+    threads[1].start()
+    threads[0].join()
+    has_ended.set()
+    threads[1].join()
+    assert seen == [*tests._RULES.values()]
+    assert device.tuning is before

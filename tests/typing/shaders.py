@@ -96,7 +96,7 @@ assert_type(generator.position, int)
 assert_type(double.source, str)
 assert double(x).numpy().tolist() == list(range(0, 16, 2))
 
-with debug.checking(strict=True, max_instructions=100000, compare=False) as checks:
+with debug.checking(strict=True, max_instructions=100000, compare=False, kernels=True) as checks:
     double(x)
 assert_type(checks.checked, int)
 assert_type(checks.not_checked.total(), int)

@@ -135,17 +135,16 @@ def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) ->
 
     A GPU that was idle has a low clock at first: it dispatches for 0.3 seconds before.
     """
-    queue, start = device.vulkan, perf_counter()
+    start = perf_counter()
     while not device.tuning.is_cpu and perf_counter() < start + 0.3:
         dispatch()
-    queue.measure(True)
+    take, times = device.measure_dispatches(), []
     try:
-        times = []
         for _ in range(rounds):
             dispatch()
-            times.append(queue.take_time())
+            times.append(take())
     finally:
-        queue.measure(False)
+        take(stop=True)
     known = [time / 1e3 for time in times if time is not None]
     return {"device": median(known)} if known else {}
 

@@ -7,8 +7,9 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib import metadata
+from threading import Lock
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
@@ -81,26 +82,23 @@ def capture_call(path: str | os.PathLike[str]) -> Iterator[None]:
     """
     if not isinstance(path, (str, os.PathLike)):
         raise DeviceError(f"capture_call: got {show(path)}, must be the path of a file")
-    is_taken, before = False, VulkanDevice.around_call
+    taken = Lock()  # by the first call, also of calls of several threads
 
     @contextmanager
     def around(device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
         """Write the first call before it runs in this context; its outputs follow afterwards."""
-        nonlocal is_taken
-        is_first, is_taken = not is_taken, True
-        outputs = _write(path, device, bound) if is_first else []
-        with nullcontext() if before is None else before(device, bound):
-            yield
+        outputs = _write(path, device, bound) if taken.acquire(blocking=False) else []
+        yield
         if outputs:
             with ZipFile(path, "a", ZIP_DEFLATED) as file:
                 _add(file, "outputs", outputs)
 
-    VulkanDevice.around_call = around
+    VulkanDevice.observers.append(around)
     try:
         yield
     finally:
-        VulkanDevice.around_call = before
-    if not is_taken:
+        VulkanDevice.observers.remove(around)
+    if not taken.locked():
         raise DeviceError("capture_call: no shader was called in its block")
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import atexit
 import os
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import combinations
 from math import prod
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +22,14 @@ from vkops.arguments.values import Place, integer
 from vkops.console import complain
 from vkops.debug.results import TOLERANCE_OF_DEVICES, first_difference, tolerance_of
 from vkops.debug.shader_check import MAX_INVOCATIONS, SUBGROUP_SIZES, Case, Report
-from vkops.errors import DeviceError, InvalidDescError, ShaderCompileError, VkopsError, show
+from vkops.errors import (
+    DeviceError,
+    InvalidDescError,
+    ShaderCompileError,
+    VkopsError,
+    one_line,
+    show,
+)
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
@@ -40,6 +51,12 @@ LIMIT = "VKOPS_CHECK_INSTRUCTIONS"
 
 PLAIN_BARRIERS = "VKOPS_CHECK_PLAIN_BARRIERS"
 """The variable that leaves plain barriers out with 0."""
+
+KERNELS = "VKOPS_CHECK_KERNELS"
+"""The variable that has vkops' own kernels checked with 1, too."""
+
+TOTALS = "VKOPS_CHECK_TOTALS"
+"""The folder for totals of other processes; the first process sets it, and those inherit it."""
 
 _FORMATS = {each.vulkan: each for each in FORMATS.values()}
 
@@ -74,12 +91,27 @@ class Checks:
     """
 
     def __init__(
-        self, *, strict: bool, max_instructions: int, compare: bool, plain_barriers: bool
+        self,
+        *,
+        strict: bool,
+        max_instructions: int,
+        compare: bool,
+        plain_barriers: bool,
+        kernels: bool,
     ) -> None:
         self._strict, self._most, self._compares = strict, max_instructions, compare
-        self._plain_barriers = plain_barriers
+        self._plain_barriers, self._kernels = plain_barriers, kernels
+        self._lock = Lock()
         self.checked: int = 0
         self.not_checked: Counter[str] = Counter()
+
+    def _count(self, reason: str = "") -> None:
+        """Count a dispatch: one that was checked, or one that was not, for a reason."""
+        with self._lock:
+            if reason:
+                self.not_checked[reason] += 1
+            else:
+                self.checked += 1
 
     def _show(self) -> None:
         """Print what was checked on standard error."""
@@ -90,6 +122,9 @@ class Checks:
     @contextmanager
     def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
         """Check a dispatch before it is submitted in this context, and its results afterwards."""
+        if bound.call.shader.is_builtin and not self._kernels:
+            yield
+            return
         name = bound.call.shader.name
         report: Report | None = None
         bindings: list[BoundResource] = []
@@ -102,7 +137,7 @@ class Checks:
         except (VkopsError, TooManyInstructionsError) as error:
             report = None
             reason = str(error) or f"more than {self._most:,} instructions"
-            self.not_checked[f"{name}: {reason.removeprefix(f'{name}: ')}"] += 1
+            self._count(f"{name}: {reason.removeprefix(f'{name}: ')}")
             if self._strict:
                 finding = Finding("not checked", SourceLine(name, 0), reason, (), 1)
                 raise CheckError(Report(name, (finding,), {}, (), 0)) from None
@@ -110,7 +145,7 @@ class Checks:
             raise CheckError(report)
         yield
         if report is not None:
-            self.checked += 1
+            self._count()
             if self._compares:
                 _compare(device, bindings, report)
 
@@ -151,6 +186,45 @@ class Checks:
             tensors=tensors,
             addresses=known,
         )
+
+
+class _ProgramChecks(Checks):
+    """The dispatches of a program, with those of the processes that it starts.
+
+    The first process shows them when it ends. Others append a line to a file of their own for each
+    dispatch: its reason, which is empty for one that was checked. So the totals are right however
+    they end, and those of a forked process are known, too.
+    """
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(**how)
+        self._folder, self._first = os.environ.get(TOTALS, ""), 0
+        if not os.path.isdir(self._folder):  # it is gone with a program that has ended
+            try:
+                self._folder = os.environ[TOTALS] = mkdtemp(prefix="vkops-checks-")
+            except OSError as error:
+                raise DeviceError(f"{CHECK}: no temporary folder: {error.strerror}") from error
+            self._first = os.getpid()
+            atexit.register(self._end)
+
+    def _count(self, reason: str = "") -> None:
+        if os.getpid() == self._first:
+            super()._count(reason)
+            return
+        path = Path(self._folder, str(os.getpid()))
+        # The first process may have ended. A file is written as a whole line at a time.
+        with suppress(OSError), path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{one_line(reason)}\n")
+
+    def _end(self) -> None:
+        """Show the dispatches of all processes."""
+        if os.getpid() != self._first:  # it was forked
+            return
+        for path in Path(self._folder).iterdir():
+            for reason in path.read_text("utf-8").split("\n")[:-1]:
+                self._count(reason)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._show()
 
 
 class BoundResource(NamedTuple):
@@ -270,6 +344,7 @@ def checking(
     max_instructions: int = MAX_INSTRUCTIONS,
     compare: bool = True,
     plain_barriers: bool = True,
+    kernels: bool = False,
 ) -> Iterator[Checks]:
     """Check the dispatches of users' shaders and kernels in this block, on all devices.
 
@@ -277,18 +352,21 @@ def checking(
     with subgroups of the device's size. If there are faults, it is not submitted, and the call
     raises. Otherwise it is waited for, and what it writes is compared. The steps of a recorded
     program are checked when it runs. Shaders that are compiled in the block have source lines.
+    Dispatches of all threads are checked. Blocks can overlap in any order: each checks them.
 
     Dispatches of too many instructions, or bound to more than 64 MiB or to parts of memory that
     overlap, are not checked. They are listed on standard error at the end. The environment variable
     ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
     ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,
-    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers.
+    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers, and ``VKOPS_CHECK_KERNELS=1`` checks
+    vkops' own kernels.
 
     Args:
         strict: raise for a dispatch that is not checked.
         max_instructions: instructions of a dispatch, counted for each invocation.
         compare: compare results; floats may differ by a thousandth, and by 1/2048 of the largest.
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates.
+        kernels: check vkops' own kernels, too, such as those of ``vkops.kernels``.
 
     Yields:
         The ``Checks``, which count the dispatches.
@@ -302,13 +380,14 @@ def checking(
         message = f"got {show(max_instructions)}, must be an integer from 1"
         raise InvalidDescError("", "max_instructions", message, "SH-07")
     how = {"strict": strict, "compare": compare, "plain_barriers": plain_barriers}
-    checks = Checks(max_instructions=count, **how)
-    before = VulkanDevice.around_call, compiler.keeps_lines
-    VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
+    checks = Checks(max_instructions=count, kernels=kernels, **how)
+    compiler.line_users.append(checks)
+    VulkanDevice.observers.append(checks._around)
     try:
         yield checks
     finally:
-        VulkanDevice.around_call, compiler.keeps_lines = before
+        VulkanDevice.observers.remove(checks._around)
+        compiler.line_users.remove(checks)
         if checks.not_checked:
             checks._show()
 
@@ -316,14 +395,24 @@ def checking(
 def check_all() -> None:
     """Check all dispatches of this process, as environment variables say."""
     mode, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
-    barriers = os.environ.get(PLAIN_BARRIERS) or "1"
     if mode not in ("1", "strict"):
         raise DeviceError(f"{CHECK}: got {show(mode)}, must be 1 or strict")
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
-    if barriers not in ("0", "1"):
-        raise DeviceError(f"{PLAIN_BARRIERS}: got {show(barriers)}, must be 0 or 1")
-    how = {"strict": mode == "strict", "plain_barriers": barriers == "1"}
-    checks = Checks(max_instructions=int(most), compare=True, **how)
-    VulkanDevice.around_call, compiler.keeps_lines = checks._around, True
-    atexit.register(checks._show)
+    checks = _ProgramChecks(
+        strict=mode == "strict",
+        max_instructions=int(most),
+        compare=True,
+        plain_barriers=_is_on(PLAIN_BARRIERS, "1"),
+        kernels=_is_on(KERNELS, "0"),
+    )
+    compiler.line_users.append(checks)
+    VulkanDevice.observers.append(checks._around)
+
+
+def _is_on(name: str, default: str) -> bool:
+    """Whether an environment variable is 1 and not 0."""
+    value = os.environ.get(name) or default
+    if value not in ("0", "1"):
+        raise DeviceError(f"{name}: got {show(value)}, must be 0 or 1")
+    return value == "1"

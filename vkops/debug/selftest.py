@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import vkops
+from vkops import shaders
 from vkops.errors import ShaderCompileError, VkopsError
 from vkops.gpu.copies.rule import REGIONS, SHADERS, CopyRule
 from vkops.shaders.compiler import find_compiler
@@ -94,14 +96,12 @@ _RULES = {"kernels": SHADERS, "copies of regions": REGIONS}
 
 
 def _movement(device: vkops.Device, name: str, move: Callable[..., Any], copies: CopyRule) -> Check:
-    tuning = device.tuning
-    device.tuning = replace(tuning, copies=copies)
+    device = copy(device)  # others use it meanwhile
+    device.tuning = replace(device.tuning, copies=copies)
     try:
         reason = _wrong(device, move)
     except VkopsError as error:
         reason = str(error).splitlines()[0]
-    finally:
-        device.tuning = tuning
     return Check(name, not reason, reason)
 
 
@@ -287,7 +287,8 @@ def _shader(device: vkops.Device, probe: _Probe) -> Check:
     y = device.tensor(np.zeros_like(x))
     used = "".join(f"#extension GL_{name} : enable\n" for name in _EXTENSIONS.split())
     try:
-        shader = device.compile_shader("#version 450\n" + used + _SOURCE.format(**probe._asdict()))
+        loaded = shaders.load("#version 450\n" + used + _SOURCE.format(**probe._asdict()))
+        shader = device.compile_shader(replace(loaded, is_builtin=True))
         shader(x, y, **probe.given, threads=x.size)
         wrong = np.flatnonzero(y.numpy() != probe.expected(x))
     except VkopsError as error:

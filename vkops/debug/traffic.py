@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache as cached
 from functools import lru_cache
 from math import gcd, prod
+from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -200,22 +201,24 @@ def count(dispatches: Iterable[Dispatch], values: IndexValues, nbytes: int, cach
 def call_traffic(call: Callable[[], _T], cache: int = CACHE) -> tuple[_T, Traffic, int]:
     """Return the result of a call, the traffic of the dispatches that it submits, and their number.
 
-    The traffic of each dispatch of a shader is counted before it runs on the device.
+    The traffic of each dispatch of a shader is counted before it runs on the device. Dispatches of
+    other threads are not counted.
     """
-    traffic, dispatches = Traffic(), 0
+    traffic, dispatches, thread = Traffic(), 0, get_ident()
 
     @contextmanager
     def around(_: VulkanDevice, bound: BoundCall) -> Iterator[None]:
         nonlocal dispatches
-        dispatches += 1
-        _add_run(traffic, cache, *_case_of_call(bound))
+        if get_ident() == thread:
+            dispatches += 1
+            _add_run(traffic, cache, *_case_of_call(bound))
         yield
 
-    before, VulkanDevice.around_call = VulkanDevice.around_call, around
+    VulkanDevice.observers.append(around)
     try:
         result = call()
     finally:
-        VulkanDevice.around_call = before
+        VulkanDevice.observers.remove(around)
     return result, traffic, dispatches
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
@@ -96,6 +97,8 @@ class ElementwiseKernel:
     """The number of invocations for that of elements and for the values of the parameters."""
     _main: Mapping[str, Any] = {}
     """Further arguments of ``generate``."""
+    _is_builtin = False
+    """Whether it is a part of vkops; see ``Shader``."""
 
     def __init__(
         self,
@@ -359,7 +362,8 @@ class ElementwiseKernel:
         options = {"local_size": local_size, "main": MAINS[batch], "pushed": pushed}
         source = self._generated(operands, *form, **options)
         spirv = with_modes(load(source, name=self.name).spirv, modes)
-        compiled: CompiledShader = home.compile_shader(spirv, name=self.name)
+        loaded = replace(load(spirv, name=self.name), is_builtin=self._is_builtin)
+        compiled: CompiledShader = home.compile_shader(loaded)
         if len(self._shaders) >= _MAX_SHADERS:
             self._shaders.clear()
         self._shaders[key] = source, compiled.shader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,14 @@ FOR_EACH = f"[[unroll]] for (uint _u = 0, _t = _lane; _u < _EACH; ++_u, _t += {L
 """The loop over the items ``_t`` that a workgroup has in shared memory."""
 
 COUNT = Parameter("int32", "n")
+
+_Kernel = TypeVar("_Kernel", bound="ElementwiseKernel | AxisKernel")
+
+
+def builtin(kernel: _Kernel) -> _Kernel:
+    """Mark a kernel as a part of vkops, and return it; see ``Shader``."""
+    kernel._is_builtin = True
+    return kernel
 
 
 class InnerKernel(ElementwiseKernel):
@@ -56,6 +64,7 @@ class InnerKernel(ElementwiseKernel):
 class AxisKernel:
     """A kernel of expressions in which ``a`` and ``b`` are two elements or results."""
 
+    _is_builtin = False
     _type_field = "reduce_type"
     _reserved: tuple[str, ...]
     _raw_outputs = False
@@ -90,7 +99,16 @@ class AxisKernel:
         self._element_type = element_type or self._outputs[0].type
         self._preamble = preamble
         self._texts = (*expressions.values(),)
-        self._pass = lru_cache(64)(self._new_pass)
+        self._pass = self._memoized(self._new_pass)
+
+    def _memoized(self, make: Callable[..., _Kernel]) -> Callable[..., _Kernel]:
+        """Memoize a function that makes kernels of this one: they are a part of vkops if it is."""
+
+        def made(*form: Any) -> _Kernel:
+            kernel = make(*form)
+            return builtin(kernel) if self._is_builtin else kernel
+
+        return lru_cache(64)(made)
 
     def __repr__(self) -> str:
         return f"<vkops.{type(self).__name__} {self.name!r}>"

@@ -11,6 +11,7 @@ from vkops.arguments.values import refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import is_nan
+from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.functions import converted, count_nonzero, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.kernels.sort import sorted_places
@@ -20,17 +21,19 @@ from vkops.tensors.selection import take
 from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor
 
-_COORDINATES = ElementwiseKernel(
-    "int32 x, int32 inner, int32 size", "T y", "y = T(x / inner % size)"
+_COORDINATES = builtin(
+    ElementwiseKernel("int32 x, int32 inner, int32 size", "T y", "y = T(x / inner % size)")
 )
-_COUNTS = ElementwiseKernel(
-    "raw int32 x, int32 size, int32 total",
-    "T y",
-    """const int next = i + 1 < size ? x[i + 1] : 0;
+_COUNTS = builtin(
+    ElementwiseKernel(
+        "raw int32 x, int32 size, int32 total",
+        "T y",
+        """const int next = i + 1 < size ? x[i + 1] : 0;
 y = T(i > 0 && x[i] == 0 ? 0 : (next == 0 ? total : next) - x[i])""",
+    )
 )
 _ORDERED = "int32 x, int32 place", "raw T y", "x", "a + b", "y[place] = T(item - 1)"
-_INVERSE = ScanKernel(*_ORDERED, 0, "unique", "int32")
+_INVERSE = builtin(ScanKernel(*_ORDERED, 0, "unique", "int32"))
 
 
 def nonzero(
@@ -147,7 +150,7 @@ def _compacting(name: str, dtype: np.dtype[Any]) -> ScanKernel:
     test = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
     statement = "if (item != prev_item && item <= size) y[prev_item] = i"
     texts = f"{dtype} x, int32 size", "raw int32 y", f"{test} ? 1 : 0", "a + b", statement
-    return ScanKernel(*texts, 0, name)
+    return builtin(ScanKernel(*texts, 0, name))
 
 
 @lru_cache(64)
@@ -159,4 +162,4 @@ def _changing(dtype: np.dtype[Any]) -> ElementwiseKernel:
     }.get(dtype.kind, "x == s[i - 1]")
     operation = f"y = i == 0 || !({same}) ? 1 : 0"
     params = f"{dtype} x, raw {dtype} s", "int32 y"
-    return ElementwiseKernel(*params, operation, "unique", is_nan(dtype))
+    return builtin(ElementwiseKernel(*params, operation, "unique", is_nan(dtype)))

@@ -13,7 +13,7 @@ from vkops.elementwise.parameters import parse
 from vkops.elementwise.source import GROUP
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
-from vkops.kernels.axis_kernel import InnerKernel
+from vkops.kernels.axis_kernel import InnerKernel, builtin
 from vkops.kernels.functions import converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
@@ -57,7 +57,7 @@ def _counting(
     operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
     more: dict[str, Any] = {"invocations": lambda n, _: ceil_div(n, _LENGTH), "main": _MAIN}
-    return InnerKernel(params, operation, name, preamble, **more if shared else {})
+    return builtin(InnerKernel(params, operation, name, preamble, **more if shared else {}))
 
 
 def searchsorted(
@@ -212,4 +212,5 @@ while (low < high) {{
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))
     params = parse("searchsorted", inputs, "T y")
-    return InnerKernel(params, f"{operation}y = T(low)", "searchsorted", is_nan(dtype))
+    texts = f"{operation}y = T(low)", "searchsorted", is_nan(dtype)
+    return builtin(InnerKernel(params, *texts))

@@ -14,13 +14,14 @@ from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Symbol
 from vkops.errors import show
 from vkops.kernels.arithmetic import DType, divided, is_nan, to_half
+from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.reduction import ReductionKernel
 from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
-_CONVERTED = ElementwiseKernel("S x", "T y", "y = T(x)", "converted")
+_CONVERTED = builtin(ElementwiseKernel("S x", "T y", "y = T(x)", "converted"))
 _NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
 
 Arguments = ParamSpec("Arguments")
@@ -338,19 +339,20 @@ def count_nonzero(dtype: DType, result_dtype: DType) -> Reduction:
 def _folded(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
     is_half = result == np.float16
     texts = f"{dtype} x", f"{result} y", "x", reduced, f"y = {'to_half' * is_half}(a)", identity
-    return ReductionKernel(*texts, name, widened(result).name, to_half * is_half)
+    return builtin(ReductionKernel(*texts, name, widened(result).name, to_half * is_half))
 
 
 def _tested(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
     mapped = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
-    return ReductionKernel(f"{dtype} x", f"{result} y", mapped, reduced, "y = a", identity, name)
+    texts = f"{dtype} x", f"{result} y", mapped, reduced, "y = a", identity, name
+    return builtin(ReductionKernel(*texts))
 
 
 def _extreme(name: str, dtype: DType, comparison: str) -> Reduction:
     values = ("int(a)", "int(b)") if dtype.kind == "b" else ("a", "b")
     reduced = f"{values[0]} {comparison} {values[1]} {'|| is_nan(a) ' * (dtype.kind == 'f')}? a : b"
     texts = f"{dtype} x", f"{dtype} y", "x", reduced, "y = a", None, name, None
-    return ReductionKernel(*texts, is_nan(dtype))
+    return builtin(ReductionKernel(*texts, is_nan(dtype)))
 
 
 @lru_cache(64)
@@ -363,7 +365,7 @@ def _averaging(name: str, dtype: DType, result: DType, correction: int | None) -
         inputs, mapped = f"{dtype} x, {wide} m", f"({element}(x) - m) * ({element}(x) - m)"
     quotient = f"divided(a, uint(max(n - ({correction or 0}), 0)))"
     texts = inputs, f"{result} y", mapped, "a + b", f"y = {'to_half' * is_half}({quotient})", "0"
-    return ReductionKernel(*texts, name, wide.name, divided(wide) + to_half * is_half)
+    return builtin(ReductionKernel(*texts, name, wide.name, divided(wide) + to_half * is_half))
 
 
 def _index_of(name: str, dtype: DType, result: DType, comparison: str) -> Reduction:
@@ -371,7 +373,7 @@ def _index_of(name: str, dtype: DType, result: DType, comparison: str) -> Reduct
     texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[result.name]}(a)", None, name, "int32"
     inputs = f"{dtype} x, {dtype} extreme"
     extreme = _extreme(name, dtype, comparison)
-    kernel: Reduction = ReductionKernel(inputs, f"{result} y", *texts, is_nan(dtype))
+    kernel: Reduction = builtin(ReductionKernel(inputs, f"{result} y", *texts, is_nan(dtype)))
 
     def run(tensor: Tensor, axis: Any, **options: Any) -> Tensor:
         if axis is not None:

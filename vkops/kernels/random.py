@@ -12,6 +12,7 @@ from vkops.arguments.values import Place, boolean, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.errors import show
+from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.functions import integer_from, require_dtype
 from vkops.kernels.sort import argsort, require_room
 from vkops.plan.view import Ints
@@ -151,7 +152,8 @@ def _kernel(name: str, dtype: np.dtype[Any]) -> ElementwiseKernel:
     uvec4 w = philox(uvec4(low, at1 + uint(low < at0), 0, 0), uvec2(seed0, seed1));
     precise {GLSL_TYPES[dtype.name]} found = {result};
     z = found;"""
-    return ElementwiseKernel(", ".join(inputs), f"{dtype} z", operation, name, preamble)
+    texts = ", ".join(inputs), f"{dtype} z", operation, name, preamble
+    return builtin(ElementwiseKernel(*texts))
 
 
 class Philox:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -89,7 +88,7 @@ class ReductionKernel(AxisKernel):
         texts = {"map_expr": map_expr, "reduce_expr": reduce_expr, "post_map_expr": post_map_expr}
         self._declare(name, in_params, out_params, reduce_type, preamble, **texts)
         self._identity = identity
-        self._end = lru_cache(64)(self._new_end)
+        self._end = self._memoized(self._new_end)
 
     def __call__(
         self,

@@ -18,6 +18,7 @@ from vkops.kernels.axis_kernel import (
     LANES,
     AxisKernel,
     InnerKernel,
+    builtin,
     function_of,
     permuted,
 )
@@ -132,7 +133,7 @@ class ScanKernel(AxisKernel):
         texts["is_segment_start_expr"] = is_segment_start_expr or ""
         self._declare(name, in_params, out_params, scan_type, preamble, **texts)
         self._neutral = neutral
-        self._scan_of_sums = lru_cache(64)(self._new_scan_of_sums)
+        self._scan_of_sums = self._memoized(self._new_scan_of_sums)
 
     def __call__(
         self, *args: Any, axis: Any = None, out: Any = None, device: DeviceLike = None
@@ -323,4 +324,5 @@ def cumprod(
 def _accumulating(name: str, dtype: DType, result: DType, scanned: str) -> Callable[..., Tensor]:
     is_half = result == np.float16
     texts = f"{dtype} x", f"{result} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
-    return ScanKernel(*texts, None, name, widened(result).name, None, to_half * is_half)
+    kernel = ScanKernel(*texts, None, name, widened(result).name, None, to_half * is_half)
+    return builtin(kernel)

@@ -12,7 +12,7 @@ from vkops.arguments.values import Place, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, parse
 from vkops.elementwise.source import GROUP
-from vkops.kernels.axis_kernel import FOR_EACH, LANES, InnerKernel
+from vkops.kernels.axis_kernel import FOR_EACH, LANES, InnerKernel, builtin
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
 from vkops.kernels.scan import ScanKernel
 from vkops.plan.rounding import ceil_div
@@ -105,8 +105,10 @@ the number of elements of lower digits, and of those with this digit that come b
 invocation. All values change their places in shared memory.
 """
 
-_OFFSETS = ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort")
-_INDICES = ElementwiseKernel("S x, int32 count", "T y", "y = T(uint(x) % uint(count))", "argsort")
+_OFFSETS = builtin(ScanKernel("T x", "T y", "x", "a + b", "y = prev_item", "0", "sort"))
+_INDICES = builtin(
+    ElementwiseKernel("S x, int32 count", "T y", "y = T(uint(x) % uint(count))", "argsort")
+)
 
 
 def sort(
@@ -295,7 +297,7 @@ else
     outputs = f"raw int32 table{f', raw {wide} moved' * moves}"
     form = _tile_form if digit_bits == 4 else _run_form
     operation, declared, main, lanes = form(find, key, element, places, moves)
-    return InnerKernel(
+    kernel = InnerKernel(
         parse("sort", inputs, outputs, raw_outputs=True),
         operation,
         "sort",
@@ -303,6 +305,7 @@ else
         main=main,
         invocations=lambda _, values: int(values["runs"]) * lanes,
     )
+    return builtin(kernel)
 
 
 Form = tuple[str, str, tuple[str, str], int]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+
+from vkops.shaders import load
 
 _COORDINATES = {(1, False): "p.x", (1, True): "p.xz", (2, False): "p.xy", (2, True): "p",
                 (3, False): "p"}  # fmt: skip
@@ -100,7 +103,8 @@ def generate(source: Any, target: Any) -> None:
         limits = np.iinfo(dtype)
         most = np.nextafter(np.float32(limits.max), 0) if bits == 32 else limits.max
         defines |= {"LEAST": f"{float(limits.min)}", "MOST": f"{float(most)}"}
-    shader = source.device.compile_shader(_TEXT, defines=defines, name="generate_mips")
+    loaded = load(_TEXT, defines=defines, name="generate_mips")
+    shader = source.device.compile_shader(replace(loaded, is_builtin=True))
     layers = form.has_layers
     sizes = [(*reversed(each.part.sizes[layers:]), 1, 1)[:3] for each in (source, target)]
     threads: Any = (*sizes[1][:2], source.part.sizes[0] if layers else sizes[1][2])

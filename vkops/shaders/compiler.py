@@ -49,8 +49,11 @@ _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s
 _GLOBALS = b"$Global"
 _PUSHED = re.compile(r"\[\[\s*vk\s*::\s*push_constant\s*\]\](?!\s*(?:ConstantBuffer|cbuffer)\b)")
 
-keeps_lines = False
-"""Whether the SPIR-V of all sources of users has their lines."""
+line_users: list[object] = []
+"""Those that need lines: while there are some, the SPIR-V of all sources of users has them.
+
+They are added and removed one by one, as the observers of a ``VulkanDevice``.
+"""
 
 
 def read(
@@ -69,7 +72,7 @@ def read(
         language = {".spv": "spirv", ".hlsl": "hlsl", ".slang": "slang"}.get(suffix, "glsl")
     if language == "spirv" and isinstance(source, Path):
         return corrected(sources.read(source, sources.MAX_SPIRV_BYTES))
-    debug = debug or keeps_lines
+    debug = debug or bool(line_users)
     return compile(source, language=language, memoize=True, debug=debug, **settings)
 
 

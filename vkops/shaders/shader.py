@@ -90,10 +90,14 @@ class Arguments(NamedTuple):
 
 @dataclass(frozen=True)
 class Shader:
-    """A shader that ``load`` made; errors call it ``name``."""
+    """A shader that ``load`` made; errors call it ``name``.
+
+    ``is_builtin`` is whether it is a part of vkops: checks of users' shaders leave it out.
+    """
 
     name: str
     module: Module
+    is_builtin: bool = False
 
     _repr_html_ = repr_html
 

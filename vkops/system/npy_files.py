@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
-import warnings
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.lib.format as npy
 import numpy.typing as npt
+
+from vkops.system.warning_filters import filtered
 
 MAX_HEADER_BYTES = 1 << 16
 """Bytes of the header of a .npy file; NumPy itself reads 10,000."""
@@ -28,8 +29,7 @@ def read_header(stream: IO[bytes]) -> Header:
     header = io.BytesIO(stream.read(MAX_HEADER_BYTES))
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with filtered("ignore", Warning):
             shape, is_fortran, dtype = readers[npy.read_magic(header)](header)
     except Exception as error:  # NumPy's header reader fails in many ways on bad bytes
         raise ValueError(str(error)) from error

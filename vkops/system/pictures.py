@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
-import warnings
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
+
+from vkops.system.warning_filters import filtered
 
 SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 """The suffixes of pictures, with Pillow's names of their formats."""
@@ -29,12 +30,11 @@ def read(stream: BinaryIO) -> npt.NDArray[Any]:
     """
     pillow = _pillow()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", pillow.DecompressionBombWarning)
+        with filtered("error", pillow.DecompressionBombWarning):
             picture = pillow.open(stream, formats=[*SUFFIXES.values()])
-            if picture.mode == "P":
-                picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
-            pixels = np.asarray(picture.convert(_CONVERTED.get(picture.mode, picture.mode)))
+        if picture.mode == "P":
+            picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
+        pixels = np.asarray(picture.convert(_CONVERTED.get(picture.mode, picture.mode)))
     except (pillow.DecompressionBombError, pillow.DecompressionBombWarning) as error:
         raise PictureError(f"has more pixels than Pillow reads: {error}") from error
     except pillow.UnidentifiedImageError as error:

@@ -26,6 +26,7 @@ from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
 from vkops.gpu.memory.pools import MemoryReport, Pool, living
 from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.profile_recorder import record_if_profiled
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
@@ -98,6 +99,7 @@ def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> Vul
         opened = (each for each in open_vulkan_devices() if each.key == key and not each.lost)
         device = next(opened, None) or VulkanDevice(info, key, mode)
         _opened[id(device)] = device
+        record_if_profiled(device)  # now that a profile that begins finds it
         return device
 
 

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from threading import RLock
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -22,6 +21,7 @@ from vkops.gpu.run.profile_recorder import (
     ProfiledOperation,
     ProfiledSubmission,
     ProfileRecorder,
+    changing,
     open_profiles,
     recorders,
 )
@@ -30,8 +30,6 @@ from vkops.system.output_files import write_output
 
 _Operations: TypeAlias = Sequence[ProfiledOperation]
 _Event: TypeAlias = dict[str, Any]
-
-_lock = RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Profile:
         self._parts: list[_Part] | None = None
 
     def __enter__(self) -> Profile:
-        with _lock:
+        with changing:
             if self._start:
                 raise DeviceError("profile: a profile measures one block, make another one")
             for vulkan in open_vulkan_devices() if not open_profiles else ():
@@ -119,14 +117,15 @@ class Profile:
                 with vulkan.tolerating_loss() if kind or vulkan.lost else nullcontext():
                     vulkan.finish()
             end = perf_counter_ns()
-            for recorder in recorders:
-                with recorder.vulkan.tolerating_loss():
-                    recorder.vulkan.call(recorder.collect)
-                parts.append(_part_of(recorder, self._start, end))
+            with changing:  # profiles that end at once share the recorders
+                for recorder in recorders:
+                    with recorder.vulkan.tolerating_loss():
+                        recorder.vulkan.call(recorder.collect)
+                    parts.append(_part_of(recorder, self._start, end))
             self.seconds = (end - self._start) / 1e9
             self._parts = parts
         finally:
-            with _lock:
+            with changing:
                 open_profiles.remove(self)
                 ended = recorders[:] if not open_profiles else []
                 for recorder in ended:

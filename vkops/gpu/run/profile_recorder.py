@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from threading import current_thread
+from threading import RLock, current_thread
 from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
@@ -79,6 +79,16 @@ open_profiles: list[Any] = []
 recorders: list[ProfileRecorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
+changing: RLock = RLock()
+"""The lock with which profiles begin and end, and devices get recorders and lose them."""
+
+
+def record_if_profiled(vulkan: Any) -> None:
+    """Give a device that was opened a recorder, if there are profiles and none gave it one."""
+    with changing:
+        if open_profiles and vulkan.profile is None:
+            vulkan.record_profile(ProfileRecorder(vulkan))
+
 
 _given: ContextVar[Caller | None] = ContextVar("caller", default=None)
 """The caller that is recorded instead of the line of a call."""
@@ -143,8 +153,7 @@ class ProfileRecorder:
         self._measured += self._native.take_measured()
         self.submissions.clear()
         calls = {call.number: call for call in self.calls if call.number}
-        for call in calls.values():
-            call.operations.clear()
+        found: dict[int, list[ProfiledOperation]] = {number: [] for number in calls}
         times = self._times()  # not used without operations
         for since, last, operations in self._measured:
             end = 0.0
@@ -152,8 +161,10 @@ class ProfileRecorder:
                 start, end = next(times), next(times)
                 if (owner := calls.get(number)) is not None:
                     operation = ProfiledOperation(name or owner.name, nbytes, start, end)
-                    owner.operations.append(operation)
+                    found[number].append(operation)
             self.submissions.append(ProfiledSubmission(last, since + self._offset, end))
+        for number, call in calls.items():  # of profiles that have ended, too: others read them
+            call.operations = found[number]
 
     def _times(self) -> Iterator[float]:
         """Yield the host's nanoseconds of the start and the end of each operation in order."""

@@ -84,7 +84,7 @@ class PreparedCall:
         """Submit the dispatch, if nothing is bound as a copy."""
         device.prepare()
         vulkan = device.vulkan
-        if vulkan.recording is None and not self.uses_addresses and vulkan.around_call is None:
+        if vulkan.recording is None and not self.uses_addresses and not vulkan.observers:
             values = memory, groups, push_constants, vulkan.validated, self.shader.name
             vulkan.start(self._native.run, vulkan.native, *values)
             return

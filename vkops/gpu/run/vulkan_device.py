@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
@@ -37,7 +37,7 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles
+from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 
@@ -101,14 +101,19 @@ class VulkanDevice:
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
         output: what shaders print, if they do; then each submission is waited for at once.
-        measures: whether the device measures the time of all that is submitted.
+        measurements: those that measure the time of all that is submitted, each for itself; whoever
+            began one holds it.
         profile: the recorder of calls and operations while profiles are open.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
-        around_call: if dispatches of shaders are checked, the context in which each is submitted.
+        observers: functions that return a context for each dispatch of a shader, which is submitted
+            in these contexts; that of the newest function is the outermost. They observe all
+            devices and threads. Blocks of several threads, fixtures and generators overlap without
+            nesting, so each adds and removes its own function alone: by ``append`` and ``remove``,
+            which are atomic, as copies of a list are.
     """
 
-    around_call: ClassVar[Callable[[VulkanDevice, Any], AbstractContextManager[None]] | None] = None
+    observers: ClassVar[list[Callable[[VulkanDevice, Any], AbstractContextManager[None]]]] = []
 
     def __init__(self, info: adapter.DeviceInfo, key: object, mode: adapter.Mode = "") -> None:
         self.info: adapter.DeviceInfo = info
@@ -117,7 +122,8 @@ class VulkanDevice:
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
         self.thread: _Thread = _Thread()
-        self.measures: bool = False
+        self.measurements: WeakSet[Measurement] = WeakSet()
+        self._timing = RLock()
         self.profile: ProfileRecorder | None = None
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = mode != "" or adapter.under_validation()
@@ -162,8 +168,6 @@ class VulkanDevice:
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
         self.readback: Pool = self.new_pool("readback")
-        if open_profiles:
-            self.record_profile(ProfileRecorder(self))
 
     def check(self) -> None:
         """Check that this thread can use the device now; see ``OpenDevice.check``."""
@@ -323,12 +327,15 @@ class VulkanDevice:
             recording.written.update(writes)
             recording.used.update(reads, writes)
             return 0
-        if VulkanDevice.around_call is None:
+        observers = self.observers[::-1]  # once: other threads add and remove theirs meanwhile
+        if not observers:
             return self.start(self.native.submit, work, reads, writes, name)
         number = 0
         for each in work:
             call = getattr(each, "call", None)
-            with nullcontext() if call is None else VulkanDevice.around_call(self, call):
+            with ExitStack() as contexts:
+                for observer in observers if call is not None else ():
+                    contexts.enter_context(observer(self, call))
                 number = self.start(self.native.submit, [each], reads, writes, name)
         return number
 
@@ -452,21 +459,43 @@ class VulkanDevice:
 
     # -- timestamps -------------------------------------------------------------------------------
 
-    def measure(self, on: bool) -> None:
-        """Have the device measure from now on, if it has timestamps; see ``take_time``."""
-        self.take_time()
-        self.measures = on and self.info.limits.timestamp_valid_bits > 0
-        self.record_profile(self.profile)
+    def measure(self) -> Measurement:
+        """Have the device measure from now on, if it has timestamps, until this is stopped."""
+        measurement = Measurement(self)
+        measurement.take()
+        if self.info.limits.timestamp_valid_bits:
+            with self._timing:
+                self.measurements.add(measurement)
+                self.record_profile(self.profile)
+        return measurement
 
     def record_profile(self, recorder: ProfileRecorder | None) -> None:
         """Have the device measure each operation for profiles from now on, or no more."""
-        self.profile = recorder
-        self.native.measures = int(self.measures) if recorder is None else 2
+        with self._timing:
+            self.profile = recorder
+            self.native.measures = int(bool(self.measurements)) if recorder is None else 2
 
-    def take_time(self, *, stop: bool = False) -> float | None:
+    def take_time(self, measurement: Measurement, stop: bool) -> float:
+        """Wait for everything, and return the nanoseconds that are new for one measurement."""
+        self.settle()
+        with self._timing:
+            nanoseconds = self.call(self.native.take_nanoseconds) or 0.0
+            for each in self.measurements:
+                each.nanoseconds += nanoseconds
+            taken, measurement.nanoseconds = measurement.nanoseconds, 0.0
+            if stop:
+                self.measurements.discard(measurement)
+                self.record_profile(self.profile)
+        return taken
+
+
+class Measurement:
+    """The nanoseconds of a device that were not taken yet; others measure it at the same time."""
+
+    def __init__(self, vulkan: VulkanDevice) -> None:
+        self._vulkan = vulkan
+        self.nanoseconds: float = 0.0
+
+    def take(self, *, stop: bool = False) -> float | None:
         """Return the milliseconds of all submissions since the last call, if they were measured."""
-        nanoseconds: float | None = self.call(self.native.take_nanoseconds)
-        nanoseconds = nanoseconds if self.measures else None
-        if stop:
-            self.measure(False)
-        return nanoseconds / 1e6 if nanoseconds else None
+        return self._vulkan.take_time(self, stop) / 1e6 or None
