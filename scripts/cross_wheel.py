@@ -18,6 +18,7 @@ later run goes on after an interruption, and where the programs are kept.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -305,6 +306,7 @@ def main(arguments: list[str]) -> None:
     target = Path(folder).resolve()
     kp_wheel.clean_up_when_ended()
     with TemporaryDirectory(prefix="vkops-") as work:
+        os.environ["TMPDIR"] = work  # pip leaves files where it is ended
         if what == "kp":
             build_kp(platform, Path(work), target, pythons or list(PYTHONS[platform]))
         else:

@@ -217,7 +217,7 @@ def build(work: Path, log_path: Path) -> Path:
         f'set(CMAKE_PROJECT_kompute_INCLUDE "{_PACKAGE}/native/kompute.cmake")\n',
         encoding="utf-8",
     )
-    env = os.environ | SWITCHES
+    env = os.environ | SWITCHES | {"TMPDIR": str(work)}  # pip leaves files where it is ended
     env["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
     env["KOMPUTE_PYTHON_NUM_PARALLEL_THREADS"] = str(jobs())
 
