@@ -29,7 +29,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import kp_wheel
-from debian_packages import PROGRAMS, apt_options, run, sha256
+from debian_packages import PROGRAMS, apt_options, pack_wheel, run, sha256
 
 DEBIAN = {"3.11": "bookworm", "3.13": "trixie"}  # of Python's headers for ARM
 PYTHONS = {"win_amd64": ("3.10", "3.11", "3.12", "3.13"), "aarch64": tuple(DEBIAN)}
@@ -168,9 +168,7 @@ def pack(tree: Path, wheel: str, tag: str, metadata: str, target: Path) -> Path:
     )
     if wheel == "kp":
         kp_wheel.change_metadata(tree)
-    printed = run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
-    name = str(re.findall(r"(\S+\.whl)", printed)[-1])
-    return target / name.rpartition("/")[2]
+    return pack_wheel(tree, target)
 
 
 def add_loader(tree: Path, root: Path) -> str:

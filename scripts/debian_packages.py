@@ -9,7 +9,9 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import kp_wheel
@@ -29,6 +31,20 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 def sha256(file: Path) -> str:
     """Return the hash of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def pack_wheel(tree: Path, target: Path) -> Path:
+    """Pack a wheel, which is then in ``target``, whole or not at all; return its path."""
+    packed = tree.with_name(f"packed-{tree.name}")
+    packed.mkdir()
+    run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", packed)
+    (wheel,) = packed.iterdir()
+    part = target / f".{wheel.name}.part"
+    try:
+        shutil.copy(wheel, part)
+        return part.replace(target / wheel.name)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def mirror() -> str:

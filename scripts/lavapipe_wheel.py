@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from debian_packages import ARCHITECTURES, PROGRAMS, run, sha256, unpack
+from debian_packages import ARCHITECTURES, PROGRAMS, pack_wheel, run, sha256, unpack
 from kp_wheel import clean_up_when_ended, timed
 
 SUITES = ("/debian bookworm", "/debian bookworm-backports", "/debian-security bookworm-security")
@@ -224,8 +224,7 @@ def build(work: Path, target: Path, machine: str) -> Path:
         f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}{machine}\n"
     )
     with timed("packing the wheel", "about 20 s"):
-        run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
-    return target / f"vkops_lavapipe-{version}-{TAG}{machine}.whl"
+        return pack_wheel(tree, target)
 
 
 if __name__ == "__main__":

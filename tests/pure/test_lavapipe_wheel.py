@@ -206,3 +206,25 @@ def test_what_a_killed_build_has_left_is_not_used(build, tmp_path):
     (made.parent / "unfinished").touch()
     with pytest.raises(FileNotFoundError):
         built(lambda: (made / "object").stat())
+
+
+def test_a_wheel_is_packed_whole_or_not_at_all(monkeypatch, tmp_path):
+    tree, target = tmp_path / "tree", tmp_path / "dist"
+    target.mkdir()
+
+    def pack(*command):
+        (command[-1] / "a-1-py3-none-any.whl").write_text("whole")
+
+    monkeypatch.setattr(debian_packages, "run", pack)
+    wheel = debian_packages.pack_wheel(tree, target)
+    assert (wheel.parent, wheel.read_text()) == (target, "whole")
+
+    def interrupted(_, copy):
+        copy.write_text("a part")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(debian_packages.shutil, "copy", interrupted)
+    wheel.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        debian_packages.pack_wheel(tmp_path / "other", target)
+    assert list(target.iterdir()) == []
