@@ -287,6 +287,7 @@ def write_compilers(platform: str, work: Path, target: Path) -> None:
     metadata = (
         f"Metadata-Version: 2.1\nName: vkops_compilers\nVersion: {version}\n"
         "Summary: glslang and SPIRV-Tools, which vkops uses\nRequires-Python: >=3.10\n"
+        "Description-Content-Type: text/markdown\n\nThey are built from sources of Debian.\n"
     )
     print(pack(tree, "vkops_compilers", f"py3-none-{platform}", metadata, target))
 
