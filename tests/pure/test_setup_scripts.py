@@ -5,10 +5,15 @@ import os
 import platform
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import sysconfig
+import time
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
@@ -140,6 +145,62 @@ def test_the_readme_names_the_packages_that_shaders_need():
     packages = set(re.findall(r'"([a-z]+-tools)"', "".join(sources)))
     (named,) = re.findall(r"shaders need `apt install (.*?)`", (ROOT / "README.md").read_text())
     assert set(named.split()) == packages
+
+
+def ended_by(number, command, tmp_path, **variables):
+    """End a program with a signal once it has started another; return its status.
+
+    It must leave no temporary file, and what it has started must end with it.
+    """
+    temporary, started = tmp_path / "temporary", tmp_path / "started"
+    temporary.mkdir()
+    env = {**os.environ, "TMPDIR": str(temporary), "STARTED": str(started), **variables}
+    process = subprocess.Popen([*map(str, command)], env=env, stderr=subprocess.PIPE)
+    while not started.exists() or not started.read_text():
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    child = int(started.read_text())
+    assert list(temporary.iterdir())
+    process.send_signal(number)
+    with process:
+        status = process.wait(60)
+    assert list(temporary.iterdir()) == []
+    with suppress(psutil.NoSuchProcess):
+        started_process = psutil.Process(child)
+        until = time.monotonic() + 60
+        while started_process.status() != psutil.STATUS_ZOMBIE:  # nobody may wait for it
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    return status
+
+
+SLEEPER = 'sleep 600 & echo $! >"$STARTED"; wait'
+ENDED = f"""
+import sys, tempfile
+sys.path.insert(0, {str(ROOT / "scripts")!r})
+import kp_wheel
+kp_wheel.clean_up_when_ended()
+with tempfile.TemporaryDirectory():
+    kp_wheel.run("sh", "-c", {SLEEPER!r})
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, -signal.SIGINT), (signal.SIGTERM, 143)]
+)
+def test_a_signal_ends_the_programs_of_a_script_and_removes_its_files(tmp_path, number, status):
+    assert ended_by(number, [sys.executable, "-c", ENDED], tmp_path) == status
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_programs_of_wheels_and_removes_its_files(tmp_path, number, status):
+    program(tmp_path, "pip", 'echo $$ >"$STARTED"; exec sleep 600')
+    venv = f'mkdir -p "$4/bin"; cp {tmp_path}/pip "$4/bin/pip"'
+    program(tmp_path, "python3.99", f'case $* in "-m venv"*) {venv} ;; esac')
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts/wheels", tmp_path / "scripts")
+    command = [tmp_path / "scripts/wheels", "--python", tmp_path / "python3.99"]
+    assert ended_by(number, command, tmp_path) == status
 
 
 @pytest.fixture

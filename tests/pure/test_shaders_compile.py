@@ -290,6 +290,13 @@ def test_output_of_a_failing_compiler_is_kept(fake_compiler):
     assert failure(MINIMAL).log == "out of luck\nand of memory\n"
 
 
+@pytest.mark.posix("limits of a process", tests_only=True)
+def test_a_limit_of_the_process_is_no_fault_of_the_compiler(fake_compiler):
+    path = fake_compiler("kill -XFSZ $$")
+    limit = "a limit of this process (ulimit -f) allows no files that large"
+    assert str(failure(MINIMAL)) == f"<source>: {path} was stopped: {limit}"
+
+
 def test_hanging_compiler_is_stopped_with_its_children(fake_compiler, monkeypatch):
     path = fake_compiler("echo thinking; sleep 60; true")
     monkeypatch.setattr(tools, "TIMEOUT_S", 0.3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -59,7 +60,8 @@ def run(
     added to the environment.
 
     Raises:
-        ShaderCompileError: it cannot be started, or has not ended after ``TIMEOUT_S``.
+        ShaderCompileError: it cannot be started, has not ended after ``TIMEOUT_S``, or may not
+            write a file as large as its output.
     """
     try:
         returncode, output = run_limited(
@@ -71,7 +73,11 @@ def run(
         log = (error.stdout or b"").decode(errors="replace")
         message = f"{argv[0]} was stopped: not done after {TIMEOUT_S:g} s"
         raise ShaderCompileError(message, log=log) from None
-    return returncode, output.decode(errors="replace").replace(os.linesep, "\n")
+    text = output.decode(errors="replace").replace(os.linesep, "\n")
+    if -returncode == getattr(signal, "SIGXFSZ", None):
+        limit = "a limit of this process (ulimit -f) allows no files that large"
+        raise ShaderCompileError(f"{argv[0]} was stopped: {limit}", log=text)
+    return returncode, text
 
 
 # -- SPIR-V ---------------------------------------------------------------------------------------

@@ -38,6 +38,17 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def can_start_threads() -> bool:
+    """Whether the system lets this process have one more thread."""
+    thread = Thread(target=int)
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    thread.join()
+    return True
+
+
 def after_fork(action: Callable[[], None]) -> None:
     """Call a function in each process that is forked off this one, where there are forks."""
     if hasattr(os, "register_at_fork"):

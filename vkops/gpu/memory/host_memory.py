@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 
 import numpy as np
 import numpy.typing as npt
 import psutil
 
-from vkops.errors import OutOfDeviceMemoryError
+from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.system.control_groups import available_in_groups
 
 SPARE = 64 << 20
@@ -16,6 +18,9 @@ SPARE = 64 << 20
 
 _TAKEN_AT_ONCE = 1 << 30
 _MIN_PAGE = 4096
+
+_DRIVER_FILE = "/memfd:allocation fd"
+"""Of Mesa 25's CPU driver: its device memory is a file without a name, even for one device."""
 
 _MIN_CHECKED = 1 << 16
 """Bytes from which it is checked that the host has them: Python's objects are not checked either,
@@ -26,7 +31,11 @@ def available() -> int:
     """Return the bytes that the host and the control groups still have for this process."""
     if sys.is_finalizing():  # a finalizer asks, and psutil does not work any more
         return sys.maxsize
-    memory = psutil.virtual_memory()
+    try:
+        memory = psutil.virtual_memory()
+    except OSError as error:  # no file can be opened, for example
+        why = f"{error.strerror}: {error.filename}"
+        raise DeviceError(f"the memory that the host has is unknown ({why})") from error
     return int(min([memory.available, *available_in_groups(memory.total)])) - SPARE
 
 
@@ -36,6 +45,68 @@ def require(nbytes: int, reason: str = "the host has no more memory available") 
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
     except MemoryError as error:
         raise OutOfDeviceMemoryError(f"{nbytes} bytes: {reason}") from error
+
+
+def require_in_file(nbytes: int, held: int) -> None:
+    """Check that the file with a driver's memory may grow by ``nbytes`` bytes beside ``held`` ones.
+
+    The driver ignores that it may not (``ulimit -f``): accesses would end the process (SIGBUS).
+    """
+    if _has_driver_file() and _file_size(nbytes, held) > _max_file():
+        raise _file_refusal(nbytes, held)
+
+
+def check_in_file(memory: npt.NDArray[np.uint8], held: int) -> None:
+    """Check that memory is not beyond the end of a file, which gaps may have made larger."""
+    if not _has_driver_file():
+        return
+    ends = os.pipe()
+    try:
+        os.write(ends[1], memory[-1:].data)  # the system looks at the memory: an error is no signal
+    except OSError as error:
+        raise _file_refusal(memory.size, held) from error
+    finally:
+        for end in ends:
+            os.close(end)
+
+
+def _has_driver_file() -> bool:
+    """Whether the memory of a driver is in a file whose size is limited."""
+    if _max_file() == sys.maxsize:
+        return False
+    try:
+        numbers = os.listdir("/proc/self/fd")
+    except OSError:
+        return True  # for all that is known
+    for number in numbers:
+        with suppress(OSError):
+            if os.readlink(f"/proc/self/fd/{number}").startswith(_DRIVER_FILE):
+                return True
+    return False
+
+
+def _max_file() -> int:
+    """Return the size of the largest file that this process may write."""
+    if sys.platform != "linux":
+        return sys.maxsize
+    try:
+        import resource
+    except ImportError:
+        return sys.maxsize
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return sys.maxsize if limit == resource.RLIM_INFINITY else limit
+
+
+def _file_size(nbytes: int, held: int) -> int:
+    return _MIN_PAGE + held + nbytes  # the first page is not used
+
+
+def _file_refusal(nbytes: int, held: int) -> OutOfDeviceMemoryError:
+    return OutOfDeviceMemoryError(
+        f"{nbytes} bytes: the driver's memory is a file, which would have "
+        f"{_file_size(nbytes, held)} bytes, and a limit of this process (ulimit -f) allows "
+        f"{_max_file()}"
+    )
 
 
 def take(nbytes: int) -> npt.NDArray[np.uint8]:

@@ -40,6 +40,7 @@ from vkops.gpu.run.pending import BackgroundTask
 from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
+from vkops.system.processes import can_start_threads
 
 MAX_SUBMISSIONS = 64
 """Submissions that the device can have at a time: the next one waits for the first of them."""
@@ -131,7 +132,7 @@ class VulkanDevice:
             threads = 2 * adapter.threads() + 2
             reason = (
                 f"opening {info.label} needs that much address space for its {threads} threads, "
-                "and limits of this process (ulimit -v) leave less; LP_NUM_THREADS=1 needs less"
+                "and limits of this process (ulimit -v, -d) leave less; LP_NUM_THREADS=1 needs less"
             )
             host_memory.require(2 * FIRST_NBYTES + threads * THREAD_BYTES, reason)
         self.module: Any = load_native()
@@ -148,7 +149,10 @@ class VulkanDevice:
             self.native: Any = make(self._adapter, validated, *most, count, cached)
             alignment = self.native.pitch_alignment
         except native_error() as error:
-            raise DeviceError(f"{info.label} cannot be opened: {error}{forks.hint()}") from error
+            message = f"{info.label} cannot be opened: {error}{forks.hint()}"
+            if info.type == "CPU" and not can_start_threads():
+                message += "; it needs threads, and limits allow no more of them (ulimit -u)"
+            raise DeviceError(message) from error
         side = info.limits.max_linear_image_dimension_2d
         self.images: ImageLimits | None = ImageLimits(alignment, side) if alignment else None
         self.features: frozenset[str] = frozenset(self.native.features) & {*info.limits.features}
@@ -188,11 +192,13 @@ class VulkanDevice:
     def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
         """Take memory from the driver after a check that it is available, with the lock held."""
         available, is_cpu = self.available(use, limited=False), self.info.type == "CPU"
+        held = held_bytes(self._source(use))
         if nbytes > available:
             message = f"{nbytes} bytes: the device has {max(available, 0)} bytes available"
             raise OutOfDeviceMemoryError(message)
         if is_cpu:
             host_memory.require(nbytes)
+            host_memory.require_in_file(nbytes, held)
         try:
             native = self.module.Memory(self.native, nbytes, use)
         except self.module.DeviceLostError as error:
@@ -203,20 +209,25 @@ class VulkanDevice:
         heap = self._adapter.memory_types[native.type][0]
         memory = DeviceMemory(self, native, nbytes, (self.info.index, heap))
         if is_cpu and memory.view is not None:
+            host_memory.check_in_file(memory.view, held)
             host_memory.touch(memory.view)
         return memory
 
     def available(self, use: str, *, limited: bool = True) -> int:
         """Return the bytes that this process can still get, within its own limit or without it."""
-        native = self._adapter
-        heap = native.memory_types[native.memory_types_for(use)[0]][0]
-        held = held_bytes((self.info.index, heap))
+        native, source = self._adapter, self._source(use)
+        heap, held = source[1], held_bytes(source)
         free = adapter.available_memory(native, heap, held)
         if self.info.type == "CPU":
             free = min(free, host_memory.available())
         if limited and use in ("device", "mapped"):
             free = min(free, adapter.memory_limit(native.memory_heaps[heap][0]) - held)
         return free
+
+    def _source(self, use: str) -> tuple[int, int]:
+        """Return where memory for a use is taken from first: (adapter, heap)."""
+        native = self._adapter
+        return self.info.index, native.memory_types[native.memory_types_for(use)[0]][0]
 
     def release_empty_heaps(self) -> None:
         """Give the memory that nothing uses back to the driver."""
