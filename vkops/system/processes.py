@@ -38,12 +38,6 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def after_fork(action: Callable[[], None]) -> None:
-    """Call a function in each process that is forked off this one, where there are forks."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=action)
-
-
 # -- exit statuses ---------------------------------------------------------------------------------
 
 

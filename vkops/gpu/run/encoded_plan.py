@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 from operator import itemgetter
@@ -24,6 +23,7 @@ from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import ceil_div
+from vkops.system.threads import cached_property
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""

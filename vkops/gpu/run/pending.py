@@ -7,6 +7,8 @@ from collections.abc import Callable
 from threading import Lock, get_ident
 from typing import Protocol, runtime_checkable
 
+from vkops.gpu.adapters import forks
+
 
 @runtime_checkable
 class Pending(Protocol):
@@ -68,7 +70,13 @@ class BackgroundTask:
         return get_ident() == self._thread
 
     def finish(self) -> None:
-        """Wait until the work has ended, with an error or without; called by the work, return."""
+        """Wait until the work has ended, with an error or without; called by the work, return.
+
+        Raises:
+            DeviceError: it ran when this process was forked off the one that has its thread.
+        """
+        if self.is_running:
+            forks.check()
         if not self.is_current:
             with self._running:
                 pass

@@ -10,7 +10,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from threading import RLock
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -27,11 +26,12 @@ from vkops.gpu.run.profile_recorder import (
 )
 from vkops.notebook import table_html
 from vkops.system.output_files import write_output
+from vkops.system.threads import new_lock
 
 _Operations: TypeAlias = Sequence[ProfiledOperation]
 _Event: TypeAlias = dict[str, Any]
 
-_lock = RLock()
+_lock = new_lock()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate
 from math import prod
 from operator import attrgetter
@@ -27,6 +26,7 @@ from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline, Step
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import round_up
+from vkops.system.threads import cached_property
 
 MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from vkops.gpu.run.pending import BackgroundTask
 from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
+from vkops.system.threads import new_lock
 
 MAX_SUBMISSIONS = 64
 """Submissions that the device can have at a time: the next one waits for the first of them."""
@@ -113,7 +114,7 @@ class VulkanDevice:
     def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
         self.info: adapter.DeviceInfo = info
         self.key: object = key
-        self.lock: RLock = RLock()
+        self.lock: RLock = new_lock()
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
         self.thread: _Thread = _Thread()
@@ -160,6 +161,16 @@ class VulkanDevice:
         self.readback: Pool = self.new_pool("readback")
         if open_profiles:
             self.record_profile(ProfileRecorder(self))
+
+    def forget_driver(self) -> None:
+        """Make each use of the driver a DeviceError, in a forked child."""
+        del self.native, self.module
+
+    if not TYPE_CHECKING:  # to type checkers, all attributes would exist
+
+        def __getattr__(self, name: str) -> Any:
+            forks.check()
+            raise AttributeError(name, name=name, obj=self)
 
     def check(self) -> None:
         """Check that this thread can use the device now; see ``OpenDevice.check``."""
