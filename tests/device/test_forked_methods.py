@@ -205,7 +205,7 @@ CASES = {
     ),
     "Philox": Case(
         lambda device: vkops.kernels.random.Philox(1),
-        "__repr__",
+        "__repr__ position",
         lambda device: {"integers": [9], "permutation": [9]},
     ),
     "Session": Case(
