@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cachetools import LRUCache
 from onnx import ModelProto
 
-from vkops.errors import CONVERSION_ERRORS, ModelError, show
+from vkops.errors import CONVERSION_ERRORS, ModelError, refuse_reentry, show
 from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import Lowering, NeedsValueError
@@ -210,6 +210,7 @@ class Session:
     def _specialize(self, inputs: Mapping[str, Given]) -> Specialization:
         declared = {entry.name: entry for entry in self.model.inputs}
         input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
+        refuse_reentry(self._lock, "the model is being prepared")
         with self._lock:
             # Lowering fails at the first input whose elements it needs, and is then repeated.
             while True:

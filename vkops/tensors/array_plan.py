@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
 
+from vkops.errors import is_held
 from vkops.gpu.run.program import Program
 from vkops.plan import indexing
 from vkops.plan.algebra import coalesce
@@ -83,6 +84,8 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
     def __missing__(self, arguments: tuple[Any, ...]) -> ArrayPlan:
         plan = self._build(*arguments)
         plan.program.name = self._build.__name__.strip("_")
+        if is_held(self._lock):  # by the thread that a signal handler has interrupted
+            return plan
         with self._lock:
             if arguments not in self and plan.kilobytes <= MAX_KILOBYTES:
                 self[arguments] = plan

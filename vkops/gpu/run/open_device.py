@@ -25,6 +25,7 @@ from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
 from vkops.gpu.memory.pools import MemoryReport, Pool, living
 from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles, profiles_lock
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
@@ -97,7 +98,10 @@ def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:
         # No loop: Python 3.13 raises interrupts between iterations outside of ``with``.
         opened = (each for each in open_vulkan_devices() if each.key == key and not each.lost)
         device = next(opened, None) or VulkanDevice(info, key)
-        _opened[id(device)] = device
+        with profiles_lock:  # a profile that begins at this moment finds it, or is found
+            _opened[id(device)] = device
+            if open_profiles and device.profile is None:
+                device.record_profile(ProfileRecorder(device))
         return device
 
 

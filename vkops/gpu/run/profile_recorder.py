@@ -9,10 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from threading import current_thread
+from threading import RLock, current_thread
 from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
+
+from vkops.system.threads import new_lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,9 @@ class ProfiledSubmission:
     start: float
     end: float
 
+
+profiles_lock: RLock = new_lock()
+"""Held while profiles begin, take what was recorded, and end."""
 
 open_profiles: list[Any] = []
 """The profiles whose blocks run: while there are some, each device has a recorder."""
@@ -141,10 +146,9 @@ class ProfileRecorder:
     def collect(self) -> None:
         """Add what the device has measured since the last time; all work has ended."""
         self._measured += self._native.take_measured()
-        self.submissions.clear()
+        submissions = []
         calls = {call.number: call for call in self.calls if call.number}
-        for call in calls.values():
-            call.operations.clear()
+        operations_of: dict[int, list[ProfiledOperation]] = {number: [] for number in calls}
         times = self._times()  # not used without operations
         for since, last, operations in self._measured:
             end = 0.0
@@ -152,8 +156,11 @@ class ProfileRecorder:
                 start, end = next(times), next(times)
                 if (owner := calls.get(number)) is not None:
                     operation = ProfiledOperation(name or owner.name, nbytes, start, end)
-                    owner.operations.append(operation)
-            self.submissions.append(ProfiledSubmission(last, since + self._offset, end))
+                    operations_of[number].append(operation)
+            submissions.append(ProfiledSubmission(last, since + self._offset, end))
+        self.submissions = submissions
+        for number, call in calls.items():  # profiles that have ended are read meanwhile
+            call.operations = operations_of[number]
 
     def _times(self) -> Iterator[float]:
         """Yield the host's nanoseconds of the start and the end of each operation in order."""

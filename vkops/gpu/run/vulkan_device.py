@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
 
@@ -37,7 +37,7 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles
+from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 from vkops.system.threads import new_lock
@@ -155,12 +155,10 @@ class VulkanDevice:
         self._waited = 0  # the last submission that was waited for
         self.output: ShaderOutput | None = None
         self._waits = os.environ.get(SYNC) == "1"
-        self._pools: WeakSet[Pool] = WeakSet()
+        self._pools: WeakValueDictionary[int, Pool] = WeakValueDictionary()
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
         self.readback: Pool = self.new_pool("readback")
-        if open_profiles:
-            self.record_profile(ProfileRecorder(self))
 
     def forget_driver(self) -> None:
         """Make each use of the driver a DeviceError, in a forked child."""
@@ -184,8 +182,7 @@ class VulkanDevice:
     def new_pool(self, use: str, max_range: int = 0) -> Pool:
         """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
         pool = Pool(self, use, max_range)
-        with self.lock:  # as ``release_empty_heaps`` goes through them
-            self._pools.add(pool)
+        self._pools[id(pool)] = pool
         return pool
 
     def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
@@ -225,7 +222,7 @@ class VulkanDevice:
         """Give the memory that nothing uses back to the driver."""
         self.settle()
         with self.lock:
-            for pool in [*self._pools]:
+            for pool in living(self._pools):
                 pool.release_empty_heaps()
 
     def import_array(self, array: npt.NDArray[Any]) -> Extent | None:
@@ -418,7 +415,7 @@ class VulkanDevice:
             if stream.is_current:
                 return  # the others began after it
             stream.finish()
-            if stream in self.streams:
+            with suppress(ValueError):  # another thread was faster
                 self.streams.remove(stream)
 
     def finish(self) -> None:
