@@ -4,10 +4,12 @@ Meanwhile a thread of the parent, which the child does not have, holds every loc
 """
 
 import asyncio
+import gc
 import inspect
 import json
 import signal
 import threading
+import weakref
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -243,11 +245,13 @@ def public_names(kind):
                 yield name
 
 
+def late(*_):
+    """A handler of alarms."""
+    raise TimeoutError
+
+
 def outcome(one, name, arguments):
     """The error of an attribute or a call, or its result."""
-
-    def late(*_):
-        raise TimeoutError
 
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
@@ -338,3 +342,18 @@ def test_what_began_before_the_fork(adapter):
             with everything_is_held([]):
                 assert [in_child(use) for use in uses] == [REFUSED] * len(uses)
         measured(stop=True)
+
+
+@pytest.mark.parametrize("title", CASES)
+def test_objects_are_freed_without_a_lock(device, title):
+    one = CASES[title].make(device)
+    freed = weakref.ref(one) if getattr(type(one), "__weakrefoffset__", 0) else lambda: None
+    with everything_is_held([]):
+        signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, SECONDS)
+        try:
+            del one
+            gc.collect()
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+    assert title == "Device" or freed() is None

@@ -7,8 +7,10 @@ import faulthandler
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from random import Random
 from types import SimpleNamespace
 
+import mixed_work
 import numpy as np
 import pytest
 from compiled_operators import compiled, reverse
@@ -20,6 +22,8 @@ from vkops.gpu.run import profile_recorder, program
 from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.pending import BackgroundTask
+from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.system import threads
 from vkops.tensors.array_plan import memoized
 
 X = np.arange(8, dtype=np.int32)
@@ -169,6 +173,44 @@ def test_a_stream_that_was_abandoned_stands_for_those_before_it():
     assert results[0] == "first"
     third.wait()
     assert results == ["first", "third"]
+
+
+def test_a_program_that_two_threads_record(device):
+    x, program = device.tensor(X), device.record()
+
+    def other():
+        with pytest.raises(vkops.DeviceError, match="another thread is recording"), program:
+            raise AssertionError
+
+    with program:
+        y = vkops.flip(x).copy()
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other).result()
+        z = vkops.roll(y, 1)
+    assert len(program.steps) == 2
+    program.run()
+    np.testing.assert_array_equal(z.numpy(), np.roll(X[::-1], 1))
+
+
+def test_nobody_waits_with_a_lock_held(device, monkeypatch):
+    waited = []
+
+    def noting(function):
+        def wait(*arguments):
+            waited.append([lock for lock in threads.locks if lock._is_owned()])
+            return function(*arguments)
+
+        return wait
+
+    for kind, name in ((VulkanDevice, "wait"), (BackgroundTask, "finish")):
+        monkeypatch.setattr(kind, name, noting(getattr(kind, name)))
+    with vkops.profile():
+        place = mixed_work.Place(device)
+        for kind in mixed_work.KINDS:
+            for seed in range(5):
+                kind(place, Random(seed))
+    assert waited
+    assert not any(waited)
 
 
 def test_a_profile_that_ends_while_another_one_ends(device):
