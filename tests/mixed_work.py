@@ -17,6 +17,7 @@ from operator_cases import DTYPES
 import vkops
 from vkops import dml
 from vkops.gpu.run import streaming
+from vkops.kernels.random import Philox
 from vkops.onnx import Model, Session
 
 LARGEST = (900, 60, 20, 8, 5)  # elements of a dimension, by rank
@@ -45,6 +46,8 @@ class Place:
         self.session = Session(Model(parser.parse_model(MODEL)), device)
         self.chains = chains.Place([device])
         self.shared = deque()
+        self.generator, self.drawn = Philox(1), set()
+        self.kernel = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
 
     def compile(self, desc):
         return self.device.compile_operator(self.device.create_operator(desc))
@@ -96,6 +99,27 @@ def shared(place, random):
     same(vkops.join([tensor[::-1], tensor]).numpy(), np.concatenate([expected[::-1], expected]))
     if random.random() < 0.5:
         tensor.release()
+    return 1
+
+
+def drawn(place, random):
+    """Numbers of the generator of all threads, which are all different."""
+    count = random.randint(1, 50)
+    numbers = place.generator.integers(
+        2**32, size=(count, 4), dtype="uint32", device=place.device
+    ).numpy()
+    first = numbers[0].tobytes()
+    assert first not in place.drawn
+    place.drawn.add(first)
+    return 1
+
+
+def computed(place, random):
+    """The kernel of all threads, for any data type that all devices have."""
+    dtype = random.choice([np.int32, np.uint32, np.float32])
+    x = np.array([random.randint(0, 1000) for _ in range(random.randint(1, 99))], dtype)
+    y = place.device.tensor(x)
+    same(place.kernel(y, y[::-1]).numpy(), x + x[::-1])
     return 1
 
 
@@ -210,7 +234,7 @@ def cycle(place, random):
 
 KINDS = {
     chain: 40, shared: 20, compiled: 20, refused: 5, cycle: 5, thread_that_ends: 3, session: 3,
-    graph: 2, not_waited_for: 2, streamed: 0.5,  # which makes pipelines, in 10 to 100 ms
+    drawn: 3, computed: 3, graph: 2, not_waited_for: 2, streamed: 0.5,  # which makes pipelines, in 10 to 100 ms
 }  # fmt: skip
 """Each with how often it comes up."""
 

@@ -1,13 +1,9 @@
 """Vulkan drivers do not survive a fork: the child is told so, and never hangs."""
 
-import os
-import select
-import signal
-import warnings
-
 import numpy as np
 import pytest
 from compiled_operators import reverse
+from forked_children import REFUSED, in_child
 from imitated import START, run
 from processes import python
 
@@ -15,38 +11,6 @@ import vkops
 from vkops import dml
 
 pytestmark = [pytest.mark.memory, pytest.mark.posix("forks")]
-
-SECONDS = 10
-
-
-def in_child(work):
-    """Run in a forked process and return what it says."""
-    reading, writing = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python warns of forks in processes with threads
-        child = os.fork()
-    if child == 0:
-        os.close(reading)
-        try:
-            said = work()
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(writing, str(said).encode())
-        os._exit(0)
-    os.close(writing)
-    answered, _, _ = select.select([reading], [], [], SECONDS)
-    if not answered:
-        os.kill(child, signal.SIGKILL)
-    with os.fdopen(reading, "rb") as stream:
-        said = stream.read().decode()
-    os.waitpid(child, 0)
-    return said if answered else "it hangs"
-
-
-REFUSED = (
-    "DeviceError: this process was forked off one that had opened a Vulkan device, and drivers do "
-    "not survive that; open devices after forks only, or start processes by spawning"
-)
 
 
 def test_devices_are_refused_in_the_child(device):

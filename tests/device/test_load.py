@@ -1,6 +1,7 @@
 """Many threads and processes on one adapter: nothing wrong, nothing lost, nobody waits for ever."""
 
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -13,9 +14,9 @@ import vkops
 slow = pytest.mark.slow
 
 
-def load(adapter, threads, operators, seed=0, own=0):
+def load(adapter, threads, operators, seed=0, own=0, interval=0.005):
     """Run a process; operators found right, by thread."""
-    return json.loads(call(main, adapter.index, threads, operators, seed, own))
+    return json.loads(call(main, adapter.index, threads, operators, seed, own, interval))
 
 
 @pytest.mark.parametrize("operators", [50, pytest.param(10_000, marks=slow)], ids="{:,}".format)
@@ -23,6 +24,12 @@ def test_sixteen_threads(adapter, operators):
     right = load(adapter, 16, operators)
     assert len(right) == 16
     assert min(right) >= operators
+
+
+@pytest.mark.parametrize("operators", [30, pytest.param(2_000, marks=slow)], ids="{:,}".format)
+def test_threads_that_take_turns_every_microsecond(adapter, operators):
+    """What two threads do at the same time, they do here in nearly any order."""
+    assert min(load(adapter, 8, operators, interval=1e-6)) >= operators
 
 
 def test_threads_with_devices_of_their_own(adapter):
@@ -36,7 +43,8 @@ def test_processes_at_once(adapter, processes, operators):
         assert all(min(right) >= operators for right in rights)
 
 
-def main(index, threads, operators, seed, own=0):
+def main(index, threads, operators, seed, own, interval):
+    sys.setswitchinterval(interval)
     mixed_work.stream_in_small_chunks()
 
     def thread(number, place):

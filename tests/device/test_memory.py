@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from processes import python
+from processes import call, python
 
 import vkops
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.memory.pools import held_bytes
+from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import release_empty_heaps
 
 pytestmark = pytest.mark.memory
@@ -29,6 +30,31 @@ def test_write_and_read_any_bytes(any_device, data):
         buffer.write(image[start:stop], start)
         assert buffer.read(start, stop - start) == bytes(image[start:stop])
     assert buffer.read() == image.tobytes()
+
+
+def buffers_without_bytes(index):
+    for staged in (False, True):
+        with vkops.Device(index, staged=staged) as device:
+            used = device.memory_report().used
+            for make in (
+                HostBuffer,
+                lambda n: Buffer(device, n),
+                lambda n: Buffer(device, n, device.image_pool),
+            ):
+                buffer = make(0)
+                buffer.write(b"")
+                buffer.fill_with([np.empty(0)] * 2)
+                assert (buffer.nbytes, buffer.read(), buffer.clone(0, 0).nbytes) == (0, b"", 0)
+                assert buffer.array().size == buffer.mapped().size == 0
+                with pytest.raises(vkops.BindingError, match="B-04"):
+                    buffer.write(b"1")
+            del buffer
+            assert device.memory_report().used == used
+    print("right")
+
+
+def test_buffers_without_bytes(adapter):
+    assert call(buffers_without_bytes, adapter.index) == "right\n"
 
 
 def test_transfers_larger_than_staging_memory(staged_device):

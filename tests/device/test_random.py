@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from math import factorial, pi
 
 import numpy as np
@@ -203,3 +209,91 @@ def test_permutations_have_the_order_of_64_bits(count):
     generator.position = 5
     result = generator.permutation(vkops.asarray(array).T).numpy()
     np.testing.assert_array_equal(result, array.T[order], strict=True)
+
+
+def taken_at_once(device, monkeypatch, *calls):
+    """Call in threads that all read the position before one of them goes on, if they can."""
+    run = Philox._run
+    both = threading.Barrier(len(calls))
+
+    def late(generator, *arguments):
+        with suppress(threading.BrokenBarrierError):
+            both.wait(1)
+        return run(generator, *arguments)
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(len(calls)) as pool:
+        patch.setattr(Philox, "_run", late)
+        return [each.result() for each in [pool.submit(call) for call in calls]]
+
+
+def test_threads_that_share_a_generator_get_different_numbers(device, monkeypatch):
+    generator = Philox(SEED)
+
+    def draw():
+        return generator.integers(2**32, size=50, dtype="uint32", device=device).tolist()
+
+    rows = taken_at_once(device, monkeypatch, draw, draw)
+    expected = Philox(SEED).integers(2**32, size=100, dtype="uint32", device=device).tolist()
+    assert sorted(rows) == sorted([expected[:50], expected[50:]])
+    assert generator.position == 100
+
+
+def test_permutations_in_two_threads_are_those_in_a_row(device, monkeypatch):
+    generator, alone = Philox(SEED), Philox(SEED)
+
+    def draw(generator=generator):
+        return generator.permutation(50, dtype="int32", device=device).tolist()
+
+    rows = taken_at_once(device, monkeypatch, draw, draw)
+    assert sorted(rows) == sorted([draw(alone), draw(alone)])
+
+
+def test_threads_with_a_short_switch_interval(device):
+    generator, interval = Philox(1), sys.getswitchinterval()
+
+    def draw(_):
+        return [
+            tuple(generator.integers(10**9, size=4, dtype="int32", device=device).tolist())
+            for _ in range(100)
+        ]
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            rows = [row for each in pool.map(draw, range(4)) for row in each]
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(set(rows)) == len(rows) == 400
+    assert generator.position == 1600
+
+
+def test_a_call_that_fails_takes_no_positions(device, monkeypatch):
+    generator = Philox(1, 7)
+    with pytest.raises(vkops.InvalidDescError):
+        generator.normal("a", size=3, dtype="float32", device=device)
+    assert generator.position == 7
+
+    def meanwhile(*_):
+        monkeypatch.undo()
+        generator.random(5, "float32", device=device)
+        raise vkops.DeviceError("of the first call alone")
+
+    monkeypatch.setattr(Philox, "_run", meanwhile)
+    with pytest.raises(vkops.DeviceError):
+        generator.random(3, "float32", device=device)
+    assert generator.position == 15
+
+
+def test_positions_that_are_not_in_the_range():
+    generator = Philox(1, 7)
+    for position in (-1, 2**64, 0.5):
+        with pytest.raises(vkops.InvalidDescError) as refused:
+            generator.position = position
+        assert (refused.value.rule, refused.value.field) == ("EW-05", "position")
+    assert generator.position == 7
+
+
+def test_generators_can_be_copied():
+    generator = Philox(3, 9)
+    for copied in (copy.deepcopy(generator), pickle.loads(pickle.dumps(generator))):
+        assert (copied.seed, copied.position) == (3, 9)

@@ -154,6 +154,32 @@ def test_finalizers_that_use_the_device(device):
     assert right
 
 
+def test_a_handler_while_a_session_prepares_its_model(device, monkeypatch):
+    """One that runs the session with other shapes, whose plans are kept, too."""
+    import onnx
+
+    from vkops.onnx import Model, Session
+
+    text = """<ir_version: 8, opset_import: ["" : 13]>
+    g (int32[N] x) => (int32[M] y) { y = Concat <axis = 0> (x, x) }"""
+    session, lower, errors = Session(Model(onnx.parser.parse_model(text)), device), Model.lower, []
+
+    def interrupted(model, *arguments):
+        if not errors:
+            errors.append(None)
+            with pytest.raises(vkops.DeviceError) as refused:
+                session.run({"x": X[:2]})
+            errors.append(str(refused.value))
+        return lower(model, *arguments)
+
+    monkeypatch.setattr(Model, "lower", interrupted)
+    (y,) = session.run({"x": X})
+    np.testing.assert_array_equal(y.numpy(), np.concatenate([X, X]))
+    assert errors[1] == f"the model is being prepared {REFUSED}"
+    (y,) = session.run({"x": X[:2]})
+    np.testing.assert_array_equal(y.numpy(), [0, 1, 0, 1])
+
+
 def test_a_progress_callback_that_uses_the_device(device):
     n = 40 << 20
     x, y = device.host_buffer(n), device.host_buffer(n)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from arrays import small_memory
-from compiled_operators import compiled, reverse
+from compiled_operators import compiled
 from onnx_models import node_model
 
 import vkops
@@ -178,15 +178,3 @@ def test_nodes_that_read_indices_from_data_on_the_host(tight, columns):
     on_host = vkops.Tensor(tight, y.shape, y.dtype, on_host=True)
     session.run(inputs, targets={0: on_host})
     np.testing.assert_array_equal(on_host.numpy(), data[rows])
-
-
-@pytest.mark.memory
-def test_all_operators_wait_for_host_buffers_in_one_order(device):
-    """Otherwise streams of two devices, of which each has one of two buffers, wait forever."""
-    buffers = [device.host_buffer(64) for _ in range(2)]
-    orders = [
-        reverse(device, 64).bind([source], [target])._host_buffers()
-        for source, target in (buffers, reversed(buffers))
-    ]
-    assert orders[0] == orders[1]
-    assert set(orders[0]) == set(buffers)

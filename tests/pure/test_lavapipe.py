@@ -104,7 +104,9 @@ def test_its_adapter_comes_after_those_of_the_system(folder, monkeypatch):
         for text in ("9.8.7-1 (LLVM 1)", "9.8.7 (LLVM 1)", "1.2.3")
     )
     instance = SimpleNamespace(adapters=lambda: [ours, theirs, gpu])
-    monkeypatch.setattr(adapter, "load_native", lambda: SimpleNamespace(Instance=lambda *_: instance))
+    monkeypatch.setattr(
+        adapter, "load_native", lambda: SimpleNamespace(Instance=lambda *_: instance)
+    )
     assert adapter.instances.__wrapped__(0, None, None) == (theirs, gpu, ours)
 
 

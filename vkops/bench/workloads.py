@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 from operator import add
 from typing import Any
@@ -28,6 +27,7 @@ from vkops.bench.movements import (
     operator,
 )
 from vkops.dml import BufferTensorDesc, OperatorDesc, TensorDataType
+from vkops.system.threads import cached_property
 
 
 @dataclass(frozen=True)

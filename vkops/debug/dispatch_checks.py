@@ -13,7 +13,6 @@ from itertools import combinations
 from math import prod
 from pathlib import Path
 from tempfile import mkdtemp
-from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +41,7 @@ from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Slot
+from vkops.system.threads import new_lock
 
 CHECK = "VKOPS_CHECK"
 """With 1 or strict in this environment variable, all dispatches of shaders are checked."""
@@ -101,7 +101,7 @@ class Checks:
     ) -> None:
         self._strict, self._most, self._compares = strict, max_instructions, compare
         self._plain_barriers, self._kernels = plain_barriers, kernels
-        self._lock = Lock()
+        self._lock = new_lock()
         self.checked: int = 0
         self.not_checked: Counter[str] = Counter()
 

@@ -30,6 +30,7 @@ from vkops.plan.graph import Step
 from vkops.plan.rounding import round_up
 from vkops.plan.view import Ints, packed_strides
 from vkops.shaders.shader import Shader
+from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
     from vkops.onnx import Model
@@ -88,7 +89,7 @@ class ShaderRun:
     groups: Sequence[int]
     push: Any = ()
 
-    @functools.cached_property
+    @cached_property
     def case(self) -> Case:
         """The shader with its arrays, as the interpreter runs it."""
         return Case.of(self.shader, self.arrays, self.groups, push=self.push)

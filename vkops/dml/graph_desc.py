@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import attrgetter
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from vkops.plan.graph import RegionGraph
 from vkops.plan.movements import copy
 from vkops.plan.region import Progression
 from vkops.plan.size_limits import LimitError
+from vkops.system.threads import cached_property
 
 OPERATOR = "GRAPH"
 """The name of graphs in errors."""

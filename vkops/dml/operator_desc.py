@@ -6,7 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
@@ -20,6 +19,7 @@ from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce
 from vkops.plan.region import Progression
 from vkops.plan.view import Ints
+from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NoReturn
 
 from vkops.arguments.values import Place, integer, integers, member
@@ -14,6 +13,7 @@ from vkops.errors import InvalidDescError, show
 from vkops.plan import View
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.plan.view import Ints, packed_strides
+from vkops.system.threads import cached_property
 
 UINT32_MAX = 2**32 - 1
 MAX_DIMENSION_COUNT = 8

@@ -355,8 +355,8 @@ class ElementwiseKernel:
         modes = exact_floats(home.features, sorted(widths))[0]
         types = [(each.dtype.char, each.array) for each in operands]
         key = (local_size, batch, rank, place.forms, *types, *modes)
-        if key in self._shaders:
-            source, shader = self._shaders[key]
+        if (known := self._shaders.get(key)) is not None:
+            source, shader = known
             return source, CompiledShader(home, shader)
         form: Any = rank, place.forms
         options = {"local_size": local_size, "main": MAINS[batch], "pushed": pushed}

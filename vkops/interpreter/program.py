@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from vkops.shaders.grammar import WITH_RESULT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
 from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
+from vkops.system.threads import cached_property
 
 _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 _LINE = re.compile(r'\s*#\s*line\s+0*([1-9]\d{0,5})(?:\s+"(.*)")?')

@@ -264,14 +264,15 @@ class FusedFunction:
             ShaderCompileError: the kernels cannot be compiled together.
         """
         key = tuple([e.dtype if isinstance(e, _TYPED) else type(e) for e in args])
-        if key not in self._kernels:
+        fused = self._kernels.get(key)
+        if fused is None:
             if any(isinstance(each, Symbol) for each in args):
                 return self._function(*args)
             if len(self._kernels) >= _MAX_KERNELS:
                 self._kernels.clear()
             trace = _Trace(self._name, args)
-            self._kernels[key] = trace.kernel(self._function(*trace.arguments))
-        kernel, used, options = self._kernels[key]
+            fused = self._kernels[key] = trace.kernel(self._function(*trace.arguments))
+        kernel, used, options = fused
         return kernel(*[args[k] for k in used], device=device, **options)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from math import factorial, pi
+from threading import RLock
 from typing import Any
 
 import numpy as np
@@ -11,11 +14,12 @@ import numpy as np
 from vkops.arguments.values import Place, boolean, integer, refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES
-from vkops.errors import show
+from vkops.errors import refuse_reentry, show
 from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.functions import integer_from, require_dtype
 from vkops.kernels.sort import argsort, require_room
 from vkops.plan.view import Ints
+from vkops.system.threads import new_lock
 from vkops.tensors.creation import empty
 from vkops.tensors.exchange import as_dtype
 from vkops.tensors.operations import as_tensor, chosen_device
@@ -26,6 +30,9 @@ from vkops.tensors.tensor import DeviceLike, Tensor, default_device
 __all__ = ["Philox"]
 
 _MAX = (1 << 64) - 1
+
+_lock = new_lock()
+"""Held while positions are read and written: so briefly that all generators share it."""
 
 philox = """
 uvec4 philox(uvec4 counter, uvec2 key) {  // Philox4x32-10
@@ -156,12 +163,17 @@ def _kernel(name: str, dtype: np.dtype[Any]) -> ElementwiseKernel:
     return builtin(ElementwiseKernel(*texts))
 
 
+def _unused_lock() -> RLock:
+    refuse_reentry(_lock, "a position is being taken")
+    return _lock
+
+
 class Philox:
     """Random numbers of Philox4x32-10, which are the same on every device.
 
     Each element of a result takes the 128 bits of the next position, in C order: so the numbers do
     not depend on how many of them a call makes. Calls do not wait. In a recorded program they make
-    the same numbers in each run.
+    the same numbers in each run. Threads that share a generator get different numbers.
 
     Args:
         seed: an integer from 0 to 2**64 - 1: the key.
@@ -169,7 +181,6 @@ class Philox:
 
     Attributes:
         seed: the seed.
-        position: the counter of the next element, which can be set.
 
     Raises:
         InvalidDescError: the seed or the position is no such integer (EW-05).
@@ -184,7 +195,35 @@ class Philox:
 
     def __init__(self, seed: int, position: int = 0) -> None:
         self.seed: int = integer_from(0, _MAX, seed, "Philox", "seed")
-        self.position: int = integer_from(0, _MAX, position, "Philox", "position")
+        self.position = position
+
+    @property
+    def position(self) -> int:
+        """The counter of the next element, which can be set."""
+        return self._position
+
+    @position.setter
+    def position(self, position: int) -> None:
+        known = integer_from(0, _MAX, position, "Philox", "position")
+        with _unused_lock():
+            self._position = known
+
+    @contextmanager
+    def _positions(self, count: int) -> Iterator[int]:
+        """Take positions, which no other call gets, and return the first one.
+
+        If the block raises an error, the next call gets them, unless there was one meanwhile.
+        """
+        with _unused_lock():
+            start = self._position
+            self._position = end = (start + count) % (1 << 64)
+        try:
+            yield start
+        except BaseException:
+            with _unused_lock():
+                if self._position == end:
+                    self._position = start
+            raise
 
     def __repr__(self) -> str:
         return f"<vkops.kernels.random.Philox {self.seed} at {self.position}>"
@@ -292,9 +331,10 @@ class Philox:
         result_dtype = as_dtype("permutation", dtype)
         require_dtype("permutation", result_dtype, ["int32", "int64"], home)
         require_room("permutation", 8 * count, home)
-        low, high = (
-            self.integers(1 << 32, size=count, dtype="uint32", device=home) for _ in range(2)
-        )
+        low, high = (empty((count,), dtype="uint32", device=home) for _ in range(2))
+        with self._positions(2 * count) as start:
+            for part, first in ((low, start), (high, (start + count) % (1 << 64))):
+                self._run("integers", part, first, 0, (1 << 32) - 1)
         order = argsort(low, dtype=result_dtype)
         order = take(order, argsort(take(high, order), dtype="int32"))
         return order if tensor is None else take(tensor, order, axis=axis)
@@ -311,10 +351,11 @@ class Philox:
         return empty(shape, dtype=result_dtype, device=home) if out is None else out
 
     def _fill(self, name: str, target: Tensor, *numbers: Any) -> Tensor:
-        words = []
-        for field, value in (("seed", self.seed), ("position", self.position)):
-            known = integer_from(0, _MAX, value, "Philox", field)
-            words += [known & 0xFFFFFFFF, known >> 32]
-        _kernel(name, target.dtype)(*words, *numbers, out=target)
-        self.position = (self.position + target.size) % (1 << 64)
+        with self._positions(target.size) as start:
+            self._run(name, target, start, *numbers)
         return target
+
+    def _run(self, name: str, target: Tensor, position: int, *numbers: Any) -> None:
+        seed = integer_from(0, _MAX, self.seed, "Philox", "seed")
+        words = [half for each in (seed, position) for half in (each & 0xFFFFFFFF, each >> 32)]
+        _kernel(name, target.dtype)(*words, *numbers, out=target)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from threading import RLock
 from types import NoneType
 from typing import Any, overload
 
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from cachetools import LRUCache
 from onnx import ModelProto
 
-from vkops.errors import CONVERSION_ERRORS, ModelError, show
+from vkops.errors import CONVERSION_ERRORS, ModelError, refuse_reentry, show
 from vkops.gpu.run.streaming import Progress
 from vkops.onnx.element_types import STRING
 from vkops.onnx.lowering import Lowering, NeedsValueError
@@ -30,6 +29,7 @@ from vkops.onnx.value_info import (
     TensorType,
     ValueInfo,
 )
+from vkops.system.threads import new_lock
 from vkops.tensors.operations import native
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
@@ -102,7 +102,7 @@ class Session:
         self.model: Model = model.with_sizes(self._options.resize)
         self._specializations: LRUCache[Hashable, Specialization] = LRUCache(MAX_SPECIALIZATIONS)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
-        self._lock = RLock()
+        self._lock = new_lock()
         lowering = check_statically(self.model)
         if lowering is not None:
             self._specializations[_key(lowering.input_types, {})] = Specialization(lowering)
@@ -210,6 +210,7 @@ class Session:
     def _specialize(self, inputs: Mapping[str, Given]) -> Specialization:
         declared = {entry.name: entry for entry in self.model.inputs}
         input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
+        refuse_reentry(self._lock, "the model is being prepared")
         with self._lock:
             # Lowering fails at the first input whose elements it needs, and is then repeated.
             while True:

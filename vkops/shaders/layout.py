@@ -5,10 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from vkops.shaders.binary import Declarations, Decoration, Op, Storage
+from vkops.system.threads import cached_property
 
 _CODES = {
     "bool": {4: "I"},

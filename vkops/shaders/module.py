@@ -9,7 +9,6 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vkops.errors import InvalidDescError, ShaderCompileError, show
@@ -26,6 +25,7 @@ from vkops.shaders.binary import (
 )
 from vkops.shaders.image_formats import ImageType
 from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
+from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
     import numpy

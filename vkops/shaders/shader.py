@@ -26,6 +26,7 @@ from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
+from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
     import numpy
@@ -148,7 +149,7 @@ class Shader:
         """The blocks that buffers must be bound to, by set and binding."""
         return self.module.blocks
 
-    @functools.cached_property
+    @cached_property
     def _by_point(self) -> dict[str, Block]:
         """The block that each name stands for: a name of a block, of its instance, or a binding.
 
@@ -160,14 +161,14 @@ class Shader:
         ]
         return {name: used for block, used in reversed(pairs) for name in block.names}
 
-    @functools.cached_property
+    @cached_property
     def _keywords(self) -> dict[str, bool]:
         """Whether each name that a call can have is that of a push constant."""
         is_pushed = {name: False for unused in self.module.unused for name in unused.names}
         is_pushed |= dict.fromkeys(self.module.push_names, True)
         return is_pushed | dict.fromkeys(self._by_point, False)
 
-    @functools.cached_property
+    @cached_property
     def places(self) -> Mapping[tuple[int, int], Sequence[Block]]:
         """The blocks of each binding, by set and number: one buffer is bound to all of them."""
         places: dict[tuple[int, int], list[Block]] = {}
@@ -352,7 +353,7 @@ class Shader:
             ]
         return [slot for slot, _ in pairs], [value for _, value in pairs]
 
-    @functools.cached_property
+    @cached_property
     def has_arrays(self) -> bool:
         """Whether a block is an array of blocks, images or samplers."""
         return any(block.is_array for block in self.blocks)

@@ -49,12 +49,6 @@ def can_start_threads() -> bool:
     return True
 
 
-def after_fork(action: Callable[[], None]) -> None:
-    """Call a function in each process that is forked off this one, where there are forks."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=action)
-
-
 # -- exit statuses ---------------------------------------------------------------------------------
 
 

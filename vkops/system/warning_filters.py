@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import RLock
 from typing import Literal
 
-_changing = RLock()
+from vkops.system.threads import new_lock
+
+_changing = new_lock()
 
 
 @contextmanager

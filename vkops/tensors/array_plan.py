@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from math import prod
-from threading import RLock
 from typing import Any
 
+from vkops.errors import is_held
 from vkops.gpu.run.program import Program
 from vkops.plan import indexing
 from vkops.plan.algebra import coalesce
@@ -16,6 +15,7 @@ from vkops.plan.indexing import IndexTensor
 from vkops.plan.movements import copy, pack
 from vkops.plan.region import CopyPlan, Output, Read, Region
 from vkops.plan.view import Ints, View
+from vkops.system.threads import cached_property, new_lock
 
 MAX_KILOBYTES = 8192
 """Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
@@ -79,11 +79,13 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
         super().__init__()
         self._build = build
         self._kilobytes = 0
-        self._lock = RLock()
+        self._lock = new_lock()
 
     def __missing__(self, arguments: tuple[Any, ...]) -> ArrayPlan:
         plan = self._build(*arguments)
         plan.program.name = self._build.__name__.strip("_")
+        if is_held(self._lock):  # by the thread that a signal handler has interrupted
+            return plan
         with self._lock:
             if arguments not in self and plan.kilobytes <= MAX_KILOBYTES:
                 self[arguments] = plan

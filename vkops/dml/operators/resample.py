@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from math import isfinite, prod
 from typing import Any
 
@@ -23,6 +22,7 @@ from vkops.plan.movements import tile_sizes
 from vkops.plan.resampling import MAX_RESAMPLED_SIZE, repeated_run, resampled_runs
 from vkops.plan.size_limits import MAX_PIECES, LimitError
 from vkops.plan.view import Ints
+from vkops.system.threads import cached_property
 
 _Floats = npt.NDArray[np.float32]
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import RLock
 
 from vkops import lavapipe
 from vkops.errors import DeviceError
 from vkops.system import vulkan
+from vkops.system.threads import new_lock
 
 _DRIVERS = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
-_environment = RLock()
+_environment = new_lock()
 ADDED = "VK_ADD_DRIVER_FILES"
 """Environment variable of the Vulkan loader, which ignores it if the user has named the drivers."""
 

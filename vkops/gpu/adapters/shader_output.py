@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from threading import RLock
 from typing import Any
 
 from vkops import console
 from vkops.errors import DeviceError
 from vkops.gpu.adapters.layer_messages import Message, received, refusal
+from vkops.system.threads import new_lock
 
 PRINTF = "VKOPS_PRINTF"
 """With 1 in this environment variable, devices print what shaders print."""
@@ -24,7 +24,7 @@ class ShaderOutput:
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
-        self._lock = RLock()
+        self._lock = new_lock()
 
     def _new(self) -> list[Message]:
         return [received(*message) for message in self._adapter.take_messages()]

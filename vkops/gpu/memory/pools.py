@@ -162,10 +162,10 @@ class Pool:
         return nbytes
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Reserve memory until the result is freed."""
+        """Reserve memory, if only the least that there is, until the result is freed."""
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self.check()
-        size = -(-nbytes // ALIGNMENT) * ALIGNMENT
+        size = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
         if size <= self.max_range:
             result = self._allocate(self.heaps, size, size)
             if not isinstance(result, int):

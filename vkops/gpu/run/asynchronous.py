@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from _thread import start_new_thread
 from contextlib import suppress
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from vkops.errors import VkopsError
 from vkops.gpu.adapters.kompute import native_error
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.system.threads import new_lock
 
 if TYPE_CHECKING:
     from asyncio import Future
 
 # The futures of tasks, each with the submission that it waits for; a device with a thread has some.
 _waiting: dict[VulkanDevice, list[tuple[int, Future[None]]]] = {}
-_lock = Lock()
+_lock = new_lock()
 
 
 async def ended(device: OpenDevice, number: int) -> None:

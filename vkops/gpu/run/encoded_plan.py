@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, pairwise
 from math import prod
 from operator import itemgetter
@@ -24,6 +23,7 @@ from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import ceil_div
+from vkops.system.threads import cached_property
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
@@ -192,13 +192,15 @@ class EncodedPlan:
         inputs = [slice_extents(e, 0, n) for e, n in zip(inputs, self._plan.inputs, strict=True)]
         outputs = [slice_extents(e, 0, n) for e, n in zip(outputs, sizes, strict=True)]
         cuts = [[[e.nbytes for e in extents] for extents in each] for each in (inputs, outputs)]
-        if self._cut is None or self._cut[0] != cuts:
-            self._cut = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning, self._element_size)
+        last = self._cut  # which another thread may replace by that of its buffers
+        if last is None or last[0] != cuts:
+            last = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning, self._element_size)
+            self._cut = last
         read, written = (
             [(extent,) for extents in tensors for extent in extents]
             for tensors in (inputs, outputs)
         )
-        return self._cut[1].bind(read, written)
+        return last[1].bind(read, written)
 
 
 # -- the parts of a plan, each with a kernel of its own --------------------------------------------

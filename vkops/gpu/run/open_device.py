@@ -12,7 +12,6 @@ from contextlib import suppress
 from ctypes import py_object, pythonapi
 from dataclasses import astuple, replace
 from functools import lru_cache
-from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -32,7 +31,7 @@ from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
 from vkops.plan.view import View
 from vkops.shaders.features import exact_floats
-from vkops.system.processes import after_fork
+from vkops.system.threads import after_fork, new_lock
 
 T = TypeVar("T")
 
@@ -68,6 +67,7 @@ def _after_fork() -> None:
     for device in open_vulkan_devices():
         # Destroying it would wait for threads of the driver forever.
         pythonapi.Py_IncRef(py_object(device.native))
+        device.forget_driver()
 
 
 after_fork(_after_fork)
@@ -83,7 +83,7 @@ def _at_exit() -> None:
                 logging.getLogger("vkops").warning(message + "not waited for")
 
 
-_opening = RLock()
+_opening = new_lock()
 
 
 def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> VulkanDevice:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from _thread import start_new_thread
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Lock, get_ident
 from typing import Protocol, runtime_checkable
+
+from vkops.gpu.adapters import forks
 
 
 @runtime_checkable
@@ -23,12 +25,16 @@ class Pending(Protocol):
 class BackgroundTask:
     """Work in a thread of its own, for streaming keeps the host busy.
 
+    It waits for the tasks that it comes ``after``. To wait for a task that was abandoned is to wait
+    for these.
+
     Only locks are waited for: an interrupt inside of ``Event.wait`` or ``Thread.start`` can leave
     a lock of theirs held, and the next one to wait would wait forever.
     """
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], None], after: Sequence[BackgroundTask] = ()) -> None:
         self._work = work
+        self._after = after
         self._error: BaseException | None = None
         self._begun = Lock()  # taken by the thread when it begins, or by ``abandon``
         self._running = Lock()  # until the work has ended
@@ -49,11 +55,13 @@ class BackgroundTask:
             return
         self._thread = get_ident()
         try:
+            self._finish_others()
             self._work()
         except BaseException as error:
             self._error = error
         finally:
             del self._work  # it refers to what it streams
+            self._after = ()
             self._thread = None  # another thread may get the number
             self._running.release()
 
@@ -68,10 +76,21 @@ class BackgroundTask:
         return get_ident() == self._thread
 
     def finish(self) -> None:
-        """Wait until the work has ended, with an error or without; called by the work, return."""
+        """Wait until the work has ended, with an error or without; called by the work, return.
+
+        Raises:
+            DeviceError: it ran when this process was forked off the one that has its thread.
+        """
+        if self.is_running:
+            forks.check()
         if not self.is_current:
             with self._running:
                 pass
+            self._finish_others()
+
+    def _finish_others(self) -> None:
+        for each in self._after:
+            each.finish()
 
     def wait(self) -> None:
         """Wait until the results are complete; see ``Pending``."""

@@ -14,15 +14,15 @@ from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
 from vkops import console
-from vkops.errors import DeviceError
+from vkops.errors import DeviceError, refuse_reentry
 from vkops.gpu.run.open_device import open_vulkan_devices
 from vkops.gpu.run.profile_recorder import (
     ProfiledCall,
     ProfiledOperation,
     ProfiledSubmission,
     ProfileRecorder,
-    changing,
     open_profiles,
+    profiles_lock,
     recorders,
 )
 from vkops.notebook import table_html
@@ -98,7 +98,8 @@ class Profile:
         self._parts: list[_Part] | None = None
 
     def __enter__(self) -> Profile:
-        with changing:
+        refuse_reentry(profiles_lock, "a profile begins or ends")
+        with profiles_lock:
             if self._start:
                 raise DeviceError("profile: a profile measures one block, make another one")
             for vulkan in open_vulkan_devices() if not open_profiles else ():
@@ -110,22 +111,17 @@ class Profile:
         return self
 
     def __exit__(self, kind: object = None, *_: object) -> None:
-        parts = []
         try:
-            for recorder in recorders:
+            for recorder in recorders[:]:  # other threads may change the list meanwhile
                 vulkan = recorder.vulkan
                 with vulkan.tolerating_loss() if kind or vulkan.lost else nullcontext():
                     vulkan.finish()
             end = perf_counter_ns()
-            with changing:  # profiles that end at once share the recorders
-                for recorder in recorders:
-                    with recorder.vulkan.tolerating_loss():
-                        recorder.vulkan.call(recorder.collect)
-                    parts.append(_part_of(recorder, self._start, end))
+            with profiles_lock:
+                self._parts = [_collected(each, self._start, end) for each in recorders]
             self.seconds = (end - self._start) / 1e9
-            self._parts = parts
         finally:
-            with changing:
+            with profiles_lock:
                 open_profiles.remove(self)
                 ended = recorders[:] if not open_profiles else []
                 for recorder in ended:
@@ -219,8 +215,10 @@ def profile() -> Profile:
     return Profile()
 
 
-def _part_of(recorder: ProfileRecorder, start: int, end: int) -> _Part:
+def _collected(recorder: ProfileRecorder, start: int, end: int) -> _Part:
     """Return what a recorder has of the time of a profile."""
+    with recorder.vulkan.tolerating_loss():
+        recorder.vulkan.call(recorder.collect)
     calls = [call for call in recorder.calls if start <= call.start and call.end <= end]
     numbers = {call.number for call in calls}
     submissions = [each for each in recorder.submissions if each.last in numbers]

@@ -14,6 +14,8 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from vkops.system.threads import new_lock
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:
@@ -73,19 +75,19 @@ class ProfiledSubmission:
     end: float
 
 
+profiles_lock: RLock = new_lock()
+"""Held while profiles begin, take what was recorded, and end, and devices get recorders."""
+
 open_profiles: list[Any] = []
 """The profiles whose blocks run: while there are some, each device has a recorder."""
 
 recorders: list[ProfileRecorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
-changing: RLock = RLock()
-"""The lock with which profiles begin and end, and devices get recorders and lose them."""
-
 
 def record_if_profiled(vulkan: Any) -> None:
     """Give a device that was opened a recorder, if there are profiles and none gave it one."""
-    with changing:
+    with profiles_lock:
         if open_profiles and vulkan.profile is None:
             vulkan.record_profile(ProfileRecorder(vulkan))
 
@@ -151,9 +153,9 @@ class ProfileRecorder:
     def collect(self) -> None:
         """Add what the device has measured since the last time; all work has ended."""
         self._measured += self._native.take_measured()
-        self.submissions.clear()
+        submissions = []
         calls = {call.number: call for call in self.calls if call.number}
-        found: dict[int, list[ProfiledOperation]] = {number: [] for number in calls}
+        operations_of: dict[int, list[ProfiledOperation]] = {number: [] for number in calls}
         times = self._times()  # not used without operations
         for since, last, operations in self._measured:
             end = 0.0
@@ -161,10 +163,11 @@ class ProfileRecorder:
                 start, end = next(times), next(times)
                 if (owner := calls.get(number)) is not None:
                     operation = ProfiledOperation(name or owner.name, nbytes, start, end)
-                    found[number].append(operation)
-            self.submissions.append(ProfiledSubmission(last, since + self._offset, end))
-        for number, call in calls.items():  # of profiles that have ended, too: others read them
-            call.operations = found[number]
+                    operations_of[number].append(operation)
+            submissions.append(ProfiledSubmission(last, since + self._offset, end))
+        self.submissions = submissions
+        for number, call in calls.items():  # profiles that have ended are read meanwhile
+            call.operations = operations_of[number]
 
     def _times(self) -> Iterator[float]:
         """Yield the host's nanoseconds of the start and the end of each operation in order."""

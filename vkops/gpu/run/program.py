@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 from itertools import accumulate
 from math import prod
 from operator import attrgetter
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.errors import OutOfDeviceMemoryError, VkopsError
+from vkops.errors import OutOfDeviceMemoryError, VkopsError, refuse_reentry
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
@@ -27,12 +26,16 @@ from vkops.plan.execute import Bytes, execute_unchecked, packed_bytes
 from vkops.plan.graph import Pipeline, Step
 from vkops.plan.region import CopyPlan, Output, Region
 from vkops.plan.rounding import round_up
+from vkops.system.threads import cached_property, new_lock
 
 MAX_HOST_ELEMENTS = 1 << 18
 """Elements that the host copies by indices at once."""
 
 TensorMemory = Extent | npt.NDArray[Any]
 """The memory of a tensor of a program: bytes of a buffer, or an array, which is only read."""
+
+_starting = new_lock()
+"""Held while a stream takes its place: each waits only for those that took theirs before."""
 
 _resource = attrgetter("resource")
 _allocation = attrgetter("allocation")
@@ -228,6 +231,10 @@ class BoundProgram:
             return
         for buffer in self._host_buffers():
             buffer.settle()
+        self._stream(progress)
+
+    def _stream(self, progress: Progress = None) -> None:
+        """Run the program through the device; nothing else uses the host's memory."""
         bytes_of = {number: _host_bytes(memory) for number, memory in self.tensors.items()}
         for number in self.program.writes:
             if isinstance(self.tensors[number].resource, Buffer):
@@ -268,28 +275,27 @@ class BoundProgram:
         """
         if self._work is not None:
             return SubmittedProgram(self.device, self._submit())
-        task = BackgroundTask(self.run)
-        self.device.vulkan.check()
-        self.device.vulkan.finish_streams()
-        try:
-            for buffer in self._host_buffers():
-                buffer.settle()
-                buffer.pending = task
-            self.device.vulkan.streams.append(task)
-            task.start()
-        except BaseException:  # an interrupt, or the system has no more threads
-            task.abandon()
-            raise
+        vulkan, buffers = self.device.vulkan, self._host_buffers()
+        vulkan.check()
+        vulkan.finish_streams()
+        refuse_reentry(_starting, "a stream is being started")
+        with _starting:
+            before = [each.pending for each in buffers if each.pending is not None]
+            task = BackgroundTask(self._stream, before)
+            try:
+                for buffer in buffers:
+                    buffer.pending = task
+                vulkan.streams.append(task)
+                task.start()
+            except BaseException:  # an interrupt, or the system has no more threads
+                task.abandon()
+                raise
         return task
 
     def _host_buffers(self) -> list[HostBuffer]:
-        """The host buffers, without repetition, in an order that all programs share.
-
-        So streams of several devices, each of which waits for the buffers one after the other,
-        never wait for one another.
-        """
+        """The host buffers, without repetition."""
         resources = {memory.resource for memory in self.tensors.values() if type(memory) is Extent}
-        return sorted((each for each in resources if isinstance(each, HostBuffer)), key=id)
+        return [each for each in resources if isinstance(each, HostBuffer)]
 
 
 class SubmittedProgram(NamedTuple):

@@ -58,7 +58,8 @@ class RecordedProgram:
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
-        self._block = NOT_RECORDING
+        self._block = NOT_RECORDING  # the call that ends a block, or may
+        self._recording = NOT_RECORDING  # that of the block that records
         self._own_block: object = None  # without a ``with`` statement, as in an ExitStack
         self.recorded: RecordedSteps = RecordedSteps()
         self._commands: Any = None
@@ -69,14 +70,18 @@ class RecordedProgram:
     def __enter__(self) -> RecordedProgram:
         self._device.prepare()
         vulkan = self._device.vulkan
-        if self._commands is not None or self._closed:
-            raise DeviceError("record: the program was recorded already, make another one")
         if vulkan.recording is not None:
             raise DeviceError(f"record: {vulkan.info.label} is recording already")
-        self.recorded = RecordedSteps()  # without what an interrupted block has left
-        if self._block() is None:
-            self._own_block = self.__exit__
-        vulkan.thread.recording = self._block
+        with vulkan.lock:
+            if self._commands is not None or self._closed:
+                raise DeviceError("record: the program was recorded already, make another one")
+            if self._recording() is not None:
+                raise DeviceError("record: another thread is recording the program")
+            own_block = self.__exit__ if self._block() is None else None
+            self._recording = self._block
+            self.recorded = RecordedSteps()  # without what an interrupted block has left
+        vulkan.thread.recording = self._recording
+        self._own_block = own_block
         return self
 
     def _end_block(self, kind: object = None, *_: object) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
@@ -41,6 +41,7 @@ from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 from vkops.system.processes import can_start_threads
+from vkops.system.threads import new_lock
 
 MAX_SUBMISSIONS = 64
 """Submissions that the device can have at a time: the next one waits for the first of them."""
@@ -119,12 +120,12 @@ class VulkanDevice:
     def __init__(self, info: adapter.DeviceInfo, key: object, mode: adapter.Mode = "") -> None:
         self.info: adapter.DeviceInfo = info
         self.key: object = key
-        self.lock: RLock = RLock()
+        self.lock: RLock = new_lock()
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
         self.thread: _Thread = _Thread()
         self.measurements: WeakSet[Measurement] = WeakSet()
-        self._timing = RLock()
+        self._timing = new_lock()
         self.profile: ProfileRecorder | None = None
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = mode != "" or adapter.under_validation()
@@ -168,10 +169,20 @@ class VulkanDevice:
             self.output = ShaderOutput(self._adapter)
             self.output.check()
         self._waits = os.environ.get(SYNC) == "1"
-        self._pools: WeakSet[Pool] = WeakSet()
+        self._pools: WeakValueDictionary[int, Pool] = WeakValueDictionary()
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
         self.readback: Pool = self.new_pool("readback")
+
+    def forget_driver(self) -> None:
+        """Make each use of the driver a DeviceError, in a forked child."""
+        del self.native, self.module
+
+    if not TYPE_CHECKING:  # to type checkers, all attributes would exist
+
+        def __getattr__(self, name: str) -> Any:
+            forks.check()
+            raise AttributeError(name, name=name, obj=self)
 
     def check(self) -> None:
         """Check that this thread can use the device now; see ``OpenDevice.check``."""
@@ -185,8 +196,7 @@ class VulkanDevice:
     def new_pool(self, use: str, max_range: int = 0) -> Pool:
         """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
         pool = Pool(self, use, max_range)
-        with self.lock:  # as ``release_empty_heaps`` goes through them
-            self._pools.add(pool)
+        self._pools[id(pool)] = pool
         return pool
 
     def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
@@ -233,7 +243,7 @@ class VulkanDevice:
         """Give the memory that nothing uses back to the driver."""
         self.settle()
         with self.lock:
-            for pool in [*self._pools]:
+            for pool in living(self._pools):
                 pool.release_empty_heaps()
 
     def import_array(self, array: npt.NDArray[Any]) -> Extent | None:
@@ -446,7 +456,7 @@ class VulkanDevice:
             if stream.is_current:
                 return  # the others began after it
             stream.finish()
-            if stream in self.streams:
+            with suppress(ValueError):  # another thread was faster
                 self.streams.remove(stream)
 
     def finish(self) -> None:
