@@ -6,7 +6,7 @@ import warnings
 
 import processes
 import pytest
-from adapters import LAYERS, manifest, own_loader, without_validation
+from adapters import LAYERS, manifest, own_loader, refused_by_layer, without_validation
 from processes import ROOT, outcome
 from refusals import fault
 
@@ -15,6 +15,7 @@ from vkops.cli import main
 from vkops.gpu.adapters import adapter as adapters
 from vkops.gpu.adapters.adapter import LIST_DRIVERS
 from vkops.gpu.adapters.diagnosis import drivers
+from vkops.gpu.adapters.kompute import load_native
 from vkops.gpu.adapters.loader_files import manifests
 
 
@@ -166,6 +167,64 @@ def test_a_device_gets_the_layers_that_the_environment_names_when_it_is_opened(a
     )
     variables = {LAYERS: without_validation(), "VK_LAYER_SETTINGS_PATH": ""}
     assert python(code, **variables)[:2] == (0, "[False, True] True False")
+
+
+OPENED_AT_ONCE = """
+import os, sys, threading
+import vkops
+from vkops.gpu.adapters.adapter import instances
+sys.setswitchinterval(1e-6)
+index, before, found = int(sys.argv[1]), dict(os.environ), []
+def opens(debug, printf):
+    barrier.wait()
+    with vkops.Device(index, debug=debug, printf=printf) as device:
+        found.append((debug, printf, device.vulkan.validated, device.vulkan.output is not None))
+for _ in range(3):
+    instances.cache_clear()
+    kinds = [(False, False), (True, False), (False, True)] * 2
+    barrier = threading.Barrier(len(kinds))
+    threads = [threading.Thread(target=opens, args=kind) for kind in kinds]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert dict(os.environ) == before, os.environ
+print(sorted(set(found)), len(found))
+"""
+
+
+@pytest.mark.system("VkLayer_khronos_validation")
+def test_threads_that_open_devices_with_and_without_the_layer(adapter):
+    """Each gets what it asked for, and the environment is as it was."""
+    variables = {LAYERS: without_validation(), "VK_LAYER_SETTINGS_PATH": ""}
+    if refused_by_layer(adapter.name):
+        pytest.skip("the layer lets no shader print on this driver")
+    status, said, errors = outcome("-c", OPENED_AT_ONCE, adapter.index, **variables)
+    kinds = [(False, False), (False, True), (True, False)]
+    expected = [(debug, printf, debug or printf, printf) for debug, printf in kinds]
+    assert status == 0, errors
+    assert said.splitlines()[-1] == f"{expected} 18"
+
+
+@pytest.mark.system("VkLayer_khronos_validation")
+def test_features_that_are_newer_than_the_validation_layer_are_not_enabled(adapter):
+    """It would report the structures that it does not know as faults of vkops."""
+    native, module = adapters.native_adapters()[adapter.index], load_native()
+    opened = [module.Device(native, header, 1, 1, 16, b"") for header in (0, 239, 254, 255, 276)]
+    every, *under = [set(each.features) for each in opened]
+    newer = {
+        "cooperativeMatrix": 255,
+        "shaderExpectAssume": 276,
+        "shaderFloatControls2": 276,
+        "shaderMaximalReconvergence": 276,
+        "shaderQuadControl": 276,
+        "shaderSubgroupRotate": 276,
+        "shaderSubgroupRotateClustered": 276,
+    }
+    assert newer.keys() <= {*module.FEATURES}
+    robust = {"robustBufferAccess", "robustBufferAccess2"}
+    for header, features in zip((239, 254, 255, 276), under, strict=True):
+        assert features == every - robust - {
+            name for name, first in newer.items() if first > header
+        }
 
 
 @own_loader

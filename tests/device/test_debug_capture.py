@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from ctypes.util import find_library
@@ -122,7 +123,14 @@ def test_a_split_and_a_join(python, tmp_path, monkeypatch, adapter, graphics, st
     assert first.time < second.time
     assert not others
     renderdoccmd("convert", "-f", output, "-c", "zip.xml", "-o", "two.zip.xml")
-    assert Path("two.zip.xml").read_text().count('name="vkCmdDispatch"') == len(ran)
+    xml = Path("two.zip.xml").read_text()
+    assert xml.count('name="vkCmdDispatch"') == len(ran)
+
+    # The names of commands and objects.
+    kernels = re.findall(r'name="pLabelName"[^>]*>(copy_\w+)<', xml)
+    assert len(kernels) == len(ran)
+    names = set(re.findall(r'name="ObjectName"[^>]*>([^<]+)<', xml))
+    assert names >= {"vkops", *kernels, "device memory" if staged else "mapped memory"}
 
     # The content of memory: the input is in the memory that was captured.
     data = np.load(tmp_path / "data.npy").tobytes()

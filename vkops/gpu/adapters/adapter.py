@@ -277,10 +277,7 @@ def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Any, ..
     native = load_native()
     manifests = loader_files.manifests()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
-    environment, layers, settings = {}, [], {}
-    if packaged := loader_files.packaged():
-        added = filter(None, [os.environ.get(loader_files.ADDED), *map(str, packaged)])
-        environment[loader_files.ADDED] = os.pathsep.join(added)
+    environment, layers, settings = loader_files.with_packaged(), [], {}
     if mode:
         validation_version()
         layers.append(VALIDATION_LAYER)

@@ -40,6 +40,13 @@ def packaged() -> list[Path]:
     return [Path(lavapipe.manifest())] if lavapipe.package() else []
 
 
+def with_packaged() -> dict[str, str]:
+    """Return the variable by which the loader finds the packaged driver, too, if there is one."""
+    if not (paths := packaged()):
+        return {}
+    return {ADDED: os.pathsep.join(filter(None, [os.environ.get(ADDED), *map(str, paths)]))}
+
+
 @contextmanager
 def environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables of the environment, and restore them afterwards; one thread at a time."""
