@@ -10,6 +10,9 @@ import numpy as np
 import numpy.lib.format as npy
 import numpy.typing as npt
 
+MAGIC: bytes = npy.MAGIC_PREFIX
+"""The first bytes of a .npy file."""
+
 MAX_HEADER_BYTES = 1 << 16
 """Bytes of the header of a .npy file; NumPy itself reads 10,000."""
 
