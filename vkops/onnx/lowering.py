@@ -179,8 +179,8 @@ class Lowering:
             raise NeedsValueError(name)
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
-        computed = [number for number in missing if not graph.is_leaf(number)]
-        self._count_known(sum(map(graph.nbytes, (*computed, tensor.number))), tensor.shape)
+        counted = [n for n in missing if n == tensor.number or not graph.is_leaf(n)]
+        self._count_known(sum(map(graph.nbytes, counted)), tensor.shape)
         for number in missing:
             if graph.is_leaf(number):
                 known[number] = packed_bytes(self.constants.get(number, np.empty(0)))
