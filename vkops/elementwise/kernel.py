@@ -210,6 +210,8 @@ class ElementwiseKernel:
                     memory.append(argument.buffer)
                 else:
                     kinds.append(type(value))
+                    if self._invocations is not None and isinstance(value, (bool, int, float, np.generic)):
+                        kinds.append(value)  # on which the number of invocations may depend
                     scalars.append(value)
         except VkopsError:  # the parameter is named where it is refused
             return None
