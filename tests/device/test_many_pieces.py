@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from arrays import equal, on_device
+from hypothesis import given
+from hypothesis import strategies as st
 
 import vkops
 from vkops.tensors import array_plan
@@ -13,6 +16,9 @@ BITS = np.arange(1 << 20, dtype=np.uint8).reshape((2,) * 20)
 COUNTS = ROW % 3
 
 CALLS = {
+    "copy": lambda m, x: x(BITS).T.copy(),
+    "copy of a view": lambda m, x: x(BITS)[1, ..., ::-1].T[::-1].copy(),
+    "concatenate": lambda m, x: m.concatenate([x(BITS).T, x(BITS).T[:1]]),
     "delete": lambda m, x: m.delete(x(ROW), ROW[::2]),
     "insert": lambda m, x: m.insert(x(ROW), ROW[::2], 7),
     "repeat": lambda m, x: m.repeat(x(ROW), COUNTS),
@@ -38,7 +44,37 @@ def test_few_regions(device, name, monkeypatch):
     result = CALLS[name](vkops, device.tensor)
     expected = CALLS[name](np, lambda array: array)
     np.testing.assert_array_equal(result.numpy(), expected)
-    assert sum(len(plan.plan.regions) for plan in plans) <= 1024
+    encoded = [each for plan in plans for each in plan.program.encoded(device)]
+    records = sum(len(table.encoded.records) for each in encoded for table in each._tables)
+    assert sum(len(plan.plan.regions) for plan in plans) + records <= 1024
+
+
+@on_device
+@given(data=st.data())
+def test_views_of_many_axes(make, data):
+    """Each part has eight axes; here more than two parts are gathered."""
+    rank = data.draw(st.integers(9, 13))
+    sizes = [3] * 3 + [2] * (rank - 3)
+    dtype = data.draw(st.sampled_from(["u1", "i2", "f4", "i8", "c16"]))
+    axes = data.draw(st.permutations(range(rank)))
+    steps = data.draw(st.lists(st.sampled_from([1, -1]), min_size=rank, max_size=rank))
+    index = tuple(slice(None, None, step) for step in steps)
+    array = np.arange(np.prod(sizes)).astype(dtype).reshape(sizes).transpose(axes)[index]
+    tensor = make(np.arange(array.size).astype(dtype).reshape(sizes)).transpose(axes)[index]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(array_plan, "MAX_COPIED_PARTS", 2)
+        array_plan.gathering.cache_clear()
+        equal(tensor.copy(), array)
+        equal(vkops.concat([tensor, tensor], axis=1), np.concatenate([array, array], axis=1))
+    array_plan.gathering.cache_clear()
+
+
+def test_views_of_many_axes_are_gathered_by_recordings(any_device):
+    tensor = any_device.tensor(BITS).T
+    with any_device.record() as program:
+        result = tensor.copy()
+    program.run()
+    np.testing.assert_array_equal(result.numpy(), BITS.T)
 
 
 @pytest.mark.parametrize("change", [-1, 0, 1])

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import prod
 from threading import RLock
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.program import Program
 from vkops.plan import indexing
-from vkops.plan.algebra import coalesce
+from vkops.plan.algebra import coalesce, coalesce_region
 from vkops.plan.graph import Pipeline
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.movements import copy, pack
@@ -19,6 +23,9 @@ from vkops.plan.view import Ints, View
 
 MAX_KILOBYTES = 8192
 """Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
+
+MAX_COPIED_PARTS = 256
+"""Parts of MAX_DIMS dimensions that a copy of a view may have; more are gathered by indices."""
 
 
 class ArrayPlan:
@@ -102,6 +109,34 @@ def copy_view(view: View, itemsize: int) -> ArrayPlan:
 
 
 packing: memoized = memoized(copy_view)
+
+
+@lru_cache(maxsize=64)
+def gathering(view: View, itemsize: int) -> tuple[ArrayPlan, npt.NDArray[np.int64]] | None:
+    """The plan of a packed copy that gathers blocks of a view by indices, and the indices.
+
+    None if a copy without indices has few parts: one for each place along the outer axes of a view
+    that has more axes than a kernel knows, and none that can be merged.
+    """
+    source = coalesce_region(pack(view)).source_view
+    outer = len(source.sizes) - MAX_DIMS
+    if outer <= 0 or prod(source.sizes[:outer]) <= MAX_COPIED_PARTS:
+        return None
+    # The blocks have one axis less, as the indices have one.
+    sizes, strides = source.sizes[: outer + 1], source.strides[: outer + 1]
+    block = View(source.sizes[outer + 1 :], source.strides[outer + 1 :], source.offset)
+    places = np.zeros(1, np.int64)
+    for size, stride in zip(sizes, strides, strict=True):
+        places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
+    first = int(places.min())
+    places -= first
+    blocks = block.shift(first).insert(0, int(places.max()) + 1)
+    blocks = View(blocks.sizes, (1, *block.strides), blocks.offset)
+    indices = IndexTensor(1, "i8", View.packed((len(places), 1)))
+    target = View.packed((len(places), *block.sizes))
+    region = indexing.gather_nd(Read(0, blocks), indices, target, 0)
+    places.flags.writeable = False
+    return _plan(region, view, indices, view.sizes, itemsize), places
 
 
 @memoized

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import Place, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import index_runs, movements
@@ -72,8 +72,8 @@ def roll(
     for start in range(0, max(1, len(shifted)), MAX_ROLLED_AXES):
         chosen = shifted[start : start + MAX_ROLLED_AXES]
         now = tuple([each if n in chosen else 0 for n, each in enumerate(by_axis)])
-        source = _roll("ROLL", [source], device, progress, now, True)[0]
-    return source
+        source = result = _roll("ROLL", [source], device, progress, now, True)[0]
+    return result
 
 
 @planned
