@@ -56,7 +56,8 @@ def test_rows_that_indices_move_can_have_more_elements_than_32_bits_count(tuning
             records = words[layout.HEADER_WORDS :].reshape(header.records, layout.RECORD_WORDS)
             numbers = records[:, layout.word(layout.Head, "first_item")]
             assert header.items <= layout.MAX_ITEMS + layout.MAX_RECORDS * part.kernel.workgroup
-            assert not numbers[0] and (numbers <= header.items).all()
+            assert not numbers[0]
+            assert (numbers <= header.items).all()
             assert (np.diff(numbers.astype(np.int64)) >= 0).all()
             headers.append(header.items)
             firsts += header.records
