@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
+from vkops.plan import indexing
 from vkops.tensors import array_plan
 from vkops.tensors.rearrangement import MAX_REPEATED_PIECES
 
@@ -15,9 +16,17 @@ ROW = np.arange(MANY, dtype=np.int32)
 BITS = np.arange(1 << 20, dtype=np.uint8).reshape((2,) * 20)
 COUNTS = ROW % 3
 
+
+def assigned(target, source):
+    target = target.copy()
+    target.T[...] = source
+    return target
+
+
 CALLS = {
     "copy": lambda m, x: x(BITS).T.copy(),
     "copy of a view": lambda m, x: x(BITS)[1, ..., ::-1].T[::-1].copy(),
+    "assignment": lambda m, x: assigned(x(0 * BITS), x(BITS)),
     "concatenate": lambda m, x: m.concatenate([x(BITS).T, x(BITS).T[:1]]),
     "delete": lambda m, x: m.delete(x(ROW), ROW[::2]),
     "insert": lambda m, x: m.insert(x(ROW), ROW[::2], 7),
@@ -62,10 +71,15 @@ def test_views_of_many_axes(make, data):
     array = np.arange(np.prod(sizes)).astype(dtype).reshape(sizes).transpose(axes)[index]
     tensor = make(np.arange(array.size).astype(dtype).reshape(sizes)).transpose(axes)[index]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(array_plan, "MAX_COPIED_PARTS", 2)
+        patch.setattr(indexing, "MAX_COPIED_PARTS", 2)
         array_plan.gathering.cache_clear()
         equal(tensor.copy(), array)
         equal(vkops.concat([tensor, tensor], axis=1), np.concatenate([array, array], axis=1))
+        target = make(np.zeros(array.size, dtype).reshape(sizes)).transpose(axes)[index]
+        target[...] = make(np.ascontiguousarray(array))
+        equal(target, array)
+        target[...] = tensor[(slice(None, None, -1),) * rank]
+        equal(target, array[(slice(None, None, -1),) * rank])
     array_plan.gathering.cache_clear()
 
 

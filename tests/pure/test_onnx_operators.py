@@ -30,6 +30,8 @@ from onnx_models import (
 from processes import ROOT
 
 from vkops.errors import ModelError
+from vkops.gpu.kernels.encoding import CPU
+from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.onnx import Model
 from vkops.onnx.lowering import NeedsValueError
 from vkops.onnx.operators import OPERATORS
@@ -390,6 +392,26 @@ def test_indices_out_of_range_on_the_device(operator, inputs, attributes, expect
         text = r"indices\[[\d, ]+\]: got -?\d+, must be -?\d to \d for axis \d$"
         with pytest.raises(ModelError, match=text):
             run(operator, *inputs, **attributes)
+
+
+@pytest.mark.parametrize("name", ["Transpose", "Slice"])
+def test_many_axes_have_few_parts(name):
+    """A transpose of 20 axes has one copy for each place along 12 of them, if nothing gathers."""
+    data = np.arange(1 << 20, dtype=np.int32).reshape((2,) * 20)
+    if name == "Transpose":
+        case, expected = node_model(name, data), data.T
+    else:
+        every, ends = np.arange(20), np.full(20, -9)
+        case = node_model(name, data, np.full(20, 1), ends, every, np.resize([-1, -3], 20))
+        expected = data[(slice(1, -9, -1), slice(1, -9, -3)) * 10]
+    proto, values = case
+    (result,) = evaluate(proto, values)
+    same(result, expected)
+    known = {name: array for name, array in values.items() if name != "i0"}
+    lowering = Model(proto).lower(types_of(values), known)
+    steps = lowering.graph.lower([value.number for value in lowering.outputs])
+    tables = [table for step in steps for table in EncodedPlan(step.plan, CPU)._tables]
+    assert sum(len(table.encoded.records) for table in tables) <= 1024
 
 
 def test_few_indices_that_are_known_are_copied():

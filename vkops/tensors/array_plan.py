@@ -14,7 +14,7 @@ import numpy.typing as npt
 from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.program import Program
 from vkops.plan import indexing
-from vkops.plan.algebra import coalesce, coalesce_region
+from vkops.plan.algebra import coalesce
 from vkops.plan.graph import Pipeline
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.movements import copy, pack
@@ -23,9 +23,6 @@ from vkops.plan.view import Ints, View
 
 MAX_KILOBYTES = 8192
 """Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
-
-MAX_COPIED_PARTS = 256
-"""Parts of MAX_DIMS dimensions that a copy of a view may have; more are gathered by indices."""
 
 
 class ArrayPlan:
@@ -115,27 +112,15 @@ packing: memoized = memoized(copy_view)
 def gathering(view: View, itemsize: int) -> tuple[ArrayPlan, npt.NDArray[np.int64]] | None:
     """The plan of a packed copy that gathers blocks of a view by indices, and the indices.
 
-    None if a copy without indices has few parts: one for each place along the outer axes of a view
-    that has more axes than a kernel knows, and none that can be merged.
+    None if a copy without indices has few parts.
     """
-    source = coalesce_region(pack(view)).source_view
-    outer = len(source.sizes) - MAX_DIMS
-    if outer <= 0 or prod(source.sizes[:outer]) <= MAX_COPIED_PARTS:
+    blocks = indexing.blocks_of(view, MAX_DIMS)
+    if blocks is None:
         return None
-    # The blocks have one axis less, as the indices have one.
-    sizes, strides = source.sizes[: outer + 1], source.strides[: outer + 1]
-    block = View(source.sizes[outer + 1 :], source.strides[outer + 1 :], source.offset)
-    places = np.zeros(1, np.int64)
-    for size, stride in zip(sizes, strides, strict=True):
-        places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
-    first = int(places.min())
-    places -= first
-    blocks = block.shift(first).insert(0, int(places.max()) + 1)
-    blocks = View(blocks.sizes, (1, *block.strides), blocks.offset)
+    source, places = blocks
     indices = IndexTensor(1, "i8", View.packed((len(places), 1)))
-    target = View.packed((len(places), *block.sizes))
-    region = indexing.gather_nd(Read(0, blocks), indices, target, 0)
-    places.flags.writeable = False
+    target = View.packed((len(places), *source.sizes[1:]))
+    region = indexing.gather_nd(Read(0, source), indices, target, 0)
     return _plan(region, view, indices, view.sizes, itemsize), places
 
 
