@@ -164,7 +164,7 @@ def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
     if len(view.sizes) > MAX_DIMS:  # in the order of the target's memory, these have fewer parts
         axes = range(len(view.sizes))
         backwards = tuple([axis for axis in axes if view.strides[axis] < 0])
-        order = sorted(axes, key=lambda axis: -abs(view.strides[axis]))
+        order = tuple(sorted(axes, key=lambda axis: -abs(view.strides[axis])))
         view, read = (each.flip(backwards).permute(order) for each in (view, read))
         if gathered := gathering(read, itemsize):
             plan, places = gathered

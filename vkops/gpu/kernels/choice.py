@@ -318,7 +318,7 @@ def _boxes(output: int, regions: Iterable[Region]) -> list[Box]:
     """
     boxes: list[Box] = []
     for region in regions:
-        sizes = region.sizes
+        sizes = region.target.sizes
         if len(sizes) > MAX_DIMS:
             boxes += _boxes(output, [region.take(0, i) for i in range(sizes[0])])
         elif region.indices is not None and prod(sizes) > layout.MAX_ITEMS:
