@@ -206,7 +206,7 @@ class Model:
             if binding.expr.graph is not self.graph or binding.expr.node is not None:
                 _refuse(f"inputs[{i}]", "is not bound to an input of the model's graph", "B-02")
             if index >= len(bound):
-                message = f"binds input {index}, the model was built with {len(bound)} inputs"
+                message = f"binds input {index}, which was added after the model was built"
                 _refuse(f"inputs[{i}]", message, "B-02")
             if bound[index] is not None:
                 _refuse(f"inputs[{i}]", f"binds input {index}, which is bound before", "B-02")
