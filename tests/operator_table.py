@@ -244,7 +244,9 @@ def _fill_value_constant(random, kind, sizes, _):
 
 def _fill_value_sequence(random, kind, sizes, _):
     dtype = DTYPES[kind]
-    start, delta = random.choice(((0, 1), (100, -2), (3, 7), (-5, 3), (0.5, 0.25)))
+    pairs = [(0, 1), (100, -2), (3, 7), (-5, 3), (0.5, 0.25)]
+    pairs += [(2, np.inf), (-1, -np.inf), (np.inf, 1), (0, 60000)] if dtype.kind == "f" else []
+    start, delta = random.choice(pairs)
     if dtype.kind != "f":
         start, delta = int(start), int(delta)
         start = start % 2**8 if dtype.kind == "u" else start
@@ -252,8 +254,11 @@ def _fill_value_sequence(random, kind, sizes, _):
     desc = dml.FillValueSequenceOperatorDesc(output, kind, start, delta)
 
     def expect(arrays):
-        numbers = start + np.arange(prod(sizes)) * delta  # integers wrap
-        return [numbers.astype("f4" if dtype.kind == "f" else "i8").astype(dtype).reshape(sizes)]
+        with np.errstate(all="ignore"):
+            numbers = start + np.arange(prod(sizes)) * delta  # integers wrap
+            numbers[:1] = start
+            numbers = numbers.astype("f4" if dtype.kind == "f" else "i8").astype(dtype)
+        return [numbers.reshape(sizes)]
 
     return Case(desc, expect)
 
@@ -822,6 +827,8 @@ OPERATORS = {
         ("FILL-02", "value_start", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": -1}),
         ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -0.5}),
         ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -129}),
+        *[("FILL-02", "value_delta", {"output_tensor": tensor(kind, 2, 3, 4), "value_data_type": dml.TensorDataType[kind], "value_start": 0, "value_delta": delta})
+          for kind in ("UINT8", "UINT64", "INT32") for delta in (np.nan, np.inf, -np.inf)],
     ]),
     "PADDING": Entry(_padding, broken=[
         *PADDING_BROKEN,

@@ -8,6 +8,7 @@ from refusals import fault
 
 from vkops import shaders
 from vkops.errors import BindingError, InvalidDescError
+from vkops.runtime import compiled_shader
 from vkops.runtime.shader_checks import check_limits
 
 pytestmark = [pytest.mark.features, pytest.mark.memory]
@@ -78,6 +79,18 @@ def test_calls_choose_the_length_of_an_array_without_one(device, y):
         )  # beyond the last one, it is that one on a CPU
         np.testing.assert_array_equal(y.numpy(), np.stack(ARRAYS)[chosen, np.arange(8)])
     assert len(shader._pipelines) == 3
+
+
+def test_pipelines_of_many_lengths_are_not_all_kept(device, y, monkeypatch):
+    monkeypatch.setattr(compiled_shader, "MAX_PIPELINES", 2)
+    shader = device.compile_shader(OPEN, name="x")
+    for count in (5, 6, 7, 5, 8):
+        xs = tensors(device, count)
+        shader(y, xs, which=1, threads=8)
+        chosen = (np.arange(8) + 1) % 5
+        np.testing.assert_array_equal(y.numpy(), np.stack(ARRAYS)[chosen, np.arange(8)])
+        assert 1 <= len(shader._pipelines) <= 2
+        assert 1 <= len(shader._calls) <= 2
 
 
 def test_two_arrays_whose_lengths_calls_choose(device, y):

@@ -318,6 +318,17 @@ def test_one_dispatch_and_no_wait(device, monkeypatch):
 # -- errors ----------------------------------------------------------------------------------------
 
 
+def test_invocations_may_depend_on_numbers(device):
+    """A call that is kept for its shapes and types has as many as its own numbers need."""
+    kernel = vkops.ElementwiseKernel("T x, int32 count", "T y", "y = x", "first")
+    kernel._invocations = lambda n, values: int(values["count"])
+    x = device.tensor(np.ones(4096, np.float32))
+    for count in (1, 4096, 1, np.int32(4096), np.int32(2), 4096):
+        y = device.tensor(np.zeros(4096, np.float32))
+        kernel(x, count, y)
+        assert bool(y.numpy().all()) == (count == 4096), count
+
+
 def test_errors_of_the_compiler(device):
     x = device.tensor(np.ones(3, np.float32))
 

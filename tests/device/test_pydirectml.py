@@ -101,6 +101,53 @@ def test_owned_inputs_are_initialized_once_for_the_same_bindings(device, builder
     assert len(calls) == 2
 
 
+def test_models_are_initialized_again_with_the_flags_of_build(device, builder, monkeypatch):
+    flags = []
+    compile_graph = vkops.Device.compile_graph
+    monkeypatch.setattr(
+        vkops.Device,
+        "compile_graph",
+        lambda self, graph, given=NONE: (flags.append(given), compile_graph(self, graph, given))[1],
+    )
+    w = dml.input_tensor(builder, 0, dml.TensorDesc(FLOAT, OWNED, [2]))
+    y = dml.activation_identity(w)
+    volatile = dml.ExecutionFlags.DESCRIPTORS_VOLATILE
+    model = builder.build(volatile, [y])
+    for values in ([1, 2], [3, 4]):
+        (result,) = device.compute(model, [dml.Binding(w, values)], [y])
+        np.testing.assert_array_equal(np.array(result), values)
+    assert flags == [volatile, volatile]
+
+
+def test_building_models_leaves_the_builder_as_it_is(device, builder):
+    desc = dml.TensorDesc(FLOAT, [1, 3, 2, 2], dml.TensorPolicy.interleaved_channel)
+    x = dml.input_tensor(builder, 0, desc)
+    strided = builder.identity(x, desc.strides)
+    builder.output(strided)
+    before = builder.desc()
+    nhwc = data(1, 2, 2, 3)
+    for _ in range(2):
+        model = builder.build(NONE, [strided])
+        assert builder.desc() == before
+        (result,) = device.compute(model, [dml.Binding(x, nhwc)], [strided])
+        np.testing.assert_array_equal(np.array(result), nhwc.transpose(0, 3, 1, 2))
+
+
+def test_inputs_and_nodes_that_are_added_after_build(device, builder, message):
+    desc = dml.TensorDesc(FLOAT, [2])
+    x = dml.input_tensor(builder, 0, desc)
+    joined = dml.join([x, x], 0)
+    model = builder.build(NONE, [joined])
+    added = dml.input_tensor(builder, 1, desc)
+    both = dml.join([x, added], 0)
+    given = dml.Binding(x, [1, 2])
+    for inputs, outputs in (([given, dml.Binding(added, [3, 4])], [joined]), ([given], [both])):
+        text = fault(lambda i=inputs, o=outputs: device.compute(model, i, o), vkops.BindingError)
+        message(text, "GRAPH ", "[B-02]")
+    (result,) = device.compute(model, [given], [joined])
+    np.testing.assert_array_equal(np.array(result), [1, 2, 1, 2])
+
+
 @pytest.mark.parametrize("name", ["FLOAT16", "INT8", "UINT16", "INT64", "FLOAT64"])
 def test_data_types_are_kept(device, builder, name):
     kind = dml.TensorDataType[name]

@@ -115,13 +115,13 @@ class GraphBuilder(Graph):
             return None
         return self.ints(values, dtype)
 
-    def axis(self, rank, negative=True):
+    def axis(self, rank):
         axis = self.rng.randrange(rank)
-        return axis - rank if negative and self.chance(0.3) else axis
+        return axis - rank if self.chance(0.3) else axis
 
-    def axes(self, rank, count=None, negative=True):
+    def axes(self, rank, count=None):
         chosen = self.rng.sample(range(rank), self.rng.randint(1, rank) if count is None else count)
-        return [axis - rank if negative and self.chance(0.3) else axis for axis in chosen]
+        return [axis - rank if self.chance(0.3) else axis for axis in chosen]
 
     def cut(self, whole, count):
         """Return sizes whose sum is a size."""

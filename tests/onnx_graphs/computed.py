@@ -58,6 +58,8 @@ def range_(g, operator):
     delta = g.rng.choice((-3, -1, 1, 2))
     start = g.rng.randint(-9, 9)
     limit = start + delta * g.rng.randint(-1, 8) + g.rng.randint(-1, 1)
+    if dtype.kind not in "iu":  # tenths, of which sums and quotients are rounded
+        start, limit, delta = start / 10, limit / 10, delta / 10
     g.node(operator, [g.numbers(np.array(n, dtype)) for n in (start, limit, delta)])
 
 

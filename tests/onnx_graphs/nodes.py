@@ -29,7 +29,7 @@ def transpose(g, operator):
 
 def split(g, operator):
     data = g.tensor(operator, has_axes)
-    axis = g.axis(g.values[data].ndim, negative=g.opset >= 11)
+    axis = g.axis(g.values[data].ndim)
     whole = g.values[data].shape[axis]
     named = {} if axis == 0 and g.chance(0.5) else {"axis": axis}
     count = g.rng.randint(1, 5)
@@ -49,7 +49,7 @@ def split(g, operator):
 def concat(g, operator):
     first = g.tensor(operator, lambda array: array.ndim and is_small(array))
     array = g.values[first]
-    axis = g.axis(array.ndim, negative=g.opset >= 11)
+    axis = g.axis(array.ndim)
     at = axis % array.ndim
     tensors = [first]
     for _ in range(g.rng.randint(0, 3)):
@@ -68,7 +68,7 @@ def slice(g, operator):
     all_axes = g.chance(0.3) and len(sizes) > 0
     axes = list(range(g.rng.randint(1, len(sizes)))) if all_axes else None
     if axes is None:
-        axes = g.axes(len(sizes), negative=g.opset >= 10) if sizes else []
+        axes = g.axes(len(sizes)) if sizes else []
     steps = [g.rng.choice((1, 1, 2, 3, -1, -2, -5, 9)) for _ in axes]
     stepped = g.opset >= 10 and g.chance(0.6)
     starts, ends = [], []
@@ -122,7 +122,7 @@ def reshape(g, operator):
 def flatten(g, operator):
     data = g.tensor(operator)
     rank = g.values[data].ndim
-    axis = g.rng.randint(-rank if g.opset >= 11 else 0, rank)
+    axis = g.rng.randint(-rank, rank)
     g.node(operator, [data], axis=None if axis == 1 and g.chance(0.5) else axis)
 
 
@@ -134,8 +134,7 @@ def squeeze(g, operator):
         g.node(operator, [data])
         return
     axes = g.rng.sample(ones, g.rng.randint(1, len(ones)))
-    if g.opset >= 11:
-        axes = [axis - len(sizes) if g.chance(0.3) else axis for axis in axes]
+    axes = [axis - len(sizes) if g.chance(0.3) else axis for axis in axes]
     _with_axes(g, operator, data, axes)
 
 
@@ -147,7 +146,7 @@ def _with_axes(g, operator, data, axes):
 def unsqueeze(g, operator):
     data = g.tensor(operator, lambda array: array.ndim < 6)
     more = g.rng.randint(1, 2)
-    axes = g.axes(g.values[data].ndim + more, more, negative=g.opset >= 11)
+    axes = g.axes(g.values[data].ndim + more, more)
     _with_axes(g, operator, data, axes)
 
 

@@ -108,8 +108,28 @@ class Pad(OpRun):
         return Pad_18._run(self, data, added, mode=mode, **whole)
 
 
+class Range(OpRun):
+    """The evaluator adds with 64 bits, which the operator's function body does not."""
+
+    def _run(self, start, limit, delta, **attributes):
+        (made,) = load_op("", "Range")._run(self, start, limit, delta, **attributes)
+        wide = np.float32 if start.dtype.itemsize == 2 and start.dtype.kind != "i" else start.dtype
+        numbers = np.arange(len(made)).astype(wide) * delta.astype(wide) + start.astype(wide)
+        return (numbers.astype(start.dtype),)
+
+
+class SingleScales(np.ndarray):
+    """Scales whose products with sizes have 32 bits, as in ONNX Runtime."""
+
+    def __mul__(self, sizes):
+        return np.multiply(np.asarray(self), np.asarray(sizes, np.float32))
+
+
 class Resize(OpRun):
-    """The evaluator lacks version 10 and negative axes, and multiplies elements, even strings."""
+    """The evaluator lacks version 10 and negative axes, and multiplies elements, even strings.
+
+    It computes sizes with 64 bits.
+    """
 
     def _run(self, x, *inputs, axes=None, extrapolation_value=0, **attributes):
         indices = np.arange(x.size, dtype=np.float64).reshape(x.shape)
@@ -117,6 +137,7 @@ class Resize(OpRun):
             (made,) = Upsample._run(self, indices, inputs[0])
         else:
             inputs = [None if given is None or not given.size else given for given in inputs]
+            inputs[1] = None if inputs[1] is None else inputs[1].view(SingleScales)
             axes = None if axes is None else [axis % x.ndim for axis in axes]
             whole = {**attributes, "axes": axes, "extrapolation_value": -1}
             (made,) = load_op("", "Resize")._run(self, indices, *inputs, **whole)
@@ -184,8 +205,8 @@ class Upsample(OpRun):
 
     def _run(self, x, scales, mode=None):
         chosen = []
-        for n, scale in zip(x.shape, np.array(scales, np.float32).tolist(), strict=True):
-            positions = np.arange(int(n * scale)) / scale
+        for n, scale in zip(x.shape, np.array(scales, np.float32), strict=True):
+            positions = np.arange(int(np.float32(n) * scale), dtype=np.float32) / scale
             rounded = np.ceil(positions) if scale < 1 else np.floor(positions)
             chosen.append(rounded.clip(0, n - 1).astype(np.int64))
         return (x[np.ix_(*chosen)] if chosen else x,)
@@ -201,8 +222,8 @@ class Where(OpRun):
 
 
 CORRECTED = [
-    Cast, Constant, Equal, Expand, Flatten, GatherElements, GatherND, OneHot, Pad, Resize,
-    Scatter, Shape, Slice, Squeeze, Trilu, Unsqueeze, Upsample, Where,
+    Cast, Constant, Equal, Expand, Flatten, GatherElements, GatherND, OneHot, Pad, Range,
+    Resize, Scatter, Shape, Slice, Squeeze, Trilu, Unsqueeze, Upsample, Where,
 ]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from math import prod
 from pathlib import Path
 
 import model_costs
+import numpy as np
 import onnx
 import pytest
 from instructions import calls
@@ -129,7 +130,20 @@ def test_constants_that_shapes_are_made_of_are_worked_out_once(monkeypatch):
 
 def test_host_results_are_bounded_all_together(message):
     text = fault(lambda: lowering(model_costs.computed(8)), ModelError)
-    message(text, "node 3, which makes 'c3' (Add-14): ")
+    message(text, "node 4, which makes 'c4' (Add-14): ")
+
+
+def test_known_tensors_are_counted_once_however_often_they_are_read(monkeypatch):
+    reads = [f"y{n} = Gather (x, j)" for n in range(50)]
+    constant = model_costs.model([*reads, "y = Identity (x)"], j=np.zeros(8, np.int64))
+    computed = model_costs.model(
+        ["j = Expand (zero, n)", *reads, "y = Identity (x)"], zero=np.int64([0]), n=[8]
+    )
+    for proto in (constant, computed):  # j has 64 bytes, n has 8
+        monkeypatch.setattr(vkops.onnx.lowering, "MAX_KNOWN_BYTES", 80)
+        lowering(proto)
+        monkeypatch.setattr(vkops.onnx.lowering, "MAX_KNOWN_BYTES", 60)
+        assert "are needed before the model runs" in fault(lambda p=proto: lowering(p), ModelError)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")

@@ -1,10 +1,12 @@
 """Each rule that a node, a model or an input can break, and the text of the error."""
 
+from dataclasses import replace
+
 import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, defs, helper, numpy_helper, parser
 from onnx_models import evaluate, floats, info, ints, model, node_model, run, types_of
 from refusals import NO_FILE, fault
 
@@ -25,7 +27,7 @@ IMAGE = np.zeros((1, 6, 3, 4), np.float32)
 # node's label.
 CASES = [
     # Split
-    ("Split-1", [X], {"opset": 1, "outputs": 2, "axis": -1}, "axis"),
+    ("Split-1", [X], {"opset": 1, "outputs": 2, "axis": -4}, "axis"),
     ("Split-11", [X], {"opset": 11, "outputs": 2, "axis": -4}, "axis"),
     ("Split-13", [ROW, ints(3, 3)], {"opset": 13, "outputs": 2}, "split"),
     ("Split-13", [ROW, ints(2, 2, 1)], {"opset": 13, "outputs": 2}, "outputs"),
@@ -88,7 +90,7 @@ CASES = [
     ("Reshape-14", [X[:0], ints(0, -1)], {"allowzero": 1}, "shape"),
     ("Reshape-14", [X[:0], ints(0, -1)], {}, "shape"),
     ("Reshape-14", [X, ints(24).reshape(1, 1)], {}, "shape"),
-    ("Flatten-1", [X], {"opset": 1, "axis": -1}, "axis"),
+    ("Flatten-1", [X], {"opset": 1, "axis": -4}, "axis"),
     ("Flatten-9", [X], {"opset": 9, "axis": 4}, "axis"),
     ("Flatten-13", [SCALAR], {}, "axis"),
     ("Squeeze-1", [X], {"opset": 1, "axes": [1]}, "axes"),
@@ -285,6 +287,43 @@ def test_nodes_that_make_nothing_are_named_by_their_place(message):
 
 
 # -- models ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_nodes_of_a_version_that_is_not_known(monkeypatch, name):
+    schema = defs.get_schema(name)
+    version = schema.since_version
+    known = replace(OPERATORS[name], newest=version - 1)
+    monkeypatch.setitem(OPERATORS, name, known)
+    node = helper.make_node(name, ["x"] * schema.min_input, ["y"])
+    proto = model([node], [info("x", X)], ["y"], defs.onnx_opset_version())
+    ((label, reason),) = unsupported_nodes(read(proto, check=False))
+    assert label == f"node 0, which makes 'y' ({name})"
+    opset = f"opset {defs.onnx_opset_version()} has {version}"
+    assert reason == f"vkops knows this operator up to version {version - 1}, {opset}"
+
+
+def test_a_later_version_of_an_operator_is_refused(message):
+    """Also where the installed onnx knows it, which is newer than vkops then."""
+    node = helper.make_node("SequenceAt", ["x", "i"], ["y"])
+    inputs = [info("x", [X]), info("i", ints(0)[0])]
+    older, newer = (model([node], inputs, ["y"], opset) for opset in (18, 19))
+    schema = defs.get_schema("SequenceAt")
+    later = defs.OpSchema(
+        "SequenceAt", "", 19, inputs=schema.inputs, outputs=schema.outputs,
+        type_constraints=[
+            (each.type_param_str, [*each.allowed_type_strs], each.description)
+            for each in schema.type_constraints
+        ],
+    )  # fmt: skip
+    schema_of.cache_clear()
+    defs.register_schema(later)
+    try:
+        assert Model(older).nodes[0].version == 11
+        message(fault(lambda: Model(newer), ModelError), "node 0, which makes 'y' (SequenceAt): ")
+    finally:
+        defs.deregister_schema("SequenceAt", 19, "")
+        schema_of.cache_clear()
 
 
 def test_models_of_too_new_an_opset(message):

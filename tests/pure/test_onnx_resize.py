@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import model_with, reference
 from onnx_models import evaluate, floats, ints, model, node_model, run, same, types_of
@@ -64,6 +64,38 @@ def test_half_pixel_for_nearest_neighbours(opset):
     mode = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": "floor"}
     result = run("Resize", ROW, floats(), floats(1.5), opset=opset, **mode)
     same(result, ROW[[0, 1, 1, 2, 3, 3]])
+
+
+# Sizes that ONNX Runtime 1.32 makes; with 64 bits, as in ONNX's shape inference, these are one less.
+SIZES = [(0.7, 10, 7), (0.1, 10, 1), (0.3, 20, 6), (0.6, 5, 3), (1.1, 10, 11), (1.7, 10, 17)]
+
+
+@pytest.mark.parametrize(("scale", "size", "expected"), SIZES)
+def test_sizes_have_32_bits(scale, size, expected):
+    data = np.arange(size, dtype=np.float32)
+    for operator, opset in (("Resize", 10), ("Resize", 11), ("Resize", 19), ("Upsample", 9)):
+        inputs = [floats(scale)] if opset < 11 else [floats(), floats(scale)]
+        assert run(operator, data, *inputs, opset=opset).shape == (expected,)
+
+
+def test_coordinates_of_older_versions_have_32_bits():
+    """7 / 0.7 is 10 with 32 bits, and above 10 with 64; as ONNX Runtime 1.32."""
+    result = run("Resize", np.arange(20, dtype=np.float32), floats(0.7), opset=10)
+    same(result, floats(0, 2, 3, 5, 6, 8, 9, 10, 12, 13, 15, 16, 18, 19))
+
+
+@pytest.mark.parametrize("policy", ["not_larger", "not_smaller"])
+def test_sizes_by_a_policy_are_those_that_shape_inference_has(policy):
+    for size in range(2, 10):
+        for target in np.ndindex(9, 9):
+            inputs = [np.zeros((size, 7), np.int8), None, None, ints(*target) + 1]
+            proto, values = node_model("Resize", *inputs, keep_aspect_ratio_policy=policy)
+            (result,) = evaluate(proto, values)
+            del proto.graph.input[1:]
+            proto.graph.initializer.append(numpy_helper.from_array(values["i3"], "i3"))
+            inferred = shape_inference.infer_shapes(proto, data_prop=True).graph.output[0]
+            sizes = [dim.dim_value for dim in inferred.type.tensor_type.shape.dim]
+            assert [*result.shape] == sizes, (size, target)
 
 
 def test_strings_and_empty_tensors():

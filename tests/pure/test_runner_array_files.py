@@ -42,6 +42,16 @@ def test_other_types_are_refused(tmp_path, suffix, kind):
     assert said == f"{path}: is not a .npy or .npz file of numbers or text"
 
 
+def test_an_array_whose_last_bytes_look_like_an_archive(tmp_path):
+    archive = io.BytesIO()
+    np.savez(archive, y=np.arange(3))
+    for data in (b"PK\5\6" + bytes(18), archive.getvalue()):
+        path = tmp_path / "x.npy"
+        np.save(path, np.frombuffer(data, np.uint8))
+        [(name, found)] = array_files.read(str(path), ["x"], "the model")
+        assert (name, found.tobytes()) == ("x", data)
+
+
 NAMES = [
     "file", "allow_pickle", "args", "kwds", "self", "arr_0", "a/b", "/a", "../a", "é", "\n", "",
 ]  # fmt: skip

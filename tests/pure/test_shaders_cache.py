@@ -10,6 +10,8 @@ import pytest
 from processes import ROOT, script
 
 from vkops import shaders
+from vkops.errors import ShaderCompileError
+from vkops.shaders.compiler import validated
 
 SOURCE = """#version 450
 #extension GL_GOOGLE_include_directive : require
@@ -229,3 +231,29 @@ def test_several_processes_at_once(shader, counting, entries):
     assert len(list(entries.iterdir())) == 1
     assert build(shader) == outputs[0]
     assert counting.calls() == count + 1
+
+
+def test_the_file_of_spirv_val_is_in_the_key_of_valid_shaders(tmp_path, monkeypatch):
+    """A newer one can refuse what an older one took, and take what that refused."""
+    spirv, log = shaders.compile("#version 450\nvoid main() {}"), tmp_path / "calls"
+    real = shutil.which("spirv-val")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path), os.environ["PATH"]]))
+    monkeypatch.setattr(shaders.tools.lavapipe, "programs", lambda: "")
+
+    def install(line):
+        script(tmp_path / "spirv-val", f'echo >> {log}\n{line}\nexec {real} "$@"')
+
+    def calls():
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    install("")
+    for _ in range(2):
+        assert validated(spirv, "x") == ""
+        assert calls() == 1
+    install("echo error: a fault that this version finds >&2; exit 1")
+    with pytest.raises(ShaderCompileError, match="a fault that this version finds"):
+        validated(spirv, "x")
+    install("# and this one finds no more")
+    count = calls()
+    assert validated(spirv, "x") == ""
+    assert calls() == count + 1

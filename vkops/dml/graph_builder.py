@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
@@ -355,6 +356,12 @@ class Graph:
             message = f"got a tensor of {got} bytes, must be {expected}"
             raise InvalidDescError("REINTERPRET", "sizes", message, "G-07")
         return replace(x, desc=desc)
+
+    def _copied(self, outputs: Sequence[Expression]) -> tuple[Graph, list[Expression]]:
+        """A copy of the graph, to which nodes can be added, and some expressions in it."""
+        graph = copy(self)
+        graph._nodes = [*self._nodes]
+        return graph, [replace(x, graph=graph) for x in self._own(outputs, "outputs")]
 
     # -- arguments --------------------------------------------------------------------------------
 

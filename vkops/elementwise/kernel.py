@@ -36,6 +36,8 @@ from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 _MAX_SHADERS = 64
 """Shaders that a kernel keeps."""
 
+_NUMBERS = (bool, int, float, np.generic)
+
 _INDEX = re.compile(r"\bi\b")
 
 
@@ -219,6 +221,8 @@ class ElementwiseKernel:
         if device is None:
             return None
         kinds += map(memory.index, memory)  # the arguments that have the same memory
+        if self._invocations is not None:  # the number of invocations may depend on numbers
+            kinds += [value for value in scalars if isinstance(value, _NUMBERS)]
         return (ref(device.vulkan), *kinds), device, memory, scalars
 
     def _invocations_for(self, home: Device, shape: Ints, operands: Sequence[Operand]) -> int:

@@ -10,10 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.onnx.element_types import HANDLE, STRING, moved_dtype, type_text
 from vkops.onnx.value_info import InputType
+from vkops.plan import indexing
 from vkops.plan.execute import execute_unchecked, packed_bytes
 from vkops.plan.graph import RegionGraph
+from vkops.plan.indexing import IndexTensor
 from vkops.plan.movements import pack
 from vkops.plan.region import Fill, Read, Region
 from vkops.plan.size_limits import LimitError, check_shape
@@ -155,6 +158,13 @@ class Lowering:
         """Add a packed copy of a strided view of a tensor."""
         if view == tensor.packed:
             return tensor
+        if len(view.sizes) > MAX_DIMS and (blocks := indexing.blocks_of(view, MAX_DIMS)):
+            source, places = blocks
+            numbers = View.packed((len(places), 1))
+            indices = IndexTensor(self.constant(places).number, "i8", numbers)
+            target = View.packed((len(places), *source.sizes[1:]))
+            region = indexing.gather_nd(Read(tensor.number, source), indices, target, 0)
+            return self.make(tensor.dtype, view.sizes, [region])
         return self.make(tensor.dtype, view.sizes, [pack(view, 0, tensor.number)])
 
     def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> LoweredTensor:
@@ -179,8 +189,8 @@ class Lowering:
             raise NeedsValueError(name)
         graph, known = self.graph, self._known
         missing = graph.reachable([tensor.number], known)
-        computed = [number for number in missing if not graph.is_leaf(number)]
-        self._count_known(sum(map(graph.nbytes, (*computed, tensor.number))), tensor.shape)
+        counted = [n for n in missing if n == tensor.number or not graph.is_leaf(n)]
+        self._count_known(sum(map(graph.nbytes, counted)), tensor.shape)
         for number in missing:
             if graph.is_leaf(number):
                 known[number] = packed_bytes(self.constants.get(number, np.empty(0)))

@@ -8,6 +8,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 from onnx import ModelProto
 
@@ -184,8 +185,13 @@ def unsupported_nodes(content: Content) -> list[tuple[str, str]]:
             reason = "vkops does not have this operator"
             if is_own and node.op_type in REFUSED:
                 reason += f" ({REFUSED[node.op_type]})"
-        elif schema_of(node.op_type, opset) is None:
+        elif (schema := schema_of(node.op_type, opset)) is None:
             reason = f"opset {opset} does not have this operator"
+        elif schema.since_version > (newest := OPERATORS[node.op_type].newest):
+            version = schema.since_version
+            reason = (
+                f"vkops knows this operator up to version {newest}, opset {opset} has {version}"
+            )
         else:
             continue
         domain = "" if is_own else f"{node.domain}."
@@ -200,9 +206,10 @@ def _input(lowering: Lowering, name: str, type_: InputType, elements: Any) -> Lo
         return None
     if isinstance(type_, TensorType):
         if elements is not None:
-            return lowering.constant(elements)
+            return lowering.constant(np.array(elements))  # the caller may change its own array
         return lowering.input(name, type_.dtype, type_.shape)
     if elements is not None:
-        return LoweredSequence(type_.dtype, tuple(map(lowering.constant, elements)))
+        copies = map(lowering.constant, map(np.array, elements))
+        return LoweredSequence(type_.dtype, tuple(copies))
     items = (lowering.input(name, type_.dtype, shape, i) for i, shape in enumerate(type_.shapes))
     return LoweredSequence(type_.dtype, tuple(items))

@@ -217,9 +217,12 @@ class Call:
 
     # -- axes -------------------------------------------------------------------------------------
 
-    def axis(self, name: str, rank: int, *, default: int = 0, lowest: int | None = None) -> int:
-        """Return an axis of a tensor of that rank; negative ones count from the end."""
-        return self.in_rank(name, self.integer(name, default), rank, lowest)
+    def axis(self, name: str, rank: int, *, default: int = 0) -> int:
+        """Return an axis of a tensor of that rank; negative ones count from the end.
+
+        The specification has negative axes from opset 11 on, ONNX Runtime has them in all versions.
+        """
+        return self.in_rank(name, self.integer(name, default), rank)
 
     def axes(
         self, name: str, rank: int, default: Iterable[int] = (), *, lowest: int | None = None

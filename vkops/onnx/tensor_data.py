@@ -137,13 +137,19 @@ class TensorReader:
                 f"({values.size}, {len(shape)})"
             )
         self._available -= nbytes
+        limits = (prod(shape),) if indices.ndim == 1 else shape
+        if indices.dtype.kind not in "iu" or np.any((indices < 0) | (indices >= limits)):
+            allowed = ", ".join(f"0 to {limit - 1}" for limit in limits)
+            raise ModelError(f"its values and indices do not fit: indices must be {allowed}")
         dense = np.zeros(shape, values.dtype)
+        if dense.dtype == STRING:
+            dense.fill("")
         try:
             if indices.ndim == 1:
                 dense.reshape(-1)[indices] = values
             else:
                 dense[tuple(indices.T)] = values
-        except (IndexError, TypeError, ValueError) as error:
+        except ValueError as error:
             raise ModelError(f"its values and indices do not fit: {error}") from error
         return dense
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from vkops.plan.algebra import coalesce_region
+from vkops.plan.movements import pack
 from vkops.plan.region import Fill, Indices, Read, Region, Term
 from vkops.plan.view import Ints, View
 
@@ -14,6 +20,37 @@ class IndexTensor(NamedTuple):
     input: int
     dtype: str
     view: View
+
+
+MAX_COPIED_PARTS = 256
+"""Parts that a copy of a view with many axes may have; blocks of more are gathered by indices."""
+
+
+def blocks_of(view: View, dims: int) -> tuple[View, npt.NDArray[np.int64]] | None:
+    """Divide the elements of a view, in their order, into blocks of ``dims`` - 1 dimensions.
+
+    Returns:
+        The blocks at all places as a view whose first axis is the place, and the places of the
+        blocks of the view. None if a copy has few parts of ``dims`` dimensions without indices.
+
+    >>> blocks_of(View((2,) * 10, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)), 8) is None
+    True
+    """
+    source = coalesce_region(pack(view)).source_view
+    sizes, strides, first = source.sizes, source.strides, source.offset
+    outer = len(sizes) - dims
+    if outer <= 0 or prod(sizes[:outer]) <= MAX_COPIED_PARTS:
+        return None
+    # The blocks have one axis less, as the places have one.
+    places = np.zeros(1, np.int64)
+    for size, stride in zip(sizes[: outer + 1], strides[: outer + 1], strict=True):
+        places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
+    lowest = int(places.min())
+    places -= lowest
+    places.flags.writeable = False
+    block = sizes[outer + 1 :], strides[outer + 1 :]
+    whole = View((int(places.max()) + 1, *block[0]), (1, *block[1]), first + lowest)
+    return whole, places
 
 
 def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Region:

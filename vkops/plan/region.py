@@ -197,9 +197,11 @@ class Progression:
         if dtype.kind == "f":
             kind = np.promote_types(dtype, np.float32)
             values = np.arange(self.count, dtype=kind)
-            values *= kind.type(self.delta)
-            values += kind.type(self.start)
-            return values.astype(dtype, copy=False)
+            with np.errstate(all="ignore"):  # numbers may be infinite, or become so
+                values *= kind.type(self.delta)
+                values += kind.type(self.start)
+                values[:1] = self.start  # also where the delta is infinite: 0 * inf is NaN
+                return values.astype(dtype, copy=False)
         # Modulo a power of two, so only the lowest bits of all numbers count.
         words = np.dtype(f"<u{dtype.itemsize}")
         numbers = np.arange(self.count, dtype=np.uint64).astype(words)

@@ -183,8 +183,10 @@ class Model:
         self.graph: GraphBuilder = graph
         self.outputs: tuple[Expression, ...] = array(outputs, place, as_expression, "expressions")
         # Results have the order of their dimensions, whatever the layout of the output is.
-        self._packed = [x if x.desc.strides is None else _packed(x) for x in self.outputs]
-        self._desc: GraphDesc = graph.desc(self._packed)
+        copied, outputs = graph._copied(self.outputs)
+        self._packed = [x if x.desc.strides is None else _packed(x) for x in outputs]
+        self._desc: GraphDesc = copied.desc(self._packed)
+        self._flags = flags
         self._compiled = graph.device.compile_graph(self._desc, flags)
         self._owned = [
             i
@@ -203,6 +205,9 @@ class Model:
             index = binding.expr.index
             if binding.expr.graph is not self.graph or binding.expr.node is not None:
                 _refuse(f"inputs[{i}]", "is not bound to an input of the model's graph", "B-02")
+            if index >= len(bound):
+                message = f"binds input {index}, which was added after the model was built"
+                _refuse(f"inputs[{i}]", message, "B-02")
             if bound[index] is not None:
                 _refuse(f"inputs[{i}]", f"binds input {index}, which is bound before", "B-02")
             bound[index] = binding
@@ -212,7 +217,7 @@ class Model:
         owned = [bound[i] for i in self._owned]
         if owned and (not self._initialized or any(map(is_not, owned, self._initialized))):
             if self._initialized:  # an operator is initialized once
-                self._compiled = device.compile_graph(self._desc)
+                self._compiled = device.compile_graph(self._desc, self._flags)
             self._compiled.initialize(
                 [_bound(device, x) if i in self._owned else None for i, x in enumerate(bound)]
             )

@@ -16,7 +16,7 @@ from vkops.errors import ModelError, one_line
 from vkops.runner import printed_values
 from vkops.system import pictures
 from vkops.system.files import named_file, open_regular
-from vkops.system.npy_files import read_array, read_header, write_array
+from vkops.system.npy_files import MAGIC, read_array, read_header, write_array
 from vkops.system.output_files import output_file
 
 Array = npt.NDArray[Any]
@@ -65,7 +65,9 @@ def _load(file: str, text: str) -> Array | list[tuple[str, Array]]:
     with open_regular(file) as stream:
         if Path(file).suffix.lower() in pictures.SUFFIXES:
             return pictures.read(stream)
-        if not zipfile.is_zipfile(stream):
+        # The last bytes of an array can look like those of an archive.
+        is_array = stream.read(len(MAGIC)) == MAGIC
+        if is_array or not zipfile.is_zipfile(stream):
             stream.seek(0)
             nbytes = _claimed_bytes(stream, os.fstat(stream.fileno()).st_size)
             _check_memory(f"{text}: holds {nbytes} bytes", nbytes)

@@ -47,6 +47,9 @@ _GROUPS_NBYTES = 12
 MAX_CALLS = 256
 """Calls of different signatures that a shader or a kernel keeps prepared."""
 
+MAX_PIPELINES = 64
+"""Pipelines that a shader keeps, one for each length of its arrays of blocks that declare none."""
+
 PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
 """The errors that ``struct`` raises for values that it cannot pack."""
 
@@ -156,6 +159,9 @@ class CompiledShader:
         """Return the pipeline; one for each length of arrays of blocks that declare none."""
         lengths = self._lengths(slots)
         if lengths not in self._pipelines:
+            if len(self._pipelines) >= MAX_PIPELINES:
+                self._pipelines.clear()
+                self._calls.clear()  # which have pipelines, too
             device, shader = self._device, self.shader
             check_limits(device, shader, lengths)
             self._pipelines[lengths] = pipeline = device.vulkan.shader_pipeline(

@@ -166,9 +166,7 @@ class _Compilation:
         digest = sources.digest(
             self.source, folders, self.flags, self.roots, self.texts, self.known
         )
-        status = os.stat(path := os.path.realpath(self.command[-1]))
-        identity = f"{path}\n{status.st_size}\n{status.st_mtime_ns}"
-        return hashlib.sha256(f"{digest}\n{identity}\n{_REVISION}".encode()).hexdigest()
+        return _key(digest, self.command[-1])
 
     def cached(self, key: str) -> bytes:
         """Return the SPIR-V from the disk cache, or compile and store it."""
@@ -290,7 +288,7 @@ def validated(spirv: bytes, name: str) -> str:
     if spirv[6] != 1 or minor > max(_TARGETS):
         message = f"{name}: got SPIR-V {spirv[6]}.{minor}, must be 1.0 to 1.{max(_TARGETS)}"
         raise ShaderCompileError(message, file=name)
-    key = hashlib.sha256(spirv).hexdigest()
+    key = _key(hashlib.sha256(spirv).hexdigest(), tools.find("spirv-val", "spirv-tools"))
     known = _VALID.load(key)
     if known is not None and known.decode(errors="replace") in _LAYOUTS:
         return known.decode()
@@ -306,6 +304,13 @@ def validated(spirv: bytes, name: str) -> str:
     assert refusal is not None
     message = f"{name}: {printable(refusal.message)}"
     raise ShaderCompileError(message, file=name, log=refusal.log) from refusal
+
+
+def _key(digest: str, program: str) -> str:
+    """Return the hash of the input of a program and of the file of the program."""
+    status = os.stat(path := os.path.realpath(program))
+    identity = f"{path}\n{status.st_size}\n{status.st_mtime_ns}"
+    return hashlib.sha256(f"{digest}\n{identity}\n{_REVISION}".encode()).hexdigest()
 
 
 def _without(log: str, folder: Path) -> str:

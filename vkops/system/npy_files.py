@@ -11,6 +11,9 @@ import numpy.typing as npt
 
 from vkops.system.warning_filters import filtered
 
+MAGIC: bytes = npy.MAGIC_PREFIX
+"""The first bytes of a .npy file."""
+
 MAX_HEADER_BYTES = 1 << 16
 """Bytes of the header of a .npy file; NumPy itself reads 10,000."""
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from vkops.errors import is_held
+from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.program import Program
 from vkops.plan import indexing
 from vkops.plan.algebra import coalesce
@@ -104,6 +109,22 @@ def copy_view(view: View, itemsize: int) -> ArrayPlan:
 
 
 packing: memoized = memoized(copy_view)
+
+
+@lru_cache(maxsize=64)
+def gathering(view: View, itemsize: int) -> tuple[ArrayPlan, npt.NDArray[np.int64]] | None:
+    """The plan of a packed copy that gathers blocks of a view by indices, and the indices.
+
+    None if a copy without indices has few parts.
+    """
+    blocks = indexing.blocks_of(view, MAX_DIMS)
+    if blocks is None:
+        return None
+    source, places = blocks
+    indices = IndexTensor(1, "i8", View.packed((len(places), 1)))
+    target = View.packed((len(places), *source.sizes[1:]))
+    region = indexing.gather_nd(Read(0, source), indices, target, 0)
+    return _plan(region, view, indices, view.sizes, itemsize), places
 
 
 @memoized

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from vkops.arguments.values import refuse
 from vkops.errors import BindingError, DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
+from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run import open_device
 from vkops.gpu.run.asynchronous import ended
@@ -25,7 +26,7 @@ from vkops.gpu.run.streaming import Progress
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
-from vkops.tensors.array_plan import ArrayPlan, packing
+from vkops.tensors.array_plan import ArrayPlan, gathering, packing
 from vkops.tensors.exchange import as_array
 from vkops.tensors.shape_arguments import packed
 
@@ -253,7 +254,17 @@ class DeviceArray:
     def copy(self) -> Self:
         """The elements in memory of their own, packed."""
         base, view = self.placed()
-        return self._run(packing[view, self.dtype.itemsize], [base], self.dtype)
+        itemsize = self.dtype.itemsize
+        if len(view.sizes) > MAX_DIMS and (gathered := gathering(view, itemsize)):
+            plan, places = gathered
+            return self._run(plan, [base, places], self.dtype)
+        return self._run(packing[view, itemsize], [base], self.dtype)
+
+    def with_few_parts(self) -> Self:
+        """The tensor itself, or a copy if a plan that reads its view would have too many parts."""
+        _, view = self.placed()
+        many = len(view.sizes) > MAX_DIMS and gathering(view, self.dtype.itemsize)
+        return self.copy() if many else self
 
     def release(self) -> None:
         """Give the memory back now; this tensor and its views cannot be used any more.

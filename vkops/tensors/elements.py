@@ -12,12 +12,19 @@ import numpy.typing as npt
 from vkops.arguments.basic_index import Texts, basic_index
 from vkops.arguments.values import Place
 from vkops.errors import CONVERSION_ERRORS, from_builtin
+from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.plan.execute import packed_bytes
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
 from vkops.plan.view import Ints, View
-from vkops.tensors.array_plan import assignment, in_front, memoized, take_indices
+from vkops.tensors.array_plan import (
+    assignment,
+    gathering,
+    in_front,
+    memoized,
+    take_indices,
+)
 from vkops.tensors.device_array import A, DeviceArray, strided
 from vkops.tensors.index_arrays import IndexNumbers, Indices, as_indices, check_range, tuples
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
@@ -154,6 +161,14 @@ def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:
         buffer.write(packed_bytes(source), view.offset * itemsize)
         return
     origin, read = _readable(source, target.shape, buffer)
+    if len(view.sizes) > MAX_DIMS:  # in the order of the target's memory, these have fewer parts
+        axes = range(len(view.sizes))
+        backwards = tuple([axis for axis in axes if view.strides[axis] < 0])
+        order = tuple(sorted(axes, key=lambda axis: -abs(view.strides[axis])))
+        view, read = (each.flip(backwards).permute(order) for each in (view, read))
+        if gathered := gathering(read, itemsize):
+            plan, places = gathered
+            origin, read = target._run(plan, [origin, places], target.dtype), packed(read.sizes)
     base._write_plan(assignment[read, view, base.nbytes, itemsize], [origin])
 
 

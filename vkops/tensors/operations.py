@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
+from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.view import View
 from vkops.tensors.array_plan import memoized
@@ -50,6 +51,8 @@ class planned(memoized):  # noqa: N801  # a decorator
                 elif source.device is not home:
                     check_device(name, f"tensors[{i}]", source, home)
                 base, view = source.placed()
+                if len(view.sizes) > MAX_DIMS:
+                    base, view = source.with_few_parts().placed()
                 are_sent = False
             else:
                 base, view = source, packed(source.shape)

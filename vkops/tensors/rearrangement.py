@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Sequence
+from itertools import groupby, islice
 from math import prod
+from operator import ne
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import Place, refuse
 from vkops.errors import show
 from vkops.gpu.run.streaming import Progress
 from vkops.plan import index_runs, movements
@@ -21,8 +23,15 @@ from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.creation import zeros_like
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor, native, planned, source_of
+from vkops.tensors.selection import take
 from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
+
+MAX_ROLLED_AXES = 8
+"""Axes that ``roll`` shifts at once, by at most 256 copies."""
+
+MAX_REPEATED_PIECES = 256
+"""Pieces with different counts that ``repeat`` copies; more elements are gathered by indices."""
 
 
 def roll(
@@ -46,31 +55,38 @@ def roll(
     [3, 4, 0, 1, 2]
     """
     shifts = shapes.one_or_more(shift, Place("ROLL", "shift", "ARRAY-06"))
-    axes = None if axis is None else shapes.one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
-    return _roll("ROLL", [source_of(x)], device, progress, shifts, axes)[0]
+    source = source_of(x)
+    if axis is None:
+        return _roll("ROLL", [source], device, progress, (sum(shifts),), False)[0]
+    rank = source.ndim
+    numbers = shapes.one_or_more(axis, Place("ROLL", "axis", "ARRAY-01"))
+    axes = [shapes.one_axis("ROLL", number, rank) for number in numbers]
+    if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
+        message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
+        refuse("ROLL", "shift", message, "ARRAY-06")
+    by_axis = [0] * rank
+    for number, each in np.broadcast(axes, np.array(shifts, object)):
+        by_axis[number] += each
+    shifted = [n for n, each in enumerate(by_axis) if each]
+    # An axis that is shifted doubles the number of copies: many axes take several turns.
+    for start in range(0, max(1, len(shifted)), MAX_ROLLED_AXES):
+        chosen = shifted[start : start + MAX_ROLLED_AXES]
+        now = tuple([each if n in chosen else 0 for n, each in enumerate(by_axis)])
+        source = result = _roll("ROLL", [source], device, progress, now, True)[0]
+    return result
 
 
 @planned
-def _roll(itemsize: int, shifts: Ints, axes: Ints | None, source: View) -> ArrayPlan:
+def _roll(itemsize: int, shifts: Ints, by_axis: bool, source: View) -> ArrayPlan:
+    """The plan that rolls each axis, or the flat array by one shift."""
     shape = source.sizes
-    if axes is None:
-        size = prod(shape)
-        shift = sum(shifts) % size if size else 0
-        boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
-        return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
-    axes = tuple([shapes.one_axis("ROLL", axis, len(shape)) for axis in axes])
-    if len(shifts) == 1:
-        shifts *= len(axes)
-    elif len(axes) == 1:
-        axes *= len(shifts)
-    if len(shifts) != len(axes):
-        message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
-        refuse("ROLL", "shift", message, "ARRAY-06")
-    by_axis = [0] * len(shape)
-    for axis, shift in zip(axes, shifts, strict=True):
-        by_axis[axis] += shift
-    regions = list(index_runs.roll(Read(0, source), View.packed(shape), tuple(by_axis)))
-    return array_plan(itemsize, [source], [shape], [regions])
+    if by_axis:
+        regions = list(index_runs.roll(Read(0, source), View.packed(shape), shifts))
+        return array_plan(itemsize, [source], [shape], [regions])
+    size = prod(shape)
+    shift = shifts[0] % size if size else 0
+    boxes = [*source.boxes(size - shift, size), *source.boxes(0, size - shift)]
+    return array_plan(itemsize, [source], [shape], [movements.pack_all(boxes)])
 
 
 def tile(
@@ -148,26 +164,39 @@ def repeat(
     place = Place("REPEAT", "repeats", "ARRAY-06")
     times = shapes.one_or_more(repeats, place)
     shapes.check_not_negative(times, place)
-    axis = None if axis is None else integer(axis, Place("REPEAT", "axis", "ARRAY-01"))
-    return _repeat("REPEAT", [source_of(x)], device, progress, times, axis)[0]
+    source = source_of(x)
+    if axis is not None:
+        axis = shapes.one_axis("REPEAT", axis, max(1, source.ndim))
+        source = source.reshape(source.shape or 1)  # in NumPy, a scalar has the axis 0
+    size = source.size if axis is None else source.shape[axis]
+    if len(times) not in (1, size):
+        message = f"got {len(times)} counts, must be 1 or {size}, one for each"
+        refuse("REPEAT", "repeats", message, "ARRAY-06")
+    total = times[0] * size if len(times) == 1 else sum(times)
+    shape = _with_size(source.shape, axis, total)
+    shapes.check_shape("REPEAT", shape, source.dtype.itemsize)
+    if sum(map(ne, times, islice(times, 1, None))) < MAX_REPEATED_PIECES:
+        # Neighbours with the same count are one piece.
+        pieces = tuple([(count, len([*equal])) for count, equal in groupby(times)])
+        if len(times) == 1:
+            pieces = ((times[0], size),)
+        return _repeat("REPEAT", [source], device, progress, pieces, axis)[0]
+    with numpy_refusals("REPEAT", "repeats"):
+        indices = np.repeat(np.arange(size), times)
+    return take(source, indices, axis, device=device)
+
+
+def _with_size(shape: Ints, axis: int | None, size: int) -> Ints:
+    """A shape with another size of an axis; without one, that of a flat array."""
+    return (size,) if axis is None else (*shape[:axis], size, *shape[axis + 1 :])
 
 
 @planned
-def _repeat(itemsize: int, times: Ints, axis: int | None, source: View) -> ArrayPlan:
-    if axis is not None:
-        source = source if source.sizes else source.insert(0)  # in NumPy, a scalar has the axis 0
-        axis = shapes.one_axis("REPEAT", axis, len(source.sizes))
-    n = prod(source.sizes) if axis is None else source.sizes[axis]
-    if len(times) not in (1, n):
-        message = f"got {len(times)} counts, must be 1 or {n}, one for each"
-        refuse("REPEAT", "repeats", message, "ARRAY-06")
-    total = times[0] * n if len(times) == 1 else sum(times)
-    shape = (total,) if axis is None else (*source.sizes[:axis], total, *source.sizes[axis + 1 :])
-    shapes.check_shape("REPEAT", shape, itemsize)
-    # Neighbours with the same count are one piece.
-    pieces = [(count, len([*equal])) for count, equal in groupby(times)]
-    if len(times) == 1:
-        pieces = [(times[0], n)]
+def _repeat(
+    itemsize: int, pieces: Sequence[tuple[int, int]], axis: int | None, source: View
+) -> ArrayPlan:
+    """The plan that repeats pieces, each with the count and the size, one after the other."""
+    shape = _with_size(source.sizes, axis, sum([count * size for count, size in pieces]))
     target, boxes, regions, first, start = View.packed(shape), [], [], 0, 0
     for count, size in pieces:
         end = first + size

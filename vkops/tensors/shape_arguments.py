@@ -76,6 +76,8 @@ def one_or_more(value: Any, place: Place) -> Ints:
 
 def counts(values: Any, place: Place) -> Ints:
     """Convert a sequence of integers to a tuple."""
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
+        return tuple(values.tolist())  # there can be many
     return integers(tuple(values) if type(values) is list else values, place)
 
 

@@ -72,12 +72,12 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         self._element("value_start", self.value_start)
-        delta = self.value_delta
-        if delta >= 0 or not self.value_data_type.name.startswith("UINT"):
+        delta, bits = self.value_delta, self.value_data_type.size_bits
+        low, high = -(2 ** (bits - 1)), 2**bits - 1
+        if not self.value_data_type.name.startswith("UINT"):
             self._element("value_delta", delta)
-        elif delta != int(delta) or -delta > 2 ** (self.value_data_type.size_bits - 1):
-            bits = self.value_data_type.size_bits
-            message = f"got {delta}, must be an integer from {-(2 ** (bits - 1))} to {2**bits - 1}"
+        elif not low <= delta <= high or delta != int(delta):  # NaN is in no range
+            message = f"got {delta}, must be an integer from {low} to {high}"
             self._refuse("value_delta", message, "FILL-02")
         return [self._sizes_of("output_tensor", "FILL-01")]
 

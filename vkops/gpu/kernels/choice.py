@@ -13,9 +13,11 @@ from math import gcd, prod
 from operator import itemgetter
 from typing import NamedTuple, TypeVar
 
+from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.layout import WORKGROUP_SIZE
 from vkops.plan.region import CopyPlan, Read, Region
 from vkops.plan.rounding import ceil_div, round_up
+from vkops.plan.view import View
 
 VECTOR = 16
 """Bytes of the widest access a shader has, and of a step of the kernels that copy bytes."""
@@ -310,14 +312,28 @@ def choose_kernel(
 
 
 def _boxes(output: int, regions: Iterable[Region]) -> list[Box]:
-    """Regions as boxes, split along their outer dimensions until records can have the rest."""
+    """Regions as boxes, split along their outer dimensions until records can have the rest.
+
+    Where indices move rows, regions can have more elements than any tensor.
+    """
     boxes: list[Box] = []
     for region in regions:
-        if len(region.target.sizes) > MAX_DIMS:
-            boxes += _boxes(output, [region.take(0, i) for i in range(region.sizes[0])])
+        sizes = region.target.sizes
+        if len(sizes) > MAX_DIMS:
+            boxes += _boxes(output, [region.take(0, i) for i in range(sizes[0])])
+        elif region.indices is not None and prod(sizes) > layout.MAX_ITEMS:
+            axis = next(n for n, size in enumerate(sizes) if size > 1)
+            half = sizes[axis] // 2
+            parts = (0, half), (half, sizes[axis] - half)
+            halves = [region.map(partial(_narrowed, axis, *part)) for part in parts]
+            boxes += _boxes(output, halves)
         else:
             boxes.append(Box.of(output, region))
     return boxes
+
+
+def _narrowed(axis: int, start: int, size: int, view: View) -> View:
+    return view.narrow(axis, start, size)
 
 
 def _each(

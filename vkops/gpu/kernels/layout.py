@@ -164,6 +164,9 @@ RECORD_WORDS = 4 * RECORD_VECTORS
 MAX_RECORDS = (TABLE_BYTES // 4 - HEADER_WORDS) // RECORD_WORDS
 """Records that fit in a table."""
 
+MAX_ITEMS = 1 << 30
+"""Items of a table: their numbers have 31 bits, those of workgroups that are not full included."""
+
 
 def word(vector: type[NamedTuple], field: str) -> int:
     """Return the number of a field's word in a record."""

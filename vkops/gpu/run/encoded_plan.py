@@ -388,9 +388,10 @@ def _tables(
     table: RegionTable, kernel: Kernel, chosen: _Numbers, source: _Numbers
 ) -> Iterator[DispatchTable]:
     """Split records into as many dispatches as they need."""
-    start = 0
+    start, ends = 0, np.cumsum(table.items[chosen])
     while start < len(chosen):
-        end = start + layout.MAX_RECORDS
+        most = layout.MAX_ITEMS + (int(ends[start - 1]) if start else 0)
+        end = min(start + layout.MAX_RECORDS, int(np.searchsorted(ends, most, "right")))
         # A record without items stays with those before it.
         while end < len(chosen) and not table.items[chosen[end]]:
             end -= 1

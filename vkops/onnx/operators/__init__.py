@@ -28,7 +28,9 @@ class OnnxOperator:
     """An operator: how its nodes are lowered, and what is known of them without any shape.
 
     Attributes:
-        lower: makes the outputs of a node, in all versions of the operator.
+        lower: makes the outputs of a node, in all versions of the operator up to ``newest``.
+        newest: the newest version whose meaning is known. A later opset may give the operator
+            another one, so nodes of a newer version are refused.
         first: the elements of the first input are moved, or needed before a node is lowered as
             those of shapes and axes are, or only its shape counts.
         moves: the other inputs whose elements are moved, or say which are. All further inputs are
@@ -42,6 +44,7 @@ class OnnxOperator:
     """
 
     lower: Callable[[Call], Iterable[LoweredValue]]
+    newest: int
     first: Literal["moved", "needed", "unread"] = "moved"
     moves: str = ""
     computes: str = ""
@@ -57,67 +60,72 @@ class OnnxOperator:
 
 
 OPERATORS: Mapping[str, OnnxOperator] = {
-    "Add": OnnxOperator(elementwise(np.add), computes="A B"),
+    "Add": OnnxOperator(elementwise(np.add), 14, computes="A B"),
     "Cast": OnnxOperator(
-        arithmetic.cast, computes="input", if_types=operator.ne, stub=lambda _: (1,)
+        arithmetic.cast, 28, computes="input", if_types=operator.ne, stub=lambda _: (1,)
     ),
-    "CenterCropPad": OnnxOperator(selection.center_crop_pad),
-    "Concat": OnnxOperator(split_concat.concat),
-    "ConcatFromSequence": OnnxOperator(split_concat.concat_from_sequence),
-    "Constant": OnnxOperator(arithmetic.constant),
+    "CenterCropPad": OnnxOperator(selection.center_crop_pad, 18),
+    "Concat": OnnxOperator(split_concat.concat, 13),
+    "ConcatFromSequence": OnnxOperator(split_concat.concat_from_sequence, 11),
+    "Constant": OnnxOperator(arithmetic.constant, 25),
     "ConstantOfShape": OnnxOperator(
-        arithmetic.constant_of_shape, first="needed", stub=lambda _: (1,)
+        arithmetic.constant_of_shape, 25, first="needed", stub=lambda _: (1,)
     ),
-    "DepthToSpace": OnnxOperator(shapes_and_axes.depth_to_space, stub=shapes_and_axes.image_stub),
-    "Div": OnnxOperator(elementwise(arithmetic.quotient, divides=True), computes="A B"),
-    "Equal": OnnxOperator(elementwise(np.equal, dtype=bool), computes="A B", makes=bool),
-    "Expand": OnnxOperator(selection.expand),
-    "EyeLike": OnnxOperator(selection.eye_like, first="unread", stub=lambda _: (1, 1)),
-    "Flatten": OnnxOperator(shapes_and_axes.flatten),
-    "Gather": OnnxOperator(indexing.gather, moves="indices"),
-    "GatherElements": OnnxOperator(indexing.gather_elements, moves="indices"),
-    "GatherND": OnnxOperator(indexing.gather_nd, moves="indices"),
-    "Identity": OnnxOperator(shapes_and_axes.identity),
-    "Mod": OnnxOperator(arithmetic.modulo, computes="A B"),
-    "Mul": OnnxOperator(elementwise(np.multiply), computes="A B"),
+    "DepthToSpace": OnnxOperator(
+        shapes_and_axes.depth_to_space, 28, stub=shapes_and_axes.image_stub
+    ),
+    "Div": OnnxOperator(elementwise(arithmetic.quotient, divides=True), 14, computes="A B"),
+    "Equal": OnnxOperator(elementwise(np.equal, dtype=bool), 19, computes="A B", makes=bool),
+    "Expand": OnnxOperator(selection.expand, 13),
+    "EyeLike": OnnxOperator(selection.eye_like, 22, first="unread", stub=lambda _: (1, 1)),
+    "Flatten": OnnxOperator(shapes_and_axes.flatten, 25),
+    "Gather": OnnxOperator(indexing.gather, 13, moves="indices"),
+    "GatherElements": OnnxOperator(indexing.gather_elements, 13, moves="indices"),
+    "GatherND": OnnxOperator(indexing.gather_nd, 13, moves="indices"),
+    "Identity": OnnxOperator(shapes_and_axes.identity, 25),
+    "Mod": OnnxOperator(arithmetic.modulo, 28, computes="A B"),
+    "Mul": OnnxOperator(elementwise(np.multiply), 14, computes="A B"),
     "OneHot": OnnxOperator(
-        indexing.one_hot, computes="indices", if_types=indexing.needs_conversion, moves="values"
+        indexing.one_hot, 28, computes="indices", if_types=indexing.needs_conversion, moves="values"
     ),
-    "Pad": OnnxOperator(selection.pad, moves="constant_value", check=selection.pad_mode),
-    "Range": OnnxOperator(arithmetic.range, computes="start limit delta"),
-    "Reshape": OnnxOperator(shapes_and_axes.reshape),
-    "Resize": OnnxOperator(resize.resize, check=resize.check_node),
+    "Pad": OnnxOperator(selection.pad, 25, moves="constant_value", check=selection.pad_mode),
+    "Range": OnnxOperator(arithmetic.range, 27, computes="start limit delta"),
+    "Reshape": OnnxOperator(shapes_and_axes.reshape, 25),
+    "Resize": OnnxOperator(resize.resize, 19, check=resize.check_node),
     "ReverseSequence": OnnxOperator(
-        indexing.reverse_sequence, moves="sequence_lens", check=indexing.check_sequence_axes
+        indexing.reverse_sequence, 28, moves="sequence_lens", check=indexing.check_sequence_axes
     ),
-    "Scatter": OnnxOperator(indexing.scatter_elements, moves="indices updates"),
+    "Scatter": OnnxOperator(indexing.scatter_elements, 11, moves="indices updates"),
     "ScatterElements": OnnxOperator(
-        indexing.scatter_elements, moves="indices updates", check=indexing.check_reduction
+        indexing.scatter_elements, 18, moves="indices updates", check=indexing.check_reduction
     ),
     "ScatterND": OnnxOperator(
-        indexing.scatter_nd, moves="indices updates", check=indexing.check_reduction
+        indexing.scatter_nd, 18, moves="indices updates", check=indexing.check_reduction
     ),
-    "SequenceAt": OnnxOperator(split_concat.sequence_at),
-    "Shape": OnnxOperator(arithmetic.shape, first="unread", makes=np.int64),
-    "Size": OnnxOperator(arithmetic.size, first="unread", makes=np.int64),
-    "Slice": OnnxOperator(selection.slice),
-    "SpaceToDepth": OnnxOperator(shapes_and_axes.space_to_depth, stub=shapes_and_axes.image_stub),
-    "Split": OnnxOperator(split_concat.split, stub=split_concat.split_stub),
-    "SplitToSequence": OnnxOperator(split_concat.split_to_sequence),
-    "Squeeze": OnnxOperator(shapes_and_axes.squeeze),
-    "Sub": OnnxOperator(elementwise(np.subtract), computes="A B"),
+    "SequenceAt": OnnxOperator(split_concat.sequence_at, 11),
+    "Shape": OnnxOperator(arithmetic.shape, 25, first="unread", makes=np.int64),
+    "Size": OnnxOperator(arithmetic.size, 25, first="unread", makes=np.int64),
+    "Slice": OnnxOperator(selection.slice, 13),
+    "SpaceToDepth": OnnxOperator(
+        shapes_and_axes.space_to_depth, 28, stub=shapes_and_axes.image_stub
+    ),
+    "Split": OnnxOperator(split_concat.split, 18, stub=split_concat.split_stub),
+    "SplitToSequence": OnnxOperator(split_concat.split_to_sequence, 24),
+    "Squeeze": OnnxOperator(shapes_and_axes.squeeze, 25),
+    "Sub": OnnxOperator(elementwise(np.subtract), 14, computes="A B"),
     "TensorScatter": OnnxOperator(
-        indexing.tensor_scatter, moves="update write_indices", check=indexing.check_linear
+        indexing.tensor_scatter, 24, moves="update write_indices", check=indexing.check_linear
     ),
-    "Tile": OnnxOperator(selection.tile),
+    "Tile": OnnxOperator(selection.tile, 13),
     "Transpose": OnnxOperator(
         shapes_and_axes.transpose,
+        25,
         stub=lambda node: (1,) * len(node.attributes.get("perm", ())) or None,
     ),
-    "Trilu": OnnxOperator(selection.trilu),
-    "Unsqueeze": OnnxOperator(shapes_and_axes.unsqueeze),
-    "Upsample": OnnxOperator(resize.resize, check=resize.check_node),
-    "Where": OnnxOperator(arithmetic.where, computes="condition X Y"),
+    "Trilu": OnnxOperator(selection.trilu, 14),
+    "Unsqueeze": OnnxOperator(shapes_and_axes.unsqueeze, 25),
+    "Upsample": OnnxOperator(resize.resize, 10, check=resize.check_node),
+    "Where": OnnxOperator(arithmetic.where, 16, computes="condition X Y"),
 }
 """The operators that vkops has."""
 

@@ -45,7 +45,7 @@ _VALUES: dict[str, Callable[[Any], Array]] = {
 
 
 def constant(call: Call) -> list[LoweredTensor]:
-    """Constant 1 to 25."""
+    """Lower Constant."""
     values = {name: value for name, value in call.node.attributes.items() if name in _VALUES}
     allowed = f"one of {', '.join(_VALUES)}"
     call.require(len(values) == 1, "attributes", ", ".join(values) or "none", allowed)
@@ -57,7 +57,7 @@ def constant(call: Call) -> list[LoweredTensor]:
 
 
 def constant_of_shape(call: Call) -> list[LoweredTensor]:
-    """ConstantOfShape 9 to 25."""
+    """Lower ConstantOfShape."""
     shape = call.ints("input") or ()
     call.require_at_least(0, "input", shape)
     attribute = call.attribute("value")
@@ -67,13 +67,13 @@ def constant_of_shape(call: Call) -> list[LoweredTensor]:
 
 
 def shape(call: Call) -> list[LoweredTensor]:
-    """Shape 1 to 25."""
+    """Lower Shape."""
     sizes = call.tensor("data").shape[slice(call.attribute("start"), call.attribute("end"))]
     return [call.lowering.constant(np.array(sizes, np.int64))]
 
 
 def size(call: Call) -> list[LoweredTensor]:
-    """Size 1 to 25."""
+    """Lower Size."""
     return [call.lowering.constant(np.array(call.tensor("data").size, np.int64))]
 
 
@@ -106,7 +106,7 @@ def elementwise(
 
 
 def where(call: Call) -> list[LoweredTensor]:
-    """Where 9 and 16."""
+    """Lower Where."""
     condition, x, y = (operand(call, name) for name in ("condition", "X", "Y"))
     _check_size(call, condition, x, y)
     try:
@@ -127,7 +127,7 @@ def _check_size(call: Call, *arrays: Array) -> None:
 
 
 def range(call: Call) -> list[LoweredTensor]:
-    """Range 11 and 27: numbers from ``start`` to before ``limit``, ``delta`` apart."""
+    """Lower Range: numbers from ``start`` to before ``limit``, ``delta`` apart."""
     arrays = [operand(call, name) for name in ("start", "limit", "delta")]
     for name, array in zip(("start", "limit", "delta"), arrays, strict=True):
         call.require_single(name, array)
@@ -143,8 +143,8 @@ def range(call: Call) -> list[LoweredTensor]:
     with np.errstate(all="ignore"):
         if wide.kind == "i":
             count = -((int(start) - int(limit)) // int(delta)) if delta else np.nan
-        else:
-            count = np.ceil((limit - start) / delta)
+        else:  # in 64 bits, as in ONNX Runtime and in ONNX's reference evaluator
+            count = np.ceil((np.float64(limit) - np.float64(start)) / np.float64(delta))
         if not np.isfinite(count):
             message = f"got {delta}, which gives no number of elements from {start} to {limit}"
             call.refuse("delta", message)
@@ -160,7 +160,7 @@ def range(call: Call) -> list[LoweredTensor]:
 
 
 def modulo(call: Call) -> list[LoweredTensor]:
-    """Mod 10 to 28: the sign is that of the divisor, with ``fmod`` that of the dividend."""
+    """Lower Mod: the sign is that of the divisor, with ``fmod`` that of the dividend."""
     return elementwise(np.fmod if call.attribute("fmod") else np.mod, divides=True)(call)
 
 
@@ -173,7 +173,7 @@ def quotient(a: Array, b: Array) -> Array:
 
 
 def cast(call: Call) -> list[LoweredTensor]:
-    """Cast 1 to 28, between numbers."""
+    """Lower Cast, between numbers."""
     to = call.attribute("to")
     try:
         if isinstance(to, bytes):  # the name of a type

@@ -34,7 +34,7 @@ More would cost more than the submission that a gather of an intermediate tensor
 
 
 def gather(call: Call) -> list[LoweredTensor]:
-    """Gather 1, 11 and 13."""
+    """Lower Gather."""
     data, indices = call.tensor("data"), call.tensor("indices")
     axis = call.axis("axis", data.rank)
     shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
@@ -54,7 +54,7 @@ def gather(call: Call) -> list[LoweredTensor]:
 
 
 def gather_elements(call: Call) -> list[LoweredTensor]:
-    """GatherElements 11 and 13."""
+    """Lower GatherElements."""
     data, indices = call.tensor("data"), call.tensor("indices")
     axis = _axis_of_elements(call, data, indices)
     target = View.packed(indices.shape)
@@ -63,7 +63,7 @@ def gather_elements(call: Call) -> list[LoweredTensor]:
 
 
 def gather_nd(call: Call) -> list[LoweredTensor]:
-    """GatherND 11 to 13."""
+    """Lower GatherND."""
     data, indices = _data_and_indices(call)
     batch = call.attribute("batch_dims") or 0
     maximum = min(data.rank, indices.rank) - 1
@@ -78,7 +78,7 @@ def gather_nd(call: Call) -> list[LoweredTensor]:
 
 
 def scatter_elements(call: Call) -> list[LoweredTensor]:
-    """Scatter 9 and 11, and ScatterElements 11 to 18."""
+    """Lower Scatter and ScatterElements."""
     data, indices = call.tensor("data"), call.tensor("indices")
     updates = _updates(call, indices.shape)
     axis = _axis_of_elements(call, data, indices)
@@ -87,7 +87,7 @@ def scatter_elements(call: Call) -> list[LoweredTensor]:
 
 
 def scatter_nd(call: Call) -> list[LoweredTensor]:
-    """ScatterND 11 to 18."""
+    """Lower ScatterND."""
     data, indices = _data_and_indices(call)
     count = _tuple_length(call, data, indices, 0)
     updates = _updates(call, (*indices.shape[:-1], *data.shape[count:]))
@@ -96,7 +96,7 @@ def scatter_nd(call: Call) -> list[LoweredTensor]:
 
 
 def tensor_scatter(call: Call) -> list[LoweredTensor]:
-    """TensorScatter 24, whose updates begin at an index for each element of the first axis."""
+    """Lower TensorScatter, whose updates begin at an index for each element of the first axis."""
     data, updates = call.tensor("past_cache"), call.tensor("update")
     axis = call.axis("axis", data.rank)
     if not axis:
@@ -123,7 +123,7 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
 
 
 def reverse_sequence(call: Call) -> list[LoweredTensor]:
-    """ReverseSequence 10 and 28."""
+    """Lower ReverseSequence."""
     data, lengths = call.tensor("input"), call.tensor("sequence_lens")
     call.require(data.rank >= 2, "input", f"rank {data.rank}", "at least 2")
     batch, time = call.attribute("batch_axis"), call.attribute("time_axis")
@@ -136,7 +136,7 @@ def reverse_sequence(call: Call) -> list[LoweredTensor]:
 
 
 def one_hot(call: Call) -> list[LoweredTensor]:
-    """OneHot 9 to 28: ``values[0]`` everywhere, then ``values[1]`` where the indices say."""
+    """Lower OneHot: ``values[0]`` everywhere, then ``values[1]`` where the indices say."""
     indices, values = call.tensor("indices"), call.tensor("values")
     array = call.array("depth")
     assert array is not None

@@ -60,7 +60,7 @@ def check_node(node: OnnxNode) -> None:
 
 
 def resize(call: Call) -> list[LoweredTensor]:
-    """Resize 10 to 19, and Upsample 1, 7 and 9."""
+    """Lower Resize and Upsample."""
     data = call.tensor("X")
     axes = call.axes("axes", data.rank, range(data.rank))
     sizes, scales = _target(call, data.shape, axes)
@@ -115,7 +115,7 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
         if policy != "stretch":
             scale = (min if policy == "not_larger" else max)(scales[axis] for axis in axes)
             for axis in axes:
-                sizes[axis], scales[axis] = int(scale * shape[axis] + 0.5), scale
+                sizes[axis], scales[axis] = _scaled(shape[axis], scale, 0.5), scale
     elif array is not None:
         if array.ndim != 1:
             call.refuse("scales", f"got {array.ndim} dimensions, must have 1")
@@ -123,8 +123,21 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
         factors = array.astype(np.float32).tolist()  # attributes are 32-bit floats, too
         for i, (axis, scale) in enumerate(zip(axes, factors, strict=True)):
             call.require(isfinite(scale) and scale > 0, f"scales[{i}]", scale, "above 0 and finite")
-            sizes[axis], scales[axis] = int(scale * shape[axis]), scale
+            sizes[axis], scales[axis] = _scaled(shape[axis], scale), scale
     return tuple(sizes), scales
+
+
+def _scaled(size: int, scale: float, added: float = 0) -> int:
+    """Return a size that is scaled and rounded down, after adding ``added``.
+
+    The product has 32 bits, as in ONNX Runtime: models are made for the sizes that it computes.
+
+    >>> _scaled(10, 0.7)
+    7
+    """
+    with np.errstate(over="ignore"):
+        product = float(np.float32(size) * np.float32(scale))
+    return int(min(product + added, 2.0**63))
 
 
 def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
@@ -151,8 +164,8 @@ def _chosen_indices(
     """
     first = 0
     if call.attribute("nearest_mode") is None:  # older versions, as ONNX Runtime has them
-        x = np.arange(count) / scale
-        nearest = np.ceil(x) if scale < 1 else np.floor(x)
+        single = np.arange(count, dtype=np.float32) / np.float32(scale)
+        nearest = np.ceil(single) if scale < 1 else np.floor(single)
     else:
         with np.errstate(all="ignore"):
             mode = call.attribute("coordinate_transformation_mode").decode()

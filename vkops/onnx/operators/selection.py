@@ -23,7 +23,7 @@ _TO_THE_END = (2**31 - 1, 2**63 - 1)
 
 
 def slice(call: Call) -> list[LoweredTensor]:
-    """Slice 1, 10, 11 and 13."""
+    """Lower Slice."""
     data = call.tensor("data")
     starts, ends = call.ints("starts") or (), call.ints("ends") or ()
     axes = call.axes("axes", data.rank, range(min(len(starts), data.rank)))
@@ -49,7 +49,7 @@ def slice(call: Call) -> list[LoweredTensor]:
 
 
 def expand(call: Call) -> list[LoweredTensor]:
-    """Expand 8 and 13."""
+    """Lower Expand."""
     data = call.tensor("input")
     shape = call.ints("shape") or ()
     for i, size in enumerate(shape):
@@ -64,7 +64,7 @@ def expand(call: Call) -> list[LoweredTensor]:
 
 
 def tile(call: Call) -> list[LoweredTensor]:
-    """Tile 1, 6 and 13; the first version repeats along one axis."""
+    """Lower Tile; the first version repeats along one axis."""
     data = call.tensor("input")
     if call.version == 1:
         axis, name = call.axis("axis", data.rank), "tiles"
@@ -85,7 +85,7 @@ def pad_mode(node: OnnxNode) -> str:
 
 
 def pad(call: Call) -> list[LoweredTensor]:
-    """Pad 1 to 25, in all modes; negative numbers cut off."""
+    """Lower Pad, in all modes; negative numbers cut off."""
     data = call.tensor("data")
     mode = pad_mode(call.node)
     name = "paddings" if call.version == 1 else "pads"
@@ -115,7 +115,7 @@ def pad(call: Call) -> list[LoweredTensor]:
 
 
 def center_crop_pad(call: Call) -> list[LoweredTensor]:
-    """CenterCropPad 18: where the difference is odd, one element more is moved at the end."""
+    """Lower CenterCropPad: where the difference is odd, one element more is moved at the end."""
     data = call.tensor("input_data")
     axes = call.axes("axes", data.rank, range(data.rank))
     sizes = call.ints("shape") or ()
@@ -178,7 +178,7 @@ def _require_count(call: Call, name: str, values: Ints, count: int, reason: str)
 
 
 def eye_like(call: Call) -> list[LoweredTensor]:
-    """EyeLike 9 and 22."""
+    """Lower EyeLike."""
     like = call.tensor("input")
     call.require(like.rank == 2, "input", f"rank {like.rank}", 2)
     dtype, elem_type = like.dtype, call.attribute("dtype")
@@ -197,7 +197,7 @@ def eye_like(call: Call) -> list[LoweredTensor]:
 
 
 def trilu(call: Call) -> list[LoweredTensor]:
-    """Trilu 14."""
+    """Lower Trilu."""
     data = call.tensor("input")
     call.require(data.rank >= 2, "input", f"rank {data.rank}", "at least 2")
     k = call.integer("k")

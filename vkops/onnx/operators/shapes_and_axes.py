@@ -14,12 +14,12 @@ DEPTH_ORDERS = ("DCR", "CRD")
 
 
 def identity(call: Call) -> list[LoweredValue]:
-    """Identity 1 to 25, of tensors, sequences and optionals."""
+    """Lower Identity, of tensors, sequences and optionals."""
     return [call.optional("input")]
 
 
 def reshape(call: Call) -> list[LoweredTensor]:
-    """Reshape 1 to 25."""
+    """Lower Reshape."""
     data = call.tensor("data")
     shape = call.ints("shape")
     if shape is None:
@@ -48,17 +48,17 @@ def reshape(call: Call) -> list[LoweredTensor]:
 
 
 def flatten(call: Call) -> list[LoweredTensor]:
-    """Flatten 1 to 25."""
+    """Lower Flatten."""
     data = call.tensor("input")
-    lowest = 0 if call.version < 11 else -data.rank
     number = call.integer("axis")
-    call.require(lowest <= number <= data.rank, "axis", number, f"{lowest} to {data.rank}")
+    allowed = f"{-data.rank} to {data.rank}"
+    call.require(-data.rank <= number <= data.rank, "axis", number, allowed)
     axis = number if number >= 0 else number + data.rank
     return [data.reshape((prod(data.shape[:axis]), prod(data.shape[axis:])))]
 
 
 def squeeze(call: Call) -> list[LoweredTensor]:
-    """Squeeze 1 to 25."""
+    """Lower Squeeze."""
     data = call.tensor("data")
     axes = call.axes("axes", data.rank)
     if not axes:  # also where an empty list is given, as ONNX Runtime has it
@@ -70,7 +70,7 @@ def squeeze(call: Call) -> list[LoweredTensor]:
 
 
 def unsqueeze(call: Call) -> list[LoweredTensor]:
-    """Unsqueeze 1 to 25."""
+    """Lower Unsqueeze."""
     data = call.tensor("data")
     new_axes = call.ints("axes")
     if new_axes is None:
@@ -82,7 +82,7 @@ def unsqueeze(call: Call) -> list[LoweredTensor]:
 
 
 def transpose(call: Call) -> list[LoweredTensor]:
-    """Transpose 1 to 25."""
+    """Lower Transpose."""
     data = call.tensor("data")
     rank = data.rank
     perm = call.axes("perm", rank, reversed(range(rank)), lowest=0)
@@ -91,7 +91,7 @@ def transpose(call: Call) -> list[LoweredTensor]:
 
 
 def depth_to_space(call: Call) -> list[LoweredTensor]:
-    """DepthToSpace 1 to 28."""
+    """Lower DepthToSpace."""
     data, side = _image(call)
     depth, block = data.shape[1], side**2
     allowed = f"divisible by {block} (blocksize {side}, squared)"
@@ -103,7 +103,7 @@ def depth_to_space(call: Call) -> list[LoweredTensor]:
 
 
 def space_to_depth(call: Call) -> list[LoweredTensor]:
-    """SpaceToDepth 1 to 28."""
+    """Lower SpaceToDepth."""
     data, side = _image(call)
     for what, size in zip(("height", "width"), data.shape[2:], strict=True):
         allowed = f"divisible by {side}, the blocksize"

@@ -13,9 +13,9 @@ from vkops.plan.view import Ints, View
 
 
 def split(call: Call) -> list[LoweredTensor]:
-    """Split 1, 2, 11, 13 and 18."""
+    """Lower Split."""
     data = call.tensor("input")
-    axis = call.axis("axis", data.rank, lowest=0 if call.version < 11 else None)
+    axis = call.axis("axis", data.rank)
     sizes = _part_sizes(call, data.shape[axis])
     count = call.output_count
     call.require(len(sizes) == count, "outputs", count, f"{len(sizes)}, one for each part")
@@ -57,7 +57,7 @@ def _part_sizes(call: Call, whole: int) -> Ints:
 
 
 def split_to_sequence(call: Call) -> list[LoweredSequence]:
-    """SplitToSequence 11 and 24."""
+    """Lower SplitToSequence."""
     data = call.tensor("input")
     axis = call.axis("axis", data.rank)
     whole = data.shape[axis]
@@ -94,14 +94,14 @@ def _parts(call: Call, data: LoweredTensor, axis: int, sizes: Iterable[int]) -> 
 
 
 def concat(call: Call) -> list[LoweredTensor]:
-    """Concat 1, 4, 11 and 13. The axis of Concat 1 is 1 if it is left out."""
+    """Lower Concat. The axis of Concat 1 is 1 if it is left out."""
     tensors = call.tensors("inputs")
     axis = call.axis("axis", tensors[0].rank, default=int(call.version == 1))
     return [_joined(call, "inputs", tensors, axis)]
 
 
 def concat_from_sequence(call: Call) -> list[LoweredTensor]:
-    """ConcatFromSequence 11."""
+    """Lower ConcatFromSequence."""
     tensors = call.tensors("input_sequence")
     if not tensors:
         call.refuse("input_sequence", "is empty, must have at least one tensor")
@@ -126,7 +126,7 @@ def _joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> L
 
 
 def sequence_at(call: Call) -> list[LoweredTensor]:
-    """SequenceAt 11."""
+    """Lower SequenceAt."""
     tensors = call.tensors("input_sequence")
     position = call.integer("position")
     if not tensors:
