@@ -348,7 +348,7 @@ def doubled(times):
     [
         ("s = Constant <value_ints = [1099511627776]> () c = ConstantOfShape (s) i = Cast <to = 7> (c) y = Gather (x, i)",
          "node 2, which makes 'i' (Cast-13): the elements of a tensor of shape (1099511627776,) are needed before "
-         "the model runs: 8796093022228 bytes with those needed before, must be 268435456 at most"),
+         "the model runs: 4398046511116 bytes with those needed before, must be 268435456 at most"),
         (doubled(40) + "\ny = Reshape (x, c40)",
          "the elements of a tensor of shape (1099511627776,) are needed"),
         (doubled(17) + "\ny = Reshape (x, c17)", f"shape: got 131072 elements, must be {MAX_DIMENSIONS} at most"),

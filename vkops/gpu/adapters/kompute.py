@@ -44,8 +44,9 @@ def load_native() -> Any:
 def native_error() -> Any:
     """Return the class of what the driver reports to the native module.
 
-    Below it are ``DeviceLostError`` and ``OutOfMemoryError``. All else that its functions raise is
-    not about the driver: they let signal handlers of Python run, whose errors can be of any class.
+    The module has classes below it for the loss of a device and for a lack of memory. All else that
+    its functions raise is not about the driver: while they wait, signal handlers of Python run,
+    whose errors can be of any class.
     """
     return load_native().Error
 
