@@ -125,6 +125,22 @@ def test_right_dispatches_run_and_are_counted(device):
     assert checks.checked == 4
 
 
+@pytest.mark.parametrize("axis", range(3))
+def test_numbers_of_workgroups_above_the_limit_are_found_in_a_tensor(device, axis):
+    counts = [1, 1, 1]
+    counts[axis] = device.limits.max_compute_work_group_count[axis] + 1
+    x, groups = device.tensor(values()), device.tensor(np.uint32(counts))
+    shader = device.compile_shader(REVERSE, defines={"BARRIER": "barrier();"}, name="reverse")
+    with (
+        checking() as checks,
+        pytest.raises(CheckError, match="workgroups: the device reads") as caught,
+    ):
+        shader(x, groups=groups)
+    assert str(tuple(counts)) in str(caught.value)
+    assert x.tolist() == values().tolist()
+    assert (checks.checked, checks.not_checked.total()) == (0, 0)
+
+
 def test_restrict_blocks_may_have_parts_of_a_tensor_that_are_disjoint(device):
     text = """#version 450
 layout(local_size_x = 8) in;

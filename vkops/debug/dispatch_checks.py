@@ -134,6 +134,8 @@ class Checks:
             report = None if case is None else case.check()
             if report is not None and any(NO_TENSOR in each.message for each in report.findings):
                 raise ShaderCompileError("an address belongs to no tensor, or to one that is gone")
+        except CheckError:
+            raise
         except (VkopsError, TooManyInstructionsError) as error:
             report = None
             reason = str(error) or f"more than {self._most:,} instructions"
@@ -153,10 +155,14 @@ class Checks:
         self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[BoundResource]
     ) -> Case | None:
         """Return the dispatch with copies of its memory; None if it has no workgroups."""
-        groups = groups_of(bound)
+        groups, most = groups_of(bound), device.info.limits.max_compute_work_group_count
         if 0 in groups:
             return None
         shader, size = bound.call.shader, device.info.limits.subgroup_size
+        if any(count > limit for count, limit in zip(groups, most, strict=True)):
+            text = f"the device reads {groups} as the numbers of workgroups, and has {most} at most"
+            finding = Finding("workgroups", SourceLine(shader.name, 0), text, (), 1)
+            raise CheckError(Report(shader.name, (finding,), {}, (), 0))
         least = prod(groups) * prod(shader.module.local_size)
         if least > min(self._most, MAX_INVOCATIONS):
             raise TooManyInstructionsError
