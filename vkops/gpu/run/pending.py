@@ -70,8 +70,11 @@ class BackgroundTask:
     def finish(self) -> None:
         """Wait until the work has ended, with an error or without; called by the work, return."""
         if not self.is_current:
-            with self._running:
-                pass
+            # Not ``with``: an interrupt after the lock is taken would keep it, in Python 3.14. Here
+            # none is served before it is released.
+            for _ in iter(self._running.acquire, None):
+                self._running.release()
+                return
 
     def wait(self) -> None:
         """Wait until the results are complete; see ``Pending``."""
