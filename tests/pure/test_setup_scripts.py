@@ -149,7 +149,7 @@ def test_newer_drivers_come_from_the_backports_of_the_system(setup, tmp_path, su
     """Programs that stand for those of another system, where no driver is installed, note their calls."""
     calls = tmp_path / "calls"
     body = SYSTEM_PROGRAM.replace("SUITE", suite).replace("CALLS", str(calls))
-    for name in ("sed", "id", "dpkg-query", "apt-get", "sudo"):
+    for name in ("sed", "id", "dpkg-query", "apt-get", "sudo", "renderdoccmd"):
         program(tmp_path, name, body.replace("PATH_OF_SED", shutil.which("sed")))
     calls.touch()
     setup("--mesa-backports")
