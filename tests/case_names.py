@@ -80,6 +80,8 @@ def _key(code):
 
     Python 3.14 has small integers in instructions of their own.
     """
-    loads = [each for each in dis.get_instructions(code) if re.search("CONST|SMALL_INT", each.opname)]
+    loads = [
+        each for each in dis.get_instructions(code) if re.search("CONST|SMALL_INT", each.opname)
+    ]
     constants = [each.argval for each in loads if not isinstance(each.argval, type(code))]
     return code.co_names, [(type(each), each) for each in constants]

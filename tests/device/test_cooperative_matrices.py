@@ -12,7 +12,11 @@ def usual_shapes(device):
     """The sizes and types of the matrices that the shaders have types for."""
     for shape in device.cooperative_matrices:
         types = shape.a, shape.c
-        if types == (shape.b, shape.result) and TYPES.keys() >= {*types} and shape.scope == "subgroup":
+        if (
+            types == (shape.b, shape.result)
+            and TYPES.keys() >= {*types}
+            and shape.scope == "subgroup"
+        ):
             yield (shape.m, shape.k, shape.n), *types
 
 

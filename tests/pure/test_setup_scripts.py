@@ -159,8 +159,10 @@ def test_newer_drivers_come_from_the_backports_of_the_system(setup, tmp_path, su
     update, listed, again, install = calls.read_text().splitlines()
     assert update == again == "apt-get update"
     keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
-    assert listed == f"list: deb [signed-by={keys}] http://mirror.example/debian/ {suite}-backports main"
-    assert f"apt-get install -y --no-install-recommends -t {suite}-backports mesa-vulkan-drivers" in install
+    source = f"http://mirror.example/debian/ {suite}-backports main"
+    assert listed == f"list: deb [signed-by={keys}] {source}"
+    packages = f"-t {suite}-backports mesa-vulkan-drivers"
+    assert f"apt-get install -y --no-install-recommends {packages}" in install
 
 
 def test_the_readme_names_the_packages_that_shaders_need():
