@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import sys
-from threading import RLock
 from typing import Any
 
 from vkops import errors
 from vkops.late_names import modules_of
+from vkops.system.locks import Lock
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -33,7 +33,7 @@ _NEAR = {
 }
 """The replacements of names that NumPy or others have."""
 
-_loading = RLock()
+_loading = Lock()
 
 # Errors can be named while another name is being loaded.
 globals().update(

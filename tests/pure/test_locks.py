@@ -1,11 +1,14 @@
 """Locks are released when an interrupt comes, in any version of Python."""
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
+from interrupts import interrupted_at
 
 import vkops
+from vkops.system.locks import Lock
 
 PACKAGE = Path(vkops.__file__).parent
 
@@ -44,3 +47,29 @@ def test_no_loop_under_a_lock_jumps_back_on_a_condition():
         for path in PACKAGE.rglob("*.py")
     }
     assert {name: lines for name, lines in jumps.items() if lines} == {}
+
+
+def test_a_lock_is_free_after_an_interrupt_at_any_moment():
+    """Python 3.14 serves signals between ``__enter__`` of a lock of C and the block."""
+    lock, number, was_interrupted = Lock(), 0, True
+
+    def work():
+        with lock:
+            pass
+
+    while was_interrupted:
+        number += 1
+        was_interrupted = interrupted_at(number, work)
+        assert not lock._is_owned(), f"interrupt {number}"
+    assert number > 2
+
+
+def test_no_lock_of_another_kind_is_taken():
+    """Those of ``pending.py`` are released by another thread, and taken without ``with``."""
+    makers = {
+        path.name
+        for path in PACKAGE.rglob("*.py")
+        if re.search(r"(?<!\w)(?:R?Lock|Condition|Semaphore)\(\)", path.read_text("utf-8"))
+        and "from vkops.system.locks import Lock" not in path.read_text("utf-8")
+    }
+    assert makers == {"pending.py"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from threading import RLock
 from types import NoneType
 from typing import Any, overload
 
@@ -30,6 +29,7 @@ from vkops.onnx.value_info import (
     TensorType,
     ValueInfo,
 )
+from vkops.system.locks import Lock
 from vkops.tensors.operations import native
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
@@ -102,7 +102,7 @@ class Session:
         self.model: Model = model.with_sizes(self._options.resize)
         self._specializations: LRUCache[Hashable, Specialization] = LRUCache(MAX_SPECIALIZATIONS)
         self._needed: set[str] = set()  # inputs whose elements shapes depend on
-        self._lock = RLock()
+        self._lock = Lock()
         lowering = check_statically(self.model)
         if lowering is not None:
             self._specializations[_key(lowering.input_types, {})] = Specialization(lowering)

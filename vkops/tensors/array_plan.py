@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import prod
-from threading import RLock
 from typing import Any
 
 from vkops.gpu.run.program import Program
@@ -16,6 +15,7 @@ from vkops.plan.indexing import IndexTensor
 from vkops.plan.movements import copy, pack
 from vkops.plan.region import CopyPlan, Output, Read, Region
 from vkops.plan.view import Ints, View
+from vkops.system.locks import Lock
 
 MAX_KILOBYTES = 8192
 """Approximate size of the plans that one function keeps: 3 kB each, and 1 kB per region."""
@@ -79,7 +79,7 @@ class memoized(dict[Any, ArrayPlan]):  # noqa: N801  # a decorator
         super().__init__()
         self._build = build
         self._kilobytes = 0
-        self._lock = RLock()
+        self._lock = Lock()
 
     def __missing__(self, arguments: tuple[Any, ...]) -> ArrayPlan:
         plan = self._build(*arguments)

@@ -8,12 +8,12 @@ from contextlib import contextmanager, nullcontext
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import RLock
 
 from vkops import console
 from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter, loader_files
 from vkops.gpu.adapters.layer_messages import SETTINGS, Message, parse, refusal, write_settings
+from vkops.system.locks import Lock
 
 PRINTF = "VKOPS_PRINTF"
 """With 1 in this environment variable, devices print what shaders print."""
@@ -26,7 +26,7 @@ class ShaderOutput:
         self._folder = TemporaryDirectory(prefix="vkops-")
         self._log = Path(self._folder.name) / "messages"
         self._log.touch()
-        self._lock = RLock()
+        self._lock = Lock()
         self._shown = 0
         self._settings = write_settings("printf", self._log)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from _thread import start_new_thread
 from contextlib import suppress
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from vkops.errors import VkopsError
 from vkops.gpu.adapters.kompute import NATIVE_ERRORS
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.system.locks import Lock
 
 if TYPE_CHECKING:
     from asyncio import Future

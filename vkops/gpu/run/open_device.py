@@ -12,7 +12,6 @@ from contextlib import suppress
 from ctypes import py_object, pythonapi
 from dataclasses import astuple, replace
 from functools import lru_cache
-from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
@@ -31,6 +30,7 @@ from vkops.plan.movements import copy
 from vkops.plan.region import CopyPlan, Output
 from vkops.plan.view import View
 from vkops.shaders.features import exact_floats
+from vkops.system.locks import Lock
 from vkops.system.processes import after_fork
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ def _at_exit() -> None:
                 logging.getLogger("vkops").warning(message + "not waited for")
 
 
-_opening = RLock()
+_opening = Lock()
 
 
 def open_vulkan_device(info: adapter.DeviceInfo) -> VulkanDevice:

@@ -10,7 +10,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from threading import RLock
 from time import perf_counter_ns
 from typing import Any, NamedTuple, TypeAlias
 
@@ -26,12 +25,13 @@ from vkops.gpu.run.profile_recorder import (
     recorders,
 )
 from vkops.notebook import table_html
+from vkops.system.locks import Lock
 from vkops.system.output_files import write_output
 
 _Operations: TypeAlias = Sequence[ProfiledOperation]
 _Event: TypeAlias = dict[str, Any]
 
-_lock = RLock()
+_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from vkops.gpu.run.pending import BackgroundTask
 from vkops.gpu.run.profile_recorder import ProfileRecorder, open_profiles
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
+from vkops.system.locks import Lock
 
 MAX_SUBMISSIONS = 64
 """Submissions that the device can have at a time: the next one waits for the first of them."""
@@ -113,7 +114,7 @@ class VulkanDevice:
     def __init__(self, info: adapter.DeviceInfo, key: object) -> None:
         self.info: adapter.DeviceInfo = info
         self.key: object = key
-        self.lock: RLock = RLock()
+        self.lock: RLock = Lock()
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
         self.thread: _Thread = _Thread()
