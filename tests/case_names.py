@@ -1,6 +1,8 @@
 """Names of parametrised cases: the text of a lambda, or the values, where pytest has a position."""
 
 import ast
+import dis
+import re
 from collections import defaultdict
 from functools import lru_cache
 from pathlib import Path
@@ -43,9 +45,8 @@ def _text(value):
         names = [_text(each) for each in value]
         return None if None in names else f"[{', '.join(names)}]"
     if isinstance(value, FUNCTION) and value.__name__ == LAMBDA:
-        code = value.__code__
-        lambdas = _lambdas(code.co_filename)[code.co_firstlineno]
-        same = [text for text, *parts in lambdas if parts == [code.co_names, code.co_consts]]
+        lambdas = _lambdas(value.__code__.co_filename)[value.__code__.co_firstlineno]
+        same = [text for text, code in lambdas if _key(code) == _key(value.__code__)]
         text = lambdas[0][0] if len(lambdas) == 1 else same[0] if same else None
         return text and " ".join([text, *filter(None, map(_text, value.__defaults__ or ()))])
     if value is ...:
@@ -59,7 +60,7 @@ def _text(value):
 
 @lru_cache
 def _lambdas(file):
-    """The lambdas of a file, by line: their texts, and the names and constants in their code."""
+    """The lambdas of a file, by line: their texts and their code."""
     text = Path(file).read_text("utf-8")
     lines, found = text.encode().splitlines(), defaultdict(list)
     for node in ast.walk(ast.parse(text)):
@@ -70,6 +71,17 @@ def _lambdas(file):
             part[0] = part[0][body.col_offset :]
             constants = compile(ast.Expression(node), file, "eval").co_consts
             code = next(each for each in constants if hasattr(each, "co_names"))
-            name = " ".join(b" ".join(part).decode().split())
-            found[node.lineno].append((name, code.co_names, code.co_consts))
+            found[node.lineno].append((" ".join(b" ".join(part).decode().split()), code))
     return found
+
+
+def _key(code):
+    """What tells the lambdas of a line apart: names, and constants with their types.
+
+    Python 3.14 has small integers in instructions of their own.
+    """
+    loads = [
+        each for each in dis.get_instructions(code) if re.search("CONST|SMALL_INT", each.opname)
+    ]
+    constants = [each.argval for each in loads if not isinstance(each.argval, type(code))]
+    return code.co_names, [(type(each), each) for each in constants]

@@ -11,7 +11,8 @@ from unittest import SkipTest
 
 import pytest
 from case_names import pytest_make_parametrize_id  # noqa: F401
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from messages import (  # noqa: F401
     find_unused,
     message,
@@ -90,7 +91,13 @@ def pytest_collection_modifyitems(config, items):
                 item.add_marker(pytest.mark.skip(reason=f"needs POSIX: {marker.args[0]}"))
 
 
+@given(st.none())
+def first_example(_):
+    """What Hypothesis runs, which makes its own generator of random numbers before."""
+
+
 def pytest_collection_finish():
     """Keep what is there now out of collections of garbage, which many tests ask for."""
+    first_example()  # Hypothesis would not find what refers to the generator, in Python 3.14
     gc.collect()
     gc.freeze()

@@ -108,6 +108,17 @@ def float_mode(name, capability, mode):
     return name, (f"{text}{mode}, 32);", "", "", "o[i] = uint(float(i) * 2.0);")
 
 
+def rotation(feature, cluster):
+    """A program that rotates numbers in subgroups, or in clusters of so many invocations."""
+    allowed = 'extensions = ["SPV_KHR_subgroup_rotate"], capabilities = [6026], id = 4431'
+    arguments, size = (", uint n", "4u") if cluster else ("", "gl_SubgroupSize")
+    head = extension("EXT_spirv_intrinsics", "KHR_shader_subgroup_basic")
+    head += f"spirv_instruction({allowed}) uint rotated(uint scope, uint own, uint by{arguments});"
+    body = f"""uint n = {size}, next = rotated(3u, i, 1u{", 4u" if cluster else ""});
+        o[i] = next == i / n * n + (i + 1u) % n || (i == 7u && n > 8u) ? 2 * i : 1;"""
+    return feature, (head, "", "", body)
+
+
 PROGRAMS = {
     "shaderZeroInitializeWorkgroupMemory": (
         extension("EXT_null_initializer"), "shared uint s[8] = {};", "", "o[i] = s[i] + 2 * i;"
@@ -145,6 +156,8 @@ PROGRAMS = {
         extension("NV_shader_subgroup_partitioned"), "", "", "o[i] = i + subgroupPartitionedAddNV(i, subgroupPartitionNV(i));"
     ),
     **dict([
+        rotation("shaderSubgroupRotate", cluster=False),
+        rotation("shaderSubgroupRotateClustered", cluster=True),
         float_mode("shaderDenormPreserveFloat32", 4464, 4459),
         float_mode("shaderDenormFlushToZeroFloat32", 4465, 4460),
         float_mode("shaderSignedZeroInfNanPreserveFloat32", 4466, 4461),

@@ -523,7 +523,8 @@ def test_buffers_of_hlsl(step, tmp_path):
         "void main(uint3 id : SV_DispatchThreadID) {\n  data[id.x] = data[3 - id.x].y;\n}\n"
     )
     seen = step(shader="own.hlsl", push="", commands="c; c; p data[0].w; p data[3][1]; p data")
-    assert "Fault: data race: 'data[0].y' in a storage buffer" in seen[1]
+    race = "Fault: data race: 'data[0].y' in a storage buffer"
+    assert [race in text for text in seen[:2]].count(True) == 1  # glslang 15 stops at main() before
     assert seen[2] == "The invocation has ended."
     assert seen[3:5] == ["data[0].w = 4.0", "data[3][1] = 1.0"]
     assert seen[5].startswith("data = {@data = {{4.0, 4.0, 4.0, 4.0}, ")

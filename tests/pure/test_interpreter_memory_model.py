@@ -37,12 +37,18 @@ def fence(scope, storage="Buffer"):
     )
 
 
+def order(semantics):
+    """The scope, memory and semantics of an atomic operation; only relaxed ones are of no memory."""
+    storage = "0" if semantics == "Relaxed" else "gl_StorageSemanticsBuffer"
+    return f"gl_ScopeDevice, {storage}, gl_Semantics{semantics}"
+
+
 def store(semantics):
-    return f"atomicStore(flag[0], 1u, gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_Semantics{semantics});"
+    return f"atomicStore(flag[0], 1u, {order(semantics)});"
 
 
 def load(semantics):
-    return f"atomicLoad(flag[0], gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_Semantics{semantics}) == 1u"
+    return f"atomicLoad(flag[0], {order(semantics)}) == 1u"
 
 
 def control(scope, storage, semantics):

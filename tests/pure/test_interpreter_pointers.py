@@ -123,7 +123,7 @@ OpBranch %m
 %sel = OpLoad %ptr %local""" + RESULT, [10, 21, 12, 23]),
     "private variable": (SELECT.replace("%sel", "%sel0") + "OpStore %kept %sel0\n%sel = OpLoad %ptr %kept" + RESULT, [10, 21, 12, 23]),
     "choice of blocks": ("%blocks = OpSelect %ps %cond %A %B\n%sel = OpAccessChain %ptr %blocks %c0 %c3" + RESULT, [13, 23, 13, 23]),
-    "lengths": ("%blocks = OpSelect %ps %cond %A %B\n%v = OpArrayLength %uint %blocks 0\nOpStore %pc %v", [4, 6, 4, 6]),
+    "lengths": ("%la = OpArrayLength %uint %A 0\n%lb = OpArrayLength %uint %B 0\n%v = OpSelect %uint %cond %la %lb\nOpStore %pc %v", [4, 6, 4, 6]),
     "store": ("%s = OpSelect %ptr %cond %pc %pb\nOpStore %s %i", [0, 0, 2, 0]),
     "copied memory": (SELECT + "OpCopyMemory %pc %sel", [10, 21, 12, 23]),
     "atomic": (SELECT + "%v = OpAtomicIAdd %uint %sel %c1 %c0 %four\nOpStore %pc %v", [10, 21, 12, 23]),

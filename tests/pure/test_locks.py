@@ -4,8 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from interrupts import interrupted_at
 
 import vkops
+from vkops.system.threads import new_lock
 
 PACKAGE = Path(vkops.__file__).parent
 
@@ -44,3 +46,18 @@ def test_no_loop_under_a_lock_jumps_back_on_a_condition():
         for path in PACKAGE.rglob("*.py")
     }
     assert {name: lines for name, lines in jumps.items() if lines} == {}
+
+
+def test_a_lock_is_free_after_an_interrupt_at_any_moment():
+    """Python 3.14 serves signals between ``__enter__`` of a lock of C and the block."""
+    lock, number, was_interrupted = new_lock(), 0, True
+
+    def work():
+        with lock:
+            pass
+
+    while was_interrupted:
+        number += 1
+        was_interrupted = interrupted_at(number, work)
+        assert not lock._is_owned(), f"interrupt {number}"
+    assert number > 2

@@ -140,6 +140,36 @@ def test_the_lock_does_not_apply_where_another_numpy_is_asked_for(setup, tmp_pat
     assert setup().startswith("scripts/lock.txt, ")
 
 
+SYSTEM_PROGRAM = r"""
+case ${0##*/} in
+  sed) [ "${*: -1}" = /etc/os-release ] && echo SUITE || exec PATH_OF_SED "$@" ;;
+  id) echo 1000 ;;
+  apt-get) echo http://mirror.example/debian/ ;;
+  sudo) case $1 in -n) ;; tee) echo "list: $(cat)" ;; *) echo "$*" ;; esac >>CALLS ;;
+esac"""
+
+
+@pytest.mark.parametrize("suite", ["bookworm", "trixie", "forky"])
+def test_newer_drivers_come_from_the_backports_of_the_system(setup, tmp_path, suite):
+    """Programs that stand for those of another system, where no driver is installed, note their calls."""
+    calls = tmp_path / "calls"
+    body = SYSTEM_PROGRAM.replace("SUITE", suite).replace("CALLS", str(calls))
+    for name in ("sed", "id", "dpkg-query", "apt-get", "sudo", "renderdoccmd"):
+        program(tmp_path, name, body.replace("PATH_OF_SED", shutil.which("sed")))
+    calls.touch()
+    setup("--mesa-backports")
+    if suite == "forky":  # has newer ones itself
+        assert calls.read_text() == ""
+        return
+    update, listed, again, install = calls.read_text().splitlines()
+    assert update == again == "apt-get update"
+    keys = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    source = f"http://mirror.example/debian/ {suite}-backports main"
+    assert listed == f"list: deb [signed-by={keys}] {source}"
+    packages = f"-t {suite}-backports mesa-vulkan-drivers"
+    assert f"apt-get install -y --no-install-recommends {packages}" in install
+
+
 def test_the_readme_names_the_packages_that_shaders_need():
     sources = [path.read_text() for path in (ROOT / "vkops/shaders").glob("*.py")]
     packages = set(re.findall(r'"([a-z]+-tools)"', "".join(sources)))

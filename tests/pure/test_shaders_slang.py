@@ -1,5 +1,6 @@
 """Slang: bindings, modules, generics and errors, the compiler's command line, and where it is found."""
 
+import re
 import sys
 
 import numpy as np
@@ -110,11 +111,34 @@ MEMBERS = """struct Two { RWStructuredBuffer<float> a, b; };
 """
 
 
+NEWER_OVERLAP = """warning[E39001]: explicit binding overlap
+ --> x:{0}:27
+  |
+{0} | RWStructuredBuffer<float> {1} : register(u1);
+  |                           ^ parameter '{1}' overlaps with parameter '{2}'
+--'
+
+note: see declaration of '{2}'
+ --- x:1:25
+"""
+OLDER_OVERLAP = "x({0}): warning 39001: parameter '{1}' overlaps with parameter '{2}'.\n"
+
+
 def test_registers_that_overlap_those_of_parameters_without_use():
     assert [(b.point, b.place) for b in load(REGISTERS).blocks] == [("b", (0, 0)), ("c", (0, 1))]
     newer = "warning[E39001]: bindings overlap\n --> x:4:27\n"
     assert slang.with_located_errors(newer) == newer
     assert slang.with_located_errors(newer, ["b"]).startswith("ERROR: x:4: bindings overlap\n")
+
+
+@pytest.mark.parametrize("form", [NEWER_OVERLAP, OLDER_OVERLAP], ids=["newer", "older"])
+def test_only_overlaps_of_parameters_in_use_are_errors(form):
+    log = form.format(2, "d", "c") + form.format(4, "b", "a")
+    for used, lines in ((["b", "a"], [4]), (["a"], [4]), (["d"], [2]), (["p.a"], [2, 4])):
+        found = slang.with_located_errors(log, used)
+        assert re.findall(r"(?m)^ERROR: x:(\d): parameter '(.)' overlaps", found) == [
+            (str(line), "d" if line == 2 else "b") for line in lines
+        ]
 
 
 @pytest.mark.parametrize(

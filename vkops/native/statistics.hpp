@@ -65,15 +65,20 @@ class Compiler
     }
     Texts texts(const vk::PipelineExecutableInfoKHR& one) const
     {
-        auto found = device_->getPipelineExecutableInternalRepresentationsKHR(one, functions_);
+        std::vector<vk::PipelineExecutableInternalRepresentationKHR> found;
+        const auto get = [&] {  // vulkan.hpp 1.4.363 has no function for this that returns a vector
+            auto count = std::uint32_t(found.size());
+            const auto result = device_->getPipelineExecutableInternalRepresentationsKHR(
+              &one, &count, found.empty() ? nullptr : found.data(), functions_);
+            if (int(result) < 0) throw vk::SystemError(vk::make_error_code(result));
+            found.resize(count);
+        };
+        get();  // how many there are
+        get();  // their names and sizes
         std::vector<std::string> contents;
         for (const auto& each : found) contents.emplace_back(each.dataSize, '\0');
         for (std::size_t i = 0; i < found.size(); ++i) found[i].pData = contents[i].data();
-        auto count = std::uint32_t(found.size());
-        // Not by vulkan.hpp, whose function for this takes other arguments from version to version.
-        functions_.vkGetPipelineExecutableInternalRepresentationsKHR(
-          *device_, reinterpret_cast<const VkPipelineExecutableInfoKHR*>(&one), &count,
-          reinterpret_cast<VkPipelineExecutableInternalRepresentationKHR*>(found.data()));
+        get();
         Texts made;
         for (std::size_t i = 0; i < found.size(); ++i)
             if (found[i].isText) made.emplace_back(found[i].name.data(), contents[i].c_str());

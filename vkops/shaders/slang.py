@@ -31,10 +31,13 @@ _OPTIONS = (
 OVERLAP = "39001"
 """The warning about two parameters with one binding, such as register(t0) and register(u0)."""
 
+_SOURCE = r"\n +\|\n.*\n +\| *\^+ "
+"""What newer messages have between the location and what is wrong there: the line, and its mark."""
+
 _MESSAGE = re.compile(
     r"^(?P<old>.*)\((?P<number>\d+)\): (?:fatal )?error (?:\d+): (?P<said>.*)$"
     r"|^(?:fatal )?error\[E\d+\]: (?P<title>.*)(?:\n +-+> (?P<file>.*?):(?P<line>\d+):\d+"
-    r"(?:\n +\|\n.*\n +\| *\^+ (?P<detail>.+))?)?",
+    rf"(?:{_SOURCE}(?P<detail>.+))?)?",
     re.MULTILINE,
 )  # fmt: skip
 
@@ -82,9 +85,10 @@ def with_located_errors(log: str, overlapping: Sequence[str] = ()) -> str:
 
     if overlapping:
         names = "|".join(map(re.escape, overlapping))
-        pattern = rf"warning(?= {OVERLAP}:.*'(?:{names})'|\[E{OVERLAP}\])"
-        is_named = re.search(pattern, log) is not None
-        log = re.sub(pattern if is_named else f"warning(?= {OVERLAP}:)", "error", log)
+        named = rf"(?: {OVERLAP}:|\[E{OVERLAP}\]:.*\n +-+> .*{_SOURCE}).*'(?:{names})'"
+        if re.search(rf"warning{named}", log) is None:
+            named = rf" {OVERLAP}:|\[E{OVERLAP}\]"
+        log = re.sub(rf"warning(?={named})", "error", log)
     return _MESSAGE.sub(located, log)
 
 

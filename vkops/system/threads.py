@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import os
+import sys
 from collections.abc import Callable
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
@@ -20,6 +22,22 @@ def after_fork(action: Callable[[], None]) -> None:
         os.register_at_fork(after_in_child=action)
 
 
+class _Lock(_thread.RLock):  # type: ignore[misc]  # it is final only in typeshed
+    """A lock that ``with`` releases whenever an interrupt comes; a thread may take it again.
+
+    Python 3.14 serves signals between ``__enter__``, if it is a function of C, and the block: the
+    lock would be kept. It serves none after a step of a loop, nor when a function of Python
+    returns.
+    """
+
+    if sys.version_info >= (3, 14):
+
+        def __enter__(self) -> bool:  # type: ignore[override]
+            for _ in iter(self.acquire, None):
+                break
+            return True
+
+
 locks: WeakSet[RLock] = WeakSet()
 """All locks that ``new_lock`` has made."""
 
@@ -29,7 +47,7 @@ def new_lock() -> RLock:
 
     If the thread that forks holds it, the child holds it, too.
     """
-    lock = RLock()
+    lock = _Lock()
     locks.add(lock)
     return lock
 

@@ -84,8 +84,11 @@ class BackgroundTask:
         if self.is_running:
             forks.check()
         if not self.is_current:
-            with self._running:
-                pass
+            # Not ``with``: an interrupt after the lock is taken would keep it, in Python 3.14. Here
+            # none is served before it is released.
+            for _ in iter(self._running.acquire, None):
+                self._running.release()
+                break
             self._finish_others()
 
     def _finish_others(self) -> None:
