@@ -19,6 +19,7 @@ from vkops.system.processes import describe, run_limited
 
 _MANIFEST = "radeon_icd*.json"
 _UNKNOWN = "Unknown family"
+_REMOVED = "RADV_FORCE_FAMILY=<family> has been removed"
 _SECONDS = 120
 _NBYTES = 8 << 30
 
@@ -71,6 +72,11 @@ def compile_for(family: str, shaders: Sequence[Shader]) -> Compilation:
     status, output = _child(manifest, family, shaders)
     if _UNKNOWN in output and family in _OLD_NAMES:
         status, output = _child(manifest, _OLD_NAMES[family], shaders)
+    if _REMOVED in output:
+        raise DeviceError(
+            f"the driver of {manifest} compiles only for GPUs that are there, as all of Mesa from "
+            "26 on do: use one of Mesa 22 to 25"
+        )
     lines = [line for line in output.splitlines() if line.startswith(("[", '"'))]
     if _UNKNOWN in output or not family:  # without a name, the driver looks for real GPUs
         known = ", ".join(FAMILIES)
