@@ -77,7 +77,7 @@ def test_without_the_package(absent, monkeypatch, message):
     assert caught.value.name == "vkops_lavapipe"
     message(caught.value)
     monkeypatch.setenv(ADDED, "/a.json")
-    with loader_files.environment(loader_files.with_packaged()):
+    with loader_files.environment({}, loader_files.packaged()):
         assert os.environ[ADDED] == "/a.json"
 
 
@@ -87,7 +87,7 @@ def test_the_loader_is_told_only_while_it_looks_for_drivers(folder, monkeypatch,
         monkeypatch.setenv(ADDED, before)
     manifest = vkops.lavapipe.manifest()
     assert Path(manifest) == folder / "lib" / "lvp_icd.json"
-    with loader_files.environment(loader_files.with_packaged()):
+    with loader_files.environment({}, loader_files.packaged()):
         assert os.environ[ADDED] == os.pathsep.join(filter(None, [before, manifest]))
     assert os.environ.get(ADDED) == before
 

@@ -267,7 +267,8 @@ def native_adapters(mode: Mode = "") -> tuple[Any, ...]:
     The loader adds layers when an instance is made, so there is one for each choice of layers. A
     forked process makes its own: threads of drivers do not survive the fork.
     """
-    return instances(os.getpid(), mode, *map(os.environ.get, (LAYERS, RENDERDOC_LAYER, SETTINGS)))
+    variables = loader_files.variables(LAYERS, RENDERDOC_LAYER, SETTINGS)
+    return instances(os.getpid(), mode, *variables)
 
 
 @lru_cache(maxsize=4)
@@ -277,7 +278,7 @@ def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Any, ..
     native = load_native()
     manifests = loader_files.manifests()
     mesa_cache.disable_if_unsafe()  # before a driver is loaded
-    environment, layers, settings = loader_files.with_packaged(), [], {}
+    environment, layers, settings = {}, [], {}
     if mode:
         validation_version()
         layers.append(VALIDATION_LAYER)
@@ -286,7 +287,7 @@ def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Any, ..
         if not native.has_extension("VK_EXT_layer_settings", VALIDATION_LAYER):
             environment[SETTINGS] = str(layer_messages.FOLDER / f"{mode}.txt")
     try:
-        with loader_files.environment(environment):
+        with loader_files.environment(environment, loader_files.packaged()):
             instance = native.Instance(layers, settings)
     except native_error() as error:
         if not manifests:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -40,17 +40,22 @@ def packaged() -> list[Path]:
     return [Path(lavapipe.manifest())] if lavapipe.package() else []
 
 
-def with_packaged() -> dict[str, str]:
-    """Return the variable by which the loader finds the packaged driver, too, if there is one."""
-    if not (paths := packaged()):
-        return {}
-    return {ADDED: os.pathsep.join(filter(None, [os.environ.get(ADDED), *map(str, paths)]))}
+def variables(*names: str) -> tuple[str | None, ...]:
+    """Return variables of the environment as they are outside of ``environment``."""
+    with _environment:
+        return tuple(map(os.environ.get, names))
 
 
 @contextmanager
-def environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables of the environment, and restore them afterwards; one thread at a time."""
+def environment(variables: Mapping[str, str], added: Sequence[Path] = ()) -> Iterator[None]:
+    """Set variables of the environment, and restore them afterwards; one thread at a time.
+
+    The loader finds the drivers of the manifests that are ``added``, too.
+    """
     with _environment:
+        if added:
+            paths = filter(None, [os.environ.get(ADDED), *map(str, added)])
+            variables = {**variables, ADDED: os.pathsep.join(paths)}
         before = {name: os.environ.get(name) for name in variables}
         os.environ.update(variables)
         try:

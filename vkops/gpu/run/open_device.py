@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import gc
 import logging
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -16,7 +15,7 @@ from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from vkops.errors import OutOfDeviceMemoryError, is_held, refuse_reentry
-from vkops.gpu.adapters import adapter, forks
+from vkops.gpu.adapters import adapter, forks, loader_files
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import CooperativeMatrix, Limits
 from vkops.gpu.adapters.layer_messages import SETTINGS
@@ -94,7 +93,7 @@ def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> Vul
     forks.check()
     refuse_reentry(_opening, "a device is being opened")
     with _opening:
-        key = info, mode, *map(os.environ.get, (adapter.LAYERS, SETTINGS))
+        key = info, mode, *loader_files.variables(adapter.LAYERS, SETTINGS)
         # No loop: Python 3.13 raises interrupts between iterations outside of ``with``.
         opened = (each for each in open_vulkan_devices() if each.key == key and not each.lost)
         device = next(opened, None) or VulkanDevice(info, key, mode)
