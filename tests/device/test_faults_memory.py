@@ -14,6 +14,7 @@ from refusals import fault
 import vkops
 from vkops import dml
 from vkops.gpu.adapters import adapter as adapters
+from vkops.gpu.adapters.kompute import load_native
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import held_bytes
 from vkops.gpu.run import vulkan_device
@@ -247,7 +248,7 @@ def test_a_limit_of_threads_is_named(adapter, monkeypatch):
     monkeypatch.setattr(vulkan_device, "can_start_threads", lambda: False)
 
     def refuse(*_):
-        raise RuntimeError("ErrorUnknown")
+        raise load_native().Error("ErrorUnknown")
 
     device = vkops.Device(adapter.index)
     module = SimpleNamespace(**{**vars(device.vulkan.module), "Device": refuse})

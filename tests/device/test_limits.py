@@ -367,7 +367,7 @@ def allocations(vulkan):
     try:
         while len(memories) < 5000:
             memories.append(vulkan.module.Memory(vulkan.native, 256, "upload"))
-    except MemoryError:
+    except vulkan.module.OutOfMemoryError:
         pass
     return memories
 

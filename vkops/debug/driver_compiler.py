@@ -34,7 +34,7 @@ _CHILD = """
 import base64, json, sys
 from vkops.gpu.adapters.kompute import load_native
 native = load_native()
-adapter = native.Instance().adapters()[0]
+adapter = native.Instance([], {}).adapters()[0]
 compiler = native.Compiler(adapter)
 print(json.dumps([adapter.name, adapter.driver]), flush=True)
 for line in sys.stdin:

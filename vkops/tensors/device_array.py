@@ -260,7 +260,7 @@ class DeviceArray:
             return self._run(plan, [base, places], self.dtype)
         return self._run(packing[view, itemsize], [base], self.dtype)
 
-    def with_few_parts(self) -> Self:
+    def _with_few_parts(self) -> Self:
         """The tensor itself, or a copy if a plan that reads its view would have too many parts."""
         _, view = self.placed()
         many = len(view.sizes) > MAX_DIMS and gathering(view, self.dtype.itemsize)

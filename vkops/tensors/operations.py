@@ -52,7 +52,7 @@ class planned(memoized):  # noqa: N801  # a decorator
                     check_device(name, f"tensors[{i}]", source, home)
                 base, view = source.placed()
                 if len(view.sizes) > MAX_DIMS:
-                    base, view = source.with_few_parts().placed()
+                    base, view = source._with_few_parts().placed()
                 are_sent = False
             else:
                 base, view = source, packed(source.shape)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from vkops import console
 from vkops.errors import DeviceError, refuse_reentry
+from vkops.gpu.adapters import forks
 from vkops.gpu.run.open_device import open_vulkan_devices
 from vkops.gpu.run.profile_recorder import (
     ProfiledCall,
@@ -102,7 +103,8 @@ class Profile:
         with profiles_lock:
             if self._start:
                 raise DeviceError("profile: a profile measures one block, make another one")
-            for vulkan in open_vulkan_devices() if not open_profiles else ():
+            is_first = not (open_profiles or forks.state.forked)  # a forked child has no devices
+            for vulkan in open_vulkan_devices() if is_first else ():
                 with vulkan.tolerating_loss():
                     vulkan.check()
                     vulkan.record_profile(ProfileRecorder(vulkan))
