@@ -65,8 +65,8 @@ def roll(
         message = f"got {len(shifts)} shifts, must be 1 or {len(axes)}, as many as axes"
         refuse("ROLL", "shift", message, "ARRAY-06")
     by_axis = [0] * rank
-    for number, each in np.broadcast(axes, np.array(shifts, object)):
-        by_axis[number] += each
+    for n in range(len(axes) if len(shifts) == 1 else len(shifts)):
+        by_axis[axes[n % len(axes)]] += shifts[n % len(shifts)]
     shifted = [n for n, each in enumerate(by_axis) if each]
     # An axis that is shifted doubles the number of copies: many axes take several turns.
     for start in range(0, max(1, len(shifted)), MAX_ROLLED_AXES):
@@ -167,23 +167,23 @@ def repeat(
     source = source_of(x)
     if axis is not None:
         axis = shapes.one_axis("REPEAT", axis, max(1, source.ndim))
-        source = source.reshape(source.shape or 1)  # in NumPy, a scalar has the axis 0
+        if not source.ndim:  # in NumPy, a scalar has the axis 0
+            source = source.reshape(1)
     size = source.size if axis is None else source.shape[axis]
     if len(times) not in (1, size):
         message = f"got {len(times)} counts, must be 1 or {size}, one for each"
         refuse("REPEAT", "repeats", message, "ARRAY-06")
-    total = times[0] * size if len(times) == 1 else sum(times)
-    shape = _with_size(source.shape, axis, total)
-    shapes.check_shape("REPEAT", shape, source.dtype.itemsize)
-    if sum(map(ne, times, islice(times, 1, None))) < MAX_REPEATED_PIECES:
-        # Neighbours with the same count are one piece.
+    if sum(map(ne, times, islice(times, 1, None))) >= MAX_REPEATED_PIECES:
+        shape = _with_size(source.shape, axis, sum(times))
+        shapes.check_shape("REPEAT", shape, source.dtype.itemsize)
+        with numpy_refusals("REPEAT", "repeats"):
+            indices = np.repeat(np.arange(size), times)
+        return take(source, indices, axis, device=device)
+    # Neighbours with the same count are one piece.
+    pieces: tuple[tuple[int, int], ...] = ((times[0], size),)
+    if len(times) > 1:
         pieces = tuple([(count, len([*equal])) for count, equal in groupby(times)])
-        if len(times) == 1:
-            pieces = ((times[0], size),)
-        return _repeat("REPEAT", [source], device, progress, pieces, axis)[0]
-    with numpy_refusals("REPEAT", "repeats"):
-        indices = np.repeat(np.arange(size), times)
-    return take(source, indices, axis, device=device)
+    return _repeat("REPEAT", [source], device, progress, pieces, axis)[0]
 
 
 def _with_size(shape: Ints, axis: int | None, size: int) -> Ints:
@@ -197,6 +197,7 @@ def _repeat(
 ) -> ArrayPlan:
     """The plan that repeats pieces, each with the count and the size, one after the other."""
     shape = _with_size(source.sizes, axis, sum([count * size for count, size in pieces]))
+    shapes.check_shape("REPEAT", shape, itemsize)
     target, boxes, regions, first, start = View.packed(shape), [], [], 0, 0
     for count, size in pieces:
         end = first + size
