@@ -45,11 +45,11 @@ def blocks_of(view: View, dims: int) -> tuple[View, npt.NDArray[np.int64]] | Non
     places = np.zeros(1, np.int64)
     for size, stride in zip(sizes[: outer + 1], strides[: outer + 1], strict=True):
         places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
-    lowest = int(places.min())
+    lowest = int(np.min(places))
     places -= lowest
     places.flags.writeable = False
     block = sizes[outer + 1 :], strides[outer + 1 :]
-    whole = View((int(places.max()) + 1, *block[0]), (1, *block[1]), first + lowest)
+    whole = View((int(np.max(places)) + 1, *block[0]), (1, *block[1]), first + lowest)
     return whole, places
 
 
