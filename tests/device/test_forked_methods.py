@@ -233,7 +233,10 @@ CASES = {
     ),
 }
 
-INHERITED = {"__init__", "__new__", "__dir__", "__getattr__", "__init_subclass__"}
+INHERITED = {
+    *("__init__", "__new__", "__dir__", "__getattr__", "__init_subclass__"),
+    "__replace__",  # of dataclasses from Python 3.13 on
+}
 
 
 def public_names(kind):

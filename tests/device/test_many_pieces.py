@@ -110,3 +110,9 @@ def test_plans_do_not_keep_the_counts(device):
     vkops.repeat(device.tensor(ROW), counts)
     (added,) = set(_repeat) - before
     assert ((2, MANY // 2), (3, MANY // 2)) in added
+
+
+@pytest.mark.parametrize("axis", [None, 0])
+def test_nothing_is_repeated_as_often_as_no_counts_say(device, axis):
+    result = vkops.repeat(device.tensor(ROW[:0]), [], axis=axis)
+    assert (result.shape, result.tolist()) == ((0,), [])

@@ -180,9 +180,9 @@ def repeat(
             indices = np.repeat(np.arange(size), times)
         return take(source, indices, axis, device=device)
     # Neighbours with the same count are one piece.
-    pieces: tuple[tuple[int, int], ...] = ((times[0], size),)
-    if len(times) > 1:
-        pieces = tuple([(count, len([*equal])) for count, equal in groupby(times)])
+    pieces = tuple([(count, len([*equal])) for count, equal in groupby(times)])
+    if len(times) == 1:
+        pieces = ((times[0], size),)
     return _repeat("REPEAT", [source], device, progress, pieces, axis)[0]
 
 

@@ -36,6 +36,8 @@ def available() -> int:
     except OSError as error:  # no file can be opened, for example
         why = f"{error.strerror}: {error.filename}"
         raise DeviceError(f"the memory that the host has is unknown ({why})") from error
+    except MemoryError as error:  # of Python itself
+        raise OutOfDeviceMemoryError("the host has no more memory available") from error
     return int(min([memory.available, *available_in_groups(memory.total)])) - SPARE
 
 
