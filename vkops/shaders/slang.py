@@ -32,7 +32,7 @@ OVERLAP = "39001"
 """The warning about two parameters with one binding, such as register(t0) and register(u0)."""
 
 _SOURCE = r"\n +\|\n.*\n +\| *\^+ "
-"""What newer messages have between the location and what is wrong there: the line, and its mark."""
+"""The part of newer messages between a location and its fault: the line, and the mark below it."""
 
 _MESSAGE = re.compile(
     r"^(?P<old>.*)\((?P<number>\d+)\): (?:fatal )?error (?:\d+): (?P<said>.*)$"

@@ -27,7 +27,7 @@ _NICKNAMES = {"lavapipe": "llvmpipe"}  # the name of its rasteriser is all that 
 _UNIFIED = ("INTEGRATED_GPU", "CPU")
 
 Mode = Literal["", "debug", "printf"]
-"""What a Vulkan instance is for: ``debug`` and ``printf`` have the validation layer, and in the
+"""The use of a Vulkan instance: ``debug`` and ``printf`` have the validation layer, and with the
 latter it lets shaders print."""
 
 LAYERS = "VK_INSTANCE_LAYERS"
