@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -10,8 +11,12 @@ import numpy.typing as npt
 
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.movements import pack
-from vkops.plan.region import Fill, Indices, Read, Region, Term
+from vkops.plan.region import CopyPlan, Fill, Indices, Output, Progression, Read, Region, Term
 from vkops.plan.view import Ints, View
+
+
+OutOfRange = Literal["vkops", "directml"]
+"""Which rule indices follow that are out of range: see ``vkops.Device``."""
 
 
 class IndexTensor(NamedTuple):
@@ -72,9 +77,8 @@ def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Regio
 def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int) -> Region:
     """Copy one element for each index, which replaces the element's own place along an axis."""
     view = source.view
-    term = Term(0, view.sizes[axis], view.strides[axis])
     moved = _at_first_place(view, axis, indices.view.sizes)
-    region_indices = _moving(indices, indices.view, (term,), "clamp")
+    region_indices = _moving(indices, indices.view, (_own_place(view, axis),), "clamp")
     return Region(target, Read(source.input, moved), region_indices)
 
 
@@ -97,9 +101,9 @@ def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, a
 
     The target is made by other regions before.
     """
-    term = Term(0, target.sizes[axis], target.strides[axis])
     moved = _at_first_place(target, axis, indices.view.sizes)
-    return Region(moved, updates, _moving(indices, indices.view, (term,), "skip"))
+    terms = (_own_place(target, axis),)
+    return Region(moved, updates, _moving(indices, indices.view, terms, "skip"))
 
 
 def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
@@ -161,6 +165,46 @@ def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: in
     return Region(target, Read(source.input, moved), indices)
 
 
+def with_limits(plan: CopyPlan) -> CopyPlan:
+    """A plan of one operator whose indices address memory: all bytes of the moved tensor.
+
+    See ``Indices.limits``. Where a source ends within an element, reading that gives 0.
+
+    >>> source, indices = Read(0, View.packed((3,))), IndexTensor(1, "i4", View.packed((2,)))
+    >>> region = gather(source, indices, View.packed((2,)), 0)
+    >>> plan = with_limits(CopyPlan(4, (14, 8), (Output(8, (region,)),)))
+    >>> [(each.source.input, each.indices.limits) for _, each in plan.regions]
+    [(0, range(0, 4)), (2, range(-3, 1))]
+    """
+    size, zero = plan.element_size, len(plan.inputs) + len(plan.constants)
+    outputs = []
+    constants: tuple[Progression, ...] = ()
+    for output in plan.outputs:
+        regions: list[Region] = []
+        for region in output.regions:
+            indices = region.indices
+            if indices is None:
+                regions.append(region)
+            elif indices.rule == "skip":
+                whole = replace(indices, limits=range(output.nbytes // size))
+                regions.append(replace(region, indices=whole))
+            else:
+                assert isinstance(region.source, Read)
+                count, rest = divmod(plan.inputs[region.source.input], size)
+                within = range(count) if rest else None
+                limits = range(count + bool(rest))
+                whole = replace(indices, limits=limits, within=within)
+                regions.append(replace(region, indices=whole))
+                if rest:
+                    constants = (Progression(f"u{size}", 0, 0, 1),)
+                    shifted = range(-count, 1)
+                    last = replace(indices, limits=shifted, within=range(1))
+                    read = Read(zero, region.source.view.shift(-count))
+                    regions.append(Region(region.target, read, last))
+        outputs.append(Output(output.nbytes, tuple(regions)))
+    return replace(plan, outputs=tuple(outputs), constants=plan.constants + constants)
+
+
 def _moving(
     indices: IndexTensor, numbers: View, terms: tuple[Term, ...], rule: Literal["clamp", "skip"]
 ) -> Indices:
@@ -179,6 +223,15 @@ def _repeated(view: View, axis: int, sizes: Ints) -> View:
 def _at_first_place(view: View, axis: int, sizes: Ints) -> View:
     """A view of other sizes, with only the first place along an axis: indices choose others."""
     return View(sizes, (*view.strides[:axis], 0, *view.strides[axis + 1 :]), view.offset)
+
+
+def _own_place(view: View, axis: int) -> Term:
+    """The term of indices that replace an element's own place along an axis.
+
+    The only place of an axis of size 1 has no distance to others, as in DirectML.
+    """
+    size = view.sizes[axis]
+    return Term(0, size, view.strides[axis] if size > 1 else 0)
 
 
 def _tuples(view: View, indices: View, batch: int) -> tuple[View, tuple[Term, ...]]:

@@ -18,6 +18,7 @@ from vkops.gpu.run.pending import Pending
 from vkops.gpu.run.program import BoundProgram, Program
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.graph import Pipeline
+from vkops.plan.indexing import OutOfRange
 from vkops.plan.region import CopyPlan, Progression
 from vkops.runtime.bindings import Binding, extent_of
 
@@ -102,10 +103,12 @@ class CompiledOperator:
     array([4, 3, 2, 1, 0], dtype=int32)
     """
 
-    def __init__(self, device: OpenDevice, desc: OperatorDesc | GraphDesc) -> None:
+    def __init__(
+        self, device: OpenDevice, desc: OperatorDesc | GraphDesc, indices: OutOfRange = "vkops"
+    ) -> None:
         device.check()
         self.name: str = desc.operator
-        self.pipeline: Pipeline = desc.pipeline
+        self.pipeline: Pipeline = desc.lower_to_pipeline(indices)
         self.plan: CopyPlan = self.pipeline.plan
         self._device = device
         self.program: Program = Program(self.pipeline, self.name)

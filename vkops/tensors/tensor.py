@@ -420,6 +420,11 @@ class Device(OperatorDevice):
             what the environment's VKOPS_EXPECT says, if it is set).
         printf: print what shaders print with debugPrintfEXT, after each call, which waits (default:
             whether the environment has VKOPS_PRINTF=1). It needs the validation layer.
+        indices: which rule the indices of DirectML's GATHER and SCATTER operators follow that are
+            out of range: ``"vkops"`` reads the nearest element of the dimension, and writes none;
+            ``"directml"`` reads and writes the elements of the tensor that DirectML 1.15.4 does,
+            bit for bit (see "What DirectML does otherwise"). Other functions, and ONNX models, have
+            rules of their own.
 
     Raises:
         DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
