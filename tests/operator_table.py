@@ -254,12 +254,13 @@ def _fill_value_sequence(random, kind, sizes, _):
     desc = dml.FillValueSequenceOperatorDesc(output, kind, start, delta)
 
     def expect(arrays):
+        wide = np.dtype("f4" if dtype.kind == "f" else "i8").type
+        first, step = (wide(dtype.type(n)) if wide is np.float32 else wide(n) for n in (start, delta))
         with np.errstate(all="ignore"):
-            numbers = start + np.arange(prod(sizes)) * delta  # integers wrap
-            numbers = numbers.astype("f4" if dtype.kind == "f" else "i8")
+            numbers = first + np.arange(prod(sizes), dtype=wide) * step
             if dtype == np.float16:
                 numbers = _toward_zero(numbers)
-        return [numbers.astype(dtype).reshape(sizes)]
+            return [numbers.astype(dtype).reshape(sizes)]  # integers wrap
 
     return Case(desc, expect)
 
