@@ -118,6 +118,8 @@ def _indices(plan: CopyPlan, indices: Indices, field: str) -> None:
     if not 1 <= len(indices.terms) <= maximum:
         message = f"got {len(indices.terms)} terms, must be 1 to {maximum}"
         refuse(f"{field}.terms", message, "PLAN-07")
+    if indices.rule == "reverse" and indices.limits is not None:
+        refuse(f"{field}.limits", f"got {show(indices.limits)}, lengths have none", "PLAN-07")
     count = nbytes // (4 * indices.words)
     for i, term in enumerate(indices.terms):
         path = f"{field}.terms[{i}]"
@@ -146,7 +148,7 @@ def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -
         _view(view, field, None)
         if limits is not None:
             _kind(limits, range, f"{path}.limits")
-            if limits.step != 1 or not 1 <= len(limits) <= 2**32:
+            if limits.step != 1 or not 1 <= limits.stop - limits.start <= 2**32:
                 message = f"got {show(limits)}, must have 1 to 2**32 elements in steps of 1"
                 refuse(f"{path}.limits", message, "PLAN-07")
         # Elements at addresses outside of the limits are not moved.
