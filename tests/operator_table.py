@@ -255,7 +255,9 @@ def _fill_value_sequence(random, kind, sizes, _):
 
     def expect(arrays):
         wide = np.dtype("f4" if dtype.kind == "f" else "i8").type
-        first, step = (wide(dtype.type(n)) if wide is np.float32 else wide(n) for n in (start, delta))
+        first, step = (
+            wide(dtype.type(n)) if wide is np.float32 else wide(n) for n in (start, delta)
+        )
         with np.errstate(all="ignore"):
             numbers = first + np.arange(prod(sizes), dtype=wide) * step
             if dtype == np.float16:

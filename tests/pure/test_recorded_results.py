@@ -304,7 +304,9 @@ def test_results_are_those_of_the_documentation(desc, inputs, of_directml, of_vk
     """With either rule of indices; DirectML's results are recorded ("-": not written)."""
     assert of_vkops != of_directml
     plan = desc.lower(indices)
-    data = [np.resize(array.view(np.uint8), n) for array, n in zip(inputs, plan.inputs, strict=True)]
+    data = [
+        np.resize(array.view(np.uint8), n) for array, n in zip(inputs, plan.inputs, strict=True)
+    ]
     dtype = np.dtype(desc.data_type.numpy_code.replace("f", "u"))
     (result,) = execute(plan, data)
     assert " ".join(map(str, result.view(dtype))) == of_vkops

@@ -1,9 +1,9 @@
 """Devices, operators and errors: what type checkers say, and what happens."""
 
-import numpy as np
-import numpy.typing as npt
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import assert_type
 
 import vkops

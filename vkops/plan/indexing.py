@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 from typing import Literal, NamedTuple
@@ -13,7 +14,6 @@ from vkops.plan.algebra import coalesce_region
 from vkops.plan.movements import pack
 from vkops.plan.region import CopyPlan, Fill, Indices, Output, Progression, Read, Region, Term
 from vkops.plan.view import Ints, View
-
 
 OutOfRange = Literal["vkops", "directml"]
 """Which rule indices follow that are out of range: see ``vkops.Device``."""
@@ -176,33 +176,35 @@ def with_limits(plan: CopyPlan) -> CopyPlan:
     >>> [(each.source.input, each.indices.limits) for _, each in plan.regions]
     [(0, range(0, 4)), (2, range(-3, 1))]
     """
-    size, zero = plan.element_size, len(plan.inputs) + len(plan.constants)
-    outputs = []
-    constants: tuple[Progression, ...] = ()
-    for output in plan.outputs:
-        regions: list[Region] = []
-        for region in output.regions:
-            indices = region.indices
-            if indices is None:
-                regions.append(region)
-            elif indices.rule == "skip":
-                whole = replace(indices, limits=range(output.nbytes // size))
-                regions.append(replace(region, indices=whole))
-            else:
-                assert isinstance(region.source, Read)
-                count, rest = divmod(plan.inputs[region.source.input], size)
-                within = range(count) if rest else None
-                limits = range(count + bool(rest))
-                whole = replace(indices, limits=limits, within=within)
-                regions.append(replace(region, indices=whole))
-                if rest:
-                    constants = (Progression(f"u{size}", 0, 0, 1),)
-                    shifted = range(-count, 1)
-                    last = replace(indices, limits=shifted, within=range(1))
-                    read = Read(zero, region.source.view.shift(-count))
-                    regions.append(Region(region.target, read, last))
-        outputs.append(Output(output.nbytes, tuple(regions)))
-    return replace(plan, outputs=tuple(outputs), constants=plan.constants + constants)
+    zero = len(plan.inputs) + len(plan.constants)
+    outputs = tuple(
+        Output(output.nbytes, tuple(_regions_with_limits(output, plan, zero)))
+        for output in plan.outputs
+    )
+    if any(region.input == zero for output in outputs for region in output.regions):
+        constant = Progression(f"u{plan.element_size}", 0, 0, 1)
+        return replace(plan, outputs=outputs, constants=(*plan.constants, constant))
+    return replace(plan, outputs=outputs)
+
+
+def _regions_with_limits(output: Output, plan: CopyPlan, zero: int) -> Iterator[Region]:
+    """The regions of an output; the input with the number ``zero`` has one element, which is 0."""
+    size = plan.element_size
+    for region in output.regions:
+        indices, source = region.indices, region.source
+        if indices is None:
+            yield region
+        elif indices.rule == "skip":
+            limits = range(output.nbytes // size)
+            yield replace(region, indices=replace(indices, limits=limits))
+        else:
+            assert isinstance(source, Read)
+            whole, rest = divmod(plan.inputs[source.input], size)
+            limits, within = range(whole + bool(rest)), range(whole) if rest else None
+            yield replace(region, indices=replace(indices, limits=limits, within=within))
+            if rest:  # the element that the memory ends within
+                last = replace(indices, limits=range(-whole, 1), within=range(1))
+                yield Region(region.target, Read(zero, source.view.shift(-whole)), last)
 
 
 def _moving(

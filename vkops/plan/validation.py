@@ -143,16 +143,17 @@ def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -
         reach = sum(min(0, move) for move in moves), sum(max(0, move) for move in moves)
         _view(view, field, count, reach)
     else:
-        within, limits = region.indices.within, region.indices.limits
         path = f"{field.rpartition('].')[0]}].indices"
         _view(view, field, None)
+        limits, within = region.indices.limits, region.indices.within
         if limits is not None:
             _kind(limits, range, f"{path}.limits")
             if limits.step != 1 or not 1 <= limits.stop - limits.start <= 2**32:
                 message = f"got {show(limits)}, must have 1 to 2**32 elements in steps of 1"
                 refuse(f"{path}.limits", message, "PLAN-07")
         # Elements at addresses outside of the limits are not moved.
-        name, allowed = ("limits", limits) if within is None else ("within", within)
+        name = "limits" if within is None else "within"
+        allowed: Any = getattr(region.indices, name)
         _kind(allowed, range, f"{path}.{name}")
         if allowed.step != 1 or allowed.start < 0 or allowed.stop > count:
             message = f"got {show(allowed)}, must be within range(0, {count})"

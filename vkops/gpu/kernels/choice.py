@@ -271,9 +271,10 @@ def choose_kernel(
 ) -> KernelChoice:
     """Choose the kernel for an optimized plan.
 
-    Its regions are all without indices, or all gather, or all scatter; all or none have limits. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams. ``is_cpu`` and ``invocations`` are
-    those of the tuning. ``by_word`` says that a dispatch writes one word of each element.
+    Its regions are all without indices, or all gather, or all scatter; all or none have limits.
+    ``sources`` is the number of heaps that a dispatch can read from; 0 rules out streams.
+    ``is_cpu`` and ``invocations`` are those of the tuning. ``by_word`` says that a dispatch writes
+    one word of each element.
     """
     size = plan.element_size
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]

@@ -303,9 +303,7 @@ def _index_records(
         within = range(max(within.start, limits.start), min(within.stop, limits.stop))
     vectors = (
         layout.Head(0, 0, 0, 0),
-        layout.Format(
-            len(indices.terms), words, indices.is_signed, indices.rule == "reverse"
-        ),
+        layout.Format(len(indices.terms), words, indices.is_signed, indices.rule == "reverse"),
         layout.Advance(step.indices, step.position, run.indices, run.position),
         layout.Within(within.start, len(within), word),
         layout.RowAdvance(row.indices, row.position),
