@@ -245,7 +245,7 @@ def _fill_value_constant(random, kind, sizes, _):
 def _fill_value_sequence(random, kind, sizes, _):
     dtype = DTYPES[kind]
     pairs = [(0, 1), (100, -2), (3, 7), (-5, 3), (0.5, 0.25)]
-    pairs += [(2, np.inf), (-1, -np.inf), (np.inf, 1), (0, 60000)] if dtype.kind == "f" else []
+    pairs += [(0.1, 0.1), (2, np.inf), (np.inf, 1), (0, 60000)] if dtype.kind == "f" else []
     start, delta = random.choice(pairs)
     if dtype.kind != "f":
         start, delta = int(start), int(delta)
@@ -256,11 +256,19 @@ def _fill_value_sequence(random, kind, sizes, _):
     def expect(arrays):
         with np.errstate(all="ignore"):
             numbers = start + np.arange(prod(sizes)) * delta  # integers wrap
-            numbers[:1] = start
-            numbers = numbers.astype("f4" if dtype.kind == "f" else "i8").astype(dtype)
-        return [numbers.reshape(sizes)]
+            numbers = numbers.astype("f4" if dtype.kind == "f" else "i8")
+            if dtype == np.float16:
+                numbers = _toward_zero(numbers)
+        return [numbers.astype(dtype).reshape(sizes)]
 
     return Case(desc, expect)
+
+
+def _toward_zero(numbers):
+    """Numbers that FLOAT16 can hold."""
+    last_bit = np.ldexp(1.0, np.maximum(np.frexp(numbers)[1] - 11, -24))
+    finite = np.clip(np.trunc(numbers / last_bit) * last_bit, -65504, 65504)
+    return np.where(np.isfinite(numbers), finite, numbers)
 
 
 def _padding(random, kind, sizes, _):

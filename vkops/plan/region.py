@@ -174,11 +174,15 @@ class Output:
 class Progression:
     """Constant data of a plan: ``count`` numbers, each ``delta`` more than the one before.
 
-    ``dtype`` is NumPy's code of their data type, little-endian. Integers wrap; numbers of 16 bits
-    are computed with 32.
+    ``dtype`` is NumPy's code of their data type, little-endian. Integers wrap. Floating-point
+    numbers are the sum of ``start`` and a multiple of ``delta``, both in that type; the product and
+    the sum are rounded. Those of 16 bits are computed with 32, and rounded toward zero at the end,
+    as Direct3D converts them.
 
     >>> Progression("u1", 10, -2, 4).array()
     array([10,  8,  6,  4], dtype=uint8)
+    >>> Progression("f2", 65472, 32, 3).array()
+    array([65472., 65504., 65504.], dtype=float16)
     """
 
     dtype: str
@@ -195,19 +199,27 @@ class Progression:
         """The numbers; their memory is allocated by this call."""
         dtype = np.dtype(f"<{self.dtype}")
         if dtype.kind == "f":
-            kind = np.promote_types(dtype, np.float32)
-            values = np.arange(self.count, dtype=kind)
             with np.errstate(all="ignore"):  # numbers may be infinite, or become so
-                values *= kind.type(self.delta)
-                values += kind.type(self.start)
-                values[:1] = self.start  # also where the delta is infinite: 0 * inf is NaN
-                return values.astype(dtype, copy=False)
+                values = np.arange(self.count, dtype=np.promote_types(dtype, np.float32))
+                values *= dtype.type(self.delta)
+                values += dtype.type(self.start)
+                return _rounded_toward_zero(values, dtype)
         # Modulo a power of two, so only the lowest bits of all numbers count.
         words = np.dtype(f"<u{dtype.itemsize}")
         numbers = np.arange(self.count, dtype=np.uint64).astype(words)
         numbers *= words.type(int(self.delta) % 2 ** (8 * dtype.itemsize))
         numbers += words.type(int(self.start) % 2 ** (8 * dtype.itemsize))
         return numbers.view(dtype)
+
+
+def _rounded_toward_zero(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Convert numbers to a type that may be narrower; infinite ones stay so, and no others."""
+    if dtype == values.dtype:
+        return values
+    nearest = values.astype(dtype)
+    beyond = np.abs(nearest) > np.abs(values)
+    nearest[beyond] = np.nextafter(nearest[beyond], dtype.type(0))
+    return nearest
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isfinite, prod
-from typing import Any
+from collections.abc import Iterable, Sequence
+from math import frexp, inf, isfinite, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -102,7 +101,7 @@ class _ResamplingDesc(_NearestNeighborDesc):
         )
         for i, axis in enumerate(axes):
             try:
-                runs.append(_nearest(*axis, _ROUND[self.rounding_direction]))
+                runs.append(_nearest(*axis, self.rounding_direction))
             except LimitError as error:
                 self._refuse(f"output_tensor.sizes[{i}]", str(error), "RES-15")
         return runs
@@ -113,7 +112,7 @@ class ResampleOperatorDesc(_ResamplingDesc):
     """Scales a tensor along each dimension; centres of pixels lie halfway between indices.
 
     Index ``i`` of the output copies index ``floor((i + 0.5) / scale)`` of the input. Indices beyond
-    the ends of the input copy the last element before them.
+    the ends of the input copy the last element before them. Coordinates are FLOAT32.
 
     >>> from vkops.dml import BufferTensorDesc, InterpolationMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.FLOAT32, [n]) for n in (2, 6))
@@ -237,29 +236,47 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
         return (*ones, self.scale_size.height, self.scale_size.width)
 
 
-_ROUND: Mapping[AxisDirection | None, Callable[[_Floats], _Floats]] = {
-    None: lambda x: np.floor(x + np.float32(0.5)),
-    AxisDirection.INCREASING: np.ceil,
-    AxisDirection.DECREASING: np.floor,
-}
-
-
 def _nearest(
     size: int,
     count: int,
     scale: float,
     input_offset: float,
     output_offset: float,
-    rounded: Callable[[_Floats], _Floats],
+    direction: AxisDirection | None,
 ) -> list[IndexRun]:
     """The indices of an axis of ``size`` elements that ``count`` indices of the output copy."""
-    if scale == 1 and input_offset == -output_offset:
+    if scale == 1 and input_offset == -output_offset and (2 * input_offset).is_integer():
         repeated = [IndexRun(size, count - size, size - 1, 0)] if count > size else []
         return [IndexRun(0, min(size, count), 0, 1), *repeated]
     if count > MAX_RESAMPLED_SIZE:
         raise LimitError(f"got {count}, must be {MAX_RESAMPLED_SIZE} at most where it is resampled")
-    indices: npt.NDArray[Any] = np.arange(count, dtype=np.float32)
-    with np.errstate(over="ignore"):
-        x = (indices - np.float32(output_offset)) / np.float32(scale) - np.float32(input_offset)
+    with np.errstate(all="ignore"):
+        chosen = _coordinates(count, scale, input_offset, output_offset, direction)
     # As 64-bit floats, because 32 bits do not hold every size.
-    return resampled_runs(np.clip(rounded(x).astype(np.float64), 0, size - 1).astype(np.int64))
+    limited = np.fmin(np.fmax(chosen.astype(np.float64), 0), size - 1)  # 0 instead of NaN
+    return resampled_runs(limited.astype(np.int64))
+
+
+def _coordinates(
+    count: int,
+    scale: float,
+    input_offset: float,
+    output_offset: float,
+    direction: AxisDirection | None,
+) -> _Floats:
+    """The rounded coordinates of ``count`` indices, by the same operations as in DirectML.
+
+    All are operations of FLOAT32, each of which is rounded, as DirectML 1.15.4 executes them. Where
+    coordinates are rounded up and the reciprocal of the scale is not exact, its neighbours are used
+    so that an integer does not go up.
+    """
+    reciprocal, offset = np.float32(1) / np.float32(scale), np.float32(input_offset)
+    x = np.arange(count, dtype=np.float32) - np.float32(output_offset)
+    if direction is AxisDirection.INCREASING:
+        if frexp(scale)[0] != 0.5:  # not a power of two
+            reciprocal = np.nextafter(reciprocal, np.float32(-inf))
+            offset = np.nextafter(offset, np.float32(inf))
+        rounded: _Floats = np.ceil(x * reciprocal - offset)
+        return rounded
+    halves = np.float32(0.5 if direction is None else 0)
+    return np.floor(x * reciprocal - offset + halves)
