@@ -13,7 +13,7 @@ from operator_table import OPERATORS
 import vkops.dml
 from vkops import FeatureLevelError, InvalidDescError, InvalidDescTypeError, dml
 from vkops.dml.fields import FLOAT
-from vkops.rules import GROUPS, RULES
+from vkops.rules import GROUPS, RULES, STATUSES
 
 F32 = dml.TensorDataType.FLOAT32
 SIX_BY_TWO = (1, 1, 6, 2)
@@ -183,6 +183,12 @@ def test_rules_are_numbered_without_gaps():
     for name, group in GROUPS.items():
         numbers = range(1, len(group.rules) + 1)
         assert [rule.id for rule in group.rules] == [f"{name}-{number:02}" for number in numbers]
+
+
+def test_every_rule_says_what_directml_does():
+    assert {rule.status for rule in RULES.values()} == set(STATUSES)
+    accepted = {rule.id for rule in RULES.values() if rule.status == "bound" and rule.enforced}
+    assert accepted == {"IDENT-02", "UPS-04", "RES-14", "RES-15", "GND-05", "PAD-14", "UNF-07"}
 
 
 @pytest.mark.parametrize(
