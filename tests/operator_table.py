@@ -27,10 +27,12 @@ KINDS = sorted(DTYPES)
 DIRECTML = json.loads((Path(__file__).parent / "pure/directml.json").read_text("utf-8"))
 """Facts about DirectML; scripts/directml_levels.py writes those about feature levels."""
 
-_FLOATS = [3, 8, "FLOAT16", "FLOAT32"]
+_ALL = sorted(kind.name for kind in DTYPES)
 PUBLISHED = DIRECTML["levels"] | {
-    # DirectML's page names no data types (UNF-05).
-    "UNFOLD": {"6_4": {"InputTensor": _FLOATS, "OutputTensor": _FLOATS}}
+    # DirectML's pages name no data types of UNFOLD (UNF-05), and do not have FLOAT64 for TILE (TILE-05).
+    "TILE": DIRECTML["levels"]["TILE"]
+    | {"5_0": {"InputTensor": [1, 8, *_ALL], "OutputTensor": [1, 8, *_ALL]}},
+    "UNFOLD": {"6_4": {"InputTensor": [3, 8, *_ALL], "OutputTensor": [3, 8, *_ALL]}},
 }
 """Ranks, lowest and highest, and data types of each tensor, from each feature level on."""
 
@@ -133,13 +135,21 @@ def _slice1(random, kind, sizes, _):
 
 
 def _slice_grad(random, kind, sizes, _):
-    window, counts = _window(random, sizes)
+    (offsets, windows, strides), counts = _window(random, sizes)
+    if random.random() < 0.3:  # windows that are smaller than what is written
+        windows = [random.randint(0, size) for size in windows]
     source, target = _input(random, kind, counts), _output(random, kind, sizes)
-    desc = dml.SliceGradOperatorDesc(source, target, *window)
+    desc = dml.SliceGradOperatorDesc(source, target, offsets, windows, strides)
 
     def expect(arrays):
         result = np.zeros(sizes, arrays[0].dtype)
-        operator_cases.window(result, *window, counts)[...] = arrays[0]
+        places = [
+            (offset if stride > 0 else offset + size - 1) + np.arange(count) * stride
+            for offset, size, stride, count in zip(offsets, windows, strides, counts, strict=True)
+        ]
+        written = [place >= 0 for place in places]
+        targets = [place[inside] for place, inside in zip(places, written, strict=True)]
+        result[np.ix_(*targets)] = arrays[0][np.ix_(*written)]
         return [result]
 
     return Case(desc, expect)
@@ -211,7 +221,7 @@ def _unfold(random, kind, sizes, _):
     for size in sizes[2:]:
         before, after = random.choice(((0, 0), (0, 0), (1, 0), (0, 3), (2, 1)))
         window = random.randint(1, min(3, before + size + after))
-        dilation = random.randint(1, max(1, (before + size + after - 1) // max(1, window - 1)))
+        dilation = random.randint(0, max(1, (before + size + after - 1) // max(1, window - 1)))
         axes.append((window, random.choice((1, 1, 2, 3)), dilation, before, after))
     windows, strides, dilations, starts, ends = zip(*axes, strict=True)
     pads = [(0, 0), (0, 0), *zip(starts, ends, strict=True)]
@@ -228,7 +238,8 @@ def _unfold(random, kind, sizes, _):
         axes = tuple(range(2, len(sizes)))
         held = np.lib.stride_tricks.sliding_window_view(np.pad(arrays[0], pads), reach, axes)
         rank = len(sizes)
-        held = held[(..., *(slice(None, None, d) for d in dilations))]
+        for axis, (d, window) in enumerate(zip(dilations, windows, strict=True), rank):
+            held = held.take(np.arange(window) * d, axis)
         held = held[(slice(None), slice(None), *(slice(None, None, s) for s in strides))]
         order = (0, 1, *range(rank, 2 * rank - 2), *range(2, rank))
         return [held.transpose(order).reshape(target.sizes)]
@@ -275,8 +286,8 @@ def _toward_zero(numbers):
 
 
 def _padding(random, kind, sizes, _):
-    """The fraction of the value is dropped for integers."""
-    value = random.choice((0, 77.75, 200.5 if kind.name.startswith("UINT") else -100.5))
+    """The value is converted, as TensorDataType.convert says."""
+    value = random.choice((0, 77.75, -100.5, 300, 3e9, -np.inf))
     return _padded(random, kind, sizes, dml.PaddingOperatorDesc, [value])
 
 
@@ -297,19 +308,31 @@ def _padded(random, kind, sizes, cls, value):
 
     def expect(arrays):
         name = {dml.PaddingMode.REFLECTION: "reflect"}.get(mode, mode.name.lower())
-        more = {"constant_values": np.array(value[-1]).astype(DTYPES[kind])}
+        element = value[-1]
+        if cls is dml.PaddingOperatorDesc:
+            element = _converted(element, kind)
+        more = {"constant_values": np.array(element).astype(DTYPES[kind])}
         return [np.pad(arrays[0], pads, name, **(more if name == "constant" else {}))]
 
     return Case(desc, expect)
 
 
+def _converted(value, kind):
+    """The element that DirectML makes of a FLOAT: bits of a signed integer of 32 or 64 bits."""
+    dtype = DTYPES[kind]
+    if dtype.kind == "f":
+        return dtype.type(value)
+    wide = np.int64 if dtype.itemsize == 8 or kind.name == "UINT32" else np.int32
+    least, greatest = np.iinfo(wide).min, np.iinfo(wide).max
+    return wide(int(value) if least <= value <= greatest else least).astype(dtype)
+
+
 def _diagonal_matrix(random, kind, sizes, _):
     sizes = _matrices(sizes)
     offset = random.randint(-sizes[-2] - 1, sizes[-1] + 1)
-    value = random.choice((0, 1, 100.9))
+    value = random.choice((0, 1, 100.9, -1, 1e9, np.inf))
     desc = dml.DiagonalMatrixOperatorDesc(_output(random, kind, sizes), offset, value)
-    dtype = DTYPES[kind]
-    result = np.eye(*sizes[-2:], offset, dtype) * np.float32(value).astype(dtype)
+    result = np.where(np.eye(*sizes[-2:], offset, bool), _converted(value, kind), DTYPES[kind].type(0))
     return Case(desc, lambda arrays: [np.broadcast_to(result, sizes)])
 
 
@@ -376,12 +399,13 @@ def _resample(version):
             if version == 0:
                 before, after = 0.5, -0.5
             x = np.arange(count, dtype=np.float32) - np.float32(after)
-            x = x / np.float32(scale) - np.float32(before)
+            with np.errstate(invalid="ignore"):
+                x = x / np.float32(scale) - np.float32(before)
             if version < 2:
                 x = np.floor(x + np.float32(0.5))
             else:
                 x = np.ceil(x) if increasing else np.floor(x)
-            chosen.append(x.clip(0, n - 1).astype(int))
+            chosen.append(np.nan_to_num(x).clip(0, n - 1).astype(int))  # 0 instead of NaN
         return Case(desc, lambda arrays: [arrays[0][np.ix_(*chosen)]])
 
     return make
@@ -391,6 +415,9 @@ def _scaling(random, size, count):
     """A scale and two offsets of an axis: often usual ones."""
     if random.random() < 0.25:
         return 1, *random.choice(((0, 0), (0.5, -0.5), (2, -2)))
+    if random.random() < 0.1:
+        values = np.inf, -np.inf, 0, 1
+        return random.choice((1, 2, np.inf)), random.choice(values), random.choice(values)
     scale = random.choice((count / size, 2, 3, 0.5, 1.5, random.uniform(0.1, 5), 3e38))
     return scale, random.choice((0, 0.5, random.uniform(-3, 3))), random.choice((0, -0.5, 2))
 
@@ -402,15 +429,18 @@ def _gather(random, kind, sizes, axis):
     count = random.randint(0, min(3, 9 - len(sizes)))
     places = _few(random, count, MAX_SPANNED * sizes[axis] // prod(sizes))
     rank = _rank(random, len(sizes), len(sizes) - 1 + count)
+    if random.random() < 0.3:  # then the first dimensions of the result may be left out
+        rank = max(len(sizes), count)
     raised, axis = _raised(sizes, rank), axis + rank - len(sizes)
-    indices, content = _indices(random, any_numbers, _raised(places, rank), sizes[axis - rank])
-    result = (*sizes[: axis - rank], *places, *sizes[axis - rank :][1:])
-    source, target = _input(random, kind, raised), _output(random, kind, _raised(result, rank))
+    indices, content = _indices(random, any_numbers, _raised(places, rank), raised[axis])
+    whole = (*raised[:axis], *places, *raised[axis + 1 :])
+    source, target = _input(random, kind, raised), _output(random, kind, _raised(whole, rank))
     desc = dml.GatherOperatorDesc(source, indices, target, axis, count)
 
     def expect(arrays):
         numbers = clamped(arrays[1], raised[axis]).ravel()
-        return [arrays[0].take(numbers, axis).reshape(target.sizes)]
+        result = arrays[0].take(numbers, axis).reshape(whole)
+        return [result[(0,) * (len(whole) - rank)].reshape(target.sizes)]
 
     return Case(desc, expect, {1: content})
 
@@ -437,7 +467,8 @@ def _gathered_slices(random, kind, sizes, batch, cls, *batches):
     length = random.randint(1, len(sizes) - batch)
     rest = sizes[batch + length :]
     more = random.randint(0, min(2, 7 - batch, 8 - batch - len(rest)))
-    places = (*sizes[:batch], *_few(random, more, MAX_SPANNED // prod(sizes[:batch] + rest)))
+    few = tuple(_count(random, size) for size in sizes[:batch])
+    places = (*few, *_few(random, more, MAX_SPANNED // prod(sizes[:batch] + rest)))
     rank = _rank(random, len(sizes), len(places) + 1, len(places) + len(rest))
 
     def tuples(rng, wanted, dtype):
@@ -508,15 +539,16 @@ def _scatter_nd(random, kind, sizes, _):
     length = random.randint(1, len(sizes))
     indexed, rest = sizes[:length], sizes[length:]
     places = _few(random, random.randint(0, min(2, 8 - len(rest))), prod(indexed))
-    rank = _rank(random, len(sizes), len(places) + 1, len(places) + len(rest))
+    rank = _rank(random, len(sizes))
 
     def tuples(rng, wanted, dtype):
         return distinct_tuples(rng, prod(places), indexed, dtype).reshape(wanted)
 
-    shape = _raised((*places, length), rank)
+    shape = _raised((*places, length), _rank(random, len(places) + 1))
     indices, content = _indices(random, tuples, shape, repeat=())
     source, target = (make(random, kind, _raised(sizes, rank)) for make in (_input, _output))
-    updates = _input(random, kind, _raised((*places, *rest), rank))
+    updates = (*places, *rest)
+    updates = _input(random, kind, _raised(updates, _rank(random, 1, len(updates))))
     counts = len(sizes), len(places) + 1
     desc = dml.ScatterNdOperatorDesc(source, indices, updates, target, *counts)
 
@@ -533,8 +565,8 @@ def _scatter_nd(random, kind, sizes, _):
 def _one_hot(random, kind, sizes, axis):
     shape = (*sizes[:axis], 1, *sizes[axis + 1 :])
     indices, content = _indices(random, any_numbers, shape, sizes[axis])
-    few = [random.choice((1, 2, 3)) for _ in sizes]
-    few[random.randrange(len(sizes))] = 2
+    few = [random.choice((1, 2, 3)) for _ in random.choice((sizes, range(random.randint(1, 8))))]
+    few[random.randrange(len(few))] = 2
     values, target = _input(random, kind, few), _output(random, kind, sizes)
     desc = dml.OneHotOperatorDesc(indices, values, target, axis)
 
@@ -603,7 +635,7 @@ def _parts(random, sizes, axis):
 def _output(random, kind, sizes):
     """Packed, or padded, and permuted as often as not."""
     if random.random() < 0.5:
-        return dml.BufferTensorDesc(kind, sizes)
+        return _longer(random, dml.BufferTensorDesc(kind, sizes))
     strides, step = [0] * len(sizes), 1
     order = range(len(sizes))[::-1]
     for axis in random.sample(order, len(sizes)) if random.random() < 0.5 else order:
@@ -611,7 +643,13 @@ def _output(random, kind, sizes):
         step = step * sizes[axis] + random.choice((0, 0, 0, 1, 4))
     if step > MAX_SPANNED:
         strides = None
-    return dml.BufferTensorDesc(kind, sizes, strides)
+    return _longer(random, dml.BufferTensorDesc(kind, sizes, strides))
+
+
+def _longer(random, desc):
+    """The same tensor, with bytes after its elements now and then (T-14)."""
+    more = random.choice((0,) * 8 + (1, 2, 3, 4, 21))
+    return replace(desc, total_tensor_size_in_bytes=desc.minimum_implied_size + more)
 
 
 def _input(random, kind, sizes):
@@ -649,7 +687,7 @@ GATHER_ND_BROKEN = [
     ("GND-02", "input_dimension_count", {"input_dimension_count": 0}),
     ("GND-02", "indices_dimension_count", {"indices_dimension_count": 4}),
     ("GND-03", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 1, 5, 3)}),
-    ("GND-04", "indices_tensor.sizes[0]", {"input_tensor": f32(2, 3, 4), "indices_tensor": tensor("INT64", 3, 5, 1), "input_dimension_count": 3, "indices_dimension_count": 3}),
+    ("GND-04", "input_tensor.sizes", {"input_tensor": f32(2, 3, 4), "indices_tensor": tensor("INT64", 3, 5, 1), "input_dimension_count": 3, "indices_dimension_count": 3}),
     ("GND-04", "output_tensor.sizes[2]", {"output_tensor": f32(1, 1, 6)}),
     ("GND-04", "output_tensor.sizes[0]", {"output_tensor": f32(2, 1, 5)}),
     ("GND-08", "input_tensor.sizes[0]", {"input_tensor": f32(2, 3, 4)}),
@@ -695,6 +733,7 @@ OPERATORS = {
         ("SLICE-02", "output_tensor.data_type", {"output_tensor": tensor("INT16", 2, 2)}),
         ("SLICE-03", "sizes[1]", {"sizes": (2, 3)}),
         ("SLICE-04", "strides[1]", {"strides": (1, 0)}),
+        ("SLICE-04", "strides[0]", {"output_tensor": f32(1, 2), "sizes": (1, 2), "strides": (2**31, 1)}),
         ("SLICE-05", "offsets[1]", {"offsets": (2, 2), "strides": (1, 2)}),
         ("SLICE-05", "offsets[1]", {"offsets": (0, -1)}),
     ]),
@@ -711,7 +750,7 @@ OPERATORS = {
         ("SLICE1-04", "output_tensor.sizes[0]", {"output_tensor": f32(3, 2), "input_window_sizes": (4, 2), "input_window_strides": (-2, 1)}),
     ]),
     "SLICE_GRAD": Entry(_slice_grad, free_sizes=True, broken=[
-        ("SGRAD-01", "input_window_sizes[0]", {"input_window_sizes": (0, 3, 4)}),
+        ("SGRAD-01", "input_window_sizes[0]", {"input_window_sizes": (3, 3, 4)}),
         ("SGRAD-01", "input_window_sizes[2]", {"input_window_offsets": (0, 0, 4), "input_window_sizes": (2, 3, 5), "input_window_strides": (1, 1, 1)}),
         ("SGRAD-01", "input_gradient_tensor.sizes[0]", {"input_gradient_tensor": f32(2, 3, 4), "input_window_offsets": (0, 0, 0), "input_window_sizes": (2, 3, 4), "input_window_strides": (-2, 1, 1)}),
         ("SGRAD-02", "output_gradient_tensor.data_type", {"output_gradient_tensor": tensor("UINT8", 2, 3, 4)}),
@@ -741,8 +780,7 @@ OPERATORS = {
         ("SD-05", "order", {"order": 2}),
     ]),
     "DIAGONAL_MATRIX": Entry(_diagonal_matrix, free_sizes=True, broken=[
-        ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": 256.5}),
-        ("DIAG-03", "value", {"output_tensor": tensor("UINT8", 2, 3, 4), "value": np.nan}),
+        ("DIAG-03", "value", {"value": 1e39}),
         ("DIAG-07", "offset", {"offset": 2**31}),
     ]),
     "DIAGONAL_MATRIX1": Entry(_diagonal_matrix1, free_sizes=True, broken=[
@@ -761,7 +799,7 @@ OPERATORS = {
         ("GATH-02", "axis", {"axis": 2}),
         ("GATH-03", "index_dimensions", {"index_dimensions": 3}),
         ("GATH-03", "indices_tensor.sizes[0]", {"index_dimensions": 1}),
-        ("GATH-04", "input_tensor.sizes[0]", {"axis": 1}),
+        ("GATH-04", "output_tensor.sizes[0]", {"axis": 1}),
         ("GATH-04", "output_tensor.sizes[1]", {"input_tensor": f32(1, 4), "indices_tensor": tensor("INT64", 2, 5), "output_tensor": f32(2, 4), "axis": 1, "index_dimensions": 2}),
         ("GATH-04", "output_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 1), "index_dimensions": 0}),
     ]),
@@ -793,22 +831,25 @@ OPERATORS = {
         ("SCAT-02", "output_tensor.sizes[0]", {"output_tensor": f32(3, 3, 4)}),
         ("SCAT-03", "axis", {"axis": 3}),
         ("SCAT-03", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 1, 3, 4)}),
-        ("SCAT-03", "updates_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 5, 4), "updates_tensor": f32(2, 2, 4)}),
+        ("SCAT-03", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 4, 4), "updates_tensor": f32(2, 4, 4)}),
+        ("SCAT-03", "updates_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 1, 4), "updates_tensor": f32(2, 2, 4)}),
     ]),
     "SCATTER_ND": Entry(_scatter_nd, valid={
         "input_tensor": f32(1, 3, 4), "indices_tensor": tensor("INT64", 1, 5, 1), "updates_tensor": f32(1, 5, 4), "output_tensor": f32(1, 3, 4),
         "input_dimension_count": 2, "indices_dimension_count": 2,
     }, broken=[
         ("SCAT-02", "output_tensor.sizes[2]", {"output_tensor": f32(1, 3, 5)}),
-        ("SCAT-02", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 5, 1)}),
+        ("SCAT-02", "output_tensor.sizes", {"output_tensor": f32(3, 4)}),
         ("SCAT-06", "input_dimension_count", {"input_dimension_count": 4}),
+        ("SCAT-06", "indices_tensor.strides[1]", {"indices_tensor": dml.BufferTensorDesc(dml.TensorDataType.INT64, [1, 5, 1], [0, 0, 0])}),
+        ("SCAT-06", "updates_tensor.sizes", {"updates_tensor": f32(20)}),
         ("SCAT-06", "indices_tensor.sizes[0]", {"indices_tensor": tensor("INT64", 2, 5, 1)}),
         ("SCAT-06", "indices_tensor.sizes[2]", {"indices_tensor": tensor("INT64", 1, 5, 3)}),
         ("SCAT-06", "updates_tensor.sizes[1]", {"updates_tensor": f32(1, 4, 4)}),
     ]),
     "ONE_HOT": Entry(_one_hot, free_sizes=True, broken=[
         ("HOT-01", "output_tensor.data_type", {"output_tensor": tensor("UINT8", 2, 3, 4)}),
-        ("HOT-01", "indices_tensor.sizes", {"indices_tensor": tensor("INT64", 2, 4)}),
+        ("HOT-01", "output_tensor.sizes", {"indices_tensor": tensor("INT64", 2, 4)}),
         ("HOT-02", "axis", {"axis": 3}),
         ("HOT-03", "indices_tensor.sizes[1]", {"indices_tensor": tensor("INT64", 2, 3, 4)}),
         ("HOT-03", "output_tensor.sizes[2]", {"output_tensor": f32(2, 9, 5)}),
@@ -818,12 +859,15 @@ OPERATORS = {
         ("UNF-01", "output_tensor.data_type", {"output_tensor": tensor("FLOAT16", 2, 3, 4)}),
         ("UNF-01", "dilations", {"dilations": (1, 1)}),
         ("UNF-02", "strides[0]", {"strides": (0,)}),
+        ("UNF-02", "strides[0]", {"strides": (65536,)}),
+        ("UNF-02", "dilations[0]", {"dilations": (65536,)}),
+        ("UNF-02", "end_padding[0]", {"end_padding": (65536,)}),
         ("UNF-02", "window_sizes[0]", {"window_sizes": (3,), "dilations": (3,), "start_padding": (1,), "end_padding": (1,)}),
         ("UNF-03", "output_tensor.sizes", {"output_tensor": f32(2, 3, 4, 1)}),
         ("UNF-03", "output_tensor.sizes[1]", {"window_sizes": (2,), "output_tensor": f32(2, 3, 3)}),
         ("UNF-03", "output_tensor.sizes[2]", {"window_sizes": (2,), "dilations": (1,), "strides": (1,), "start_padding": (0,), "end_padding": (0,), "output_tensor": f32(2, 6, 9)}),
         ("UNF-07", "start_padding", {"window_sizes": (40000,), "strides": (1,), "dilations": (1,), "start_padding": (39998,), "end_padding": (39998,)}),
-        ("UNF-07", "start_padding", {"window_sizes": (100000,), "strides": (1,), "dilations": (1,), "start_padding": (199995,), "end_padding": (0,)}),
+        ("UNF-07", "start_padding", {"input_tensor": f32(1, 1, 200000), "window_sizes": (100000,), "strides": (1,), "dilations": (1,), "start_padding": (65535,), "end_padding": (0,)}),
     ]),
     "FILL_VALUE_CONSTANT": Entry(_fill_value_constant, free_sizes=True, broken=[
         ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
@@ -835,7 +879,7 @@ OPERATORS = {
     "FILL_VALUE_SEQUENCE": Entry(_fill_value_sequence, free_sizes=True, broken=[
         ("FILL-01", "value_data_type", {"value_data_type": dml.TensorDataType.UINT8}),
         ("FILL-02", "value_start", {"value_start": 1e39}),
-        ("FILL-02", "value_start", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": -1}),
+        ("FILL-02", "value_start", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": -129}),
         ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -0.5}),
         ("FILL-02", "value_delta", {"output_tensor": tensor("UINT8", 2, 3, 4), "value_data_type": dml.TensorDataType.UINT8, "value_start": 0, "value_delta": -129}),
         *[("FILL-02", "value_delta", {"output_tensor": tensor(kind, 2, 3, 4), "value_data_type": dml.TensorDataType[kind], "value_start": 0, "value_delta": delta})
@@ -843,8 +887,6 @@ OPERATORS = {
     ]),
     "PADDING": Entry(_padding, broken=[
         *PADDING_BROKEN,
-        ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": 256.7}),
-        ("PAD-04", "padding_value", {"input_tensor": tensor("UINT8", 2, 3, 4), "output_tensor": tensor("UINT8", 2, 3, 4), "padding_mode": dml.PaddingMode.CONSTANT, "padding_value": np.nan}),
         ("PAD-04", "padding_value", {"padding_value": 1e39}),
     ]),
     "PADDING1": Entry(_padding1, broken=[
@@ -863,14 +905,15 @@ OPERATORS = {
         ("RES-01", "output_tensor.sizes", {"output_tensor": f32(2, 3)}),
         ("RES-01", "scales", {"scales": [1, 2]}),
         ("RES-03", "scales[1]", {"scales": [1, 0, 1]}),
-        ("RES-03", "scales[2]", {"scales": [1, 2, np.inf]}),
+        ("RES-03", "scales[2]", {"scales": [1, 2, np.nan]}),
+        ("RES-03", "scales[1]", {"scales": [np.inf, 1e-7, 1]}),
         ("RES-03", "scales[0]", {"scales": [1e39, 1, 1]}),
         ("RES-14", "interpolation_mode", {"interpolation_mode": dml.InterpolationMode.LINEAR}),
         ("RES-15", "output_tensor.sizes[0]", {"input_tensor": tensor("INT8", 9, 9), "output_tensor": tensor("INT8", 2**24 + 1, 9), "scales": [2, 1]}),
         ("RES-15", "output_tensor.sizes", {"input_tensor": tensor("INT8", 60000, 60000), "output_tensor": tensor("INT8", 60000, 60000), "scales": [1.618034, 1.618034]}),
     ]),
     "RESAMPLE1": Entry(_resample(1), free_sizes=True, broken=[
-        ("RES-04", "output_pixel_offsets[2]", {"output_pixel_offsets": [0, 0, np.nan]}),
+        ("RES-04", "output_pixel_offsets[2]", {"output_pixel_offsets": [0, 0, 1e39]}),
     ]),
     "RESAMPLE2": Entry(_resample(2), free_sizes=True, broken=[
         ("RES-06", "rounding_direction", {"rounding_direction": 2}),

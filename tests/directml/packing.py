@@ -131,21 +131,28 @@ def _tensor(value: Any) -> Any:
 
 
 class Packed:
-    """The bytes of a structure and of what it points to, and the places of the pointers."""
+    """The bytes of a structure and of what it points to, and the places of the pointers.
+
+    Raises:
+        NotImplementedError: DirectML's structure cannot hold a value.
+    """
 
     def __init__(self, raw: Raw) -> None:
         fields = dml.OPERATORS[raw.operator].FIELDS
         self.number = NUMBERS[raw.operator]
         self.data = bytearray(sum(map(_size, fields)) + 8 * len(fields) + 64)
         self.relocations: list[tuple[int, int]] = []
-        at, counted = 0, set()
+        at, counts = 0, {}
         for field in fields:
             value = raw.fields[field.name]
-            if field.count and field.count not in counted:
-                counted.add(field.count)
-                at += -at % 4
-                self._write(at, "I", 0 if value is None else len(value))
-                at += 4
+            if field.count:
+                length = 0 if value is None else len(value)
+                if field.count not in counts:
+                    at += -at % 4
+                    self._write(at, "I", length)
+                    at += 4
+                if counts.setdefault(field.count, length) != length:
+                    raise NotImplementedError(raw)
             align = 4 if field.kind.name == "size_2d" else _size(field)
             at += -at % align
             self._field(at, field, value, raw.fields)
@@ -161,6 +168,8 @@ class Packed:
         elif kind == "float":
             self._write(at, "f", value)
         elif kind in ("uint", "int", "enum", "bool"):
+            if not -(2**31) <= value < 2**32 or (kind == "int" and value >= 2**31):
+                raise NotImplementedError(value)
             self._write(at, "I", _word(value))
         elif value is None:
             return  # a null pointer
@@ -227,7 +236,7 @@ def _size(field: Any) -> int:
 
 
 def _scalar(data_type: int, value: Any) -> bytes:
-    """A DML_SCALAR_UNION; integers of any size wrap, if its data type is one of integers.
+    """A DML_SCALAR_UNION; a negative number has the bits of an unsigned one.
 
     Raises:
         NotImplementedError: DirectML's union cannot hold the value.
@@ -241,8 +250,8 @@ def _scalar(data_type: int, value: Any) -> bytes:
     try:
         if code:
             return struct.pack(code, value).ljust(8, b"\0")
-        if int(value) == value:
-            return (int(value) % 2 ** max(bits, 8)).to_bytes(8, "little")
+        if int(value) == value and -(2 ** (bits - 1)) <= value < 2**bits:
+            return (int(value) % 2**bits).to_bytes(8, "little")
     except (OverflowError, ValueError, struct.error):
         pass  # too large, or not a number
     raise NotImplementedError(value)

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import math
 import pickle
 
 import pytest
@@ -77,3 +78,25 @@ def test_data_type_query():
 def test_feature_levels_query(asked, level, answer):
     got = dml.check_feature_support(dml.FeatureQueryFeatureLevels(asked), level)
     assert str(got.max_supported_feature_level) == answer
+
+
+# What DirectML 1.15.4 writes for the value of DIAGONAL_MATRIX and PADDING.
+CONVERTED = {
+    "UINT8": {300.7: 44, -1: 255, -5.5: 251, 3e9: 0, math.nan: 0, math.inf: 0},
+    "INT16": {70000: 4464, -129.9: -129, 3e9: 0, -math.inf: 0},
+    "INT32": {-300.7: -300, 2.0**31: -(2**31), math.nan: -(2**31), -3e38: -(2**31)},
+    "UINT32": {-1: 2**32 - 1, 3e9: 3_000_000_000, 2.0**32: 0, 1e20: 0, math.nan: 0},
+    "INT64": {-5.5: -5, 2.0**63: -(2**63), math.inf: -(2**63)},
+    "UINT64": {-1: 2**64 - 1, 2.0**63: 2**63, 1.5 * 2.0**63: 3 * 2**62, 2.0**64: 2**63, math.nan: 2**63},
+    "FLOAT16": {65519: 65504, 65520: math.inf, -70000: -math.inf},
+    "FLOAT64": {3e38: 3e38},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "element"),
+    [(kind, *pair) for kind, values in CONVERTED.items() for pair in values.items()],
+)
+def test_elements_of_floats_that_are_out_of_range(kind, value, element):
+    data_type = dml.TensorDataType[kind]
+    assert data_type.convert(value) == data_type.pack(element)

@@ -43,6 +43,30 @@ def test_published_values(desc, expected):
     assert [output.view(np.uint32).tolist() for output in outputs] == expected
 
 
+@pytest.mark.parametrize(
+    ("scale", "offsets", "expected"),
+    [
+        (2, (np.nan, -0.5), [1, 1, 1]),
+        (2, (0.5, np.nan), [1, 1, 1]),
+        (1, (np.nan, np.nan), [1, 1, 1]),
+        (1, (np.inf, -np.inf), [1, 1, 1]),  # infinity less infinity
+        (2, (-np.inf, 0), [4, 4, 4]),
+        (2, (0, -np.inf), [4, 4, 4]),
+        (np.inf, (-2, 0), [3, 3, 3]),
+        (np.inf, (0, np.inf), [1, 1, 1]),  # infinity times 0
+    ],
+)
+@pytest.mark.parametrize("directions", [[], [0], [1]])
+def test_coordinates_that_are_not_finite(scale, offsets, expected, directions):
+    """DirectML 1.15.4 reads the first element where a coordinate is NaN."""
+    cls = dml.Resample2OperatorDesc if directions else dml.Resample1OperatorDesc
+    source, target = (dml.BufferTensorDesc(dml.TensorDataType.FLOAT32, [n]) for n in (4, 3))
+    offset_arrays = [[offset] for offset in offsets]
+    desc = cls(source, target, dml.InterpolationMode(0), *directions, [scale], *offset_arrays)
+    (output,) = execute(desc.lower(), [np.arange(1, 5, dtype=np.float32).view(np.uint8)])
+    assert output.view(np.float32).tolist() == expected
+
+
 def test_plan_of_a_split():
     """One region for each output; sizes in bytes are the totals, not what the sizes imply."""
     whole = tensor(2, 6, strides=(10, 1), total_tensor_size_in_bytes=100)

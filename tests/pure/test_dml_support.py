@@ -2,8 +2,10 @@
 
 import dataclasses
 import itertools
+import json
 import re
 from functools import cache, partial
+from importlib import resources
 
 import pytest
 from operator_table import DIRECTML as DATA
@@ -80,6 +82,19 @@ def accepts(desc, level, alternative_levels=()):
             raise
         return False
     return True
+
+
+def test_entries_name_the_lowest_level_whose_dll_confirms_them():
+    """An entry holds up to the next one; the DLL of 3_1 contradicts that of JOIN (JOIN-09)."""
+    table = json.loads(resources.files(dml).joinpath("levels.json").read_text("utf-8"))
+    asked = [level for level in LEVELS if level in table["dlls"]]
+    assert len(asked) == len(table["dlls"])
+    for name, entries in table["operators"].items():
+        for first, end in itertools.pairwise([*entries, "9_9"]):
+            confirming = [level for level in asked if first <= level < end]
+            if (name, first) == ("JOIN", "3_0"):
+                confirming = []
+            assert entries[first].get("dll") == next(iter(confirming), None), (name, first)
 
 
 @pytest.mark.parametrize("operator", dml.OPERATORS)

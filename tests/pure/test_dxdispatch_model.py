@@ -104,7 +104,7 @@ def test_forms_of_scalar_unions(desc, data_type, given, value):
     ("FLOAT16", {"UInt16": 65536}, "desc.Value.UInt16: got 65536, must be 0 to 65535"),
     ("FLOAT", 1, 'desc.ValueDataType: got "FLOAT", must be UNKNOWN, FLOAT32, .*'),
     ("UINT8", {"UInt8": 256},
-     r"desc.Value: FILL_VALUE_CONSTANT: got 256, must be an integer from 0 to 255 .* \[FILL-02\]"),
+     r"desc.Value: FILL_VALUE_CONSTANT: got 256, must be an integer from -128 to 255, .* \[FILL-02\]"),
     ("UNKNOWN", {"Unknown": 1},
      "desc.ValueDataType: .* must equal OutputTensor.DataType = UINT8 .*"),
 ])  # fmt: skip

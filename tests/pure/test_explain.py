@@ -226,7 +226,7 @@ TRANSPOSE = """\
 transpose: ELEMENT_WISE_IDENTITY
 Lowest feature level  4_1; accepted at 5_0
 Rules checked         DEV-12, DEV-13, IDENT-01, IDENT-02, T-01, T-02, T-03, T-04, T-06, T-07, T-09,
-                      T-12, T-13, T-14, T-15, T-17, T-18, T-19
+                      T-12, T-13, T-15, T-17, T-18, T-19
 ┏━━━━━━━━━━━━━━┳━━━━━━━┳━━━━━━━┳━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━━━━━┓
 ┃ Tensor       ┃ Type  ┃ Sizes ┃ Strides ┃ Memory   ┃ Note         ┃
 ┡━━━━━━━━━━━━━━╇━━━━━━━╇━━━━━━━╇━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━━━━━┩

@@ -105,8 +105,9 @@ def test_resampling_by_one_is_a_copy(operator, direction):
 
 @pytest.mark.filterwarnings("error")
 def test_coordinates_that_are_infinite_or_nan_are_limited():
-    # 1 / scale is infinite, and 0 times infinity is NaN.
-    assert chosen("RESAMPLE1", 5, 4, 1e-40).tolist() == [0, 4, 4, 4]
+    assert chosen("RESAMPLE1", 5, 4, 2**-23).tolist() == [0, 4, 4, 4]
+    assert chosen("RESAMPLE1", 5, 4, 1, 0, -np.inf).tolist() == [4, 4, 4, 4]
+    assert chosen("RESAMPLE1", 5, 4, np.inf, 0, np.inf).tolist() == [0, 0, 0, 0]  # NaN
     assert chosen("RESAMPLE1", 5, 4, 3.4e38).tolist() == [0, 0, 0, 0]
 
 

@@ -37,6 +37,19 @@ def addresses_are_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool
     return _search(sorted(dims, reverse=True))
 
 
+def may_be_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Return whether DirectML takes these for the layout of an output (T-09).
+
+    It only refuses a stride of 0, two equal strides, and more elements than there are addresses.
+
+    >>> may_be_distinct((4, 3), (6, 3)), may_be_distinct((2, 2), (3, 3))
+    (True, False)
+    """
+    steps = [stride for size, stride in zip(sizes, strides, strict=True) if size > 1]
+    is_roomy = prod(sizes) <= spanned_elements(sizes, strides)
+    return 0 not in steps and len({*steps}) == len(steps) and is_roomy
+
+
 def _without_decided(dims: list[_Dim]) -> list[_Dim]:
     """Drop, until none is left, dimensions in which two indices of one address cannot differ.
 

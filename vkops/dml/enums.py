@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from enum import Enum, IntEnum, IntFlag
@@ -62,9 +63,10 @@ class TensorDataType(IntEnum):
         return f"{self.name[0].lower()}{self.element_size}"
 
     def pack(self, number: float) -> bytes:
-        """The bytes of an element of that value, in memory order.
+        r"""The bytes of an element of that value, in memory order.
 
-        Types with fractions round the number to the nearest that they have.
+        Types with fractions round the number to the nearest that they have. Of types of integers,
+        the number is all bits of the element, as a signed or an unsigned integer.
 
         Raises:
             ValueError: the type cannot hold the number; the text says what it holds.
@@ -72,21 +74,49 @@ class TensorDataType(IntEnum):
 
         >>> TensorDataType.FLOAT16.pack(-2).hex()
         '00c0'
+        >>> TensorDataType.UINT8.pack(-2), TensorDataType.INT8.pack(254)
+        (b'\xfe', b'\xfe')
         """
         size = self.element_size
-        if self.name.startswith("FLOAT"):
-            code = {2: "e", 4: "f", 8: "d"}[size]
-            allowed = f"a number in the range of {self.name}"
-        else:
-            code = {1: "B", 2: "H", 4: "I", 8: "Q"}[size]
-            low, high = 0, 256**size - 1
-            if self.name.startswith("INT"):
-                code, low, high = code.lower(), -(high // 2) - 1, high // 2
-            allowed = f"an integer from {low} to {high} ({self.name})"
+        if not self._is_float:
+            low, high = -(256**size // 2), 256**size - 1
+            if low <= number <= high and number == int(number):  # NaN is in no range
+                return (int(number) % 256**size).to_bytes(size, "little")
+            raise ValueError(f"an integer from {low} to {high}, which are the bits of {self.name}")
         try:
-            return struct.pack(f"<{code}", number)
+            return struct.pack(f"<{_FLOAT_CODES[size]}", number)
         except (struct.error, OverflowError):
-            raise ValueError(allowed) from None
+            raise ValueError(f"a number in the range of {self.name}") from None
+
+    def convert(self, number: float) -> bytes:
+        r"""The bytes of the element that DirectML makes of a FLOAT attribute.
+
+        An integer loses the fraction. Numbers that are out of range, and NaN, become what an x86
+        processor makes of them: the lowest bits of a signed integer of 32 bits, or of 64 bits for
+        UINT32 and types of 64 bits, and of its least value if that is out of range, too. FLOAT16
+        becomes infinite.
+
+        >>> TensorDataType.UINT8.convert(300.7), TensorDataType.INT32.convert(math.nan)
+        (b',', b'\x00\x00\x00\x80')
+        """
+        size = self.element_size
+        if self._is_float:
+            try:
+                return self.pack(number)
+            except ValueError:
+                return self.pack(math.copysign(math.inf, number))
+        bits = 64 if size == 8 or self.name == "UINT32" else 32
+        lowest, end = -(2 ** (bits - 1)), 2**64 if self.name == "UINT64" else 2 ** (bits - 1)
+        integer = int(number) if lowest <= number < end else lowest  # NaN is in no range
+        return (integer % 2**64).to_bytes(8, "little")[:size]
+
+    @property
+    def _is_float(self) -> bool:
+        return self.name.startswith("FLOAT")
+
+
+_FLOAT_CODES = {2: "e", 4: "f", 8: "d"}
+"""The codes of the module struct for floating-point numbers, by their bytes."""
 
 
 class TensorFlags(IntFlag):

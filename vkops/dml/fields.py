@@ -125,6 +125,7 @@ class Field:
         enum: the enumeration that values of the kind enum belong to.
         data_type: the field that names the data type of this scalar.
         holds_indices: whether this tensor has a data type of its own, because it holds indices.
+        any_rank: whether this tensor may have another rank than the others.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Field:
     enum: type[IntEnum] | None = None
     data_type: str | None = None
     holds_indices: bool = False
+    any_rank: bool = False
 
     def convert(self, operator: str, value: object) -> Any:
         """Convert a value to the type of the field's kind.
@@ -153,14 +155,14 @@ class Field:
 # -- declarations ----------------------------------------------------------------------------------
 
 
-def tensor(role: Role, *, optional: bool = False) -> Any:
+def tensor(role: Role, *, optional: bool = False, any_rank: bool = False) -> Any:
     """Declare a tensor."""
-    return _declared(TENSOR, "T-18", role=role, optional=optional)
+    return _declared(TENSOR, "T-18", role=role, optional=optional, any_rank=any_rank)
 
 
-def indices() -> Any:
+def indices(*, any_rank: bool = False) -> Any:
     """Declare an input tensor of indices, whose data type is not that of the other tensors."""
-    return _declared(TENSOR, "T-18", role="input", holds_indices=True)
+    return _declared(TENSOR, "T-18", role="input", holds_indices=True, any_rank=any_rank)
 
 
 def tensors(role: Role, rule: str, count: str) -> Any:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from vkops.dml import fields
 from vkops.dml.operator_desc import OperatorDesc, Size
-from vkops.dml.tensor_desc import BufferTensorDesc
+from vkops.dml.tensor_desc import BufferTensorDesc, dimensions
 from vkops.errors import show
 from vkops.plan import CopyPlan, Read, Region, View
 from vkops.plan.indexing import IndexTensor, with_limits
@@ -63,9 +63,9 @@ class IndexedOperatorDesc(OperatorDesc):
         return sizes[len(sizes) - count :]
 
     def _sizes_of_slices(
-        self, batch: int, counts_rule: str, ones_rule: str, tuples_rule: str, sizes_rule: str
+        self, batch: int, counts_rule: str, ones_rule: str, tuples_rule: str
     ) -> list[Size]:
-        """Sizes of a tensor of the slices that index tuples select, after ``batch`` dimensions.
+        """Sizes of the slices that index tuples select, after ``batch`` dimensions.
 
         The last dimension of the indices has the numbers of a tuple.
         """
@@ -81,22 +81,16 @@ class IndexedOperatorDesc(OperatorDesc):
         if count.value > maximum:
             message = f"got {count.value}, must be 1 to {maximum}, indices of a tuple"
             self._refuse(count.origin, message, tuples_rule)
-        return self._with_rank([*places, *data[batch + count.value :]], sizes_rule)
+        return [*places, *data[batch + count.value :]]
 
-    def _with_rank(self, sizes: Sequence[Size], rule: str) -> list[Size]:
-        """Sizes with as many dimensions as the tensors have: those added or dropped have size 1."""
-        path, tensor = self._first_tensor
-        rank = tensor.dimension_count
-        surplus = len(sizes) - rank
-        for value, origin, _ in sizes[: max(0, surplus)]:
-            if value != 1:
-                message = (
-                    f"got {value}, must be 1: the output would have {len(sizes)} dimensions, "
-                    f"{path} has {rank}"
-                )
-                self._refuse(origin, message, rule)
-        fitted = [*[Size(1, "", rule)] * -surplus, *sizes[max(0, surplus) :]]
-        return [size._replace(rule=rule) for size in fitted]
+    def _with_rank(self, sizes: Sequence[Size], path: str, rule: str) -> list[Size]:
+        """Sizes after as many dimensions of size 1 as a tensor has more."""
+        rank = getattr(self, path).dimension_count
+        if rank < len(sizes):
+            message = f"got {dimensions(rank)}, must have {len(sizes)} or more, for all slices"
+            self._refuse(f"{path}.sizes", message, rule)
+        ones = [Size(1, "", rule)] * (rank - len(sizes))
+        return [*ones, *[size._replace(rule=rule) for size in sizes]]
 
     @cached_property
     def _plan_with_limits(self) -> CopyPlan:

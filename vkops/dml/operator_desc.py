@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -259,10 +258,12 @@ class OperatorDesc(ABC):
                     self._refuse(path, message + data_type.name, self.same_data_type)
 
     def _check_ranks(self) -> None:
-        path, first = self._first_tensor
+        path, first = self._ranked_tensor
         rank = len(first.sizes)
-        for other_path, other in (*self.inputs, *self.outputs):
-            if len(other.sizes) != rank and self.same_dimension_count:
+        for field, tensors in self._tensor_fields:
+            for other_path, other in tensors:
+                if len(other.sizes) == rank or field.any_rank or not self.same_dimension_count:
+                    continue
                 message = f"got {dimensions(other.dimension_count)}, must have {rank} like {path}"
                 self._refuse(f"{other_path}.sizes", message, self.same_dimension_count)
 
@@ -272,7 +273,7 @@ class OperatorDesc(ABC):
         Each scalar has their data type, each array has one entry for each dimension of the input,
         and the axis is one of their dimensions.
         """
-        path, tensor = self._first_tensor
+        path, tensor = self._ranked_tensor
         rank, first = tensor.dimension_count, self.first_dimension
         for field in self.FIELDS:
             value = getattr(self, field.name)
@@ -298,6 +299,10 @@ class OperatorDesc(ABC):
         """
         raise InvalidDescError(self.operator, field, message, rule)
 
+    def _refuse_by_bound(self, field: str, message: str, rule: str) -> NoReturn:
+        """Raise the error of a bound of vkops, which DirectML does not have."""
+        self._refuse(field, f"{message} (DirectML accepts this)", rule)
+
     def _check_sizes(self, path: str, tensor: BufferTensorDesc, sizes: Sequence[Size]) -> None:
         if tensor.sizes == tuple([value for value, _, _ in sizes]):
             return
@@ -317,15 +322,14 @@ class OperatorDesc(ABC):
     def _element(self, name: str, value: float) -> bytes:
         """An element of the tensors' data type, made of the value of an attribute.
 
-        A FLOAT loses its fraction where the data type is one of integers.
+        A FLOAT is converted to the data type, and any other value must be one of it.
 
         Raises:
             InvalidDescError: the data type cannot hold the value.
         """
         field = next(field for field in self.FIELDS if field.name == name)
-        is_integer = not self.data_type.name.startswith("FLOAT")
-        if field.kind is FLOAT and is_integer and math.isfinite(value):
-            value = math.trunc(value)
+        if field.kind is FLOAT:
+            return self.data_type.convert(value)
         try:
             return self.data_type.pack(value)
         except ValueError as error:
@@ -416,6 +420,12 @@ class OperatorDesc(ABC):
     def _first_tensor(self) -> NamedTensor:
         """The first input without indices; of an operator without inputs, the first output."""
         tensors = (each for field, each in self._tensor_fields if each and not field.holds_indices)
+        return next(tensors)[0]
+
+    @cached_property
+    def _ranked_tensor(self) -> NamedTensor:
+        """The first tensor with the rank that is required of others."""
+        tensors = (each for field, each in self._tensor_fields if each and not field.any_rank)
         return next(tensors)[0]
 
     def _tensors(self, role: Role) -> tuple[NamedTensor, ...]:

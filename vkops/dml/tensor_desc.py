@@ -11,7 +11,6 @@ from vkops.dml import addressing
 from vkops.dml.enums import TensorDataType, TensorFlags
 from vkops.errors import InvalidDescError, show
 from vkops.plan import View
-from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.plan.view import Ints, packed_strides
 from vkops.system.threads import cached_property
 
@@ -36,8 +35,10 @@ class BufferTensorDesc:
         sizes: extent of each dimension, outermost first; their number is the rank.
         strides: distance between neighbours in each dimension, in elements; None is packed.
         flags: OWNED_BY_DML for an input that is bound when the operator is initialised.
-        total_tensor_size_in_bytes: size in bytes; 0 stands for the minimum implied size.
-        guaranteed_base_offset_alignment: alignment of every binding in bytes; 0 promises nothing.
+        total_tensor_size_in_bytes: size in bytes, at least the minimum implied size, which 0 stands
+            for.
+        guaranteed_base_offset_alignment: alignment of every binding in bytes, a power of two from
+            16 on; 0 promises nothing.
 
     Raises:
         InvalidDescTypeError: a field is of the wrong kind.
@@ -164,24 +165,20 @@ def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_outpu
                 if distinct is False
                 else "which take too long to check that no two elements share one address"
             )
+            if addressing.may_be_distinct(tensor.sizes, tensor.strides):
+                problem += " (DirectML accepts this)"
             refuse("strides", f"got {list(tensor.strides)}, {problem}", "T-09")
     total, minimum = tensor.total_tensor_size_in_bytes, tensor.minimum_implied_size
-    if not minimum <= total <= MAX_TENSOR_BYTES:
+    maximum = MAX_TENSOR_ELEMENTS * data_type.element_size
+    if not minimum <= total <= maximum:
         message = f"got {show(total)}, must be {minimum} (what the sizes and strides imply) or more"
-        if total > MAX_TENSOR_BYTES:
-            message = f"got {show(total)}, must be at most {MAX_TENSOR_BYTES}"
+        if total > maximum:
+            message = f"got {show(total)}, must be at most {maximum}, of {MAX_TENSOR_ELEMENTS} elements"
         refuse("total_tensor_size_in_bytes", message, "T-12")
-    if total % 4:
-        refuse("total_tensor_size_in_bytes", f"got {total}, must be a multiple of 4", "T-14")
     alignment = tensor.guaranteed_base_offset_alignment
-    if alignment:
-        element_size = data_type.element_size
-        if not element_size <= alignment <= UINT32_MAX or alignment & (alignment - 1):
-            message = (
-                f"got {show(alignment)}, must be 0 or a power of two from {element_size} "
-                f"(the element size) to {2**31}"
-            )
-            refuse("guaranteed_base_offset_alignment", message, "T-15")
+    if alignment and (not 16 <= alignment <= UINT32_MAX or alignment & (alignment - 1)):
+        message = f"got {show(alignment)}, must be 0 or a power of two from 16 to {2**31}"
+        refuse("guaranteed_base_offset_alignment", message, "T-15")
     if is_output and tensor.flags.value & TensorFlags.OWNED_BY_DML.value:
         refuse("flags", "got OWNED_BY_DML, which only an input tensor may have", "T-17")
 

@@ -17,7 +17,8 @@ from vkops.plan.view import View
 class Sliding(NamedTuple):
     """A window that slides along an axis of ``size`` elements, with padding around them.
 
-    The window has ``window`` elements, ``dilation`` apart; its positions are ``stride`` apart.
+    The window has ``window`` elements, ``dilation`` apart; its positions are ``stride`` apart. A
+    dilation of 0 repeats one element.
 
     >>> Sliding(size=5, window=3, stride=1, dilation=1, before=1, after=0).positions
     4
@@ -46,7 +47,7 @@ class Sliding(NamedTuple):
         if self.before == 0 and end <= self.size:
             return [_WindowBox(0, self.window, 0, self.positions)], []
         # Pairs are in rows: all with one element of the window, or if that is less, one position.
-        by_position = self.positions < self.window
+        by_position = self.positions < self.window and self.dilation > 0
         steps = [(self.window, self.dilation), (self.positions, self.stride)]
         (rows, row_step), (length, step) = reversed(steps) if by_position else steps
         if rows > MAX_PIECES:

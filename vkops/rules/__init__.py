@@ -23,6 +23,7 @@ class Rule:
         id: identifier, such as ``"SPLIT-06"``.
         text: what it says.
         source: where DirectML says so, or that it is a choice of vkops.
+        status: whether the real DirectML.dll does the same, one of ``STATUSES``.
         enforced: whether an error can name it; else it is a permission, a definition, or follows
             from other rules. The rules of a group that no error names have one text.
         operators: the only operators that the rule is for, separated by spaces; empty if it is for
@@ -32,8 +33,22 @@ class Rule:
     id: str
     text: str
     source: str
+    status: str
     enforced: bool = True
     operators: str = ""
+
+
+STATUSES: Mapping[str, tuple[str, str]] = {
+    "confirmed": ("✓", "confirmed by DirectML 1.15.4"),
+    "documented": ("", "documented; DirectML was not asked"),
+    "choice": ("\\*", "a choice of vkops"),
+    "bound": ("<", "a bound of vkops; DirectML 1.15.4 accepts more"),
+    "fault": ("≠", "a fault of DirectML 1.15.4 in some cases, which vkops does not have"),
+}
+"""The kinds of rules, each with its mark in the documentation and with what it means.
+
+DirectML was asked about the creation of operators, and about their results.
+"""
 
 
 class Group(NamedTuple):
@@ -44,20 +59,23 @@ class Group(NamedTuple):
     rules: tuple[Rule, ...]
 
     @property
-    def lines(self) -> list[tuple[str, Rule]]:
-        """The rules with their identifiers; those that no error names share a line, the last."""
-        lines = [(rule.id, rule) for rule in self.rules if rule.enforced]
+    def lines(self) -> list[list[Rule]]:
+        """The rules; those that no error names share a line, the last, because they have one text."""
         others = [rule for rule in self.rules if not rule.enforced]
-        if others:
-            lines.append((", ".join(rule.id for rule in others), others[0]))
-        return lines
+        return [*([rule] for rule in self.rules if rule.enforced), *([others] if others else [])]
 
 
 def _group(entry: Mapping[str, Any]) -> Group:
-    rules = [Rule(id, **rule) for id, rule in entry["rules"].items()]
     unchecked = dict(entry.get("unchecked", {"ids": ""}))
-    others = [Rule(id, **unchecked, enforced=False) for id in unchecked.pop("ids").split()]
-    rules = sorted((*rules, *others), key=lambda rule: rule.id)
+    others = {id: unchecked | {"enforced": False} for id in unchecked.pop("ids").split()}
+    statuses = {
+        id: status for status, ids in entry.get("status", {}).items() for id in ids.split()
+    }
+    rules = []
+    for id, rule in sorted((entry["rules"] | others).items()):
+        default = "choice" if rule["source"] == "choice of vkops" else "documented"
+        rules.append(Rule(id, status=statuses.pop(id, default), **rule))
+    assert not statuses, f"{statuses} have no rules"
     return Group(entry["title"], entry.get("about", ""), tuple(rules))
 
 

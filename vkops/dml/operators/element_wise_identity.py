@@ -33,7 +33,7 @@ class ElementWiseIdentityOperatorDesc(UnaryOperatorDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         if self.scale_bias is not None:
-            message = "not available, must be None: vkops only moves data"
+            message = "must be None: DirectML multiplies and adds, but vkops only moves data"
             self._refuse("scale_bias", message, "IDENT-02")
         return [self._sizes_of_input("IDENT-01")]
 

@@ -23,7 +23,8 @@ class FillValueConstantOperatorDesc(OperatorDesc):
         output_tensor: the tensor to fill.
         value_data_type: its data type.
         value: the value, which this data type can hold; rounded to the nearest value that a
-            floating-point type has.
+            floating-point type has. Integers can be given signed or unsigned, as their bits: −1 is
+            255 of UINT8.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.FLOAT16, [2, 4])
@@ -53,10 +54,9 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
     Attributes:
         output_tensor: the tensor to fill.
         value_data_type: its data type.
-        value_start: the first number, which this data type can hold; rounded to the nearest value
-            that a floating-point type has.
-        value_delta: what each number has more than the one before; of an unsigned type it may be
-            negative, as integers wrap.
+        value_start: the first number, as the value of FILL_VALUE_CONSTANT.
+        value_delta: what each number has more than the one before; integers wrap, so that it may be
+            negative for unsigned types.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.INT32, [1, 1, 1, 3])
@@ -71,14 +71,8 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
     value_delta: float = fields.scalar("FILL-02", "value_data_type")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._element("value_start", self.value_start)
-        delta, bits = self.value_delta, self.value_data_type.size_bits
-        low, high = -(2 ** (bits - 1)), 2**bits - 1
-        if not self.value_data_type.name.startswith("UINT"):
-            self._element("value_delta", delta)
-        elif not low <= delta <= high or delta != int(delta):  # NaN is in no range
-            message = f"got {delta}, must be an integer from {low} to {high}"
-            self._refuse("value_delta", message, "FILL-02")
+        for name in ("value_start", "value_delta"):
+            self._element(name, getattr(self, name))
         return [self._sizes_of("output_tensor", "FILL-01")]
 
     @property
@@ -99,7 +93,8 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
         output_tensor: what to make; its last two dimensions are the matrices.
         offset: the diagonal: elements whose column is their row plus ``offset``. It may be outside
             of the matrix.
-        value: the value, of 32 bits; its fraction is dropped where the tensor holds integers.
+        value: the value, of 32 bits; converted where the tensor has another data type, as
+            ``TensorDataType.convert`` does.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, 3, 3])
@@ -113,7 +108,6 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
     value: float = fields.attribute(fields.FLOAT, "DIAG-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        self._element("value", self.value)
         return [self._sizes_of("output_tensor", "DIAG-04")]
 
     def _regions(self) -> Sequence[Iterable[Region]]:

@@ -16,6 +16,9 @@ from vkops.plan.indexing import gather, gather_elements, gather_nd, reverse_sequ
 class GatherOperatorDesc(IndexedOperatorDesc):
     """Takes elements along a dimension, at indices that are read when the operator runs.
 
+    If the output would have more dimensions than the input, the first ones are left out, and the
+    output has the elements at index 0 along them.
+
     Attributes:
         input_tensor: what to take elements of.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
@@ -45,13 +48,20 @@ class GatherOperatorDesc(IndexedOperatorDesc):
         rule = "GATH-03"
         indices = self._counted_sizes("index_dimensions", "indices_tensor", rule, rule, minimum=0)
         sizes, axis = self._sizes_of_input("GATH-04"), self.axis
-        return [self._with_rank([*sizes[:axis], *indices, *sizes[axis + 1 :]], "GATH-04")]
+        whole = [*sizes[:axis], *indices, *sizes[axis + 1 :]]
+        return [self._with_rank(whole[-len(sizes) :], "input_tensor", "GATH-04")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         indices = self._index_tensor("indices_tensor", self.index_dimensions)
-        source = Read(0, self.input_tensor.view)
-        rank = self.input_tensor.dimension_count - 1 + self.index_dimensions
-        return [[gather(source, indices, self.output_tensor.view.with_rank(rank), self.axis)]]
+        source, index_view, axis = self.input_tensor.view, indices.view, self.axis
+        for left_out in range(self.index_dimensions - 1):
+            if left_out < axis:
+                source = source.narrow(left_out, 0, 1)
+            else:
+                index_view = index_view.narrow(left_out - axis, 0, 1)
+        rank = len(source.sizes) - 1 + self.index_dimensions
+        target = self.output_tensor.view.with_rank(rank)
+        return [[gather(Read(0, source), indices._replace(view=index_view), target, axis)]]
 
 
 @fields.descriptor
@@ -119,19 +129,21 @@ class GatherNdOperatorDesc(IndexedOperatorDesc):
     indices_dimension_count: int = fields.attribute(fields.UINT, "GND-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        sizes = self._sizes_of_slices(self._batch, "GND-02", "GND-08", "GND-03", "GND-04")
+        sizes = self._sizes_of_slices(self._batch, "GND-02", "GND-08", "GND-03")
         indices = self._sizes_of("indices_tensor", "GND-05")[-self.indices_dimension_count :]
         data = self._sizes_of("input_tensor", "GND-05")[-self.input_dimension_count :]
-        for got, expected in zip(indices[: self._batch], data, strict=False):
-            if got.value != expected.value:
-                message = f"got {got.value}, must equal {expected.origin} = {expected.value}"
-                self._refuse(got.origin, message, "GND-05")
-        return [sizes]
+        for got, available in zip(indices[: self._batch], data, strict=False):
+            if got.value > available.value:
+                message = f"got {got.value}, must be at most {available.origin} = {available.value}"
+                self._refuse_by_bound(got.origin, message, "GND-05")
+        return [self._with_rank(sizes, "input_tensor", "GND-04")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
         source = self.input_tensor.view.with_rank(self.input_dimension_count)
         indices = self._index_tensor("indices_tensor", self.indices_dimension_count)
         *places, count = indices.view.sizes
+        for axis, batches in enumerate(places[: self._batch]):
+            source = source.narrow(axis, 0, batches)
         rank = len(places) + len(source.sizes) - self._batch - count
         target = self.output_tensor.view.with_rank(rank)
         return [[gather_nd(Read(0, source), indices, target, self._batch)]]
@@ -149,8 +161,8 @@ class GatherNd1OperatorDesc(GatherNdOperatorDesc):
         indices_tensor: indices as of GATHER_ND, for the dimensions of the input after the batches.
         output_tensor: the dimensions of the indices without the last, and then those of the input
             that neither batches nor tuples index.
-        batch_dimension_count: dimensions of batches, the first of those that count; their sizes in
-            the input and in the indices are equal.
+        batch_dimension_count: dimensions of batches, the first of those that count. The indices may
+            have fewer batches than the input, and are for the first ones.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [5, 6, 7])

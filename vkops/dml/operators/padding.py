@@ -64,7 +64,7 @@ class _Padding(UnaryOperatorDesc):
             count = pad_count(sizes, starts, ends, _MODES[self.padding_mode])
             if count > MAX_PIECES:
                 message = f"makes {count} regions of copies, must be {MAX_PIECES} at most"
-                self._refuse("padding_mode", message, "PAD-14")
+                self._refuse_by_bound("padding_mode", message, "PAD-14")
         origin = "start_padding[{0}] + input_tensor.sizes[{0}] + end_padding[{0}]"
         return [Size.each(map(sum, zip(starts, sizes, ends, strict=True)), origin, "PAD-02")]
 
@@ -84,8 +84,8 @@ class PaddingOperatorDesc(_Padding):
         padding_mode: CONSTANT writes ``padding_value``; EDGE repeats the first and the last
             element; REFLECTION and SYMMETRIC go through the input backwards and forwards, without
             or with its ends; WRAP repeats it as a whole.
-        padding_value: the value of CONSTANT, of 32 bits; its fraction is dropped where the tensors
-            hold integers. The other modes ignore it.
+        padding_value: the value of CONSTANT, of 32 bits; converted where the tensors have another
+            data type, as ``TensorDataType.convert`` does. The other modes ignore it.
 
     >>> from vkops.dml import BufferTensorDesc, PaddingMode, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [2, n]) for n in (3, 6))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from math import frexp, inf, isfinite, prod
+from math import frexp, inf, prod
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,8 @@ from vkops.system.threads import cached_property
 
 _Floats = npt.NDArray[np.float32]
 
+_MIN_SCALE = 2.0**-23
+
 
 class _NearestNeighborDesc(UnaryOperatorDesc):
     """Base of operators that copy to each element of the output the nearest one of the input.
@@ -38,7 +40,8 @@ class _NearestNeighborDesc(UnaryOperatorDesc):
     def _check_interpolation_mode(self, rule: str) -> None:
         mode = self.interpolation_mode
         if mode is not InterpolationMode.NEAREST_NEIGHBOR:
-            message = f"got {mode.name}, must be NEAREST_NEIGHBOR: vkops only moves data"
+            message = f"got {mode.name}, which DirectML has; must be NEAREST_NEIGHBOR, because "
+            message += "vkops only moves data"
             self._refuse("interpolation_mode", message, rule)
 
     @property
@@ -56,8 +59,10 @@ class _ResamplingDesc(_NearestNeighborDesc):
     Attributes:
         input_tensor: what to resample.
         output_tensor: what to make, of any sizes.
-        scales: size of the output divided by that of the input, per dimension, above 0.
-        input_pixel_offsets: position of a pixel's centre in the input, per dimension.
+        scales: size of the output divided by that of the input, per dimension, at least 2**-23;
+            infinity copies one element.
+        input_pixel_offsets: position of a pixel's centre in the input, per dimension; coordinates
+            that are not numbers copy the first element.
         output_pixel_offsets: the negative position of a pixel's centre in the output, per
             dimension.
     """
@@ -72,19 +77,14 @@ class _ResamplingDesc(_NearestNeighborDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_interpolation_mode("RES-14")
-        for declared in self.FIELDS:
-            if declared.kind is fields.FLOATS:
-                for i, value in enumerate(getattr(self, declared.name)):
-                    if not isfinite(value):
-                        message = f"got {show(value)}, must be finite"
-                        self._refuse(f"{declared.name}[{i}]", message, declared.rule)
         for i, scale in enumerate(self.scales):
-            if scale <= 0:
-                self._refuse(f"scales[{i}]", f"got {show(scale)}, must be above 0", "RES-03")
+            if not scale >= _MIN_SCALE:  # as NaN is not
+                message = f"got {show(scale)}, must be at least 2**-23 = {_MIN_SCALE}"
+                self._refuse(f"scales[{i}]", message, "RES-03")
         count = prod(map(len, self._runs))
         if count > MAX_PIECES:
             message = f"makes {count} regions, must be {MAX_PIECES} at most"
-            self._refuse("output_tensor.sizes", message, "RES-15")
+            self._refuse_by_bound("output_tensor.sizes", message, "RES-15")
         return [self._sizes_of("output_tensor", "RES-01")]
 
     @cached_property
@@ -103,7 +103,7 @@ class _ResamplingDesc(_NearestNeighborDesc):
             try:
                 runs.append(_nearest(*axis, self.rounding_direction))
             except LimitError as error:
-                self._refuse(f"output_tensor.sizes[{i}]", str(error), "RES-15")
+                self._refuse_by_bound(f"output_tensor.sizes[{i}]", str(error), "RES-15")
         return runs
 
 
@@ -272,7 +272,8 @@ def _coordinates(
     """
     reciprocal, offset = np.float32(1) / np.float32(scale), np.float32(input_offset)
     x = np.arange(count, dtype=np.float32) - np.float32(output_offset)
-    if direction is AxisDirection.INCREASING and frexp(scale)[0] != 0.5:  # no power of two
+    power_of_two = frexp(scale)[0] == 0.5 or scale == inf
+    if direction is AxisDirection.INCREASING and not power_of_two:
         reciprocal = np.nextafter(reciprocal, np.float32(-inf))
         offset = np.nextafter(offset, np.float32(inf))
     x = x * reciprocal - offset

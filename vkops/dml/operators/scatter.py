@@ -26,7 +26,8 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
             ones count from the end; an update whose index is out of range is left out.
         updates_tensor: the new elements, one for each index.
         output_tensor: has the input's sizes.
-        axis: a dimension; along all others, the indices have the sizes of the input.
+        axis: a dimension, along which there are no more indices than the input has elements; along
+            all others, the indices have the sizes of the input.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> table = BufferTensorDesc(TensorDataType.FLOAT32, [3, 3])
@@ -45,7 +46,11 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
 
     def _infer(self) -> Sequence[Sequence[Size]]:
         self._check_sizes_except("indices_tensor", self.axis, "SCAT-03")
-        sizes = self._sizes_of("indices_tensor", "SCAT-03")
+        sizes, available = self._sizes_of("indices_tensor", "SCAT-03"), self.input_tensor.sizes
+        got, origin, rule = sizes[self.axis]
+        if got > available[self.axis]:
+            maximum = f"input_tensor.sizes[{self.axis}] = {available[self.axis]}"
+            self._refuse(origin, f"got {got}, must be at most {maximum}", rule)
         self._check_sizes("updates_tensor", self.updates_tensor, sizes)
         return [self._sizes_of_input("SCAT-02")]
 
@@ -65,9 +70,11 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
         input_tensor: what to copy.
         indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
             tuples for the first dimensions of the input. Negative indices count from the end; an
-            update with an index that is out of range is left out.
+            update with an index that is out of range is left out. No stride may be 0, unless the
+            size is 1.
         updates_tensor: the dimensions of the indices without the last, and then those of the input
-            that no tuple indexes.
+            that no tuple indexes; those before them have size 1. Indices and updates may have other
+            ranks than the input.
         output_tensor: has the input's sizes.
         input_dimension_count: dimensions of the input that count, the last ones; those before them
             have size 1.
@@ -83,15 +90,20 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
     same_data_type = same_dimension_count = "SCAT-02"
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
-    indices_tensor: BufferTensorDesc = fields.indices()
-    updates_tensor: BufferTensorDesc = fields.tensor("input")
+    indices_tensor: BufferTensorDesc = fields.indices(any_rank=True)
+    updates_tensor: BufferTensorDesc = fields.tensor("input", any_rank=True)
     output_tensor: BufferTensorDesc = fields.tensor("output")
     input_dimension_count: int = fields.attribute(fields.UINT, "SCAT-06")
     indices_dimension_count: int = fields.attribute(fields.UINT, "SCAT-06")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        sizes = self._sizes_of_slices(0, "SCAT-06", "SCAT-06", "SCAT-06", "SCAT-06")
-        self._check_sizes("updates_tensor", self.updates_tensor, sizes)
+        tensor = self.indices_tensor
+        for i, (size, stride) in enumerate(zip(tensor.sizes, tensor.effective_strides, strict=True)):
+            if size > 1 and stride == 0:
+                self._refuse(f"indices_tensor.strides[{i}]", "got 0, must not be 0", "SCAT-06")
+        sizes = self._sizes_of_slices(0, "SCAT-06", "SCAT-06", "SCAT-06")
+        updates = self._with_rank(sizes, "updates_tensor", "SCAT-06")
+        self._check_sizes("updates_tensor", self.updates_tensor, updates)
         return [self._sizes_of_input("SCAT-02")]
 
     def _regions(self) -> Sequence[Sequence[Region]]:
@@ -112,7 +124,8 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
             ones count from the end; one that is out of range selects no place.
         values_tensor: the value of all other places, and after it, along the last dimension whose
-            size is not 1, the value of those that are selected.
+            size is not 1, the value of those that are selected. It may have another rank than the
+            others.
         output_tensor: has the sizes of the indices, but any size along ``axis``.
         axis: a dimension, along which the indices have size 1.
 
@@ -127,7 +140,7 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
     addresses_memory = False
 
     indices_tensor: BufferTensorDesc = fields.indices()
-    values_tensor: BufferTensorDesc = fields.tensor("input")
+    values_tensor: BufferTensorDesc = fields.tensor("input", any_rank=True)
     output_tensor: BufferTensorDesc = fields.tensor("output")
     axis: int = fields.attribute(fields.UINT, "HOT-02")
 

@@ -10,8 +10,10 @@ from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import show
 from vkops.plan import Fill, Read, Region, View
-from vkops.plan.movements import elements_in_window, window, write_window
+from vkops.plan.movements import elements_in_window, fill, window, write_window
 from vkops.plan.view import Ints
+
+INT32_MAX = 2**31 - 1
 
 
 @fields.descriptor
@@ -23,8 +25,8 @@ class SliceOperatorDesc(UnaryOperatorDesc):
         output_tensor: what to make, of ``sizes``.
         offsets: first element to copy, per dimension.
         sizes: number of elements copied, per dimension (SLICE1 counts the window instead).
-        strides: distance between copied elements, per dimension, at least 1; in elements of the
-            tensor's dimension, not of memory.
+        strides: distance between copied elements, per dimension, from 1 to 2**31 - 1; in elements
+            of the tensor's dimension, not of memory.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> source, target = (BufferTensorDesc(TensorDataType.INT32, [n]) for n in (9, 3))
@@ -46,7 +48,9 @@ class SliceOperatorDesc(UnaryOperatorDesc):
             if size != expected:
                 message = f"got {show(size)}, must equal output_tensor.sizes[{i}] = {expected}"
                 self._refuse(f"sizes[{i}]", message, "SLICE-03")
-            self._check_positive(f"strides[{i}]", stride, "SLICE-04")
+            if not 1 <= stride <= INT32_MAX:
+                message = f"got {show(stride)}, must be 1 to {INT32_MAX}"
+                self._refuse(f"strides[{i}]", message, "SLICE-04")
             last = offset + (size - 1) * stride
             if last >= available:
                 message = (
@@ -82,31 +86,18 @@ class _WindowDesc(OperatorDesc):
         starts = (first if step > 0 else first + size - 1 for first, size, step in self._windows)
         return tuple(starts), tuple(self.input_window_strides)
 
-    def _check_windows(
-        self, whole: str, part: str, rule: str, strides_rule: str, sizes_rule: str
-    ) -> None:
-        """Check the windows of a tensor, and the sizes of the tensor of the elements in them."""
-        sizes = zip(self._sizes_of(whole, rule), self._sizes_of(part, sizes_rule), strict=True)
-        dimensions = zip(self._windows, sizes, strict=True)
-        for i, ((offset, length, stride), (available, size)) in enumerate(dimensions):
-            field = f"input_window_sizes[{i}]"
-            if length < 1:
-                self._refuse(field, f"got {length}, must be 1 or more", rule)
+    def _check_windows(self, whole: str, rule: str, strides_rule: str) -> None:
+        """Check that the windows are within a tensor, and that strides are not 0."""
+        dimensions = zip(self._windows, self._sizes_of(whole, rule), strict=True)
+        for i, ((offset, length, stride), available) in enumerate(dimensions):
             if offset + length > available.value:
                 message = (
                     f"the window ends at {show(offset + length)} (offset + size), "
                     f"must be at most {available.origin} = {available.value}"
                 )
-                self._refuse(field, message, rule)
+                self._refuse(f"input_window_sizes[{i}]", message, rule)
             if stride == 0:
                 self._refuse(f"input_window_strides[{i}]", "got 0, must not be 0", strides_rule)
-            maximum = elements_in_window(length, stride)
-            if size.value > maximum:
-                message = (
-                    f"got {size.value}, must be at most {maximum} "
-                    "(1 + (window size - 1) div the stride's magnitude)"
-                )
-                self._refuse(size.origin, message, sizes_rule)
 
 
 @fields.descriptor
@@ -137,8 +128,18 @@ class Slice1OperatorDesc(UnaryOperatorDesc, _WindowDesc):
     input_window_strides: Sequence[int] = fields.attribute(fields.INTS, "SLICE1-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        rules = "SLICE1-02", "SLICE1-03", "SLICE1-04"
-        self._check_windows("input_tensor", "output_tensor", *rules)
+        for i, length in enumerate(self.input_window_sizes):
+            self._check_positive(f"input_window_sizes[{i}]", length, "SLICE1-02")
+        self._check_windows("input_tensor", "SLICE1-02", "SLICE1-03")
+        sizes = zip(self._sizes_of("output_tensor", "SLICE1-04"), self._windows, strict=True)
+        for size, (_, length, stride) in sizes:
+            maximum = elements_in_window(length, stride)
+            if size.value > maximum:
+                message = (
+                    f"got {size.value}, must be at most {maximum} "
+                    "(1 + (window size - 1) div the stride's magnitude)"
+                )
+                self._refuse(size.origin, message, size.rule)
         return [self._sizes_of("output_tensor", "SLICE1-04")]
 
     def _copies(self, source: Read, target: View) -> list[Region]:
@@ -149,8 +150,11 @@ class Slice1OperatorDesc(UnaryOperatorDesc, _WindowDesc):
 class SliceGradOperatorDesc(_WindowDesc):
     """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere.
 
+    A window may be smaller than what is written to it, or empty: it only says where to begin. Of a
+    negative stride, elements before the output's first one are left out.
+
     Attributes:
-        input_gradient_tensor: the elements; of the sizes of SLICE1's output.
+        input_gradient_tensor: the elements; of the sizes of SLICE1's output, or larger.
         output_gradient_tensor: what to make; of the sizes of SLICE1's input.
         input_window_offsets: first element of the window of the output, per dimension.
         input_window_sizes: extent of the window, per dimension.
@@ -170,12 +174,27 @@ class SliceGradOperatorDesc(_WindowDesc):
     input_window_strides: Sequence[int] = fields.attribute(fields.INTS, "SGRAD-03")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        rules = "SGRAD-01", "SGRAD-03", "SGRAD-01"
-        self._check_windows("output_gradient_tensor", "input_gradient_tensor", *rules)
-        return [self._sizes_of("output_gradient_tensor", "SGRAD-01")]
+        self._check_windows("output_gradient_tensor", "SGRAD-01", "SGRAD-03")
+        whole = self._sizes_of("output_gradient_tensor", "SGRAD-01")
+        sizes = zip(self._sizes_of_input("SGRAD-01"), whole, self._windows, strict=True)
+        for size, available, (offset, _, stride) in sizes:
+            last = offset + (size.value - 1) * abs(stride)
+            if last >= available.value:
+                message = (
+                    f"got {size.value}, of which the last is at {show(last)} (offset + (size - 1) * "
+                    f"the stride's magnitude), must be below {available.origin} = {available.value}"
+                )
+                self._refuse(size.origin, message, size.rule)
+        return [whole]
 
     def _regions(self) -> Sequence[Iterable[Region]]:
-        source = Read(0, self.input_gradient_tensor.view)
+        source, (starts, steps) = self.input_gradient_tensor.view, self._window
         target = self.output_gradient_tensor
         zero = Fill(bytes(target.data_type.element_size))
-        return [write_window(source, target.view, *self._window, zero)]
+        for axis, (start, step) in enumerate(zip(starts, steps, strict=True)):
+            if step < 0:  # elements that would be before the first are left out
+                count = start // -step + 1
+                source = source.narrow(axis, 0, min(count, source.sizes[axis]))
+        if 0 in source.sizes:
+            return [[fill(zero, target.view)]]
+        return [write_window(Read(0, source), target.view, starts, steps, zero)]

@@ -13,6 +13,8 @@ from vkops.plan import Fill, Read, Region, View
 from vkops.plan.size_limits import LimitError
 from vkops.plan.unfolding import Sliding, check_unfold, unfold
 
+_MAX_STEP = 2**16 - 1
+
 
 @fields.descriptor
 class UnfoldOperatorDesc(UnaryOperatorDesc):
@@ -23,10 +25,11 @@ class UnfoldOperatorDesc(UnaryOperatorDesc):
         output_tensor: batch; channels times elements of the window; positions of the window. The
             last two are in row-major order.
         window_sizes: elements of the window, per spatial dimension, at least 1.
-        strides: distance between positions of the window, per spatial dimension, at least 1.
-        dilations: distance between elements of the window, per spatial dimension, at least 1.
-        start_padding: zeros before the first element, per spatial dimension.
-        end_padding: zeros after the last element, per spatial dimension.
+        strides: distance between positions of the window, per spatial dimension, from 1 to 65,535.
+        dilations: distance between elements of the window, per spatial dimension, up to 65,535; 0
+            repeats one element.
+        start_padding: zeros before the first element, per spatial dimension, up to 65,535.
+        end_padding: zeros after the last element, per spatial dimension, up to 65,535.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> source = BufferTensorDesc(TensorDataType.FLOAT32, [1, 1, 5, 5])
@@ -45,9 +48,13 @@ class UnfoldOperatorDesc(UnaryOperatorDesc):
     end_padding: Sequence[int] = fields.attribute(fields.UINTS, "UNF-02")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        for name in ("window_sizes", "strides", "dilations"):
+        for i, value in enumerate(self.window_sizes):
+            self._check_positive(f"window_sizes[{i}]", value, "UNF-02")
+        for name, low in (("strides", 1), ("dilations", 0), ("start_padding", 0), ("end_padding", 0)):
             for i, value in enumerate(getattr(self, name)):
-                self._check_positive(f"{name}[{i}]", value, "UNF-02")
+                if not low <= value <= _MAX_STEP:
+                    message = f"got {show(value)}, must be {low} to {_MAX_STEP}"
+                    self._refuse(f"{name}[{i}]", message, "UNF-02")
         for i, axis in enumerate(self._axes):
             if axis.positions < 1:
                 message = (
@@ -59,7 +66,7 @@ class UnfoldOperatorDesc(UnaryOperatorDesc):
         try:
             check_unfold(self._axes)
         except LimitError as error:
-            self._refuse("start_padding", str(error), "UNF-07")
+            self._refuse_by_bound("start_padding", str(error), "UNF-07")
         (batch, channels), window = self.input_tensor.sizes[:2], prod(self.window_sizes)
         sizes = {
             "input_tensor.sizes[0]": batch,
