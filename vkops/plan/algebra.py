@@ -195,7 +195,7 @@ def widen(plan: CopyPlan) -> CopyPlan:
     regions = [region for _, region in plan.regions]
     factor = WIDTHS[0] // plan.element_size
     for region in regions:
-        if factor <= 1 or region.has_limits:
+        if factor <= 1 or (region.indices is not None and region.has_limits):
             return plan
         # Elements of several words that are scattered keep their size: see gpu/run/encoded_plan.py.
         scattered = plan.element_size > 4 and region.kind == "scatter"

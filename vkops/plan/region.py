@@ -63,8 +63,8 @@ class Indices:
     If ``limits`` is not None, it is the range of all elements of the tensor that is read or written
     where the numbers say, and numbers are not limited to their terms: they address this memory.
     Only the lowest 32 bits of a number count, and its sign: ``"u8"`` is taken as ``"i8"``. The
-    address, counted from the start of the range, is modulo 2**32. Of an address
-    beyond the range, ``"clamp"`` reads the last element, and ``"skip"`` writes nothing.
+    address, counted from the start of the range, is modulo 2**32. Of an address beyond the range,
+    ``"clamp"`` reads the last element, and ``"skip"`` writes nothing.
     """
 
     input: int
