@@ -106,22 +106,26 @@ def identity(source, target):
 # -- running them ---------------------------------------------------------------------------------
 
 
-def run(device, case):
-    """Dispatch with random inputs and poisoned outputs; compare all bytes with NumPy's."""
+def run(device, case, allocate=None, guard=16):
+    """Dispatch with random inputs and poisoned outputs; compare all bytes with NumPy's.
+
+    ``allocate`` makes a buffer of so many bytes; around each tensor are ``guard`` bytes.
+    """
     sources = case.inputs(Random(1))
     targets = [poisoned(tensor.total_tensor_size_in_bytes) for _, tensor in case.desc.outputs]
     buffers = []
     for array in (*sources, *targets):
-        buffers.append(device.buffer(array.size + 32))
-        buffers[-1].write(poisoned(array.size + 32))
-        buffers[-1].write(array, 16)
-    bindings = [(b, 16, b.nbytes - 32) for b in buffers]
+        nbytes = array.size + 2 * guard
+        buffers.append((allocate or device.buffer)(nbytes))
+        buffers[-1].write(poisoned(nbytes))
+        buffers[-1].write(array, guard)
+    bindings = [(b, guard, b.nbytes - 2 * guard) for b in buffers]
     compiled = device.compile_operator(device.create_operator(case.desc))
     compiled.dispatch(bindings[: len(sources)], bindings[len(sources) :])
     case.write(sources, targets)
+    edge = poisoned(guard)
     for buffer, target in zip(buffers[len(sources) :], targets, strict=True):
-        guard = poisoned(16)
-        np.testing.assert_array_equal(buffer.array(), np.concatenate([guard, target, guard]))
+        np.testing.assert_array_equal(buffer.array(), np.concatenate([edge, target, edge]))
 
 
 class Runner:

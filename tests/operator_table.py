@@ -94,14 +94,26 @@ def kinds(name):
 
 def packed(desc):
     """A descriptor with all its tensors packed."""
+    return with_tensors(desc, lambda t: dml.BufferTensorDesc(t.data_type, t.sizes))
+
+
+def with_tensors(desc, change):
+    """A descriptor with other tensors, which a function makes of its own."""
     tensors = {}
     for field in desc.FIELDS:
         value = getattr(desc, field.name)
         if field.role != "attribute" and value is not None:
             several = value if field.kind.name == "tensor_array" else [value]
-            result = [dml.BufferTensorDesc(t.data_type, t.sizes) for t in several]
+            result = [*map(change, several)]
             tensors[field.name] = result if several is value else result[0]
     return replace(desc, **tensors)
+
+
+def longer(desc, more):
+    """A descriptor whose tensors have so many bytes more than their elements need."""
+    return with_tensors(
+        desc, lambda t: replace(t, total_tensor_size_in_bytes=t.minimum_implied_size + more)
+    )
 
 
 # -- the operators ---------------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """DirectML operators on the device, against what NumPy makes of the same arrays."""
 
+from random import Random
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from operator_cases import identity, packed, run, split
-from operator_table import OPERATORS, kinds
+from operator_table import OPERATORS, kinds, longer
 
 from vkops.dml import BufferTensorDesc, TensorDataType
 
@@ -30,6 +32,22 @@ def test_random_descriptors(device, name, data, sizes, random):
 def test_hundreds_of_outputs(device, kind):
     sizes, parts = (3, 700), [packed(kind, (3, 1))] * 700
     run(device, split(packed(kind, sizes), parts, 1))
+
+
+@pytest.mark.parametrize("memory", ["direct", "staged", "on the host"])
+@pytest.mark.parametrize("more", [1, 2, 3])
+def test_tensors_that_end_within_a_word(device, staged_device, memory, more):
+    """Bytes after the elements, and those after the tensor, do not change (T-14)."""
+    home = staged_device if memory == "staged" else device
+    allocate = home.host_buffer if memory == "on the host" else home.buffer
+    for name, entry in OPERATORS.items():
+        random = Random(f"{name} {more}")
+        case = entry.make(random, random.choice(kinds(name)), (2, 3, 5), 1)
+        if case.indices and memory == "on the host":
+            continue  # B-22
+        case = case._replace(desc=longer(case.desc, more))
+        for guard in (0, 16):  # the buffer ends with the tensor, or goes on
+            run(home, case, allocate, guard)
 
 
 def test_padding_of_the_input_total_is_ignored(device):
