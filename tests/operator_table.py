@@ -333,7 +333,8 @@ def _converted(value, kind):
     """The element that DirectML makes of a FLOAT: bits of a signed integer of 32 or 64 bits."""
     dtype = DTYPES[kind]
     if dtype.kind == "f":
-        return dtype.type(value)
+        with np.errstate(over="ignore"):  # infinity, as in DirectML
+            return dtype.type(value)
     wide = np.int64 if dtype.itemsize == 8 or kind.name == "UINT32" else np.int32
     least, greatest = np.iinfo(wide).min, np.iinfo(wide).max
     return wide(int(value) if least <= value <= greatest else least).astype(dtype)

@@ -49,6 +49,11 @@ def _executed(*operators: str) -> Callable[[Callable[[Any, Outcome], bool]], Any
     return decorate
 
 
+def _refused(*rules: str) -> Callable[[Outcome], bool]:
+    """Outcomes whose descriptor DirectML accepts, and vkops refuses by one of some rules."""
+    return lambda outcome: outcome.error is not None and outcome.error.rule in rules
+
+
 @_executed()
 def _quiet_nan(desc: Any, outcome: Outcome) -> bool:
     """All that differs are signalling NaN of FLOAT16, which DirectML makes quiet ones."""
@@ -120,6 +125,11 @@ def _array(outcome: Outcome, number: int, tensor: dml.BufferTensorDesc) -> np.nd
 
 
 DIFFERENCES = [
+    Difference(
+        "ScaleBias, linear interpolation", DECISION, _refused("IDENT-02", "RES-14", "UPS-04")
+    ),
+    Difference("two elements of an output at one address", DECISION, _refused("T-09")),
+    Difference("sizes and regions of a resampled tensor", BOUND, _refused("RES-15")),
     Difference("signalling NaN of FLOAT16 become quiet", FAULT, _quiet_nan),
     Difference("RESAMPLE and RESAMPLE1 of 8 bits round down", FAULT, _eight_bits),
     Difference("ONE_HOT reads strided values elsewhere", FAULT, _values),

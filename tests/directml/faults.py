@@ -172,7 +172,6 @@ _TENSOR_FAULTS: dict[str, Any] = {
     "flags": lambda random, x, s, n: replace(x, flags=1),
     "unknown flags": lambda random, x, s, n: replace(x, flags=random.choice((2, 3, 4, 2**31))),
     "null": None,
-    "no sizes": lambda random, x, s, n: replace(x, sizes=None, strides=None, count=n),
 }
 
 
@@ -186,10 +185,12 @@ def _fault_of_attribute(random, raw: Raw) -> tuple[str, Raw] | None:
     if field.kind.entry:
         changed = _array_fault(random, raw, field, list(value))
         return changed and (f"{name}: {changed[0]}", raw.with_fields(**{name: changed[1]}))
-    if kind in ("uint", "enum", "bool"):
+    if kind == "bool":
+        new: Any = not value
+    elif kind in ("uint", "enum"):
         rank = len(tensors(raw)[0][2].sizes or ()) if tensors(raw) else 4
         near = [int(value) + 1, max(0, int(value) - 1), rank, max(0, rank - 1)]
-        new: Any = random.choice([0, 1, 2, 3, 4, 5, 8, 13, *near, *HUGE])
+        new = random.choice([0, 1, 2, 3, 4, 5, 8, 13, *near, *HUGE])
     elif kind == "int":
         new = random.choice([0, 1, -1, 5, -5, 100, -100, 2**31 - 1, -(2**31)])
     elif kind == "float":

@@ -1,7 +1,7 @@
 """Descriptors of operators as bytes of DirectML's C structures, wrong ones too.
 
 A ``Raw`` descriptor has the fields of one of vkops with values that vkops's classes may refuse:
-numbers of any size, tensors that are None or lack their sizes, arrays that are None.
+numbers of any size, tensors that are None, arrays that are None.
 """
 
 from __future__ import annotations
@@ -56,12 +56,11 @@ class RawTensor:
     """A DML_BUFFER_TENSOR_DESC with any content."""
 
     data_type: int
-    sizes: tuple[int, ...] | None
+    sizes: tuple[int, ...]
     strides: tuple[int, ...] | None = None
     flags: int = 0
     total: int = 0
     alignment: int = 0
-    count: int | None = None  # DimensionCount, if it is not the number of sizes
 
     @classmethod
     def of(cls, tensor: dml.BufferTensorDesc) -> RawTensor:
@@ -103,8 +102,7 @@ class Raw:
         """The descriptor of vkops; raises InvalidDescError if its classes refuse it.
 
         Raises:
-            NotImplementedError: vkops cannot say it: a DimensionCount without sizes, or a total
-                size of 0, which means the minimum here.
+            NotImplementedError: a total size is 0, which means the minimum here.
         """
         values = {
             name: tuple(map(_tensor, value)) if _has_tensors(value) else _tensor(value)
@@ -120,10 +118,8 @@ def _has_tensors(value: Any) -> bool:
 def _tensor(value: Any) -> Any:
     if not isinstance(value, RawTensor):
         return value
-    if value.total == 0 or (value.count is not None and value.sizes is not None):
+    if value.total == 0:
         raise NotImplementedError(value)
-    if value.sizes is None:
-        return None
     total, alignment = value.total, value.alignment
     return dml.BufferTensorDesc(
         value.data_type, value.sizes, value.strides, value.flags, total, alignment
@@ -168,7 +164,8 @@ class Packed:
         elif kind == "float":
             self._write(at, "f", value)
         elif kind in ("uint", "int", "enum", "bool"):
-            if not -(2**31) <= value < 2**32 or (kind == "int" and value >= 2**31):
+            least, end = {"int": (-(2**31), 2**31), "bool": (0, 2)}.get(kind, (0, 2**32))
+            if not least <= value < end:
                 raise NotImplementedError(value)
             self._write(at, "I", _word(value))
         elif value is None:
@@ -207,15 +204,14 @@ class Packed:
         for i, tensor in enumerate(tensors):
             if tensor is None:
                 continue  # a tensor of the type INVALID
-            sizes = tensor.sizes
-            count = len(sizes or ()) if tensor.count is None else tensor.count
-            numbers = (_word(tensor.data_type), _word(tensor.flags), _word(count))
-            sized = tensor.total % 2**64, _word(tensor.alignment)
+            if tensor.total >= 2**64:
+                raise NotImplementedError(tensor)
+            numbers = (_word(tensor.data_type), _word(tensor.flags), len(tensor.sizes))
+            sized = tensor.total, _word(tensor.alignment)
             desc = self._add(struct.pack("<III4xQQQI4x", *numbers, 0, 0, *sized))
             self._write(array + 16 * i, "I", 1)
             self._point(array + 16 * i + 8, desc)
-            if sizes is not None:
-                self._point(desc + 16, self._words(sizes))
+            self._point(desc + 16, self._words(tensor.sizes))
             if tensor.strides is not None:
                 self._point(desc + 24, self._words(tensor.strides))
         return array
