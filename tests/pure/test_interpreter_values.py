@@ -197,8 +197,8 @@ def test_limits_of_clamp_that_are_crossed_or_nan(name, wrong):
     operands = [*np.array([[np.nan, 1, 1], [0, 3, np.nan], [2, 2, 2]], np.float32)]
     rule = undefined_results.RULES[FUNCTIONS[name]]
     (found,) = undefined_results.undefined(rule, operands[0].dtype, operands, SourceLine("x", 1))
-    assert found.mask.tolist() == wrong
-    assert found.why.message.startswith("uses clamp with limits from ")
+    assert found.missing.tolist() == wrong
+    assert found.why[0].message.startswith("uses clamp with limits from ")
 
 
 @pytest.mark.parametrize("opcode", range(4450, 4456))

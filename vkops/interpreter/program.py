@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter import operations
+from vkops.interpreter import composites, operations
 from vkops.interpreter.operations import dtype_of
 from vkops.interpreter.values import Numbers, Pointer, Reason, SourceLine, Value, replaced
 from vkops.shaders import constants
@@ -150,6 +150,12 @@ class ShaderProgram:
         return {self._place(file, 0).file: lines for file, lines in sources.items() if lines}
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the source files; those of the compiler's own variables are no part."""
+        text = "\n".join(map("\n".join, self.sources.values()))
+        return frozenset(re.findall(r"\w+", text))
+
+    @cached_property
     def constants(self) -> dict[int, Value]:
         """The values of constants by id."""
         values: dict[int, Value] = {}
@@ -169,6 +175,8 @@ class ShaderProgram:
         if op in (Op.ConstantComposite, Op.SpecConstantComposite):
             return composed(type_, [values[member] for member in words[2:]])
         value = self._known.get(id_)
+        if value is None and words[2] in composites.TABLE:
+            return composites.TABLE[words[2]](words[3:], values.__getitem__)
         if value is None:  # an operation on floats or vectors
             operands = [values[operand] for operand in words[3:] if operand in values]
             arrays = [each.array for each in operands if isinstance(each, Numbers)]
@@ -185,7 +193,7 @@ class ShaderProgram:
         """Return the value of OpUndef."""
         why = Reason(f"reads '{self.name(id_)}', which was never written", place)
         return replaced(
-            zeros(self.type(type_)), lambda n: Numbers(n.array, np.ones_like(n.array, bool), why)
+            zeros(self.type(type_)), lambda n: Numbers(n.array, np.ones_like(n.array, bool), (why,))
         )
 
     # -- functions ---------------------------------------------------------------------------------
@@ -277,9 +285,9 @@ class ShaderProgram:
             return None
         if words[3] != _DEBUG_LINE:
             return place
-        source = self.declared.extended.get(words[4])
-        file = "" if source is None else self.declared.strings.get(source.words[4], "")
-        return self._place(file, self._known.get(words[5]) or 0)
+        source, line, *_ = (*words[4:], 0, 0)
+        name = (*getattr(self.declared.extended.get(source), "words", ()), *[0] * 5)[4]
+        return self._place(self.declared.strings.get(name, ""), self._known.get(line) or 0)
 
     def _place(self, file: str, line: int) -> SourceLine:
         """Return a place; a text that was compiled has the name of the shader."""

@@ -168,11 +168,16 @@ class State:
     ) -> Variable:
         """Make a variable that each invocation has for itself."""
         is_number = scalar_of(type_) is not None
+        variable: Variable
         if is_pointer(type_) or (is_number and not self.has_addresses):
-            return Register(name, type_, None, call)
-        if not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
+            variable = Register(name, type_, None, call)
+        elif not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
             self.refuse(f"the variable '{name}', which has pointers in it,")
-        return Memory(name, type_, "invocation", active.together, type_.nbytes)
+        else:
+            variable = Memory(name, type_, "invocation", active.together, type_.nbytes)
+        words = self.program.words
+        variable.is_temporary = name not in words if words else name.startswith("%")
+        return variable
 
     # -- operands ----------------------------------------------------------------------------------
 
@@ -229,8 +234,10 @@ class State:
         """Report undefined numbers, and return them as if they were defined."""
         if value.missing is None:
             return value
-        missing = value.missing.reshape(len(value.missing), -1).any(1)
-        self.tell("undefined", value.why, (active or self.active).some(missing))
+        for number, why in enumerate(value.why, 1):
+            rows = (value.missing == number).reshape(len(value.missing), -1).any(1)
+            if rows.any():
+                self.tell("undefined", why, (active or self.active).some(rows))
         return Numbers(value.array)
 
     def subgroup(self, who: Array) -> Array:
@@ -263,14 +270,19 @@ class State:
         place: SourceLine | None = None,
         other: SourceLine | None = None,
         count: int = 0,
+        block: str = "",
     ) -> None:
-        """Add a finding of these invocations; of two, with the place of an ``other`` access."""
-        named = tuple(self.global_id(int(each)) for each in who[: 2 if other else 1])
+        """Add a finding of these invocations; of ``count`` pairs, of which this is one.
+
+        ``other`` is another place that it is about.
+        """
+        named = tuple(self.global_id(int(each)) for each in who[: 2 if count else 1])
         place = place or self.step.place
-        self.findings.add(Finding(kind, place, message, named, count or len(who), other), key)
-        if other is not None:
+        finding = Finding(kind, place, message, named, count or len(who), other, block=block)
+        self.findings.add(finding, key)
+        if count:
             message = "{}; invocations {} and {}".format(message, *named)
-        self.tell("finding", kind, message, who[:1] if other else who)
+        self.tell("finding", kind, message, who[:1] if count else who, place)
 
     def report_where(self, rows: Array, kind: str, message: str) -> None:
         """Add a finding of the active invocations that a mask chooses, if there are any."""
