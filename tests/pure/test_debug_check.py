@@ -11,8 +11,8 @@ from functools import partial
 import faulty_shaders
 import numpy as np
 import pytest
+import spirv
 import usual_shaders
-from spirv import assembled
 
 from vkops.cli import main, shader_commands
 from vkops.debug import check, stepper
@@ -103,6 +103,7 @@ def test_each_undefined_number_has_the_reason_of_its_own(carried, is_passed):
     findings = check(text, {"Out": 256}, subgroup_size=32).findings
     assert {(f.kind, f.place.line, f.other and f.other.line, f.count) for f in findings} == wanted
     assert {f.invocations[0][0] < 32 for f in findings} == {True, False}
+
 
 @pytest.mark.parametrize("case", usual_shaders.CASES, ids=lambda case: case.name)
 def test_usual_shaders_are_silent(case):
@@ -239,7 +240,7 @@ def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, 
     if bits == 32:
         text = text.replace("%10 = OpTypeInt 32 0\n", "")
         text = text.replace("OpSConvert %10 %21", "OpIAdd %9 %21 %14")
-    (tmp_path / "own.spv").write_bytes(assembled(text))
+    (tmp_path / "own.spv").write_bytes(spirv.assembled(text))
     data = np.uint32([0, largest & 0xFFFFFFFF, 1, 2**31])
     report = check(tmp_path / "own.spv", {"Data": data})
     assert report.ok

@@ -93,7 +93,9 @@ void main() { x[0] = x[1] * x[2]; }"""
 
 # -- debugPrintfEXT --------------------------------------------------------------------------------
 
-PRINTF = 'OpExtension "SPV_KHR_non_semantic_info"\n%print = OpExtInstImport "NonSemantic.DebugPrintf"\n'
+PRINTF = (
+    'OpExtension "SPV_KHR_non_semantic_info"\n%print = OpExtInstImport "NonSemantic.DebugPrintf"\n'
+)
 VALUES = """%int = OpTypeInt 32 1
 %half = OpTypeFloat 16
 %float = OpTypeFloat 32
@@ -127,7 +129,11 @@ def printing(form, operands):
         ("%s|%5s|%d", "%text %text %n", "a text|a text|-7"),
         ("%8s|%-8s|%%", "%text %text", "  a text|a text  |%"),
         ("%d %i %u %5d %-5d|%05d", "%n %n %n %n %n %n", "-7 -7 -7    -7 -7   |-0007"),
-        ("%x %X %o %d", "%f %h %f %f", "3fc00000 3E00 7760000000 1069547520"),  # the bits of a float
+        (
+            "%x %X %o %d",
+            "%f %h %f %f",
+            "3fc00000 3E00 7760000000 1069547520",
+        ),  # the bits of a float
         ("%f %g %e %.1f %lf", "%f %h %d %f %d", "1.500000 1.5 1.500000e+00 1.5 1.500000"),
         ("%a %A", "%f %d", "0x1.8000000000000p+0 0X1.8000000000000P+0"),
         ("%d %f %v2f", "%nothing %nothing %p", "2143289344 nan 1.500000, 1.500000"),
@@ -161,7 +167,9 @@ def test_operands_of_printing_that_are_nothing_to_print(operands, message):
 
 
 @pytest.mark.parametrize("name", ["NonSemantic.Unknown", "NonSemantic.Shader.DebugInfo.999"])
-@pytest.mark.parametrize("operands", ["1", "103", "103 %n", "103 %n %n %n %n %n", "23 %void", "999"])
+@pytest.mark.parametrize(
+    "operands", ["1", "103", "103 %n", "103 %n %n %n %n %n", "23 %void", "999"]
+)
 def test_instructions_without_a_meaning_are_passed_over(name, operands):
     more = PRINTF.replace("NonSemantic.DebugPrintf", name)
     call = f"%called = OpExtInst %void %print {operands}\n"

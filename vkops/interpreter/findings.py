@@ -26,7 +26,7 @@ class Finding:
         source: the source lines of both places, as far as the module has them.
         block: the block whose values are read and were not given, if that is the fault.
         order: "descending" if only a run with this order of workgroups had it.
-        subgroup_size: that of the only run that had it, if it is another one than that of the check.
+        subgroup_size: that of the run that had it, if no run with the size of the check did.
     """
 
     kind: str

@@ -30,7 +30,7 @@ from vkops.interpreter.state import State
 from vkops.interpreter.undefined_results import OPERATIONS, RULES, Misuse, undefined
 from vkops.interpreter.values import Choice, Numbers, Outside, Pointer, Reason, Value, merge, take
 from vkops.shaders import layout
-from vkops.shaders.binary import Decoration, Op
+from vkops.shaders.binary import DEBUG_INFO, Decoration, Op
 from vkops.shaders.grammar import OPCODES
 from vkops.shaders.layout import Number, Struct
 
@@ -203,7 +203,7 @@ def _glsl(run: State, step: Decoded) -> Value | None:
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
         _print(run, ids)
-    if name.startswith("NonSemantic."):
+    if name.startswith("NonSemantic.") or name in DEBUG_INFO:
         return None
     if name != "GLSL.std.450":
         run.refuse(f"function {number} of {name}")

@@ -86,8 +86,7 @@ class Variable(ABC):
                 if not inside:
                     break
                 member = inside[-1]
-                # Members of HLSL's buffers have none.
-                name = "" if member.name.startswith("@") else member.name
+                name = "" if member is part.unnamed else member.name
                 text = f"{text}.{name}" if text and name else text or name
                 at, part = at - member.offset, member.type
             else:

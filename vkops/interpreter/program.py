@@ -14,7 +14,7 @@ from vkops.interpreter import composites, operations
 from vkops.interpreter.operations import dtype_of
 from vkops.interpreter.values import Numbers, Pointer, Reason, SourceLine, Value, replaced
 from vkops.shaders import constants
-from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
+from vkops.shaders.binary import DEBUG_INFO, GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.grammar import WITH_RESULT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
@@ -209,6 +209,20 @@ class ShaderProgram:
             types.update(function.parameters)
         return types | {step.result: step.type for step in self._steps()}
 
+    @cached_property
+    def made(self) -> dict[int, Decoded]:
+        """The instructions of functions by their results."""
+        return {step.result: step for step in self._steps() if step.result}
+
+    @cached_property
+    def users(self) -> dict[int, list[Decoded]]:
+        """The instructions of functions by the ids that they use."""
+        users: dict[int, list[Decoded]] = {}
+        for step in self._steps():
+            for id_ in {*step.ids}:
+                users.setdefault(id_, []).append(step)
+        return users
+
     @property
     def has_atomics(self) -> bool:
         """Whether the shader executes atomic operations."""
@@ -280,8 +294,8 @@ class ShaderProgram:
         return SourceLine(before.file, next(conditions, before.line))
 
     def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
-        """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""
-        if not self.declared.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
+        """Return the place after an instruction of a set with debug information."""
+        if self.declared.strings.get(words[2]) not in DEBUG_INFO:
             return None
         if words[3] != _DEBUG_LINE:
             return place

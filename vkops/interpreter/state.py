@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -28,6 +28,7 @@ from vkops.interpreter.program import (
     scalar_of,
     zeros,
 )
+from vkops.interpreter.selections import selections
 from vkops.interpreter.values import (
     Choice,
     Numbers,
@@ -286,15 +287,36 @@ class State:
 
     def report_where(self, rows: Array, kind: str, message: str) -> None:
         """Add a finding of the active invocations that a mask chooses, if there are any."""
-        if rows.any():
-            self.report(kind, message, self.active.who[np.broadcast_to(rows, len(self.active.who))])
+        for part, note in self._by_selection(rows, self.active):
+            self.report(kind, message + note, self.active.who[part], note)
 
     def report_outside(
         self, name: str, indices: Array, wrong: Array, count: str, active: Active
     ) -> None:
         """Tell observers of invocations whose index is out of bounds."""
-        index = np.broadcast_to(indices, len(active.who))[self.example(wrong, active.who)]
-        self.tell("outside", name, str(index), count, active.some(wrong))
+        for part, note in self._by_selection(wrong, active):
+            index = np.broadcast_to(indices, len(active.who))[self.example(part, active.who)]
+            self.tell("outside", name, str(index), count + note, active.some(part))
+
+    def _by_selection(self, wrong: Array, active: Active) -> Iterator[tuple[Array, str]]:
+        """Yield invocations with a fault, and the end of a message, by whether they use the result.
+
+        A selection may choose another result than that of this instruction.
+        """
+        left = np.array(np.broadcast_to(wrong, len(active.who)))
+        for selection in selections(self.program, self.step.result) if left.any() else ():
+            try:
+                condition = self.raw(selection.condition)
+            except KeyError:  # it is computed later
+                continue
+            if isinstance(condition, Numbers) and condition.array.ndim == 1:
+                unused = np.broadcast_to(condition.array != selection.value, len(self.active.who))
+                rows = left & np.isin(active.who, self.active.who[unused])
+                if rows.any():
+                    yield rows, f"; {selection.note(self.program.declared.language)}"
+                    left &= ~rows
+        if left.any():
+            yield left, ""
 
     def example(self, wrong: Array, who: Array) -> int:
         """Return one of the invocations that a mask chooses, for a message."""
