@@ -1,13 +1,17 @@
 """The instructions that the interpreter knows, and how it refuses others."""
 
+import itertools
+
 import pytest
 import spirv
 from refusals import fault
 
 from vkops import shaders
 from vkops.debug import check
+from vkops.debug.shader_check import Case
 from vkops.errors import ShaderCompileError
 from vkops.interpreter.instructions import HANDLERS, REFUSED
+from vkops.interpreter.observer import Observer
 from vkops.shaders import features
 from vkops.shaders.grammar import INSTRUCTIONS
 
@@ -177,6 +181,75 @@ def test_instructions_without_a_meaning_are_passed_over(name, operands):
         spirv.head("Float16", "Float64", more=more) + spirv.VOID + VALUES + spirv.entry_point(call)
     )
     assert check(shaders.load(module, name="x")).ok
+
+
+def test_sets_of_instructions_that_are_not_known_are_refused(message):
+    more = 'OpExtension "SPV_AMD_shader_trinary_minmax"\n%set = OpExtInstImport "SPV_AMD_shader_trinary_minmax"\n'
+    code = (
+        "%least = OpExtInst %float %set FMin3AMD %f %f %f\n%twice = OpFAdd %float %least %least\n"
+    )
+    text = (
+        spirv.head("Float16", "Float64", more=more) + spirv.VOID + VALUES + spirv.entry_point(code)
+    )
+    module = spirv.assembled(text)
+    message(fault(lambda: check(shaders.load(module, name="x")), ShaderCompileError))
+
+
+OF_CONSTANTS = """
+int: SNegate Not IAdd ISub IMul SDiv SRem SMod ShiftRightLogical ShiftRightArithmetic ShiftLeftLogical BitwiseOr
+int: BitwiseXor BitwiseAnd Select
+bool: IEqual INotEqual SLessThan ULessThan SGreaterThan UGreaterThan SLessThanEqual ULessThanEqual SGreaterThanEqual
+bool: UGreaterThanEqual LogicalOr LogicalAnd LogicalNot LogicalEqual LogicalNotEqual
+long: SConvert
+double: FConvert
+float: QuantizeToF16
+"""
+"""The operations of OpSpecConstantOp by the types of results, but for those of unsigned numbers."""
+OF_VECTORS = """
+%vint VectorShuffle %vone %vother 3 0
+%int CompositeExtract %vone 1
+%vint CompositeInsert %other %vone 1
+"""
+TYPES = {"int": "OpTypeInt 32 1", "long": "OpTypeInt 64 1", "float": "OpTypeFloat 32",
+         "double": "OpTypeFloat 64", "bool": "OpTypeBool"}  # fmt: skip
+NUMBERS = {"one": ("int", " %int -7"), "other": ("int", " %int 3"), "third": ("float", " %float 0.3"),
+           "yes": ("bool", "True %bool"), "no": ("bool", "False %bool")}  # fmt: skip
+
+
+def test_operations_on_constants_are_those_of_instructions():
+    operations = OF_VECTORS.split("\n")[1:-1]
+    for kind, names in (line.split(": ") for line in OF_CONSTANTS.split("\n")[1:-1]):
+        for name, form in itertools.product(names.split(), ("%", "%v")):
+            one, other = ("yes", "no") if name.startswith("Logical") else ("one", "other")
+            one = "third" if kind in ("double", "float") else one
+            operands = [one] if kind in ("long", "double", "float") else [one, other]
+            operands = [one] if name in ("SNegate", "Not", "LogicalNot") else operands
+            operands = ["yes", *operands] if name == "Select" else operands
+            operations.append(f"{form}{kind} {name} " + " ".join(f"{form}{o}" for o in operands))
+    text = spirv.head("Int64", "Float64") + spirv.VOID
+    for name, declared in TYPES.items():
+        text += f"%{name} = {declared}\n%v{name} = OpTypeVector %{name} 2\n"
+    for name, (kind, value) in NUMBERS.items():
+        text += f"%{name} = OpSpecConstant{value}\n"
+        text += f"%v{name} = OpSpecConstantComposite %v{kind} %{name} %{name}\n"
+    code = ""
+    for number, (type_, op, operands) in enumerate(each.split(" ", 2) for each in operations):
+        text += f"%constant{number} = OpSpecConstantOp {type_} {op} {operands}\n"
+        code += f"%computed{number} = Op{op} {type_} {operands}\n"
+
+    class Results(Observer):
+        computed = ()
+
+        def result(self, step, value):
+            self.computed += (value.array,)
+
+    results = Results()
+    module = spirv.assembled(text + spirv.entry_point(code))
+    Case.of(shaders.load(module, name="x")).run(observers=[results])
+    constants = [*results.machine.program.constants.values()][-len(operations) :]
+    for operation, computed, constant in zip(operations, results.computed, constants, strict=True):
+        assert computed.dtype == constant.array.dtype, operation
+        assert computed.tolist() == constant.array.tolist(), operation
 
 
 CONSTANTS = """#version 450
