@@ -357,7 +357,7 @@ def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
     assert status == 1
     assert (
         "12: never written: reads 'part', which is undefined because an invocation in line 8 "
-        "reads 'data', which was never written: Data is given a size, but no values"
+        "reads 'data', which was never written: block Data is given a size, but no values"
     ) in out
     assert out.endswith("\nTo give values to what is read: --buffer Data=FILE.npy\n")
 

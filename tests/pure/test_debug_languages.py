@@ -46,7 +46,7 @@ division by zero: divides an integer by zero; invocation (0, 0, 0)
 {} | int quotient = 100 / int(t);
 out of bounds: index 4 of 'result' is out of bounds: it has 4 elements; invocation (3, 0, 0)
 {} | result[t + 1] = quotient;
-never written: reads 'part', which is undefined because an invocation in line {} reads 'data', which was never written: data is given a size, but no values; invocation (0, 0, 0), 4 times
+never written: reads 'part', which is undefined because an invocation in line {} reads 'data', which was never written: block data is given a size, but no values; invocation (0, 0, 0), 4 times
 {} | data[t] = part[3 - t];
 {} | part[t] = data[t];
 """
@@ -88,7 +88,7 @@ def test_findings_have_the_names_and_the_lines_of_every_language(command, of_lan
     _, out, _ = command("check", *arguments)
     numbers = {line.strip(): n for n, line in enumerate(text.splitlines(), 1)}
     shown = [re.sub(r"^.*?:(\d+): ", "", line) for line in out.splitlines()[:-2]]
-    faults = FAULTS.replace("data is given", f"{first} is given").strip().splitlines()
+    faults = FAULTS.replace("block data", f"block {first}").strip().splitlines()
     wanted = []
     for line in faults:
         code = line.removeprefix("{} | ")

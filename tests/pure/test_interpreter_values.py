@@ -128,6 +128,15 @@ def test_messages_without_lines_do_not_speak_of_lines():
     assert not re.search(r"\blines?\b", result)
 
 
+def test_messages_without_names_have_the_numbers_of_ids():
+    text = f"{HEAD}void main() {{ part[own ^ 1u] = x[own]; y[own] = part[own] + part[own ^ 2u]; }}"
+    for buffers in ([128], []):  # one that is not written, and one that is
+        findings = check(spirv.stripped(shaders.compile(text)), buffers).findings
+        names = [each for f in findings for each in re.findall(r"'(.*?)'", f.message)]
+        assert names
+        assert all(re.fullmatch(r"%?\d+(\[\d+\])?", each) for each in names), names
+
+
 # -- blocks in shared memory -----------------------------------------------------------------------
 
 BLOCKS = """#version 450

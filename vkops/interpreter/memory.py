@@ -66,7 +66,7 @@ class Variable(ABC):
         """Return the reasons why numbers with a name are undefined where they are read."""
         message = f"reads '{name}', which was never written"
         if self.block:
-            message += f": {self.block} is given a size, but no values"
+            message += f": block {self.block} is given a size, but no values"
         never = Reason(message, place, block=self.block, is_provisional=self.is_temporary)
 
         def reason(stored: Reason) -> Reason:
@@ -86,7 +86,7 @@ class Variable(ABC):
                 if not inside:
                     break
                 member = inside[-1]
-                name = "" if member is part.unnamed else member.name
+                name = "" if text and member is part.unnamed else member.name
                 text = f"{text}.{name}" if text and name else text or name
                 at, part = at - member.offset, member.type
             else:

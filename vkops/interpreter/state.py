@@ -150,12 +150,12 @@ class State:
                 self.variables[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.WORKGROUP:
                 key = declared.shared_memory(id_, pointee)
-                self.shared.setdefault(key, []).append((id_, name, type_))
+                self.shared.setdefault(key, []).append((id_, name or f"%{id_}", type_))
                 if initial:
                     self.private.append((id_, name, type_, self.program.constants[initial[0]]))
             else:
                 value = self.program.constants[initial[0]] if initial else None
-                self.private.append((id_, name, type_, value))
+                self.private.append((id_, name or f"%{id_}", type_, value))
 
     def _bound(self, name: str, type_: Type, memory: Blocks) -> Pointer | tuple[Pointer, ...]:
         """Return a pointer to a block; several for an array of blocks."""
