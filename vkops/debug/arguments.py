@@ -74,6 +74,8 @@ class BufferArgument(Argument):
         memory = Memory(block.instance, block.type, "", 1, size, is_written=is_written)
         if isinstance(data, np.ndarray):
             memory.fill(data.tobytes())
+        else:
+            memory.block = blocks[0].point
         return memory
 
 

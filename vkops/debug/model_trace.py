@@ -264,8 +264,9 @@ def _only(output: str, names: Sequence[str]) -> str:
     """Return the name of an output, which may be left out if there is only one."""
     if output in names or (not output and len(names) == 1):
         return output or names[0]
-    message = f"got {output or 'nothing'}, must be {' or '.join(names) or 'nothing: there is none'}"
-    raise ModelError(f"--output: {message}")
+    if not names:
+        raise ModelError("ELEMENT: there is no output: nothing is stored in buffers or images")
+    raise ModelError(f"--output: got {output or 'nothing'}, must be {' or '.join(names)}")
 
 
 def _check_index(name: str, index: Ints, sizes: Ints) -> None:

@@ -275,7 +275,8 @@ class Case:
         run = Run(self.shader, memory, self.groups, self.push, settings, observers=told)
         with activity(lambda: f"{run.step.place}: {run.executed:,} instructions executed"):
             run.run()
-        self.findings.update(run.findings)
+        how = {"order": "" if order == "ascending" else order, "subgroup_size": subgroup_size or 0}
+        self.findings.update(run.findings, **how)
         return run, memory
 
     def memory(self) -> dict[tuple[int, int], Any]:

@@ -48,13 +48,20 @@ class Storage:
     PHYSICAL = 5349
 
 
+DEBUG_INFO = ("NonSemantic.Shader.DebugInfo.100", "OpenCL.DebugInfo.100")
+"""Sets of extended instructions that describe the source."""
+
+_DEBUG_SOURCE, _DEBUG_SOURCE_CONTINUED = 35, 102
+
 _OF_MEMBERS = (Op.MemberName, Op.MemberDecorate, Op.GroupMemberDecorate)
 
 GL_COMPUTE = 5
 
 _LONG = 64
 
-_HLSL = 5
+HLSL = 5
+"""The number of a source language."""
+
 _MAX_LANGUAGE = 6
 """The last source language that SPIRV-Tools of 2022 know."""
 
@@ -119,7 +126,7 @@ def corrected(spirv: bytes) -> bytes:
     try:
         for at, op, count in positions(words):
             if op == Op.Source and count > 1:
-                is_inclusive = words[at + 1] == _HLSL and words[2] >> 16 in _GLSLANG
+                is_inclusive = words[at + 1] == HLSL and words[2] >> 16 in _GLSLANG
                 words[at + 1] = min(words[at + 1], _MAX_LANGUAGE)
             elif op == Op.Capability:
                 is_narrow |= words[at + 1] in _NARROW
@@ -225,6 +232,8 @@ def declarations(spirv: bytes) -> Declarations:
     module = Declarations((words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF))
     body: list[Instruction] | None = None
     types: dict[int, int] = {}  # of values
+    texts: dict[int, str] = {}  # of strings, with line breaks
+    file = 0  # whose source text may be continued
     for at, op, count in positions(words):
         operands = tuple(words[at + 1 : at + count])
         if op in WITH_RESULT:
@@ -242,11 +251,19 @@ def declarations(spirv: bytes) -> Declarations:
         elif op == Op.Source:
             module.language = operands[0]
             if count > 4:
-                module.sources[operands[2]] = string(operands[3:])
+                file, module.sources[operands[2]] = operands[2], string(operands[3:])
+        elif op == Op.SourceContinued:
+            module.sources[file] = module.sources.get(file, "") + string(operands)
         elif op in (Op.String, Op.ExtInstImport):
-            module.strings[operands[0]] = printable(string(operands[1:]))
+            texts[operands[0]] = string(operands[1:])
+            module.strings[operands[0]] = printable(texts[operands[0]])
         elif op == Op.ExtInst:
             module.extended[operands[1]] = instruction
+            _, _, set_, number, *others = operands
+            if texts.get(set_) in DEBUG_INFO and number == _DEBUG_SOURCE and others[1:]:
+                file, module.sources[others[0]] = others[0], texts.get(others[1], "")
+            elif texts.get(set_) in DEBUG_INFO and number == _DEBUG_SOURCE_CONTINUED:
+                module.sources[file] = module.sources.get(file, "") + texts.get(others[0], "")
         elif op == Op.Capability:
             module.capabilities.append(operands[0])
         elif op == Op.EntryPoint:
