@@ -330,7 +330,8 @@ def _converted(value, kind):
     """The element that DirectML makes of a FLOAT: bits of a signed integer of 32 or 64 bits."""
     dtype = DTYPES[kind]
     if dtype.kind == "f":
-        return dtype.type(value)
+        with np.errstate(over="ignore"):
+            return dtype.type(value)
     wide = np.int64 if dtype.itemsize == 8 or kind.name == "UINT32" else np.int32
     least, greatest = np.iinfo(wide).min, np.iinfo(wide).max
     return wide(int(value) if least <= value <= greatest else least).astype(dtype)
@@ -341,7 +342,9 @@ def _diagonal_matrix(random, kind, sizes, _):
     offset = random.randint(-sizes[-2] - 1, sizes[-1] + 1)
     value = random.choice((0, 1, 100.9, -1, 1e9, np.inf))
     desc = dml.DiagonalMatrixOperatorDesc(_output(random, kind, sizes), offset, value)
-    result = np.where(np.eye(*sizes[-2:], offset, bool), _converted(value, kind), DTYPES[kind].type(0))
+    result = np.where(
+        np.eye(*sizes[-2:], offset, bool), _converted(value, kind), DTYPES[kind].type(0)
+    )
     return Case(desc, lambda arrays: [np.broadcast_to(result, sizes)])
 
 

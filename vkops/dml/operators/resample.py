@@ -272,11 +272,12 @@ def _coordinates(
     """
     reciprocal, offset = np.float32(1) / np.float32(scale), np.float32(input_offset)
     x = np.arange(count, dtype=np.float32) - np.float32(output_offset)
-    if direction is AxisDirection.INCREASING:
-        if scale < inf and frexp(scale)[0] != 0.5:  # not a power of two
-            reciprocal = np.nextafter(reciprocal, np.float32(-inf))
-            offset = np.nextafter(offset, np.float32(inf))
-        rounded: _Floats = np.ceil(x * reciprocal - offset)
-        return rounded
-    halves = np.float32(0.5 if direction is None else 0)
-    return np.floor(x * reciprocal - offset + halves)
+    is_power = scale == inf or frexp(scale)[0] == 0.5
+    if direction is AxisDirection.INCREASING and not is_power:
+        reciprocal = np.nextafter(reciprocal, np.float32(-inf))
+        offset = np.nextafter(offset, np.float32(inf))
+    x = x * reciprocal - offset
+    if direction is None:
+        x += np.float32(0.5)
+    rounded: _Floats = np.ceil(x) if direction is AxisDirection.INCREASING else np.floor(x)
+    return rounded
