@@ -345,7 +345,9 @@ def _diagonal_matrix(random, kind, sizes, _):
     offset = random.randint(-sizes[-2] - 1, sizes[-1] + 1)
     value = random.choice((0, 1, 100.9, -1, 1e9, np.inf))
     desc = dml.DiagonalMatrixOperatorDesc(_output(random, kind, sizes), offset, value)
-    result = np.where(np.eye(*sizes[-2:], offset, bool), _converted(value, kind), DTYPES[kind].type(0))
+    result = np.where(
+        np.eye(*sizes[-2:], offset, bool), _converted(value, kind), DTYPES[kind].type(0)
+    )
     return Case(desc, lambda arrays: [np.broadcast_to(result, sizes)])
 
 

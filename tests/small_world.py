@@ -89,7 +89,7 @@ def slices(make, kind, sizes, steps):
 WORLDS = {
     "SPLIT": (splits, cuts),
     "JOIN": (joins, cuts),
-    "SLICE": (partial(slices, slice_), lambda: worlds(slice_steps, [1], [2**32 - 1])),
+    "SLICE": (partial(slices, slice_), lambda: worlds(slice_steps, [1], [2**31 - 1])),
     "SLICE1": (
         partial(slices, slice1),
         lambda: worlds(slice1_steps, [1, -1], [2**31 - 1, -(2**31)]),

@@ -89,7 +89,7 @@ def numbered(movement, random):
     fill = Fill(np.int64(FILL).tobytes())
     outputs = tuple(
         Output(
-            output.nbytes * scale,
+            output.nbytes * scale // 8 * 8,  # a tensor may end within an element
             tuple(
                 replace(region, source=fill) if isinstance(region.source, Fill) else region
                 for region in output.regions

@@ -173,7 +173,9 @@ def check_tensor(operator: str, path: str, tensor: BufferTensorDesc, *, is_outpu
     if not minimum <= total <= maximum:
         message = f"got {show(total)}, must be {minimum} (what the sizes and strides imply) or more"
         if total > maximum:
-            message = f"got {show(total)}, must be at most {maximum}, of {MAX_TENSOR_ELEMENTS} elements"
+            message = (
+                f"got {show(total)}, must be at most {maximum} ({MAX_TENSOR_ELEMENTS} elements)"
+            )
         refuse("total_tensor_size_in_bytes", message, "T-12")
     alignment = tensor.guaranteed_base_offset_alignment
     if alignment and (not 16 <= alignment <= UINT32_MAX or alignment & (alignment - 1)):

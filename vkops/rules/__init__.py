@@ -60,7 +60,7 @@ class Group(NamedTuple):
 
     @property
     def lines(self) -> list[list[Rule]]:
-        """The rules; those that no error names share a line, the last, because they have one text."""
+        """The rules; those that no error names have one text, and share the last line."""
         others = [rule for rule in self.rules if not rule.enforced]
         return [*([rule] for rule in self.rules if rule.enforced), *([others] if others else [])]
 
@@ -68,9 +68,7 @@ class Group(NamedTuple):
 def _group(entry: Mapping[str, Any]) -> Group:
     unchecked = dict(entry.get("unchecked", {"ids": ""}))
     others = {id: unchecked | {"enforced": False} for id in unchecked.pop("ids").split()}
-    statuses = {
-        id: status for status, ids in entry.get("status", {}).items() for id in ids.split()
-    }
+    statuses = {id: status for status, ids in entry.get("status", {}).items() for id in ids.split()}
     rules = []
     for id, rule in sorted((entry["rules"] | others).items()):
         default = "choice" if rule["source"] == "choice of vkops" else "documented"

@@ -97,9 +97,9 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
     indices_dimension_count: int = fields.attribute(fields.UINT, "SCAT-06")
 
     def _infer(self) -> Sequence[Sequence[Size]]:
-        tensor = self.indices_tensor
-        for i, (size, stride) in enumerate(zip(tensor.sizes, tensor.effective_strides, strict=True)):
-            if size > 1 and stride == 0:
+        indices = self.indices_tensor
+        for i, stride in enumerate(indices.effective_strides):
+            if stride == 0 and indices.sizes[i] > 1:
                 self._refuse(f"indices_tensor.strides[{i}]", "got 0, must not be 0", "SCAT-06")
         sizes = self._sizes_of_slices(0, "SCAT-06", "SCAT-06", "SCAT-06")
         updates = self._with_rank(sizes, "updates_tensor", "SCAT-06")

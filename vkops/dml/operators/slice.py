@@ -181,8 +181,9 @@ class SliceGradOperatorDesc(_WindowDesc):
             last = offset + (size.value - 1) * abs(stride)
             if last >= available.value:
                 message = (
-                    f"got {size.value}, of which the last is at {show(last)} (offset + (size - 1) * "
-                    f"the stride's magnitude), must be below {available.origin} = {available.value}"
+                    f"got {size.value}, of which the last is at {show(last)} (offset + "
+                    "(size - 1) * the stride's magnitude), must be below "
+                    f"{available.origin} = {available.value}"
                 )
                 self._refuse(size.origin, message, size.rule)
         return [whole]

@@ -50,7 +50,8 @@ class UnfoldOperatorDesc(UnaryOperatorDesc):
     def _infer(self) -> Sequence[Sequence[Size]]:
         for i, value in enumerate(self.window_sizes):
             self._check_positive(f"window_sizes[{i}]", value, "UNF-02")
-        for name, low in (("strides", 1), ("dilations", 0), ("start_padding", 0), ("end_padding", 0)):
+        for name in ("strides", "dilations", "start_padding", "end_padding"):
+            low = int(name == "strides")
             for i, value in enumerate(getattr(self, name)):
                 if not low <= value <= _MAX_STEP:
                     message = f"got {show(value)}, must be {low} to {_MAX_STEP}"
