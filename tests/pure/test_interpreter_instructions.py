@@ -144,6 +144,7 @@ def printing(form, operands):
         ("%f %d", "%n %yes", "-7.000000 1"),
         ("%d %d", "%n", "-7 %d"),
         ("%d", "%n %text %struct", "-7"),
+        ("%s %d", "%n %n", "%s -7"),
         ("%5-d %..f %99999d %q", "%n %n", "%5-d %..f %99999d %q"),  # these are no conversions
     ],
 )
@@ -155,7 +156,7 @@ def test_printing_any_value_in_any_format(form, operands, text):
 @pytest.mark.parametrize(
     "operands",
     [
-        "", "%n", "%void", "%main", "%format", "%format %n", "%format %void", "%format %label",
+        "", "%n", "%void", "%main", "%format", "%format %s", "%format %void", "%format %label",
         "%format %text %text", "%format %text %s", "%format %text %float", "%format %text %print",
     ],
 )  # fmt: skip

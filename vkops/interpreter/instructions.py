@@ -183,9 +183,7 @@ def _print(run: State, ids: Sequence[int]) -> None:
     values: list[Array | str] = []
     letters = [match["letter"] for match in conversions(strings[form])]
     for number, (id_, letter) in enumerate(zip(rest, letters, strict=False), 1):
-        if letter == "s":
-            if id_ not in strings:
-                refuse(f"argument {number}", id_, "an OpString, as its conversion is %s")
+        if letter == "s" and id_ in strings:
             values.append(strings[id_])
             continue
         try:
@@ -193,7 +191,8 @@ def _print(run: State, ids: Sequence[int]) -> None:
         except KeyError:  # a type, a label, a function
             value = None
         if not isinstance(value, Numbers):
-            refuse(f"argument {number}", id_, "a scalar or a vector")
+            allowed = "an OpString for %s" if letter == "s" else "a scalar or a vector"
+            refuse(f"argument {number}", id_, allowed)
         values.append(run.checked(value).array)
     run.tell("printed", strings[form], values)
 

@@ -47,10 +47,11 @@ class Printing(Observer):
 
             def text(match: re.Match[str], arguments: Any = arguments) -> str:
                 value = None if match[0] == "%%" else next(arguments, None)
-                if value is None:  # the format has more conversions than there are values
-                    return match[0].replace("%%", "%")
                 letter = match["letter"] or "u"
-                parts = [value] if isinstance(value, str) else np.atleast_1d(value)
+                is_text = isinstance(value, str)
+                if value is None or is_text != (letter == "s"):  # there is no value for it
+                    return match[0].replace("%%", "%")
+                parts = [value] if is_text else np.atleast_1d(value)
                 return ", ".join(_formatted(match["flags"], letter, part) for part in parts)
 
             line = re.sub(rf"%%|{CONVERSION.pattern}", text, form)
