@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,8 +160,11 @@ class Register(Variable):
 class Memory(Variable):
     """A variable with an address: a row of bytes for each that has one of its own.
 
-    ``rows`` are for the dispatch (""), or for each "group" or each "invocation".
+    ``rows`` are for the dispatch (""), or for each "group" or each "invocation". Several memories
+    can be parts of one: its units are numbered for all of them, and each begins at ``first``.
     """
+
+    first = 0
 
     def __init__(
         self, name: str, type_: Type, kind: str, rows: int, nbytes: int, *, is_written: bool = False
@@ -171,6 +175,7 @@ class Memory(Variable):
         scalars = [number.nbytes for number in type_.scalars]
         self.unit = min(scalars, default=4)
         self._written = None if is_written else np.zeros(len(self._data) // self.unit, bool)
+        self._all = 0
         self._asked: tuple[Any, ...] = (None,)
 
     def follow(self, module: Module) -> None:
@@ -180,8 +185,26 @@ class Memory(Variable):
         """
         if "CooperativeMatrixKHR" in module.capabilities:
             self._written = None if self._written is None else np.repeat(self._written, self.unit)
-            self.unit = 1
+            self.first, self.unit = self.first * self.unit, 1
         self.shadow = Shadow(self.units)
+
+    def share(self, others: Mapping[Memory, int]) -> None:
+        """Make this memory and others, which begin at some of its bytes, parts of one.
+
+        All are written, and have one row.
+        """
+        if not others:
+            return
+        starts = {self: 0, **others}
+        begin = min(starts.values())
+        end = max(start + memory._row for memory, start in starts.items())
+        data = np.zeros(end - begin, np.uint8)
+        unit = gcd(*(memory.unit for memory in starts), *starts.values())
+        for memory, start in starts.items():
+            at = slice(start - begin, start - begin + memory.nbytes)
+            data[at] = memory.contents()
+            memory._data = data[at.start : at.start + memory._row]
+            memory.unit, memory.first, memory._all = unit, at.start // unit, len(data) // unit
 
     def fill(self, data: bytes) -> None:
         """Set the first bytes."""
@@ -210,8 +233,8 @@ class Memory(Variable):
 
     @property
     def units(self) -> int:
-        """The number of units that are accessed separately."""
-        return len(self._data) // self.unit
+        """The number of units that are accessed separately, of all that has such numbers."""
+        return self._all or len(self._data) // self.unit
 
     def addresses(self, type_: Type, offset: int | Array, active: Active) -> Array:
         """Return the first bytes of the numbers of a scalar, vector or matrix."""
@@ -248,9 +271,17 @@ class Memory(Variable):
         marks = None if self._written is None else part(self._written, self.unit)
         return rows, part(self._data, 1), marks
 
-    def offset(self, address: int) -> int:
-        """Return the place of an address in the row of its workgroup or invocation."""
+    def place_of(self, unit: int) -> int:
+        """Return the place of a unit in the row of its workgroup or invocation."""
+        return self._place(unit * self.unit) if self.kind else (unit - self.first) * self.unit
+
+    def _place(self, address: int) -> int:
         return address % self._row if self.kind else address
+
+    def last_change(self, offset: int) -> tuple[int, int]:
+        """Return when a byte was written or changed last, and by whom; time 0 if it was not."""
+        assert self.shadow is not None
+        return self.shadow.last_change(self.first + offset // self.unit)
 
     def units_of(self, number: Number, addresses: Array) -> Array:
         """Return the units of numbers, with an axis more if they have several."""
@@ -266,7 +297,7 @@ class Memory(Variable):
         """
         number = scalar_of(type_)
         if number is not None:
-            units = self.units_of(number, self.addresses(type_, offset, active))
+            units = self.units_of(number, self.addresses(type_, offset, active)) + self.first
             yield units.reshape(len(units), -1)
             return
         for part, at in parts_of(type_):
@@ -295,7 +326,7 @@ class Memory(Variable):
             missing = missing.any(-1)
         if not missing.any():
             return Numbers(array)
-        first = self.element(self.offset(int(addresses[missing][0])), type_)
+        first = self.element(self._place(int(addresses[missing][0])), type_)
         return Numbers(array, missing, self.why(place, re.sub(r"\[\d+\]", "", first)))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:

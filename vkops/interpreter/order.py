@@ -251,7 +251,8 @@ class Order:
                         past.append(seen)
                         self._seen_by_group[one // self.group_size].append(seen)
                     if acquires:
-                        self._acquires[one].append(_Acquire(time, *acquires, len(past), 0, True))
+                        own = _Acquire(time, acquires[0], acquires[1], len(past), 0, own=True)
+                        self._acquires[one].append(own)
                         self._members[one // self.group_size].add(one)
                 if kind == "store":  # it ends a sequence of releases
                     location = self._locations[shadow, unit] = []

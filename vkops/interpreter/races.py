@@ -165,7 +165,7 @@ class Races(Observer):
         def report(number: int) -> None:
             at, other = int(conflict.at[number]), int(conflict.others[number])
             where = run.access_places[int(conflict.when[number])]
-            name = memory.element(memory.offset(int(units[at]) * memory.unit))
+            name = memory.element(memory.place_of(int(units[at])))
             room = "shared memory" if memory.kind else "a storage buffer"
             room = "an image" if isinstance(memory, ImageVariable) else room
             end = "there is no barrier between them" if memory.kind else "nothing orders them"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from vkops.interpreter.operations import Array
 
@@ -34,10 +34,10 @@ class _Operation(NamedTuple):
 
 
 class _Write(NamedTuple):
-    """An atomic write, after ``count`` operations of its invocation."""
+    """An atomic write, after the first ``past`` operations of its invocation."""
 
     who: int
-    count: int
+    past: int
     own: _Operation | None
 
 
@@ -68,7 +68,7 @@ class Chains:
     def __init__(self, group_size: int, subgroup_size: int) -> None:
         self._group_size, self._subgroup_size = group_size, subgroup_size
         self._subgroups = -(-group_size // subgroup_size)
-        self._log: list[tuple[object, ...]] = []
+        self._log: list[tuple[Any, ...]] = []
         self._flags = 0
         self._known: dict[tuple[int, int, int], _Known] = {}
         self._operations: defaultdict[int, list[_Operation]] = defaultdict(list)
@@ -228,7 +228,7 @@ class Chains:
             first = 0 if acquire.is_fence else max(acquire.reads - 1, 0)
             for location, count in self._seen[one][first : acquire.reads]:
                 for write in location[:count]:
-                    before = self._operations[write.who][: write.count]
+                    before = self._operations[write.who][: write.past]
                     before = [each for each in before if each.is_fence or each is write.own]
                     yield from self._released(one, acquire, write.who, before, c)
             waits = self._waits[one] if acquire.is_fence else ()
