@@ -179,7 +179,9 @@ ORDERED = {
     "shared, subgroup": PART.format("subgroupBarrier();"),
     "buffer, fence and barrier": BUFFER.format(f"{FENCE} barrier();"),
     "buffer, control barrier": BUFFER.format(control("gl_ScopeWorkgroup", "gl_StorageSemanticsBuffer", ACQ_REL)),
-    "buffer, read and write": "result[own] = data[own ^ 1u]; barrier(); data[own] = own;",
+    "buffer, read and write": f"result[own] = data[own ^ 1u]; {FENCE} barrier(); data[own] = own;",
+    "buffer, read, barrier of a subgroup, write": "result[own] = data[own ^ 1u]; subgroupBarrier(); data[own] = own;",
+    "shared, read and write": "result[own] = part[own ^ 1u]; barrier(); part[own] = own;",
     "buffer, subgroup": BUFFER.format("subgroupBarrier();"),
     "lock": fenced(LOCK),
     "tickets": fenced(TICKETS),
@@ -272,6 +274,10 @@ PLAIN = {
     "plain barrier": BUFFER.format("barrier();"),
     "fence after it": BUFFER.format(f"barrier(); {FENCE}"),
     "written again": "data[own] = own; barrier(); data[own ^ 1u] = own;",
+    "read, then written": "result[own] = data[own ^ 1u]; barrier(); data[own] = own;",
+    "read, then written in another subgroup": "result[own] = data[own ^ 4u]; barrier(); data[own] = own;",
+    "read by all, then written by one": "result[own] = data[0]; barrier(); if (own == 5u) data[0] = own;",
+    "read, then changed atomically": "result[own] = data[own ^ 4u]; barrier(); atomicAdd(data[own], 1u);",
 }
 
 

@@ -331,8 +331,8 @@ class Order:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.
 
         The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
-        order this memory, in a module without Vulkan's memory model. Nothing more is needed between
-        a read and a write.
+        order this memory, in a module without Vulkan's memory model. That is so between a read and a
+        write, too: only what happens before a write is ordered with it.
         """
         if self.chains is None or not before.any():
             return self._unordered(before, who, c)
