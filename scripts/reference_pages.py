@@ -121,8 +121,8 @@ def _newer() -> Iterator[str]:
         yield f"| {name} | {', '.join(capabilities)} | {status} |"
     yield ""
     yield "Of the instructions that these enable, `vkops debug check` refuses by name those of"
-    yield "derivatives and of depth comparisons, which only fragment shaders or textures of depths"
-    yield f"have: {', '.join(sorted(f'`Op{each}`' for each in REFUSED))}."
+    yield "derivatives, of depth comparisons and of fragment shaders:"
+    yield f"{', '.join(sorted(f'`Op{each}`' for each in REFUSED))}."
 
 
 PARTS: Mapping[str, Callable[[], str]] = {

@@ -210,26 +210,28 @@ class Order:
         kind: str,
     ) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
-        rows, level = who - self._first, LEVELS.get(scope, 0)
-        is_alone = scope == _INVOCATION_SCOPE
+        level = LEVELS.get(scope, 0)
         if self.chains is not None:
             self.chains.atomic(shadow, units, who, level, semantics, time, kind)
-        fences = np.zeros((3, self._classes, 1), np.int64)
-        fences = fences if self._fences is None else self._fences[:, :, rows]
+        semantics = 0 if scope == _INVOCATION_SCOPE else semantics
+        releases = kind != "load" and semantics & RELEASES
+        rows, shape = who - self._first, (3, self._classes, len(who))
+        fences = None if self._fences is None else self._fences[:, :, rows]
+        self._has_releases |= bool(releases or (fences is not None and fences.any()))
+        if not self._has_releases:
+            return
+        fences = np.zeros(shape, np.int64) if fences is None else fences
         before, last = self._fence_barriers[:, rows], self._barriers[:, who // self.group_size]
-        if kind != "load" and semantics & RELEASES and not is_alone:
+        if releases:
             own = self._chosen(semantics, AVAILABLE)
-            fences = np.array(np.broadcast_to(fences, (3, self._classes, len(who))))
             fences[level:, own] = time
             before[own] = last[own]
-        self._has_releases |= bool(fences.any())
-        if self._has_releases:
-            self._observes[rows // self.group_size] = True
-            acquires = kind != "store" and semantics & ACQUIRES and not is_alone
-            own_acquire = (level, semantics) if acquires else None
-            self._log.append((time, who, shadow, units, fences, before, last, kind, own_acquire))
-            if acquires:
-                self._memoized.clear()
+        acquires = kind != "store" and semantics & ACQUIRES
+        own_acquire = (level, semantics) if acquires else None
+        self._observes[rows // self.group_size] = True
+        self._log.append((time, who, shadow, units, fences, before, last, kind, own_acquire))
+        if acquires:
+            self._memoized.clear()
 
     def _understand(self) -> None:
         """Add what was noted to what each invocation has seen and acquired."""
@@ -242,7 +244,6 @@ class Order:
                     self._members[one // self.group_size].add(one)
                 continue
             shadow, units, fences, before, last, kind, acquires = noted
-            fences = np.broadcast_to(fences, (3, self._classes, len(who)))
             for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
                 location = self._locations.setdefault((shadow, unit), [])
                 if location and kind != "store":
@@ -331,8 +332,8 @@ class Order:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.
 
         The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
-        order this memory, in a module without Vulkan's memory model. That is so between a read and a
-        write, too: only what happens before a write is ordered with it.
+        order this memory, in a module without Vulkan's memory model. A read is ordered before a
+        write only if it happens before that, too.
         """
         if self.chains is None or not before.any():
             return self._unordered(before, who, c)

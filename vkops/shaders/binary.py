@@ -19,8 +19,7 @@ _MAGIC = array("I", [0x07230203]).tobytes()
 
 
 class _Opcodes:
-    """Opcodes by name, such as ``Op.TypeVoid``; those of atomic and of subgroup operations, and of
-    types that have an id."""
+    """Opcodes by name, such as ``Op.TypeVoid``; those of types, atomic and subgroup operations."""
 
     def __init__(self) -> None:
         vars(self).update(OPCODES)
