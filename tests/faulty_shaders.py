@@ -73,7 +73,7 @@ CASES = [
   barrier(); if (own < 16) result[own] = part[own]; }"""),
     Case("neighbours_of_other_workgroups", RACE, """void main() {
   uint left = data[max(i, 1u) - 1]; //!
-  barrier();
+  memoryBarrierBuffer(); barrier();
   data[i] += left; //!
 }""", TWO),
     Case("memory_barrier_only", RACE, """void main() { part[own] = data[i]; //!

@@ -80,10 +80,9 @@ def trace_shader(case: Case, element: Element) -> Trace:
         check_end(case.findings)
         stored = case.stored(memory)[element.output]
         memory_of_element, at = stored.memory, stored.argument.offset(element.offset)
-        assert memory_of_element.shadow is not None
         name = memory_of_element.element(at)
         value = number_at(stored.block, stored.numbers(), element.offset)
-        when, who = memory_of_element.shadow.last_change(at // memory_of_element.unit)
+        when, who = memory_of_element.last_change(at)
         if not when:
             return Trace(name, value)
         last = tracer.changes.get((when, who))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,8 +170,11 @@ class Memory(Variable):
     """A variable with an address: a row of bytes for each that has one of its own.
 
     ``rows`` are for the dispatch (""), or for each "group" or each "invocation". ``block`` is the
-    block whose values these are, if it is not given any.
+    block whose values these are, if it is not given any. Several memories can be parts of one: its
+    units are numbered for all of them, and each begins at ``first``.
     """
+
+    first = 0
 
     def __init__(
         self, name: str, type_: Type, kind: str, rows: int, nbytes: int, *, is_written: bool = False
@@ -183,6 +187,7 @@ class Memory(Variable):
         # The numbers of reasons why units are undefined; 0 if they are not.
         self._missing = None if is_written else np.ones(len(self._data) // self.unit, np.uint16)
         self._reasons = {NEVER: 1}
+        self._all = 0
         self._asked: tuple[Any, ...] = (None,)
 
     def follow(self, module: Module) -> None:
@@ -192,8 +197,26 @@ class Memory(Variable):
         """
         if "CooperativeMatrixKHR" in module.capabilities:
             self._missing = None if self._missing is None else np.repeat(self._missing, self.unit)
-            self.unit = 1
+            self.first, self.unit = self.first * self.unit, 1
         self.shadow = Shadow(self.units)
+
+    def share(self, others: Mapping[Memory, int]) -> None:
+        """Make this memory and others, which begin at some of its bytes, parts of one.
+
+        All are written, and have one row.
+        """
+        if not others:
+            return
+        starts = {self: 0, **others}
+        begin = min(starts.values())
+        end = max(start + memory._row for memory, start in starts.items())
+        data = np.zeros(end - begin, np.uint8)
+        unit = gcd(*(memory.unit for memory in starts), *starts.values())
+        for memory, start in starts.items():
+            at = slice(start - begin, start - begin + memory.nbytes)
+            data[at] = memory.contents()
+            memory._data = data[at.start : at.start + memory._row]
+            memory.unit, memory.first, memory._all = unit, at.start // unit, len(data) // unit
 
     def fill(self, data: bytes) -> None:
         """Set the first bytes."""
@@ -222,8 +245,8 @@ class Memory(Variable):
 
     @property
     def units(self) -> int:
-        """The number of units that are accessed separately."""
-        return len(self._data) // self.unit
+        """The number of units that are accessed separately, of all that has such numbers."""
+        return self._all or len(self._data) // self.unit
 
     def addresses(self, type_: Type, offset: int | Array, active: Active) -> Array:
         """Return the first bytes of the numbers of a scalar, vector or matrix."""
@@ -261,9 +284,17 @@ class Memory(Variable):
         marks = None if self._missing is None else part(self._missing, self.unit)
         return rows, part(self._data, 1), marks
 
-    def offset(self, address: int) -> int:
-        """Return the place of an address in the row of its workgroup or invocation."""
+    def place_of(self, unit: int) -> int:
+        """Return the place of a unit in the row of its workgroup or invocation."""
+        return self._place(unit * self.unit) if self.kind else (unit - self.first) * self.unit
+
+    def _place(self, address: int) -> int:
         return address % self._row if self.kind else address
+
+    def last_change(self, offset: int) -> tuple[int, int]:
+        """Return when a byte was written or changed last, and by whom; time 0 if it was not."""
+        assert self.shadow is not None
+        return self.shadow.last_change(self.first + offset // self.unit)
 
     def units_of(self, number: Number, addresses: Array) -> Array:
         """Return the units of numbers, with an axis more if they have several."""
@@ -279,7 +310,7 @@ class Memory(Variable):
         """
         number = scalar_of(type_)
         if number is not None:
-            units = self.units_of(number, self.addresses(type_, offset, active))
+            units = self.units_of(number, self.addresses(type_, offset, active)) + self.first
             yield units.reshape(len(units), -1)
             return
         for part, at in parts_of(type_):
@@ -310,7 +341,7 @@ class Memory(Variable):
             return Numbers(array)
         numbers: dict[Reason, int] = {}  # of those that are read
         missing = Numbers(missing, missing, tuple(self._reasons)).reasons(numbers)
-        first = self.element(self.offset(int(addresses[missing != 0][0])), type_)
+        first = self.element(self._place(int(addresses[missing != 0][0])), type_)
         return Numbers(array, missing, self.why(numbers, re.sub(r"\[\d+\]", "", first), place))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:

@@ -281,7 +281,8 @@ class Recorder(Observer):
             memory = self.machine.pointer(part.id).variable
             if pointer.variable.shadow is None or pointer.variable.shadow is not memory.shadow:
                 continue
-            start = np.atleast_1d(pointer.offset)
+            moved = (pointer.variable.first - memory.first) * memory.unit
+            start = np.atleast_1d(pointer.offset) + moved
             hit = start + pointer.type.nbytes > part.offset
             hit &= start < part.offset + part.nbytes
             hit = hit & (active.groups == self._group) if memory.kind else hit

@@ -19,12 +19,14 @@ _MAGIC = array("I", [0x07230203]).tobytes()
 
 
 class _Opcodes:
-    """Opcodes by name, such as ``Op.TypeVoid``; those of atomic and of subgroup operations."""
+    """Opcodes by name, such as ``Op.TypeVoid``; those of types, atomic and subgroup operations."""
 
     def __init__(self) -> None:
         vars(self).update(OPCODES)
         self.ATOMICS = frozenset(n for n, name in INSTRUCTIONS.items() if "OpAtomic" in name)
         self.SUBGROUP = frozenset(n for n, name in INSTRUCTIONS.items() if "NonUniform" in name)
+        types = {n for n, name in INSTRUCTIONS.items() if name.startswith("OpType")}
+        self.TYPES = frozenset(types - {OPCODES["TypeForwardPointer"]})
 
     def __getattr__(self, name: str) -> int:
         raise AttributeError(f"SPIR-V has no instruction Op{name}")
@@ -52,6 +54,8 @@ DEBUG_INFO = ("NonSemantic.Shader.DebugInfo.100", "OpenCL.DebugInfo.100")
 """Sets of extended instructions that describe the source."""
 
 _DEBUG_SOURCE, _DEBUG_SOURCE_CONTINUED = 35, 102
+_CAPABILITY = array("I", [2 << 16 | Op.Capability])
+"""The first word of OpCapability."""
 
 _OF_MEMBERS = (Op.MemberName, Op.MemberDecorate, Op.GroupMemberDecorate)
 
@@ -219,6 +223,14 @@ class Declarations:
         return ids
 
 
+def declared_capabilities(spirv: bytes) -> list[int]:
+    """Return the capabilities at the beginning of a module, which may be damaged behind them."""
+    words, at = array("I", spirv), HEADER_WORDS
+    while words[at : at + 1] == _CAPABILITY and at + 1 < len(words):
+        at += 2
+    return words[HEADER_WORDS + 1 : at : 2].tolist()
+
+
 def declarations(spirv: bytes) -> Declarations:
     """Read the declarations of a module.
 
@@ -248,6 +260,9 @@ def declarations(spirv: bytes) -> Declarations:
             body = module.functions[operands[1]] = []
         if body is not None:
             body.append(instruction)
+            body = (
+                None if op == Op.FunctionEnd else body
+            )  # behind it, not all belongs to a function
         elif op == Op.Source:
             module.language = operands[0]
             if count > 4:
@@ -279,7 +294,7 @@ def declarations(spirv: bytes) -> Declarations:
             for first in range(1, len(operands), width):
                 target = module.decorations.setdefault(operands[first : first + width], {})
                 target.update(module.decorated(operands[0]))
-        elif Op.TypeVoid <= op < Op.TypeForwardPointer or op == Op.TypeCooperativeMatrixKHR:
+        elif op in Op.TYPES:
             module.defined[operands[0]] = instruction
         elif Op.ConstantTrue <= op <= Op.SpecConstantOp or op in (Op.Variable, Op.Undef):
             module.defined[operands[1]] = instruction

@@ -20,8 +20,8 @@ from vkops.errors import (
     show,
 )
 from vkops.notebook import repr_html
-from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
-from vkops.shaders.binary import corrected
+from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
+from vkops.shaders.binary import corrected, declared_capabilities, is_spirv
 from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
@@ -547,6 +547,7 @@ def _module(
     spirv: bytes, name: str, entry: str, values: tuple[tuple[int, bytes], ...] = ()
 ) -> Module:
     """Return a valid module that vkops can run, with values of specialization constants."""
+    _refuse(name, features.unsupported(declared_capabilities(spirv) if is_spirv(spirv) else ()))
     layout = validated(spirv, name)
     module = Module.read(constants.specialized(spirv, dict(values)), name, entry)
     _check(name, module)
@@ -570,8 +571,13 @@ def _check(name: str, module: Module) -> None:
             message = f"got binding {block.number} for arrays of different lengths"
         if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
-    if module.unknown:
-        message = f"got {', '.join(module.unknown)}, which vkops does not support"
+    _refuse(name, module.unknown)
+
+
+def _refuse(name: str, unknown: Sequence[str]) -> None:
+    """Refuse capabilities and modes that vkops does not support."""
+    if unknown:
+        message = f"got {', '.join(unknown)}, which vkops does not support"
         raise InvalidDescError(name, "capabilities", message, "SH-02")
 
 
