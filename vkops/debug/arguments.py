@@ -16,7 +16,7 @@ from vkops.interpreter.images import ImageVariable, SamplerVariable, Sampling
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import stored_dtype
 from vkops.plan.rounding import round_up
-from vkops.shaders.image_formats import FORMATS, Format, view_format
+from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Shader
 
@@ -134,7 +134,7 @@ class OpaqueArgument(Argument):
             raise BindingError(shader.name, point, message, "SH-13")
         format_ = view_format(first.dtype, channels, fixed, declared)
         if format_ is None:
-            message = f"got {first.dtype} and {channels} channels, must be what {declared} has"
+            message = refusal(first.dtype, channels, fixed, declared)
             raise BindingError(shader.name, point, message, "SH-14")
         rank, layers = 0 if is_buffer else declared.dims + declared.has_layers, declared.has_layers
         most = 1 if is_buffer else max(first.shape[layers:rank]).bit_length()

@@ -302,7 +302,9 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
         return ("combined image sampler" if kind == "sampled image" else kind), image
     if op != Op.TypeImage:
         return "sampler" if op == Op.TypeSampler else "another resource", None
-    image = ImageType.read(words, getattr(types.type(words[1]), "kind", ""))
+    number = types.type(words[1])
+    is_number = isinstance(number, Number)  # or nothing
+    image = ImageType.read(words, number.kind + "64" * (number.nbytes == 8) if is_number else "")
     is_stored = words[6] == _STORED
     if image.dimension == "Buffer":
         return ("storage" if is_stored else "uniform") + " texel buffer", image
