@@ -208,7 +208,9 @@ def arguments(
             value = with_addresses(block.type, point, value, tensors)
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
-            stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
+            array = _numbers(shader, point, given)
+            shader.check_elements(point, block, array.dtype, array.shape, bits=True)
+            stored[id(given)] = value = stored.get(id(given), _bytes(array))
         nbytes = value if isinstance(value, int) else value.size
         shader.check_bytes(point, block, 0, nbytes, nbytes)
         elements.append(BufferArgument(value))
@@ -225,11 +227,15 @@ def arguments(
     return by_place
 
 
-def _bytes(shader: Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:
+def _numbers(shader: Shader, point: str, value: Any) -> npt.NDArray[Any]:
     array = np.asarray(value)
     if array.dtype.kind not in "iufbV":
         message = f"got {show(value)}, must be an array of numbers or a number of bytes"
         raise BindingError(shader.name, point, message, "SH-04")
+    return array
+
+
+def _bytes(array: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
     return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
 
 
