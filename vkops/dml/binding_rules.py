@@ -55,8 +55,8 @@ def check_elements(operator: str, path: str, tensor: BufferTensorDesc, dtype: An
     kind = tensor.data_type
     if dtype != "u1" and 8 * dtype.itemsize != max(kind.size_bits, 8):
         message = (
-            f"got {dtype}, must be {kind.name}, another type of {kind.size_bits} bits, or uint8 for "
-            "raw bytes; tensor.astype() converts it"
+            f"got {dtype}, must be {kind.name}, another type of {kind.size_bits} bits, or uint8 "
+            "for raw bytes; tensor.astype() converts it"
         )
         raise BindingError(operator, path, message, "B-24")
 

@@ -22,6 +22,10 @@ MAX_PARTS = 1024
 """Rows of a tensor, and numbers of a record, that are compared with a block; patterns repeat."""
 
 
+_MAX_GAP = 16
+"""A number takes at most so many times its bytes: in std140, each element of an array 16 bytes."""
+
+
 class Fault(NamedTuple):
     """What is wrong with elements that are bound to a block, and the rule that says so."""
 
@@ -88,6 +92,29 @@ class _Layout(NamedTuple):
             count = min(count, -(-self.element.nbytes // nbytes))
         return all(_begins(self.element, n * nbytes) for n in range(1, min(count, MAX_PARTS)))
 
+    def padded(self, size: int, itemsize: int, count: int) -> int | None:
+        """Return how long rows must be; if possible so that each has ``size`` of its numbers."""
+        sizes = range(size + 1, min(size * _MAX_GAP, MAX_PARTS) + 1)
+        fitting = [n for n in sizes if self.has_rows(n * itemsize, count)]
+        exact = (n for n in fitting if self._numbers(n * itemsize, itemsize, count) == {size})
+        return next(exact, next(iter(fitting), None))
+
+    def _numbers(self, nbytes: int, itemsize: int, count: int) -> set[int]:
+        """Return how many numbers the rows have, of each of the rows up to the next element."""
+        rows = range(max(1, min(count, -(-self.stride // nbytes), MAX_PARTS // nbytes)))
+        starts = [range(row * nbytes, (row + 1) * nbytes, itemsize) for row in rows]
+        return {sum(self._number_at(at) is not None for at in row) for row in starts}
+
+    def _number_at(self, at: int) -> tuple[int, int] | None:
+        return _number_at(self.element, at % self.stride if self.stride else at)
+
+    def holds(self, places: list[int], nbytes: int) -> bool:
+        """Whether numbers of so many bytes are all in gaps, or all where it has such numbers."""
+        ends = [(self._number_at(at), self._number_at(at + nbytes - 1)) for at in places]
+        if all(end == (None, None) for end in ends):
+            return True
+        return all(first == (nbytes, 0) and last is not None for first, last in ends)
+
     def __str__(self) -> str:
         if not isinstance(self.element, Struct):
             return f"elements of {self.stride} bytes"
@@ -126,9 +153,9 @@ def _wrong_rows(layout: _Layout, dtype: DType, shape: tuple[int, ...]) -> str:
     size, count = shape[axes[-1]], prod(shape[: axes[-1]])
     if layout.has_rows(size * dtype.itemsize, count):
         return ""
-    sizes = range(size + 1, size + 2 + max(layout.stride, 16) // dtype.itemsize)
-    fitting = (n for n in sizes if layout.has_rows(n * dtype.itemsize, count))
-    other = next((f"{(*shape[: axes[-1]], n, *shape[axes[-1] + 1 :])}, " for n in fitting), "")
+    other, longer = "", layout.padded(size, dtype.itemsize, count)
+    if longer:
+        other = f"{(*shape[: axes[-1]], longer, *shape[axes[-1] + 1 :])}, "
     return (
         f"got {dtype} of shape {shape}, must be of shape {other}of one axis, or uint8 for raw "
         f"bytes: rows of {size * dtype.itemsize} bytes do not end where the block's vectors or "
@@ -146,7 +173,7 @@ def _misplaced(layout: _Layout, dtype: DType, count: int) -> str:
     for record in records if not wrong else ():
         for path, starts, size in _fields(dtype):
             places = [record * nbytes + start for start in starts]
-            if not _holds(element, [at % stride if stride else at for at in places], size):
+            if not layout.holds(places, size):
                 wrong = f"{path} at byte {starts[0]}"
                 break
     if not wrong:
@@ -177,14 +204,6 @@ def _fields(dtype: DType, path: str = "", start: int = 0) -> Iterator[tuple[str,
                 yield from _fields(base, field, each)
         elif starts:
             yield field, [*starts], base.itemsize
-
-
-def _holds(type_: Type, places: list[int], nbytes: int) -> bool:
-    """Whether numbers of so many bytes are all between those of a type, or all such numbers."""
-    ends = [(_number_at(type_, at), _number_at(type_, at + nbytes - 1)) for at in places]
-    if all(end == (None, None) for end in ends):
-        return True
-    return all(first == (nbytes, 0) and last is not None for first, last in ends)
 
 
 def _number_at(type_: Type, at: int) -> tuple[int, int] | None:
