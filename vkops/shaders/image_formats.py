@@ -65,8 +65,7 @@ class Format(NamedTuple):
         >>> FORMATS["rgba8"].dtype_name
         'uint8'
         """
-        kind, size = self.dtype
-        return f"{_DTYPES[kind]}{8 * int(size)}"
+        return f"{_DTYPES[self.dtype[0]]}{8 * int(self.dtype[1])}"
 
     @property
     def is_packed(self) -> bool:

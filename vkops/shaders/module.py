@@ -302,9 +302,10 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
         return ("combined image sampler" if kind == "sampled image" else kind), image
     if op != Op.TypeImage:
         return "sampler" if op == Op.TypeSampler else "another resource", None
-    number = types.type(words[1])
-    is_number = isinstance(number, Number)  # or nothing
-    image = ImageType.read(words, number.kind + "64" * (number.nbytes == 8) if is_number else "")
+    number, kind = types.type(words[1]), ""
+    if isinstance(number, Number):  # or nothing
+        kind = number.kind + "64" * (number.nbytes == 8)
+    image = ImageType.read(words, kind)
     is_stored = words[6] == _STORED
     if image.dimension == "Buffer":
         return ("storage" if is_stored else "uniform") + " texel buffer", image

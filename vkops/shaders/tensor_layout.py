@@ -153,11 +153,11 @@ def _wrong_rows(layout: _Layout, dtype: DType, shape: tuple[int, ...]) -> str:
     size, count = shape[axes[-1]], prod(shape[: axes[-1]])
     if layout.has_rows(size * dtype.itemsize, count):
         return ""
-    other, longer = "", layout.padded(size, dtype.itemsize, count)
+    other, longer = "of", layout.padded(size, dtype.itemsize, count)
     if longer:
-        other = f"{(*shape[: axes[-1]], longer, *shape[axes[-1] + 1 :])}, "
+        other = f"of shape {(*shape[: axes[-1]], longer, *shape[axes[-1] + 1 :])}, of"
     return (
-        f"got {dtype} of shape {shape}, must be of shape {other}of one axis, or uint8 for raw "
+        f"got {dtype} of shape {shape}, must be {other} one axis, or uint8 for raw "
         f"bytes: rows of {size * dtype.itemsize} bytes do not end where the block's vectors or "
         f"structures do ({layout})"
     )
