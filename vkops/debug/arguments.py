@@ -17,7 +17,7 @@ from vkops.interpreter.images import ImageVariable, SamplerVariable, Sampling
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import stored_dtype
 from vkops.plan.rounding import round_up
-from vkops.shaders.image_formats import FORMATS, Format, view_format
+from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Shader
 
@@ -152,7 +152,7 @@ class OpaqueArgument(Argument):
             raise BindingError(shader.name, point, message, "SH-13")
         format_ = view_format(first.dtype, channels, fixed, declared)
         if format_ is None:
-            message = f"got {first.dtype} and {channels} channels, must be what {declared} has"
+            message = refusal(first.dtype, channels, fixed, declared)
             raise BindingError(shader.name, point, message, "SH-14")
         rank, layers = 0 if is_buffer else declared.dims + declared.has_layers, declared.has_layers
         most = 1 if is_buffer else max(first.shape[layers:rank]).bit_length()
@@ -228,7 +228,9 @@ def arguments(
             value = with_addresses(block.type, point, value, tensors)
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
-            stored[id(given)] = value = stored.get(id(given), _array(shader, point, given))
+            array = _array(shader, point, given)
+            shader.check_elements(point, block, array.dtype, array.shape, bits=True)
+            stored[id(given)] = value = stored.get(id(given), array)
         nbytes = value if isinstance(value, int) else value.nbytes
         shader.check_bytes(point, block, 0, nbytes, nbytes)
         elements.append(BufferArgument(value))

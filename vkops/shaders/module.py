@@ -305,7 +305,10 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
         return "sampler", None
     if op != Op.TypeImage:
         return f"OpVariable of {INSTRUCTIONS[op]}", None
-    image = ImageType.read(words, getattr(types.type(words[1]), "kind", ""))
+    number, kind = types.type(words[1]), ""
+    if isinstance(number, Number):  # or nothing
+        kind = number.kind + "64" * (number.nbytes == 8)
+    image = ImageType.read(words, kind)
     is_stored = words[6] == _STORED
     if image.dimension == "Buffer":
         return ("storage" if is_stored else "uniform") + " texel buffer", image

@@ -26,6 +26,7 @@ from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
+from vkops.shaders.tensor_layout import find_fault
 from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
@@ -358,14 +359,20 @@ class Shader:
         """Whether a block is an array of blocks, images or samplers."""
         return any(block.is_array for block in self.blocks)
 
-    def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:
-        """Check elements that are bound to the blocks of one binding; None are bytes (SH-11)."""
-        dtypes = [each.dtype for each in self.places[block.place]]
-        if dtype is not None and not any(_fits(dtype, declared) for declared in dtypes):
-            message = f"got {dtype}, must be {dtypes[0]}; tensor.astype() converts it"
-            if dtypes[0] is not None and dtype.itemsize == dtypes[0].itemsize:
-                message += ", tensor.view() reads the same bytes"
-            raise BindingError(self.name, point, message, "SH-11")
+    def check_elements(
+        self,
+        point: str,
+        block: Block,
+        dtype: numpy.dtype[Any],
+        shape: tuple[int, ...],
+        *,
+        bits: bool = False,
+    ) -> None:
+        """Check a tensor that is bound to the blocks of one binding; see ``find_fault``."""
+        blocks = self.places[block.place]
+        faults = [find_fault(each, dtype, shape, bits=bits) for each in blocks]
+        if (fault := faults[0]) and all(faults):
+            raise BindingError(self.name, point, fault.message, fault.rule)
 
     def free(self, points: Iterable[str] = ()) -> list[Block]:
         """Return the first block of each binding that none of these names is bound to.
@@ -510,14 +517,6 @@ def load(
             message = f"got {size}, must be at least 1"
             raise InvalidDescError(name, f"local_size_{axis}", message, "SH-08")
     return Shader(name, module)
-
-
-def _fits(dtype: numpy.dtype[Any], declared: numpy.dtype[Any] | None) -> bool:
-    """Whether elements of a tensor are what a block declares; signs of integers do not matter."""
-    if declared is None or dtype == declared or dtype.fields:
-        return True
-    integers_ = dtype.kind in "iub" and declared.kind in "iu"
-    return integers_ and dtype.itemsize == declared.itemsize
 
 
 def _listed(blocks: Sequence[Block]) -> str:

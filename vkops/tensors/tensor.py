@@ -277,16 +277,17 @@ class Tensor(ElementMethods):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of the array that ``numpy`` returns, marked read-only.
+        """A capsule of a copy of the elements, which its consumer may write to.
 
-        It holds a packed copy where elements are in reverse order, since not every consumer can
-        express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
-        memory is read-only.
+        With ``copy=False``, it shows the array that ``numpy`` returns, and is marked read-only.
+        PyTorch writes to it nevertheless.
 
         Raises:
             InvalidDescTypeError: an argument of the wrong kind (ARRAY-11).
-            InvalidDescBufferError: another device, no copy where one is needed, or a dtype unknown
-                to DLPack (ARRAY-11).
+            InvalidDescBufferError: another device; a dtype unknown to DLPack; or ``copy=False``
+                where a copy is needed: for elements in reverse order, since not every consumer can
+                express negative strides, and for consumers of DLPack before 1.0, which cannot be
+                told that memory is read-only (ARRAY-11).
         """
         return exchange.export(*self._elements(), stream, max_version, dl_device, copy)
 
