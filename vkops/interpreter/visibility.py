@@ -15,7 +15,7 @@ MEMORY = (0x40, 0x100, 0x800)
 AVAILABLE, VISIBLE = 0x2000, 0x4000
 
 ITSELF = 3
-"""How near an invocation is to itself; see ``LEVELS``."""
+"""How near an invocation is to itself: the level behind those of scopes."""
 
 
 class _Operation(NamedTuple):
