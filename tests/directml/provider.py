@@ -218,6 +218,42 @@ def _fractions(node: NodeProto, values: Values) -> bool:
     return is_old and any(scale % 1 for scale in _argument(node, "scales", 1, values))
 
 
+def _policy(node: NodeProto, values: Values) -> bool:
+    return _text(node, "keep_aspect_ratio_policy") in ("not_larger", "not_smaller")
+
+
+def _fractional_length(node: NodeProto, values: Values) -> bool:
+    is_aligned = _text(node, "coordinate_transformation_mode") == "align_corners"
+    return is_aligned and any(length * scale % 1 for length, _, scale in _resized(node, values))
+
+
+def _almost(node: NodeProto, values: Values) -> bool:
+    """Whether the last bits of a coordinate decide where it is rounded to."""
+    if node.op_type != "Resize" or len(node.input) < 3:
+        return False
+    shift = 0.0 if _text(node, "coordinate_transformation_mode") == "asymmetric" else 0.5
+    for _, made, scale in _resized(node, values):
+        halves = 2 * ((np.arange(made) + shift) / scale - shift)
+        distances = abs(halves - halves.round())
+        if ((distances > 0) & (distances < 1e-5)).any():
+            return True
+    return False
+
+
+def _resized(node: NodeProto, values: Values) -> list[tuple[int, int, float]]:
+    """For each axis that may be resized, its old and new size, and its scale."""
+    old, new = (values[name].shape for name in (node.input[0], node.output[0]))
+    axes = _argument(node, "axes", len(node.input), values) or range(len(old))
+    scales = _argument(node, "scales", 2, values) or [new[axis] / old[axis] for axis in axes]
+    return [(old[axis], new[axis], scale) for axis, scale in zip(axes, scales, strict=True)]
+
+
+def _text(node: NodeProto, name: str) -> str:
+    """An attribute that is a text; empty if it is left out."""
+    texts = [each.s.decode() for each in node.attribute if each.name == name]
+    return texts[0] if texts else ""
+
+
 def _argument(node: NodeProto, name: str, number: int, values: Values) -> Sequence[Any]:
     """An attribute of old versions of an operator, which is an input of newer ones."""
     for attribute in node.attribute:
@@ -231,6 +267,9 @@ CAUSES: dict[str, tuple[str, Callable[[NodeProto, Values], bool]]] = {
     "negative pads before the elements of an axis": (FAULT_OF_PROVIDER, _negative_pads),
     "the attribute value of Pad in FLOAT16 becomes NaN": (FAULT_OF_PROVIDER, _half_value),
     "Trilu reads 32 bits of k": (FAULT_OF_PROVIDER, _large_k),
+    "keep_aspect_ratio_policy of Resize is not followed": (FAULT_OF_PROVIDER, _policy),
+    "align_corners rounds lengths that scales make": (FAULT_OF_PROVIDER, _fractional_length),
+    "coordinates of Resize that FLOAT32 rounds to whole numbers or halves": (OPEN, _almost),
     "elements that fractional scales of Upsample and version 10 of Resize read": (OPEN, _fractions),
 }
 REFUSALS = {
@@ -247,10 +286,12 @@ def name_of(ran: Ran) -> Difference | None:
     if not ran.is_right:
         return None
     if ran.answer == ENDED:
-        outputs = {output.name for output in ran.model.graph.output}
-        ranges = [node for node in ran.model.graph.node if node.op_type == "Range"]
-        if any(node.output[0] in outputs for node in ranges):
-            return _named("a Range whose result is an output ends the process", FAULT)
+        graph = ran.model.graph
+        outputs = {output.name for output in graph.output}
+        known = {tensor.name for tensor in graph.initializer}
+        for node in graph.node:
+            if node.op_type == "Range" and node.output[0] in outputs and known >= {*node.input}:
+                return _named("a FILL_VALUE_SEQUENCE that makes an output of a graph", FAULT)
         return None
     if isinstance(ran.answer, str):
         names = (name for text, name in REFUSALS.items() if re.search(text, ran.answer))
