@@ -222,6 +222,11 @@ def _policy(node: NodeProto, values: Values) -> bool:
     return _text(node, "keep_aspect_ratio_policy") in ("not_larger", "not_smaller")
 
 
+def _outside(node: NodeProto, values: Values) -> bool:
+    is_cropped = _text(node, "coordinate_transformation_mode") == "tf_crop_and_resize"
+    return is_cropped and any(not 0 <= edge <= 1 for edge in _argument(node, "", 1, values))
+
+
 def _fractional_length(node: NodeProto, values: Values) -> bool:
     is_aligned = _text(node, "coordinate_transformation_mode") == "align_corners"
     return is_aligned and any(length * scale % 1 for length, _, scale in _resized(node, values))
@@ -268,6 +273,7 @@ CAUSES: dict[str, tuple[str, Callable[[NodeProto, Values], bool]]] = {
     "the attribute value of Pad in FLOAT16 becomes NaN": (FAULT_OF_PROVIDER, _half_value),
     "Trilu reads 32 bits of k": (FAULT_OF_PROVIDER, _large_k),
     "keep_aspect_ratio_policy of Resize is not followed": (FAULT_OF_PROVIDER, _policy),
+    "tf_crop_and_resize repeats the edges outside of the tensor": (FAULT_OF_PROVIDER, _outside),
     "align_corners rounds lengths that scales make": (FAULT_OF_PROVIDER, _fractional_length),
     "coordinates of Resize that FLOAT32 rounds to whole numbers or halves": (OPEN, _almost),
     "elements that fractional scales of Upsample and version 10 of Resize read": (OPEN, _fractions),
