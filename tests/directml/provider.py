@@ -149,7 +149,7 @@ def models(count: int, seed: int) -> Iterator[Outcome]:
 def ask(cases: Sequence[tuple[ModelProto, Values]]) -> list[Any]:
     """What the provider makes of models: for each a list of arrays, or why it does not run the model.
 
-    Its process ends now and then, by faults of memory in DirectML. A model is asked again in a new process.
+    At some models its process ends, or loses the device, perhaps by what ran before. They run again in a new process.
     """
     subprocess.run([dll.REPOSITORY / "scripts/directml", "provider"], check=True)
     source, target = dll.FOLDER / "provider.cases", dll.FOLDER / "provider.results"
@@ -159,13 +159,13 @@ def ask(cases: Sequence[tuple[ModelProto, Values]]) -> list[Any]:
     target.chmod(0o666)
     answers: list[Any] = []
     while len(answers) < len(cases):
+        before, size = len(answers), target.stat().st_size
         script = str(dll.REPOSITORY / "scripts/directml")
-        command = [script, "provider", "provider", str(len(answers))]
+        command = [script, "provider", "provider", str(before)]
         result = subprocess.run(command, capture_output=True, check=False)
-        before = len(answers)
-        answers, has_begun = _read(target)
-        if not has_begun:
+        if target.stat().st_size == size:
             raise RuntimeError(f"no answer: {result.stdout[-500:]} {result.stderr[-500:]}")
+        answers = _read(target)
         if len(answers) == before:
             with target.open("ab") as file:
                 pickle.dump(ENDED, file)
@@ -179,19 +179,17 @@ def _packed(arrays: Values) -> dict[str, tuple[str, Any, bytes]]:
     return {name: (each.dtype.str, each.shape, each.tobytes()) for name, each in arrays.items()}
 
 
-def _read(path: Path) -> tuple[list[Any], bool]:
-    """The answers in a file of results, and whether anything was asked since the last one."""
+def _read(path: Path) -> list[Any]:
+    """The answers in a file of results."""
     answers: list[Any] = []
-    has_begun = False
     with path.open("rb") as file:
         while file.peek(1):
             answer = pickle.load(file)
-            has_begun = True
             if isinstance(answer, list):
                 answer = [np.frombuffer(data, kind).reshape(shape) for kind, shape, data in answer]
             if answer is not None:
                 answers.append(answer)
-    return answers, has_begun
+    return answers
 
 
 # -- what differs ----------------------------------------------------------------------------------
