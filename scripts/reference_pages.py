@@ -1,7 +1,7 @@
 """The generated parts of the documentation's pages, as Markdown, which docs/conf.py puts in.
 
-Each takes the place of its name in braces: the rules, the help of each command, and what the
-capabilities of shaders need.
+Each takes the place of its name in braces: the rules, the help of each command, what the
+capabilities of shaders need, and which newer extensions run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import click
 
 from vkops.cli.main import app
 from vkops.cli.rule_commands import markdown_lines
+from vkops.interpreter.instructions import REFUSED
 from vkops.shaders.features import CAPABILITIES, MODES, SUBGROUP
 
 # -- commands --------------------------------------------------------------------------------------
@@ -93,11 +94,42 @@ def _table(kind: str, needs: Mapping[str, str]) -> Iterator[str]:
         yield f"| {name} | {needed if template or name in SUBGROUP else 'nothing'} |"
 
 
+_NEWER = {
+    "integer dot products": ("DotProduct", "DotProductInputAll", "DotProductInput4x8Bit",
+                             "DotProductInput4x8BitPacked"),
+    "bfloat16": ("BFloat16TypeKHR", "BFloat16DotProductKHR", "BFloat16CooperativeMatrixKHR"),
+    "floats of 8 bits": ("Float8EXT", "Float8CooperativeMatrixEXT"),
+    "untyped pointers": ("UntypedPointersKHR",),
+    "fused multiply and add (`OpFmaKHR`)": ("FMAKHR",),
+    "split barriers": ("SplitBarrierEXT",),
+    "long vectors": ("LongVectorEXT",),
+    "64-bit indices": ("Shader64BitIndexingEXT",),
+    "cooperative matrices": ("CooperativeMatrixKHR",),
+    "ray queries, acceleration structures": ("RayQueryKHR",),
+    "storage images with several samples": ("StorageImageMultisample",),
+}  # fmt: skip
+"""Extensions of SPIR-V that compilers write, and their capabilities."""
+
+
+def _newer() -> Iterator[str]:
+    yield "| Extension | capabilities | |"
+    yield "|---|---|---|"
+    for name, capabilities in _NEWER.items():
+        known = {each in CAPABILITIES for each in capabilities}
+        assert len(known) == 1, name
+        status = "runs" if known == {True} else "is refused by name"
+        yield f"| {name} | {', '.join(capabilities)} | {status} |"
+    yield ""
+    yield "Of the instructions that these enable, `vkops debug check` refuses by name those of"
+    yield "derivatives, of depth comparisons and of fragment shaders:"
+    yield f"{', '.join(sorted(f'`Op{each}`' for each in REFUSED))}."
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "rules": lambda: "\n".join(markdown_lines()),
     "commands": lambda: "\n".join(_commands(app, None, "vkops", {})),
     "capabilities": lambda: "\n".join(
-        [*_table("Capability", CAPABILITIES), "", *_table("Mode", MODES)]
+        [*_table("Capability", CAPABILITIES), "", *_table("Mode", MODES), "", *_newer()]
     ),
 }
 

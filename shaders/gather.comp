@@ -30,6 +30,9 @@ uvec4 steps;
 uint step_position;
 Indexing from;
 uint base;
+#ifdef LIMITED
+uvec4 limits;
+#endif
 
 void copy_row(Item item) {
     uint moved;
@@ -49,6 +52,9 @@ void copy_row(Item item) {
 #endif
     for (; i < steps.STEPS_NUMBER && item.position < steps.STEPS_LIMIT; ++i) {
         find_moved(from, item.index, item.place, moved);
+#ifdef LIMITED
+        moved = limited(limits, item.src + moved - base) + base - item.src;
+#endif
 #ifdef GENERAL
         if (is_within(from.within, item.src + moved - base))
 #endif
@@ -70,6 +76,9 @@ void main() {
     from = indexing(item);
 #ifdef GENERAL
     base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
+#endif
+#ifdef LIMITED
+    limits = table[from.record + RECORD_VECTORS + LIMITS];
 #endif
     uvec4 rows = table[item.record + ROWS];
     for (uint r = 0u; r < rows.ROWS_NUMBER && item.row < rows.ROWS_LIMIT; ++r) {

@@ -21,6 +21,9 @@ uvec4 position;
 uvec4 run;
 Indexing from;
 uint base;
+#ifdef LIMITED
+uvec4 limits;
+#endif
 bool along;  // steps go along the run, or across runs
 bool once;   // all elements of a run have the same index
 
@@ -39,6 +42,9 @@ void copy_row(Item item) {
                 find_moved(from, item.index + e * advance.ADVANCE_RUN_INDICES,
                            item.place + e * advance.ADVANCE_RUN_POSITION, moved);
             uint at = item.src + e * run.RUN_SRC + moved;
+#ifdef LIMITED
+            at = limited(limits, at - base) + base;
+#endif
             if (!is_within(from.within, at - base)) continue;
             uint bits = (source[at / PER_WORD] >> (at % PER_WORD * BITS)) & MASK;
             uint shift = (item.dst + e) % PER_WORD * BITS;
@@ -68,6 +74,9 @@ void main() {
     run = table[item.record + RUN];
     from = indexing(item);
     base = table[from.record + RECORD_VECTORS + HEAD].HEAD_SRC;
+#ifdef LIMITED
+    limits = table[from.record + RECORD_VECTORS + LIMITS];
+#endif
     along = position.POSITION_DIGIT_0 != 0u;
     once = (from.advance.ADVANCE_RUN_INDICES | from.advance.ADVANCE_RUN_POSITION) == 0u;
     uvec4 rows = table[item.record + ROWS];

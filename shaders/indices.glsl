@@ -3,7 +3,8 @@
 // An index has one word or two, the low one first, and is signed or not. A record with indices is
 // followed by two more: one with their strides, and one with a term for each number of a tuple,
 // whose head has the addresses of both tensors. Kernels that are not GENERAL read tuples of one
-// number only, and write all elements.
+// number only, and write all elements. With LIMITED, numbers are not limited to their terms: they
+// address the memory of the tensor, modulo 2^32.
 
 layout(std430, binding = 3) readonly buffer Indices { uvec2 indices[]; };
 
@@ -40,6 +41,10 @@ bool add_number(Indexing from, uvec4 term, uint index, uint position, inout uint
     if (from.format.FORMAT_WORDS == 2u) high = words.y;
     bool negative = is_signed && int(high) < 0;  // it counts from the end
     uint number = negative ? low + term.TERM_SIZE : low;
+#ifdef LIMITED
+    moved += number * term.TERM_STRIDE;
+    return true;
+#endif
     bool inside = high == (negative ? ~0u : 0u) && number < term.TERM_SIZE;
     if (!inside) number = negative ? 0u : term.TERM_SIZE - 1u;
     if (from.format.FORMAT_REVERSE != 0u) {  // the number is the length of a sequence
@@ -69,6 +74,13 @@ void next_indices(inout Item item, Indexing from) {
     item.index += from.row.ROW_ADVANCE_INDICES;
     item.place += from.row.ROW_ADVANCE_POSITION;
 }
+
+#ifdef LIMITED
+// The nearest address within limits, counted from the tensor's own.
+uint limited(uvec4 limits, uint address) {
+    return limits.LIMITS_FIRST + min(address - limits.LIMITS_FIRST, limits.LIMITS_LAST);
+}
+#endif
 
 // Whether the element at a moved address, counted from the tensor's own, is written.
 bool is_within(uvec4 within, uint address) {

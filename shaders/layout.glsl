@@ -37,6 +37,10 @@ const uint ACROSS = 1u;
 #define ACROSS_SRC z
 #define ACROSS_LIMIT w
 
+const uint LIMITS = 1u;
+#define LIMITS_FIRST x
+#define LIMITS_LAST y
+
 const uint POSITION = 2u;
 #define POSITION_STEP x
 #define POSITION_DIGIT_0 y

@@ -73,7 +73,7 @@ CASES = [
   barrier(); if (own < 16) result[own] = part[own]; }"""),
     Case("neighbours_of_other_workgroups", RACE, """void main() {
   uint left = data[max(i, 1u) - 1]; //!
-  barrier();
+  memoryBarrierBuffer(); barrier();
   data[i] += left; //!
 }""", TWO),
     Case("memory_barrier_only", RACE, """void main() { part[own] = data[i]; //!
@@ -188,9 +188,9 @@ void main() { uint x; get(x);
 }"""),
     one("element_of_local_array", UNWRITTEN, "result[i] = a[own % 4];", "uint a[4]; for (uint k = 1; k < 4; ++k) a[k] = k;"),
     Case("member_of_struct", UNWRITTEN, """struct S { uint a, b; };
-void main() { S s; s.a = data[i]; S t = s;
-  result[i] = t.b; //!
-}"""),
+void main() { S s; s.a = data[i];
+  S t = s; //!
+  result[i] = t.b; }"""),
     Case("shuffle_from_an_inactive_invocation", UNWRITTEN, """#extension GL_KHR_shader_subgroup_shuffle_relative : require
 void main() { uint x = data[i];
   if (own % 4 == 3) x += subgroupShuffleUp(x, 1u); //!

@@ -277,12 +277,15 @@ def _fill_value_sequence(random, kind, sizes, _):
     desc = dml.FillValueSequenceOperatorDesc(output, kind, start, delta)
 
     def expect(arrays):
+        wide = np.dtype("f4" if dtype.kind == "f" else "i8").type
+        first, step = (
+            wide(dtype.type(n)) if wide is np.float32 else wide(n) for n in (start, delta)
+        )
         with np.errstate(all="ignore"):
-            numbers = start + np.arange(prod(sizes)) * delta  # integers wrap
-            numbers = numbers.astype("f4" if dtype.kind == "f" else "i8")
+            numbers = first + np.arange(prod(sizes), dtype=wide) * step
             if dtype == np.float16:
                 numbers = _toward_zero(numbers)
-        return [numbers.astype(dtype).reshape(sizes)]
+            return [numbers.astype(dtype).reshape(sizes)]  # integers wrap
 
     return Case(desc, expect)
 
@@ -330,7 +333,7 @@ def _converted(value, kind):
     """The element that DirectML makes of a FLOAT: bits of a signed integer of 32 or 64 bits."""
     dtype = DTYPES[kind]
     if dtype.kind == "f":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # infinity, as in DirectML
             return dtype.type(value)
     wide = np.int64 if dtype.itemsize == 8 or kind.name == "UINT32" else np.int32
     least, greatest = np.iinfo(wide).min, np.iinfo(wide).max

@@ -369,15 +369,13 @@ def far(device):
     )
 
 
-def of_parts(device):
-    both = device.tensor(np.zeros(128, np.int32))
-    device.compile_shader(ADD, name="add")((both, 0, 512), (both, 256, 256), [1], last=64, groups=1)
-
-
-def of_one_image(device):
-    text = HEAD + CHECKED[of_images][0].replace("MAIN", MAIN)
-    images = of_images(device)
-    device.compile_shader(text, name="x")(**{**images, "B": images["A"]}, ahead=0, groups=1)
+def of_layers(device):
+    text = f"""{HEAD}
+layout(binding = 0, r32f) readonly uniform image2DArray A;
+layout(binding = 1, r32f) writeonly uniform image2DArray B;
+{MAIN} imageStore(B, ivec3(n, 0, 0), imageLoad(A, ivec3(i, 0, 0))); }}"""
+    image = device.image(np.zeros((3, 1, 8), np.float32), layers=True)
+    device.compile_shader(text, name="x")(A=image[:2], B=image[1:], ahead=0, groups=1)
 
 
 def of_a_tensor_that_is_gone(device):
@@ -404,10 +402,7 @@ def large(device):
             lambda device: reduced(device, device.tensor(values(4096))),
             "total: more than 9,000 instructions",
         ),
-        (of_parts, "add: X and Y share some of their bytes"),
-        pytest.param(
-            of_one_image, "x: A and B share some of their bytes", marks=pytest.mark.features
-        ),
+        pytest.param(of_layers, "x: A and B share some of their bytes", marks=pytest.mark.features),
         pytest.param(
             of_a_tensor_that_is_gone,
             "x: an address belongs to no tensor, or to one that is gone",
@@ -415,7 +410,7 @@ def large(device):
         ),
         (large, "add: it is bound to more than 1 KiB"),
     ],
-    ids=["invocations", "instructions", "overlap", "image", "address", "bytes"],
+    ids=["invocations", "instructions", "layers", "address", "bytes"],
 )
 def test_what_is_not_checked_runs_and_is_listed_and_is_an_error_if_checks_are_strict(
     device, monkeypatch, capsys, run, reason
@@ -432,6 +427,46 @@ def test_what_is_not_checked_runs_and_is_listed_and_is_an_error_if_checks_are_st
     with checking(strict=True, max_instructions=9000), pytest.raises(CheckError) as caught:
         run(device)
     assert str(caught.value) == f"{name}: not checked: {text}"
+
+
+TWICE = {
+    "tensor": """
+layout(binding = 0) readonly buffer A { float a[]; };
+layout(binding = 1) buffer B { float b[]; };
+MAIN b[i] = a[BEFORE] + 1.0; }""",
+    "texels": """
+layout(binding = 0) buffer A { float a[]; };
+layout(binding = 1, r32f) uniform imageBuffer B;
+MAIN imageStore(B, i, vec4(a[BEFORE] + 1.0)); }""",
+    "image": """
+layout(binding = 0, r32f) readonly uniform image2D A;
+layout(binding = 1, r32f) uniform image2D B;
+MAIN imageStore(B, ivec2(i, 0), imageLoad(A, ivec2(BEFORE, 0)) + 1.0); }""",
+}  # fmt: skip
+
+
+@pytest.mark.features
+@pytest.mark.parametrize(
+    ("kind", "first"), [("tensor", 0), ("tensor", 64), ("texels", 0), ("texels", 64), ("image", 0)]
+)
+def test_memory_that_is_bound_twice_is_shared_in_the_interpreter(device, kind, first):
+    """Each invocation changes its own element, or reads one that another invocation changes."""
+    text = HEAD + TWICE[kind].replace("MAIN", MAIN)
+    with checking(strict=True) as checks:
+        for before in ("i", "i ^ 1"):
+            shader = device.compile_shader(
+                text.replace("BEFORE", f"{first} + ({before})"), name="twice"
+            )
+            both = device.tensor(np.zeros(128, np.float32))
+            arguments = both, both[first:]
+            if kind == "image":
+                arguments = [device.image(NUMBERS.reshape(1, 8))] * 2
+            if before == "i":
+                shader(*arguments, ahead=0, groups=1)
+            else:
+                with pytest.raises(CheckError, match="data race"):
+                    shader(*arguments, ahead=0, groups=1)
+    assert checks.checked == 1
 
 
 @pytest.mark.features

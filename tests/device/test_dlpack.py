@@ -1,5 +1,6 @@
 """Tensors as exporters and importers of DLPack."""
 
+import ctypes
 import gc
 import re
 import sys
@@ -16,6 +17,8 @@ import vkops
 from vkops.tensors.exchange import EXTENSION_TYPES, element_type
 
 pytestmark = pytest.mark.memory
+
+byte_bounds = (np.lib.array_utils if hasattr(np.lib, "array_utils") else np).byte_bounds
 
 READ_ONLY = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 VERSIONS = ({}, {"max_version": (1, 0)})
@@ -58,28 +61,49 @@ def test_dlpack(any_device, array, data):
     equal(again, array)
 
 
+@pytest.mark.skipif(not READ_ONLY, reason="NumPy before 2.1 asks for no view")
 @pytest.mark.usefixtures("shared_memory")
 def test_dlpack_shares_memory_read_only(device):
+    """Only consumers that ask for it get the memory itself."""
     tensor = device.tensor(np.arange(6).reshape(2, 3))
-    shared = np.from_dlpack(tensor[:, 1:])
+    shared = np.from_dlpack(tensor[:, 1:], copy=False)
     assert tensor.__dlpack_device__() == (1, 0)
-    assert np.shares_memory(shared, tensor.numpy()) == READ_ONLY
+    assert np.shares_memory(shared, tensor.numpy())
     assert not shared.flags.writeable
-    if READ_ONLY:
-        copied = np.from_dlpack(tensor, copy=True)
-        assert not np.shares_memory(copied, tensor.numpy())
-        if np.lib.NumpyVersion(np.__version__) >= "2.2.6":
-            assert copied.flags.writeable
     del tensor
     gc.collect()
     assert shared.tolist() == [[1, 2], [4, 5]]
 
 
-def test_dlpack_for_old_consumers(device):
-    """Those that say no version get a copy, which they may write to."""
-    tensor = device.tensor(np.arange(3))
-    assert not np.shares_memory(np.from_dlpack(Exporter(tensor.__dlpack__())), tensor.numpy())
-    assert tensor.__dlpack__(dl_device=(1, 0)) is not None
+VIEWS = {
+    "whole": lambda t: t,
+    "rows": lambda t: t[1:],
+    "transposed": lambda t: t.T,
+    "reversed": lambda t: t[::-1],
+    "repeated": lambda t: t[0].broadcast_to((3, 4)),
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    "options", [{}, {"max_version": (0, 8)}, {"max_version": (1, 0)}, {"max_version": (1, 1)},
+                {"max_version": (1, 0), "copy": True}],
+)  # fmt: skip
+def test_consumers_that_write_to_what_they_get(any_device, view, options):
+    """Some ignore the mark of memory as read-only, as PyTorch does: all get a copy."""
+    tensor = any_device.tensor(np.arange(12, dtype=np.int32).reshape(3, 4))
+    shown = tensor.numpy()
+    before = VIEWS[view](shown.copy()) if view != "repeated" else np.tile(shown[0], (3, 1))
+    consumed = np.from_dlpack(Exporter(VIEWS[view](tensor).__dlpack__(**options)))
+    np.testing.assert_array_equal(consumed, before)
+    if np.lib.NumpyVersion(np.__version__) >= "2.2.6":  # others mark copies, too
+        assert consumed.flags.writeable or options.get("max_version", (0, 0)) < (1, 0)
+    start, end = byte_bounds(consumed)
+    ctypes.memset(start, 255, end - start)
+    for array in (shown, tensor.numpy()):
+        np.testing.assert_array_equal(array, np.arange(12).reshape(3, 4))
+    tensor[...] = 7
+    assert (consumed == -1).all()
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs PyTorch")
@@ -92,7 +116,11 @@ def test_dlpack_and_torch(device):
     source = torch.arange(12, dtype=torch.float32).reshape(3, 4).T
     tensor = vkops.from_dlpack(source, device=device)
     equal(tensor, source.numpy())
-    assert torch.equal(torch.from_dlpack(tensor), source)
+    shown, consumed = tensor.numpy(), torch.from_dlpack(tensor)
+    assert torch.equal(consumed, source)
+    consumed += 100
+    equal(tensor, source.numpy())
+    np.testing.assert_array_equal(shown, source.numpy())
     with pytest.raises(vkops.InvalidDescTypeError, match=r"require gradient.*\[T-02\]$"):
         vkops.from_dlpack(torch.ones(2, requires_grad=True), device=device)
 
@@ -119,7 +147,9 @@ def test_a_reversed_view_needs_a_copy(device):
     tensor = device.tensor(np.arange(6).reshape(2, 3))
     with pytest.raises(BufferError, match=r"^__dlpack__ copy: got False, must be True or None: "):
         tensor[::-1].__dlpack__(max_version=(1, 0), copy=False)
-    assert np.shares_memory(np.from_dlpack(tensor.broadcast_to((2, 2, 3))), tensor) == READ_ONLY
+    if READ_ONLY:
+        repeated = np.from_dlpack(tensor.broadcast_to((2, 2, 3)), copy=False)
+        assert np.shares_memory(repeated, tensor)
 
 
 @pytest.mark.parametrize("dtype", [">i4", "M8[s]", "V16", "U4", ml_dtypes.int4])

@@ -25,8 +25,9 @@ from vkops.dml.function_table import FUNCTIONS
 from vkops.gpu.adapters.adapter import select
 
 ROOT = Path(__file__).parents[2]
+PAGES_WITH_PROGRAMS = "index", "elementwise", "kernels", "asynchronous", "directml_differences"
 PAGES = [
-    *(ROOT / f"docs/{name}.md" for name in ("index", "elementwise", "kernels", "asynchronous")),
+    *(ROOT / f"docs/{name}.md" for name in PAGES_WITH_PROGRAMS),
     *sorted(ROOT.glob("docs/tutorials/*.md")),
 ]
 SHADER_FEATURES = {"shaderInt64", "shaderFloat64", "shaderFloat16", "shaderInt8"}

@@ -169,13 +169,19 @@ def test_a_level_is_stored_to_and_read(device):
 
 @pytest.mark.parametrize("kind", ["", "u", "i"])
 def test_the_declaration_decides_what_integers_are(device, kind):
-    """The same image in three shaders."""
+    """Images of the same bytes in three shaders; integers of the other sign are refused."""
     text = f"""#extension GL_EXT_samplerless_texture_functions : require
     layout(binding = 0) uniform {kind}texture2D T;
     layout(std430, binding = 1) buffer O {{ float o[]; }};
     void main() {{ o[gl_GlobalInvocationID.x] = texelFetch(T, ivec2(gl_GlobalInvocationID.x, 0), 0).x; }}"""
     for dtype in ("u1", "i1", "u2", "i2"):
         array = np.array([[0, 1, 100, 127]], dtype)
+        if kind and kind != dtype[0]:
+            with pytest.raises(
+                BindingError, match=r"tensor.view\(\) reads the same bytes \[SH-14\]"
+            ):
+                run(device, text, device.image(array), out=4, threads=4)
+            array = array.view(f"{kind}{dtype[1]}")
         seen = run(device, text, device.image(array), out=4, threads=4).numpy()
         most = np.iinfo(dtype).max
         np.testing.assert_allclose(seen, array[0] / most if not kind else array[0], rtol=1e-6)

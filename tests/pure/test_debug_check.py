@@ -11,13 +11,15 @@ from functools import partial
 import faulty_shaders
 import numpy as np
 import pytest
+import spirv
 import usual_shaders
-from spirv import assembled
 
 from vkops.cli import main, shader_commands
-from vkops.debug import check
+from vkops.debug import check, stepper
 from vkops.debug.results import differences, number_at
+from vkops.debug.shader_check import Case
 from vkops.errors import InvalidDescError
+from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.state import MAX_ITERATIONS
 from vkops.shaders import load
 
@@ -35,10 +37,14 @@ def buffers(options):
     return arrays
 
 
-def checked(case):
+def loaded(case):
     names = {"groups", "floats", "push", "threads"} & case.options.keys()
-    options = {name: case.options[name] for name in names}
-    return check(case.text, buffers(case.options), name="faulty", **options)
+    options = {name: case.options[name] for name in names} | {"max_iterations": 500}
+    return Case.of(case.text, buffers(case.options), name="faulty", **options)
+
+
+def checked(case):
+    return loaded(case).check()
 
 
 @pytest.mark.parametrize("case", faulty_shaders.CASES, ids=lambda case: case.name)
@@ -48,6 +54,55 @@ def test_planted_faults(case):
     assert {finding.kind for finding in report.findings} == {case.kind}, str(report)
     assert {finding.place.line for finding in report.findings} & {*case.lines}, str(report)
     assert all(finding.place.file == "faulty" for finding in report.findings)
+
+
+@pytest.mark.parametrize("case", faulty_shaders.CASES, ids=lambda case: case.name)
+def test_an_invocation_that_a_finding_names_executes_its_line(case):
+    """The debugger, which ``--to-fault`` lets begin at the first one, stops there with the finding."""
+    findings = [each for each in checked(case).findings if each.invocations]
+    for finding in findings:
+        one = loaded(case)
+        recorder = Recorder(stepper.number(one, finding.invocations[0]))
+        one.run(finding.subgroup_size, finding.order or "ascending", observers=[recorder])
+        faults = [(stop.place, each) for stop in recorder.stops for each in stop.faults]
+        places = [place for place, each in faults if each.startswith(f"{finding.kind}: ")]
+        assert finding.place in places, faults
+
+
+UNDEFINED_IN_TWO_WAYS = """void main() {
+  uint shifted = 1u << (own + 32u); //! shift
+  uint x; uint unwritten = x + 1u; //! never written
+  uint value = own < 32 ? shifted : unwritten;
+  CARRIED
+  result[i] = value; //! use
+}"""
+
+
+@pytest.mark.parametrize(
+    ("carried", "is_passed"),
+    [
+        ("", False),
+        ("uint copy[2] = uint[2](value, 0); value = copy[own & 0u];", False),
+        ("value = value * 2u + 1u;", False),
+        ("value = uvec2(value, 1).yx.y;", False),
+        ("for (uint k = 0; k < 3; ++k) value += k;", False),
+        ("part[own] = value; barrier(); value = part[own];", True),
+        ("part[own] = value; barrier(); value = part[63u - own];", True),
+        ("part[own] = value; part[own] += 1u; value = part[own];", True),
+        ("part[own] = value; barrier(); value = atomicExchange(part[own], 1u);", True),
+        ("value = subgroupBroadcast(value, 0u);", True),
+    ],
+)
+def test_each_undefined_number_has_the_reason_of_its_own(carried, is_passed):
+    """However it is copied, computed with or passed to another invocation."""
+    text = faulty_shaders.HEAD + UNDEFINED_IN_TWO_WAYS.replace("CARRIED", carried)
+    lines = {part: n for n, line in enumerate(text.splitlines(), 1)
+             for _, mark, part in [line.partition("//! ")] if mark}  # fmt: skip
+    used = lines.pop("use") - 1
+    wanted = {(kind, *((used, at) if is_passed else (at, None)), 32) for kind, at in lines.items()}
+    findings = check(text, {"Out": 256}, subgroup_size=32).findings
+    assert {(f.kind, f.place.line, f.other and f.other.line, f.count) for f in findings} == wanted
+    assert {f.invocations[0][0] < 32 for f in findings} == {True, False}
 
 
 @pytest.mark.parametrize("case", usual_shaders.CASES, ids=lambda case: case.name)
@@ -185,7 +240,7 @@ def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, 
     if bits == 32:
         text = text.replace("%10 = OpTypeInt 32 0\n", "")
         text = text.replace("OpSConvert %10 %21", "OpIAdd %9 %21 %14")
-    (tmp_path / "own.spv").write_bytes(assembled(text))
+    (tmp_path / "own.spv").write_bytes(spirv.assembled(text))
     data = np.uint32([0, largest & 0xFFFFFFFF, 1, 2**31])
     report = check(tmp_path / "own.spv", {"Data": data})
     assert report.ok
@@ -300,7 +355,27 @@ def test_results_are_compared_by_the_types_of_their_numbers():
 def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
     status, out, _ = command(*OTHERS, "--buffer", "Data=256", "-D", "BARRIER")
     assert status == 1
-    assert "12: never written: reads 'part', which was never written" in out
+    assert (
+        "12: never written: reads 'part', which is undefined because an invocation in line 8 "
+        "reads 'data', which was never written: block Data is given a size, but no values"
+    ) in out
+    assert out.endswith("\nTo give values to what is read: --buffer Data=FILE.npy\n")
+
+
+def test_a_finding_of_one_run_says_how_it_ran(command, tmp_path):
+    """The command that steps to it has the size of subgroups, and there is none for an order."""
+    small = next(case for case in faulty_shaders.CASES if case.name == "clusters")
+    (tmp_path / "small.comp").write_text(small.text)
+    _, out, _ = command("small.comp")
+    finding, *_, last = out.splitlines()
+    assert finding.endswith("; invocation (0, 0, 0), 64 times, with subgroups of 8")
+    assert last.endswith(" small.comp --subgroup-size 8 --invocation 0,0,0 --to-fault")
+    body = "if (own == 0) { uint turn = atomicAdd(data[0], 1u); if (turn * 64 < i) result[i + 64] = 1; }"
+    (tmp_path / "late.comp").write_text(f"{faulty_shaders.HEAD}void main() {{ {body} }}")
+    np.save("zeros.npy", np.zeros(64, np.uint32))
+    _, out, _ = command("late.comp", "--groups", "2", "--buffer", "Data=zeros.npy")
+    assert "; invocation (64, 0, 0), with workgroups in descending order\n" in out
+    assert "Step to" not in out
 
 
 def test_push_constants_are_named_by_their_option(command):

@@ -527,7 +527,7 @@ def test_buffers_of_hlsl(step, tmp_path):
     assert [race in text for text in seen[:2]].count(True) == 1  # glslang 15 stops at main() before
     assert seen[2] == "The invocation has ended."
     assert seen[3:5] == ["data[0].w = 4.0", "data[3][1] = 1.0"]
-    assert seen[5].startswith("data = {@data = {{4.0, 4.0, 4.0, 4.0}, ")
+    assert seen[5].startswith("data = {{4.0, 4.0, 4.0, 4.0}, ")
 
 
 BY_VALUE = """OpCapability Shader

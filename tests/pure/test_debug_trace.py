@@ -251,6 +251,11 @@ def command(command, tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_traced(command, message):
+    Path("none.comp").write_text("#version 450\nvoid main() {}")
+    Path("read.comp").write_text(
+        "#version 450\nlayout(std430, binding = 0) readonly buffer X { uint x; };\n"
+        "shared uint y; void main() { y = x; }"
+    )
     model, shader = EXAMPLES / "split.json", EXAMPLES / "transpose_wrong.comp"
     first = ["--output", "OutputTensors[0]"]
     for file, arguments, status, named in (
@@ -259,6 +264,7 @@ def test_what_cannot_be_traced(command, message):
         (model, ["0", "--dispatch", "2"], 1, "--dispatch"), (model, ["a"], 2, "'ELEMENT'"), (model, ["0,"], 2, "'ELEMENT'"),
         (model, [], 1, "ELEMENT"), (shader, ["0", "--push", "3,5", "--output", "Source"], 1, "--output"),
         (shader, ["999", "--push", "3,5"], 1, "ELEMENT: got (999,)"), ("none.json", ["0"], 1, "none.json"), ("m.txt", ["0"], 1, "m.txt"),
+        ("none.comp", ["0"], 1, "ELEMENT"), ("read.comp", ["0"], 1, "ELEMENT"), ("read.comp", ["0", "--output", "X"], 1, "ELEMENT"),
     ):  # fmt: skip
         got, _, error = command("trace", file, *arguments)
         assert got == status

@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 from models import SPLIT, dispatch, model, zeros
 from refusals import fault
@@ -335,3 +336,35 @@ def test_check_and_explain_describe_the_shader(load, capsys):
     assert facts == dict(describe(shaders.load(GLSL).module))
     page = re.sub("<[^>]*>", "", Path("page.html").read_text())
     assert all(text in page for text in facts.values())
+
+
+ROWS = """#version 450
+layout(std430, binding = 0) readonly buffer Source { vec3 source[]; };
+layout(std430, binding = 1) buffer Target { float target[]; };
+void main() { target[0] = source[0].x; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("shape", "binding", "is_right"),
+    [
+        ((4, 4), {}, True),
+        ((12,), {}, True),
+        ((4, 3), {}, False),
+        ((2, 4, 3), {}, False),
+        ((4, 3), {"elementCount": 4}, True),  # a part of it: bytes
+    ],
+)
+def test_arrays_of_files_have_the_layout_of_a_block(load, tmp_path, shape, binding, is_right):
+    (tmp_path / "s.comp").write_text(ROWS)
+    np.save(tmp_path / "x.npy", np.zeros(shape, np.float32))
+    document = of_shader(pushConstants=None)
+    document["resources"]["X"] = {"initialValues": {"sourcePath": "x.npy"}}
+    document["commands"][0]["bindings"]["Source"] = {"name": "X", **binding}
+    if is_right:
+        prepared(load, document)
+    else:
+        error = fault(lambda: prepared(load, document), ModelError)
+        assert re.search(
+            r"commands\[0\]\.bindings\.Source: .* must be of shape .* \[SH-16\]$", error
+        )

@@ -1,6 +1,7 @@
 """Litmus tests of Vulkan's memory model in the interpreter: what is ordered, and what is a data race."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
 
+COHERENT = "layout(std430, binding = 0) devicecoherent buffer Seen { uint seen[]; };"
 FENCE, SIGNAL = "memoryBarrierBuffer();", "atomicExchange(flag[0], 1u);"
 SEEN = "atomicAdd(flag[0], 0u) == 1u"
 HEAD = """#version 450
@@ -124,6 +126,36 @@ def made(release="| gl_SemanticsMakeAvailable", acquire="| gl_SemanticsMakeVisib
     return passed(release=fences[0], acquire=fences[1])
 
 
+def chained(first="AV", device="AV", seen="VIS", last="VIS", unused=""):
+    """A message through four invocations: in a workgroup, to another one, and in that.
+
+    The flags are those of the release and of the acquire of each step which the message needs, and
+    of those which it does not need.
+    """
+
+    makes = {"AV": " | gl_SemanticsMakeAvailable", "VIS": " | gl_SemanticsMakeVisible", "": ""}
+
+    def flag(name, scope, semantics, made):
+        semantics = f"gl_Semantics{semantics}{makes[made]}"
+        what = f"{name}, 1u" if "Release" in semantics else name
+        call = "atomicStore" if "Release" in semantics else "atomicLoad"
+        return f"{call}({what}, gl_Scope{scope}, gl_StorageSemanticsBuffer, {semantics})"
+
+    return f"""if (group == 0u && own == 0u) {{
+            data[0] = 1u; {flag("flag[0]", "Workgroup", "Release", first)}; }}
+        if (group == 0u && own == 5u && {flag("flag[0]", "Workgroup", "Acquire", unused and "VIS")} == 1u)
+            {flag("flag[1]", "Device", "Release", device)};
+        if (group == 1u && own == 0u && {flag("flag[1]", "Device", "Acquire", seen)} == 1u)
+            {flag("flag[2]", "Workgroup", "Release", unused and "AV")};
+        if (group == 1u && own == 5u && {flag("flag[2]", "Workgroup", "Acquire", last)} == 1u)
+            result[0] = data[0];"""
+
+
+def plain_flag(signal, seen, then="result[0] = flag[0];"):
+    """Workgroup 1 sees the flag of workgroup 0, and accesses the flag itself."""
+    return f"if (group == 0u && own == 0u) {{ {signal} }} if (group == 1u && own == 0u && {seen}) {{ {then} }}"
+
+
 BUFFER = "data[own] = own; {} result[own] = data[own ^ 1u];"
 PART = "part[own] = own; {} result[own] = part[own ^ 1u];"
 ACQ_REL = "gl_SemanticsAcquireRelease"
@@ -147,7 +179,9 @@ ORDERED = {
     "shared, subgroup": PART.format("subgroupBarrier();"),
     "buffer, fence and barrier": BUFFER.format(f"{FENCE} barrier();"),
     "buffer, control barrier": BUFFER.format(control("gl_ScopeWorkgroup", "gl_StorageSemanticsBuffer", ACQ_REL)),
-    "buffer, read and write": "result[own] = data[own ^ 1u]; barrier(); data[own] = own;",
+    "buffer, read and write": f"result[own] = data[own ^ 1u]; {FENCE} barrier(); data[own] = own;",
+    "buffer, read, barrier of a subgroup, write": "result[own] = data[own ^ 1u]; subgroupBarrier(); data[own] = own;",
+    "shared, read and write": "result[own] = part[own ^ 1u]; barrier(); part[own] = own;",
     "buffer, subgroup": BUFFER.format("subgroupBarrier();"),
     "lock": fenced(LOCK),
     "tickets": fenced(TICKETS),
@@ -157,6 +191,11 @@ ORDERED = {
     "release, acquiring barrier": BUFFER.format(fence("Workgroup") + semantics("gl_SemanticsAcquire")),
     "releasing barrier, acquire": BUFFER.format(semantics("gl_SemanticsRelease") + fence("Workgroup")),
     "atomics of a workgroup": scoped("flag[group]", "< 8u", "Workgroup"),
+    "the flag itself": plain_flag(store("Release"), load("Acquire")),
+    "the flag itself, changed": plain_flag(
+        f"atomicOr(flag[0], 1u, {order('Release')});", f"atomicOr(flag[0], 0u, {order('Acquire')}) == 1u", "flag[0] = 0u;"
+    ),
+    "written, then released": plain_flag(f"flag[0] = 0u; {store('Release')}", load("Acquire")),
     "atomics of subgroups": scoped("ready", "< 4u", "Subgroup") + "barrier();" + scoped("flag[group]", "> 3u", "Subgroup"),
 }  # fmt: skip
 RACES = {
@@ -197,6 +236,10 @@ RACES = {
     "atomics of a subgroup": scoped("ready", "< 8u", "Subgroup"),
     "atomics of an invocation": scoped("ready", "< 2u", "Invocation"),
     "atomics of two scopes": scoped("flag[0]", "+ group == 0u", "Workgroup") + scoped("flag[0]", "+ group == 1u", "Device"),
+    "the flag itself, relaxed": plain_flag(FENCE + store("Relaxed"), load("Acquire")),
+    "the flag itself, not acquired": plain_flag(store("Release"), load("Relaxed")),
+    "a relaxed store behind a release": passed(release=store("Release").replace("flag[0]", "flag[1]"), signal=store("Relaxed"), seen=load("Acquire"), acquire=""),
+    "an acquire behind a relaxed load": passed(release="", signal=store("Release"), seen=load("Relaxed"), acquire=load("Acquire").replace("flag[0]", "flag[1]") + ";"),
     "atomic and plain": "if (own == 0u) flag[0] = 2u; if (own == 5u) atomicAdd(flag[0], 1u);",
 }  # fmt: skip
 DECLARED_ORDERED = {
@@ -207,6 +250,10 @@ DECLARED_ORDERED = {
     "barrier, coherent for a workgroup": ("workgroupcoherent", BUFFER.format(semantics(ACQ_REL))),
     "read, then written": ("nonprivate", f"result[own] = data[own ^ 1u]; {semantics(ACQ_REL)} data[own] = own;"),
     "shared": ("", PART.format("barrier();")),
+    "chain": ("nonprivate", chained()),
+    "chain, with more flags": ("nonprivate", chained(unused="both")),
+    "chain, a read for the device": ("nonprivate", chained(last="").replace("= data", "= seen")),
+    "chain, a write for the workgroup": ("workgroupcoherent", chained(first="")),
     "by one": ("", "data[own] = own; result[own] = data[own];"),
 }  # fmt: skip
 DECLARED_RACES = {
@@ -217,11 +264,20 @@ DECLARED_RACES = {
     "fences of GLSL": ("nonprivate", passed()),
     "coherent for a workgroup": ("workgroupcoherent", made("", "")),
     "barrier": ("nonprivate", BUFFER.format(semantics(ACQ_REL))),
+    "plain barrier": ("nonprivate", BUFFER.format("barrier();")),
+    "chain, first not available": ("nonprivate", chained(first="")),
+    "chain, not available to the device": ("nonprivate", chained(device="")),
+    "chain, device not visible": ("nonprivate", chained(seen="")),
+    "chain, not visible at last": ("nonprivate", chained(last="", unused="both")),
 }  # fmt: skip
 PLAIN = {
     "plain barrier": BUFFER.format("barrier();"),
     "fence after it": BUFFER.format(f"barrier(); {FENCE}"),
     "written again": "data[own] = own; barrier(); data[own ^ 1u] = own;",
+    "read, then written": "result[own] = data[own ^ 1u]; barrier(); data[own] = own;",
+    "read, then written in another subgroup": "result[own] = data[own ^ 4u]; barrier(); data[own] = own;",
+    "read by all, then written by one": "result[own] = data[0]; barrier(); if (own == 5u) data[0] = own;",
+    "read, then changed atomically": "result[own] = data[own ^ 4u]; barrier(); atomicAdd(data[own], 1u);",
 }
 
 
@@ -230,7 +286,8 @@ def kinds(body, head=HEAD, **options):
         qualifier, body = body
         head = head.replace("450\n", "450\n#pragma use_vulkan_memory_model\n")
         head = head.replace("buffer Data", f"{qualifier} buffer Data")
-    buffers = {"Data": np.zeros(8, np.uint32), "Flag": np.zeros(2, np.uint32), "Out": 32}
+        head = head.replace("shared", f"{COHERENT}\nshared")
+    buffers = {"Data": np.zeros(8, np.uint32), "Flag": np.zeros(3, np.uint32), "Out": 32}
     groups = 3 if "group == 2u" in body else 2 if re.search(r"\bgroup\b", body) else 1
     case = Case.of(head + body + "}", buffers, groups=groups, subgroup_size=4)
     observers = [Barriers(), Races(**options)]
@@ -256,6 +313,20 @@ def test_no_correct_program_that_declares_the_memory_model_is_accused(name):
 @pytest.mark.parametrize("name", DECLARED_RACES)
 def test_data_races_by_the_declared_memory_model_are_found(name):
     assert kinds(DECLARED_RACES[name]) == {"data race"}
+
+
+@pytest.mark.parametrize("is_barrier", [False, True], ids=["message", "barrier"])
+def test_each_side_that_is_not_coherent_needs_its_own_semantics(is_barrier):
+    """All combinations of a write and a read that are coherent or not, with flags or without."""
+    for write, read, available, visible in product((False, True), repeat=4):
+        flags = " | gl_SemanticsMakeAvailable" * available, " | gl_SemanticsMakeVisible" * visible
+        barrier = BUFFER.format(semantics(ACQ_REL + "".join(flags)))
+        body = barrier if is_barrier else made(*flags)
+        body = re.sub(r"data(?=\[\w+\] =)", "seen" if write else "data", body)
+        body = re.sub(r"(?<== )data", "seen" if read else "data", body)
+        is_ordered = (write or available) and (read or visible)
+        expected = set() if is_ordered else {"data race"}
+        assert kinds(("nonprivate", body)) == expected, (write, read, available, visible)
 
 
 @pytest.mark.parametrize("name", PLAIN)

@@ -128,6 +128,15 @@ def test_messages_without_lines_do_not_speak_of_lines():
     assert not re.search(r"\blines?\b", result)
 
 
+def test_messages_without_names_have_the_numbers_of_ids():
+    text = f"{HEAD}void main() {{ part[own ^ 1u] = x[own]; y[own] = part[own] + part[own ^ 2u]; }}"
+    for buffers in ([128], []):  # one that is not written, and one that is
+        findings = check(spirv.stripped(shaders.compile(text)), buffers).findings
+        names = [each for f in findings for each in re.findall(r"'(.*?)'", f.message)]
+        assert names
+        assert all(re.fullmatch(r"%?\d+(\[\d+\])?", each) for each in names), names
+
+
 # -- blocks in shared memory -----------------------------------------------------------------------
 
 BLOCKS = """#version 450
@@ -197,8 +206,8 @@ def test_limits_of_clamp_that_are_crossed_or_nan(name, wrong):
     operands = [*np.array([[np.nan, 1, 1], [0, 3, np.nan], [2, 2, 2]], np.float32)]
     rule = undefined_results.RULES[FUNCTIONS[name]]
     (found,) = undefined_results.undefined(rule, operands[0].dtype, operands, SourceLine("x", 1))
-    assert found.mask.tolist() == wrong
-    assert found.why.message.startswith("uses clamp with limits from ")
+    assert found.missing.tolist() == wrong
+    assert found.why[0].message.startswith("uses clamp with limits from ")
 
 
 @pytest.mark.parametrize("opcode", range(4450, 4456))

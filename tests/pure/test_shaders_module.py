@@ -6,9 +6,10 @@ from contextlib import suppress
 
 import pytest
 from refusals import fault
-from spirv import VOID, assembled, entry_point, head, stripped
+from spirv import VOID, assembled, bound, entry_point, head, stripped
 
 from vkops import shaders
+from vkops.debug import check
 from vkops.errors import ShaderCompileError
 from vkops.shaders import constants, tools
 from vkops.shaders.binary import corrected
@@ -571,6 +572,39 @@ def test_no_compute_entry_point(stages, message):
         Module.read(assembled(text), "x.spv")
     message(caught.value, f"x.spv: has {len(stages)} entry points, ")
     assert caught.value.file == "x.spv"
+
+
+@pytest.mark.parametrize("behind", ["", "OpNoLine\n", "OpLine %file 1 1\n"])
+def test_instructions_behind_the_last_function_belong_to_none(behind):
+    """Compilers such as clspv write non-semantic instructions there."""
+    more = 'OpExtension "SPV_KHR_non_semantic_info"\n%set = OpExtInstImport "NonSemantic.Example"\n'
+    text = head(more=more) + VOID + entry_point()
+    text = text.replace("%void", '%file = OpString "a"\n%void', 1)
+    alone = Module.read(assembled(text))
+    module = Module.read(assembled(f"{text}{behind}%note = OpExtInst %void %set 1 %file\n"))
+    assert module.instructions == alone.instructions
+    assert check(assembled(f"{text}%note = OpExtInst %void %set 1 %file\n")).ok
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [
+        ("OpTypeAccelerationStructureKHR", "OpVariable of OpTypeAccelerationStructureKHR"),
+        ("OpTypeRayQueryKHR", "OpVariable of OpTypeRayQueryKHR"),
+        ("OpTypeSampler", "sampler"),
+        ("OpTypeImage %float 2D 0 0 1 2 Rgba8", "rgba8 image2DMS, which has several samples"),
+        ("OpTypeImage %float 2D 0 1 1 1 Unknown", "image2DMSArray, which has several samples"),
+        ("OpTypeImage %float SubpassData 0 0 0 2 Unknown", "imageSubpassData"),
+    ],
+)
+def test_resources_are_named_as_what_they_are(type_, kind):
+    text = f"""{head()}{bound("v")}%float = OpTypeFloat 32
+%opaque = {type_}
+%pointer = OpTypePointer UniformConstant %opaque
+%v = OpVariable %pointer UniformConstant
+{VOID}{entry_point("%loaded = OpLoad %opaque %v" + chr(10))}"""
+    (block,) = Module.read(assembled(text)).blocks
+    assert block.kind == kind
 
 
 def test_damaged_spirv():

@@ -11,6 +11,8 @@ from spirv import VOID, assembled, entry_point, head, stripped
 from vkops import shaders
 from vkops.errors import BindingError, ShaderCompileError
 from vkops.extent import Extent
+from vkops.shaders import grammar
+from vkops.shaders.features import CAPABILITIES
 from vkops.shaders.shader import MAX_BINDING
 
 HEAD = "#version 450\n"
@@ -65,14 +67,46 @@ def test_not_spirv(tmp_path):
 
 
 def test_spirv_that_is_refused():
+    spirv = assembled(ENTRY.replace("OpReturn\n", "OpReturnValue %void\n"))
+    said = fault(lambda: shaders.load(spirv, name="x"), ShaderCompileError)
+    assert said.startswith("x: invalid SPIR-V: line "), said
+
+
+@pytest.mark.parametrize("version", ["spv1.3", "spv1.4", "spv1.5", "spv1.6"])
+def test_a_workgroup_whose_size_has_ids(version):
+    """Before SPIR-V 1.6, Vulkan allows it with maintenance4."""
     text = ENTRY.replace(
-        "ExecutionMode %main LocalSize 1 1 1", "ExecutionModeId %main LocalSizeId %c %c %c"
+        "ExecutionMode %main LocalSize 1 1 1", "ExecutionModeId %main LocalSizeId %c %one %one"
     )
-    constant = "%uint = OpTypeInt 32 0\n%c = OpConstant %uint 1\n%void = "
-    spirv = assembled(text.replace("%void = ", constant), "spv1.3")
-    assert fault(lambda: shaders.load(spirv, name="x"), ShaderCompileError).startswith(
-        "x: invalid SPIR-V: line 4: LocalSizeId mode is not allowed by the current environment."
-    )
+    constants = "%uint = OpTypeInt 32 0\n%c = OpConstant %uint 4\n%one = OpConstant %uint 1\n"
+    shader = shaders.load(assembled(text.replace("%void = ", f"{constants}%void = "), version))
+    assert shader.module.local_size == (4, 1, 1)
+    assert "maintenance4" in shader.module.needs
+
+
+def test_capabilities_that_vkops_does_not_support_are_named():
+    """Also those that spirv-val is too old to know; no instruction behind them is looked at."""
+    names = {n: name for n, name in grammar.CAPABILITIES.items() if name not in CAPABILITIES}
+    names[65000] = "capability 65000"
+    assert {"BFloat16TypeKHR", "Float8EXT", "RayQueryKHR", "UntypedPointersKHR"} <= {
+        *names.values()
+    }
+    for number, name in names.items():
+        words = (
+            0x07230203,
+            0x10600,
+            0,
+            9,
+            0,
+            2 << 16 | 17,
+            1,
+            2 << 16 | 17,
+            number,
+            1 << 16 | 4999,
+        )
+        spirv = np.array(words, np.uint32).tobytes()
+        said = fault(lambda spirv=spirv: shaders.load(spirv, name="x"))
+        assert said == f"x capabilities: got {name}, which vkops does not support [SH-02]"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Devices, operators and errors: what type checkers say, and what happens."""
 
+from typing import Literal
+
 import numpy as np
 import numpy.typing as npt
 from typing_extensions import assert_type
@@ -24,6 +26,7 @@ for number in (
 assert_type(info.unified_memory, bool)
 
 device = vkops.Device(info.index, "5_0", debug=False, alternative_levels=["JOIN"], staged=False)
+assert_type(vkops.Device(indices="directml").indices, Literal["vkops", "directml"])
 assert_type(device.info, vkops.DeviceInfo)
 assert_type(device.name, str)
 assert_type(device.feature_level, dml.FeatureLevel)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vkops.debug.host_execution import Subject
     from vkops.debug.shader_check import Case
     from vkops.dml import FeatureLevel
-    from vkops.interpreter.findings import Invocation
+    from vkops.interpreter.findings import Finding
     from vkops.shaders import Shader
 
 
@@ -122,7 +122,8 @@ def check(target: str, **arguments: Any) -> None:
 
     subject, count = _subject_of(target, arguments), 0
     kinds: set[str] = set()
-    reached: list[Invocation] = []
+    unfilled: set[str] = set()
+    reached: list[Finding] = []
 
     def check(name: str, run: Any) -> None:
         nonlocal count
@@ -132,7 +133,9 @@ def check(target: str, **arguments: Any) -> None:
         for finding in report.findings:
             click.echo(_printable(f"{name}{finding.text}"))
             kinds.add(finding.kind)
-            reached.extend(finding.invocations[:1] if finding.place.line else ())
+            unfilled.update(filter(None, [finding.block]))
+            can_be_stepped_to = finding.invocations and finding.place.line and not finding.order
+            reached.extend([finding] if can_be_stepped_to else ())
         if "loop" in kinds and not isinstance(subject, Case):
             raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device
 
@@ -144,13 +147,16 @@ def check(target: str, **arguments: Any) -> None:
         if names := ", ".join(sorted(subject.shader.places[each][0].point for each in places)):
             about = "Blocks without --buffer, of one element for each invocation"
             click.echo(printable(f"{about}: {names}"))
+    if unfilled and isinstance(subject, Case):
+        given = " ".join(f"--buffer {each}=FILE.npy" for each in sorted(unfilled))
+        click.echo(printable(f"To give values to what is read: {given}"))
     if kinds:
         raise click.exceptions.Exit(1)
     dispatches = "" if isinstance(subject, Case) else f" in {count} dispatches"
     click.echo(printable(f"{Path(target).name}: nothing was found{dispatches}"))
 
 
-def _step_command(target: str, invocation: Invocation) -> str:
+def _step_command(target: str, finding: Finding) -> str:
     """Return the command that goes to the first fault of an invocation, with the same options."""
     context = click.get_current_context()
     words = ["vkops", "debug", "step", target]
@@ -164,7 +170,9 @@ def _step_command(target: str, invocation: Invocation) -> str:
                 continue
             for each in value if isinstance(value, (list, tuple)) else [value]:
                 words += [option, str(each)]
-    words += ["--invocation", ",".join(map(str, invocation)), "--to-fault"]
+    if finding.subgroup_size:
+        words += ["--subgroup-size", str(finding.subgroup_size)]
+    words += ["--invocation", ",".join(map(str, finding.invocations[0])), "--to-fault"]
     return shlex.join(words)
 
 

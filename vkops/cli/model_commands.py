@@ -79,6 +79,12 @@ _IGNORED = (
 @options.allow_paths
 @options.strict
 @options.level
+@click.option(
+    "--indices",
+    type=click.Choice(["vkops", "directml"]),
+    default="vkops",
+    help="The rule of indices that are out of range: directml has DirectML's results.",
+)
 @options.overrides
 @options.flag("-p", "--print_onnx_bindings", help="Print what ONNX tensors are bound to.")
 @options.flat

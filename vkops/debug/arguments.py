@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.debug.results import numbers_in, places_of
+from vkops.debug.shared_arrays import Layout
 from vkops.errors import BindingError, show
 from vkops.interpreter.addresses import TensorMemory, with_addresses
 from vkops.interpreter.images import ImageVariable, SamplerVariable, Sampling
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import stored_dtype
 from vkops.plan.rounding import round_up
-from vkops.shaders.image_formats import FORMATS, Format, view_format
+from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Shader
 
@@ -29,8 +30,10 @@ _RGB = 3
 class Argument(ABC):
     """The value of a block, of an element of an array of blocks, or of an address.
 
-    Arguments with the same ``key`` share memory.
+    Arguments with the same ``key`` share memory, and so do those whose ``layout`` share bytes.
     """
+
+    layout = Layout()
 
     @property
     def key(self) -> object:
@@ -51,18 +54,23 @@ class Argument(ABC):
 
 
 class BufferArgument(Argument):
-    """Bytes, or a number of bytes that are not written.
+    """The bytes of an array, or a number of bytes that are not written.
 
     None stands for distinct values, of one element for each invocation.
     """
 
-    def __init__(self, data: npt.NDArray[np.uint8] | int | None) -> None:
-        self._data = data
+    def __init__(self, data: npt.NDArray[Any] | int | None) -> None:
+        self._data: npt.NDArray[np.uint8] | int | None = None
+        if isinstance(data, np.ndarray):
+            self.layout = Layout((data,))
+            self._data = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
+        else:
+            self._data = data
 
     @property
     def key(self) -> object:
         """Arguments of one array share memory."""
-        return id(self._data) if isinstance(self._data, np.ndarray) else self
+        return self.layout.key if self.layout.arrays else self
 
     def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
         block = min(blocks, key=lambda each: each.scalar_nbytes)
@@ -74,6 +82,8 @@ class BufferArgument(Argument):
         memory = Memory(block.instance, block.type, "", 1, size, is_written=is_written)
         if isinstance(data, np.ndarray):
             memory.fill(data.tobytes())
+        else:
+            memory.block = blocks[0].point
         return memory
 
 
@@ -96,9 +106,14 @@ class TensorArgument(Argument):
 
 
 class OpaqueArgument(Argument):
-    """An image, a texture, a sampler or a texel buffer that is checked."""
+    """An image, a texture, a sampler or a texel buffer that is checked.
 
-    def __init__(self, shader: Shader, point: str, block: Block, value: Any) -> None:
+    ``known`` has the levels of images of a device that were read.
+    """
+
+    def __init__(
+        self, shader: Shader, point: str, block: Block, value: Any, known: dict[int, Any]
+    ) -> None:
         self._block = block
         sampler, pair = None, type(value) is tuple and len(value) == 2
         if block.kind == "sampler":
@@ -121,7 +136,10 @@ class OpaqueArgument(Argument):
             fixed: Format | None = None
             if hasattr(value, "mips"):  # an image of a device
                 fixed = FORMATS.get(value.format)
-                value = [value.mip(number).numpy() for number in range(value.mips)]
+                levels = [
+                    value.mip(number) for number in range(0 if id(value) in known else value.mips)
+                ]
+                value = known.setdefault(id(value), [level.numpy() for level in levels])
             self.arrays = [*map(np.asarray, value if isinstance(value, list) else [value])]
             self._set_levels(shader, point, fixed, value)
 
@@ -134,7 +152,7 @@ class OpaqueArgument(Argument):
             raise BindingError(shader.name, point, message, "SH-13")
         format_ = view_format(first.dtype, channels, fixed, declared)
         if format_ is None:
-            message = f"got {first.dtype} and {channels} channels, must be what {declared} has"
+            message = refusal(first.dtype, channels, fixed, declared)
             raise BindingError(shader.name, point, message, "SH-14")
         rank, layers = 0 if is_buffer else declared.dims + declared.has_layers, declared.has_layers
         most = 1 if is_buffer else max(first.shape[layers:rank]).bit_length()
@@ -157,6 +175,7 @@ class OpaqueArgument(Argument):
             ]
         self._format, dtype = format_, np.dtype(format_.dtype)
         self._levels = [np.ascontiguousarray(each).view(dtype) for each in levels]
+        self.layout = Layout(self.arrays, self._levels[0].nbytes != first.nbytes)
 
     @property
     def has_sampler(self) -> bool:
@@ -198,24 +217,27 @@ def arguments(
     if not isinstance(buffers, Mapping):
         buffers = shader.by_position(buffers)
     by_place: dict[tuple[int, int], list[Argument]] = {}
-    stored: dict[int, npt.NDArray[np.uint8]] = {}
+    stored: dict[int, npt.NDArray[Any]] = {}
+    images: dict[int, Any] = {}
     for (point, block, _), given in shader.elements(buffers):
         elements, value = by_place.setdefault(block.place, []), given
         if block.type is None:
-            elements.append(OpaqueArgument(shader, point, block, value))
+            elements.append(OpaqueArgument(shader, point, block, value, images))
             continue
         if block.kind == "uniform" and not isinstance(value, np.ndarray):
             value = with_addresses(block.type, point, value, tensors)
             value = np.frombuffer(shader.pack_uniform(block, value), np.uint8)
         elif not isinstance(value, int) or isinstance(value, bool):
-            stored[id(given)] = value = stored.get(id(given), _bytes(shader, point, given))
-        nbytes = value if isinstance(value, int) else value.size
+            array = _array(shader, point, given)
+            shader.check_elements(point, block, array.dtype, array.shape, bits=True)
+            stored[id(given)] = value = stored.get(id(given), array)
+        nbytes = value if isinstance(value, int) else value.nbytes
         shader.check_bytes(point, block, 0, nbytes, nbytes)
         elements.append(BufferArgument(value))
     for place, blocks in shader.places.items():
         length = blocks[0].length
         if place not in by_place and blocks[0].kind == "sampler":
-            resource = OpaqueArgument(shader, blocks[0].point, blocks[0], None)
+            resource = OpaqueArgument(shader, blocks[0].point, blocks[0], None, images)
             by_place[place] = [resource] * (length or 1)
         elif place not in by_place and blocks[0].type and length is not None:
             largest = max(block.nbytes + block.stride for block in blocks)
@@ -225,12 +247,12 @@ def arguments(
     return by_place
 
 
-def _bytes(shader: Shader, point: str, value: Any) -> npt.NDArray[np.uint8]:
+def _array(shader: Shader, point: str, value: Any) -> npt.NDArray[Any]:
     array = np.asarray(value)
     if array.dtype.kind not in "iufbV":
         message = f"got {show(value)}, must be an array of numbers or a number of bytes"
         raise BindingError(shader.name, point, message, "SH-04")
-    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+    return array
 
 
 def _distinct(block: Block, count: int) -> npt.NDArray[np.uint8]:

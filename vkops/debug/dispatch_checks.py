@@ -172,25 +172,24 @@ class Checks:
             if (one.is_written or other.is_written) and one.conflicts(other):
                 message = f"{one.point} and {other.point} share some of their bytes"
                 raise ShaderCompileError(message)
-        shared: dict[Any, Any] = {}  # the same array for the same bytes
+        known = _shared_bytes(bindings)
         buffers: dict[str, Any] = {}
         tensors: dict[str, Any] = {}
         for each in bindings:
-            value = each.read()
-            value = shared.setdefault(each.value, value) if each.is_plain else value
+            value = each.read(known)
             if each.block is not None and each.block.is_array:
                 buffers.setdefault(each.point.rpartition("[")[0], []).append(value)
             else:
                 (buffers if each.block is not None else tensors)[each.point] = value
         own_size = size if size in SUBGROUP_SIZES else None
         case = Case.of(shader, buffers, groups, push=bound.push_constants, subgroup_size=own_size)
-        known = tuple(each.address for each in bindings if each.block is None)
+        places = tuple(each.address for each in bindings if each.block is None)
         return replace(
             case,
             max_instructions=self._most,
             plain_barriers=self._plain_barriers,
             tensors=tensors,
-            addresses=known,
+            addresses=places,
         )
 
 
@@ -249,9 +248,10 @@ class BoundResource(NamedTuple):
     address: int = 0
 
     @property
-    def is_plain(self) -> bool:
-        """Whether these are bytes; other bindings of the same ones see what it stores."""
-        return isinstance(self.value, Extent) and self.format is None
+    def image(self) -> Any:
+        """The image, if it is one."""
+        value = self.value[0] if type(self.value) is tuple else self.value
+        return value if hasattr(value, "mips") else None
 
     @property
     def nbytes(self) -> int:
@@ -261,19 +261,46 @@ class BoundResource(NamedTuple):
 
     def conflicts(self, other: BoundResource) -> bool:
         """Whether both share bytes, which the interpreter does not let them share."""
-        are_blocks = self.block is not None and other.block is not None
-        if are_blocks and self.is_plain and other.is_plain and self.value == other.value:
-            return False
+        if self.block is not None and other.block is not None:
+            if isinstance(self.value, Extent) and isinstance(other.value, Extent):
+                return False
+            levels = [(each.parts, getattr(each.image, "mips", 0)) for each in (self, other)]
+            if levels[0] == levels[1]:
+                return False
         return any(one.overlaps(two) for one in self.parts for two in other.parts)
 
-    def read(self) -> Any:
-        """Return the argument, with a view of its bytes."""
+    def read(self, known: dict[Any, Any] | None = None) -> Any:
+        """Return the argument, with a view of its bytes, or with what is known of the same ones."""
+        known = {} if known is None else known
+        if self.image is not None:
+            image = known.setdefault((*self.parts, self.image.mips), self.image)
+            return (image, self.value[1]) if type(self.value) is tuple else image
         if not isinstance(self.value, Extent):
             return self.value
-        data = self.value.resource.peek(*self.value[1:])
+        data = known.get(self.value)
+        data = self.value.resource.peek(*self.value[1:]) if data is None else data
         if self.format is None:
             return data
         return data.view(self.format.dtype).reshape(-1, self.format.channels)
+
+
+def _shared_bytes(bindings: Sequence[BoundResource]) -> dict[Any, Any]:
+    """Return the bytes of bindings that share some, as views of the same memory."""
+    extents = {b.value for b in bindings if isinstance(b.value, Extent) and b.block is not None}
+    by_resource: dict[Any, list[Extent]] = {}
+    for extent in sorted(extents, key=lambda each: each.start):
+        by_resource.setdefault(extent.resource, []).append(extent)
+    known: dict[Any, Any] = {}
+    for resource, ordered in by_resource.items():
+        near: list[Extent] = []
+        for extent, following in zip(ordered, (*ordered[1:], None), strict=True):
+            near.append(extent)
+            start, end = near[0].start, max(each.end for each in near)
+            if following is None or following.start >= end:
+                data = resource.peek(start, end - start)
+                known |= {each: data[each.start - start :][: each.nbytes] for each in near}
+                near = []
+    return known
 
 
 def groups_of(bound: BoundCall) -> tuple[int, ...]:
@@ -360,7 +387,7 @@ def checking(
     program are checked when it runs. Shaders that are compiled in the block have source lines.
     Dispatches of all threads are checked. Blocks can overlap in any order: each checks them.
 
-    Dispatches of too many instructions, or bound to more than 64 MiB or to parts of memory that
+    Dispatches of too many instructions, or bound to more than 64 MiB or to parts of images that
     overlap, are not checked. They are listed on standard error at the end. The environment variable
     ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
     ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,

@@ -165,6 +165,8 @@ class Context:
             if isinstance(part, Pointer) and isinstance(part.type, Number):
                 numbers = self._load(part)
                 part = None if numbers.missing is not None else numbers.array[0]
+            if isinstance(part, Pointer) and isinstance(part.type, Struct) and part.type.unnamed:
+                return text(_part(part, part.type.unnamed.name))
             if not isinstance(part, Pointer):
                 left -= 1
                 return "<not written>" if part is None else _formatted(part, form)
@@ -206,8 +208,8 @@ def _keys(whole: Pointer) -> Sequence[Any]:
 def _part(whole: Pointer, key: Any) -> Pointer:
     """Return a member by its name, or an element by its index or as x, y, z or w."""
     type_, keys = whole.type, _keys(whole)
-    if isinstance(type_, Struct) and isinstance(key, int) and len(keys) == 1:  # HLSL's buffers
-        return _part(_part(whole, keys[0]), key)
+    if isinstance(type_, Struct) and type_.unnamed and key not in keys:
+        return _part(_part(whole, type_.unnamed.name), key)
     if isinstance(type_, Array) and type_.form == "vector" and key in (*"xyzw", *"rgba"):
         key = "xrygzbwa".index(key) // 2
     if key not in keys:

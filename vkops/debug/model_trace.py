@@ -80,10 +80,9 @@ def trace_shader(case: Case, element: Element) -> Trace:
         check_end(case.findings)
         stored = case.stored(memory)[element.output]
         memory_of_element, at = stored.memory, stored.argument.offset(element.offset)
-        assert memory_of_element.shadow is not None
         name = memory_of_element.element(at)
         value = number_at(stored.block, stored.numbers(), element.offset)
-        when, who = memory_of_element.shadow.last_change(at // memory_of_element.unit)
+        when, who = memory_of_element.last_change(at)
         if not when:
             return Trace(name, value)
         last = tracer.changes.get((when, who))
@@ -264,8 +263,9 @@ def _only(output: str, names: Sequence[str]) -> str:
     """Return the name of an output, which may be left out if there is only one."""
     if output in names or (not output and len(names) == 1):
         return output or names[0]
-    message = f"got {output or 'nothing'}, must be {' or '.join(names) or 'nothing: there is none'}"
-    raise ModelError(f"--output: {message}")
+    if not names:
+        raise ModelError("ELEMENT: there is no output: nothing is stored in buffers or images")
+    raise ModelError(f"--output: got {output or 'nothing'}, must be {' or '.join(names)}")
 
 
 def _check_index(name: str, index: Ints, sizes: Ints) -> None:

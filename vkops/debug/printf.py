@@ -111,6 +111,7 @@ def _form(format: str) -> re.Pattern[str]:
     for match in re.finditer(rf"%%|{CONVERSION.pattern}", plain):
         count = int((match["vector"] or "v1")[1])
         number = "%" if match[0] == "%%" else ",".join([_NUMBER] * count)
+        number = ".*" if match["letter"] == "s" else number
         form += re.escape(plain[end : match.start()]) + number
         end = match.end()
     return re.compile(form + re.escape(plain[end:]))

@@ -14,7 +14,8 @@ import numpy.typing as npt
 from vkops.console import activity
 from vkops.debug.arguments import Argument, Buffer, BufferArgument, TensorArgument, arguments
 from vkops.debug.results import first_difference
-from vkops.errors import InvalidDescError, ModelError, OutOfDeviceMemoryError, show
+from vkops.debug.shared_arrays import Layout, overlaps
+from vkops.errors import BindingError, InvalidDescError, ModelError, OutOfDeviceMemoryError, show
 from vkops.interpreter import addresses
 from vkops.interpreter.addresses import TensorMemory, with_addresses
 from vkops.interpreter.aliases import Aliases
@@ -100,11 +101,12 @@ def check(
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
         buffers: for each block, by its name or in the order of bindings, an array; a number of
             bytes, none of which is written before the shader runs; or values of a uniform block.
-            Blocks that are given the same array share memory. A block that is not given a buffer
-            gets one element for each invocation, with distinct values. An array of blocks is given
-            a list of buffers. Images, textures and texel buffers are given an array, a list of
-            arrays for the levels, or an image; a texture a pair of that and of a sampler. A sampler
-            can be a dictionary of the arguments of ``Device.sampler``.
+            Blocks and images that are given the same array, or contiguous views that overlap, share
+            memory. A block that is not given a buffer gets one element for each invocation, with
+            distinct values. An array of blocks is given a list of buffers. Images, textures and
+            texel buffers are given an array, a list of arrays for the levels, or an image; a
+            texture a pair of that and of a sampler. A sampler can be a dictionary of the arguments
+            of ``Device.sampler``.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them. Here and in uniform blocks,
@@ -120,7 +122,8 @@ def check(
 
     Raises:
         ShaderCompileError: the shader is wrong, or uses what the interpreter does not support.
-        BindingError: a buffer does not fit its block (SH-04, SH-05).
+        BindingError: a buffer does not fit its block (SH-04, SH-05), or shares bytes with another
+            one although it is not contiguous (SH-06).
         InvalidDescError: SH-07, SH-09.
 
     >>> import numpy as np
@@ -275,11 +278,12 @@ class Case:
         run = Run(self.shader, memory, self.groups, self.push, settings, observers=told)
         with activity(lambda: f"{run.step.place}: {run.executed:,} instructions executed"):
             run.run()
-        self.findings.update(run.findings)
+        how = {"order": "" if order == "ascending" else order, "subgroup_size": subgroup_size or 0}
+        self.findings.update(run.findings, **how)
         return run, memory
 
     def memory(self) -> dict[tuple[int, int], Any]:
-        """Return the memory of each binding; those that one array is bound to share it.
+        """Return the memory of each binding; those that are given the same bytes share it.
 
         Of an array of blocks, that is a list of memories.
         """
@@ -288,24 +292,56 @@ class Case:
         for place in places:
             for number, each in enumerate(self.arguments(place)):
                 alike[each.key].append((place, number, each))
-        elements: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
+        bound = []
         for parts in alike.values():
             blocks = [block for place, *_ in parts for block in places[place]]
             try:
-                shared = parts[0][2].memory(blocks, invocations)
+                bound.append((blocks, parts[0][2].layout, parts[0][2].memory(blocks, invocations)))
             except MemoryError as error:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
-            if not all(block.readonly for block in blocks):
-                shared.follow(self.shader.module)
+        self._share(bound)
+        elements: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
+        for parts, (*_, memory) in zip(alike.values(), bound, strict=True):
             for place, number, _ in parts:
-                elements[place][number] = copy(shared)  # each has a name of its own
+                elements[place][number] = copy(memory)  # each has a name of its own
         tensor_memory = TensorMemory(self.tensors, self.shader.module.capabilities, self.addresses)
         tensor_memory.follow(self.shader.module)
         return {addresses.PLACE: tensor_memory} | {
             place: places[place][0].bound_to([memories[n] for n in range(len(memories))])
             for place, memories in elements.items()
         }
+
+    def _share(self, bound: Sequence[tuple[Sequence[Block], Layout, Memory]]) -> None:
+        """Let memories share what their arrays do, and record accesses of what is written."""
+        layouts = [layout for _, layout, _ in bound]
+        readonly = [all(block.readonly for block in blocks) for blocks, *_ in bound]
+        near = overlaps(layouts) if not all(readonly) else {}
+        done: set[int] = set()
+        for first, (_, _, memory) in enumerate(bound):
+            if first in done:
+                continue
+            starts, rest = {first: 0}, [first]
+            for one in rest:  # the list grows
+                for other in near.get(one, ()):
+                    distance = layouts[one].distance(layouts[other])
+                    if distance is not None and other not in starts:
+                        starts[other] = starts[one] + distance
+                        rest.append(other)
+                    elif distance is None and not (readonly[one] and readonly[other]):
+                        self._refuse_sharing(bound[one][0][0], bound[other][0][0])
+            done.update(starts)
+            if all(readonly[each] for each in starts):
+                continue
+            memory.share({bound[each][2]: start for each, start in starts.items() if each != first})
+            for each in starts:
+                bound[each][2].follow(self.shader.module)
+                bound[each][2].shadow = memory.shadow
+
+    def _refuse_sharing(self, one: Block, other: Block) -> NoReturn:
+        message = f"shares bytes with {one.point}, must not: one of them is not contiguous, or has "
+        message += "other levels or channels, and one is written"
+        raise BindingError(self.shader.name, other.point, message, "SH-06")
 
     def arguments(self, place: tuple[int, int]) -> Sequence[Argument]:
         """Return what a binding is given: distinct values without an argument."""
@@ -339,17 +375,17 @@ class Case:
         run, memory = one
         changed, compared = self.stored(other[1]), set()
         for name, stored in self.stored(memory).items():
-            if stored.is_readonly or (stored.block and stored.memory.shadow in compared):
+            part = stored.memory.shadow, stored.memory.first, stored.memory.nbytes
+            if stored.is_readonly or (stored.block and part in compared):
                 continue
-            compared.add(stored.memory.shadow)
+            compared.add(part)
             a, b = stored.numbers(), changed[name].numbers()
             if difference := first_difference(stored.block, a, b):
                 at = stored.argument.offset(difference.at)
                 where = stored.memory.element(at)
                 message = f"'{where}' is {difference.other} with {how}, "
                 message += f"and {difference.one} with {before}"
-                assert stored.memory.shadow is not None
-                when, _ = stored.memory.shadow.last_change(at // stored.memory.unit)
+                when, _ = stored.memory.last_change(at)
                 written = run.access_places[when]
                 self.findings.add(Finding(kind, written, message, (), difference.count), where)
 

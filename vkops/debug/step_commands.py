@@ -99,7 +99,7 @@ class StepCommands(cmd.Cmd):
         blocks = (block for f in program.functions.values() for block in f.blocks)
         self._places = {step.place for block in blocks for step in block.steps if step.place.line}
         self._files = {**{place.file: [] for place in self._places}, **program.sources}
-        self._words = {*re.findall(r"\w+", "\n".join(map("\n".join, self._files.values())))}
+        self._words = program.words
         self._functions = {function_name(program, id_) for id_ in program.functions}
 
     def record(self, around: int = -1) -> None:

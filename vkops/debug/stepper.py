@@ -27,7 +27,7 @@ def step(
     """
     name = case.shader.name
     try:
-        watched = _number(case, invocation)
+        watched = number(case, invocation)
     except CommandError as error:
         raise InvalidDescError(name, "invocation", str(error), "SH-07") from None
     stepper = _Stepper(case, watched, commands)
@@ -40,7 +40,7 @@ def step(
     stepper.cmdloop()
 
 
-def _number(case: Case, invocation: Invocation) -> int:
+def number(case: Case, invocation: Invocation) -> int:
     """Return the number of an invocation in the dispatch, from its global id."""
     (lx, ly, lz), (gx, gy, _) = case.shader.module.local_size, case.groups
     sizes = tuple(n * size for n, size in zip(case.groups, (lx, ly, lz), strict=True))
@@ -139,7 +139,7 @@ class _Stepper(StepCommands):
             x, y, z = (*map(int, numbers), 0, 0)[:3]
             if of_group:
                 x, y, z = x * lx + ids[0] % lx, y * ly + ids[1] % ly, z * lz + ids[2] % lz
-            watched, place = _number(self.case, (x, y, z)), self.stop.place
+            watched, place = number(self.case, (x, y, z)), self.stop.place
             visits = [stop.place for stop in self.stops[: self.at + 1]].count(place)
             # Variables of functions are others.
             self.points = {

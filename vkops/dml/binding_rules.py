@@ -45,6 +45,22 @@ def bind(
     return Extent(resource, offset, needed)
 
 
+def check_elements(operator: str, path: str, tensor: BufferTensorDesc, dtype: Any) -> None:
+    """Refuse a tensor whose elements cannot be those of the descriptor.
+
+    Raises:
+        BindingError: they have more or fewer bytes, and are not uint8, which stand for bytes
+            (B-24).
+    """
+    kind = tensor.data_type
+    if dtype != "u1" and 8 * dtype.itemsize != max(kind.size_bits, 8):
+        message = (
+            f"got {dtype}, must be {kind.name}, another type of {kind.size_bits} bits, or uint8 "
+            "for raw bytes; tensor.astype() converts it"
+        )
+        raise BindingError(operator, path, message, "B-24")
+
+
 def check_hazards(
     operator: str, inputs: Sequence[Placed], outputs: Sequence[Placed], *, in_place: bool
 ) -> None:

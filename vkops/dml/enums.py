@@ -63,7 +63,7 @@ class TensorDataType(IntEnum):
         return f"{self.name[0].lower()}{self.element_size}"
 
     def pack(self, number: float) -> bytes:
-        """The bytes of an element of that value, in memory order.
+        r"""The bytes of an element of that value, in memory order.
 
         Types with fractions round the number to the nearest that they have. Of types of integers,
         the number is all bits of the element, as a signed or an unsigned integer.
@@ -90,7 +90,7 @@ class TensorDataType(IntEnum):
             raise ValueError(f"a number in the range of {self.name}") from None
 
     def convert(self, number: float) -> bytes:
-        """The bytes of the element that DirectML makes of a FLOAT attribute.
+        r"""The bytes of the element that DirectML makes of a FLOAT attribute.
 
         An integer loses the fraction. Numbers that are out of range, and NaN, become what an x86
         processor makes of them: the lowest bits of a signed integer of 32 bits, or of 64 bits for

@@ -14,7 +14,8 @@ from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Pipeline, View
 from vkops.plan.algebra import narrow
-from vkops.plan.graph import RegionGraph
+from vkops.plan.graph import RegionGraph, keeps_size
+from vkops.plan.indexing import OutOfRange
 from vkops.plan.movements import copy
 from vkops.plan.region import Progression
 from vkops.plan.size_limits import LimitError
@@ -293,25 +294,40 @@ class GraphDesc:
             refuse(OPERATOR, f"nodes[{stuck}]", "feeds itself, a graph must have no cycle", "G-01")
         return order
 
-    def lower(self) -> CopyPlan:
-        """Return the plan that makes the graph's outputs, the last step of ``pipeline``."""
-        return self.pipeline.plan
+    def lower(self, indices: OutOfRange = "vkops") -> CopyPlan:
+        """Return the plan that makes the graph's outputs, the last step of its pipeline."""
+        return self.lower_to_pipeline(indices).plan
 
-    @cached_property
+    @property
     def pipeline(self) -> Pipeline:
-        """The steps that run the graph; nearly always one.
+        """The steps that run the graph; see ``lower_to_pipeline``."""
+        return self.lower_to_pipeline()
+
+    def lower_to_pipeline(self, indices: OutOfRange = "vkops") -> Pipeline:
+        """Return the steps that run the graph; nearly always one. They are cached.
+
+        Args:
+            indices: the rule of indices that are out of range; see ``vkops.Device``.
 
         Raises:
             InvalidDescError: the graph has too many tensors and regions (G-11).
         """
-        if "_is_valid" not in vars(self):
-            self.validate()
-        try:
-            return self._fused()
-        except LimitError as error:
-            refuse(OPERATOR, "nodes", str(error), "G-11")
+        pipeline = self._pipelines.get(indices)
+        if pipeline is None:
+            if "_is_valid" not in vars(self):
+                self.validate()
+            try:
+                pipeline = self._pipelines[indices] = self._fused(indices)
+            except LimitError as error:
+                refuse(OPERATOR, "nodes", str(error), "G-11")
+        return pipeline
 
-    def _fused(self) -> Pipeline:
+    @cached_property
+    def _pipelines(self) -> dict[OutOfRange, Pipeline]:
+        """The pipelines that were made, by the rule of indices that are out of range."""
+        return {}
+
+    def _fused(self, indices: OutOfRange) -> Pipeline:
         size = min((node.lower().element_size for node in self.nodes), default=4)
         graph = RegionGraph(gaps=True)  # G-08
         numbers: dict[_End, int] = {}
@@ -320,15 +336,13 @@ class GraphDesc:
             nbytes = 0 if tensor is None else tensor.total_tensor_size_in_bytes
             numbers[None, i] = graph.leaf(nbytes, size)
         for number in self._order:
-            plan = self.nodes[number].lower()
+            plan = self.nodes[number].lower(indices)
             read = {i: numbers[self._sources[number, i]] for i in range(len(plan.inputs))}
             for i, constant in enumerate(plan.constants, len(read)):
                 read[i] = graph.leaf(constant.nbytes, size)
                 constants[read[i]] = constant
             for i, output in enumerate(plan.outputs):
-                # Elements that are scattered are whole: see gpu/run/encoded_plan.py.
-                scatters = any(region.kind == "scatter" for region in output.regions)
-                element_size = plan.element_size if scatters else size
+                element_size = plan.element_size if keeps_size(output.regions) else size
                 regions = narrow(output.regions, plan.element_size, element_size)
                 moved = (region.renumber(read) for region in regions)
                 numbers[number, i] = graph.make(moved, output.nbytes, element_size)

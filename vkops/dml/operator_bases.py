@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from vkops.dml import fields
 from vkops.dml.operator_desc import OperatorDesc, Size
 from vkops.dml.tensor_desc import BufferTensorDesc, dimensions
 from vkops.errors import show
-from vkops.plan import Read, Region, View
-from vkops.plan.indexing import IndexTensor
+from vkops.plan import CopyPlan, Read, Region, View
+from vkops.plan.indexing import IndexTensor, with_limits
+from vkops.system.threads import cached_property
 
 
 @fields.descriptor
@@ -30,6 +32,9 @@ class UnaryOperatorDesc(OperatorDesc):
 
 class IndexedOperatorDesc(OperatorDesc):
     """Checks that these operators share, and their index tensors as plans read them."""
+
+    addresses_memory: ClassVar[bool] = True
+    """Whether indices out of range select other elements of the memory in DirectML."""
 
     def _check_sizes_except(self, path: str, axis: int, rule: str, size: int | None = None) -> None:
         """Check that a tensor has the first input's sizes, except along an axis.
@@ -86,6 +91,10 @@ class IndexedOperatorDesc(OperatorDesc):
             self._refuse(f"{path}.sizes", message, rule)
         ones = [Size(1, "", rule)] * (rank - len(sizes))
         return [*ones, *[size._replace(rule=rule) for size in sizes]]
+
+    @cached_property
+    def _plan_with_limits(self) -> CopyPlan:
+        return with_limits(self._plan) if self.addresses_memory else self._plan
 
     def _index_tensor(self, path: str, rank: int | None = None) -> IndexTensor:
         """The input tensor of a field, as the functions of ``vkops.plan.indexing`` take it."""

@@ -16,6 +16,7 @@ from vkops.dml.tensor_desc import BufferTensorDesc, check_tensor, dimensions
 from vkops.errors import FeatureLevelError, InvalidDescError, show
 from vkops.plan import CopyPlan, Output, Pipeline, Read, Region
 from vkops.plan.algebra import coalesce
+from vkops.plan.indexing import OutOfRange
 from vkops.plan.region import Progression
 from vkops.plan.view import Ints
 from vkops.system.threads import cached_property
@@ -350,18 +351,25 @@ class OperatorDesc(ABC):
 
     # -- lowering ---------------------------------------------------------------------------------
 
-    def lower(self) -> CopyPlan:
+    def lower(self, indices: OutOfRange = "vkops") -> CopyPlan:
         """Return the copy plan, after validating at the latest level. The plan is cached.
+
+        Args:
+            indices: the rule of indices that are out of range; see ``vkops.Device``.
 
         Raises:
             InvalidDescError: the first rule that is broken.
         """
-        return self._plan
+        return self._plan if indices == "vkops" else self._plan_with_limits
+
+    def lower_to_pipeline(self, indices: OutOfRange = "vkops") -> Pipeline:
+        """Return a pipeline of the plan; see ``lower``."""
+        return Pipeline.of(self.lower(indices))
 
     @property
     def pipeline(self) -> Pipeline:
         """A pipeline of the plan."""
-        return Pipeline.of(self.lower())
+        return self.lower_to_pipeline()
 
     @property
     def runs_in_place(self) -> bool:
@@ -390,6 +398,11 @@ class OperatorDesc(ABC):
             ),
             constants=self._constants,
         )
+
+    @property
+    def _plan_with_limits(self) -> CopyPlan:
+        """The plan whose indices address memory, if the operator has some that do."""
+        return self._plan
 
     @property
     def _constants(self) -> tuple[Progression, ...]:

@@ -89,9 +89,9 @@ class Aliases(Observer):
         unit, code = int(units[at]), int(codes[at])
         did = PAST["written" if self._seen[way][1, unit] == code else "read"]
         where = run.access_places[code >> LANE_BITS]
-        one = memory.element(unit * memory.unit)
+        one = memory.element(memory.place_of(unit))
         if isinstance(way, Memory):
-            two = way.element(unit * way.unit)
+            two = way.element(way.place_of(unit))
             block, name = (memory, one) if memory in self._restrict else (way, two)
             head = f"the same memory as '{two}', and '{block.name or name.partition('[')[0]}' is"
             now, then, key = "", f"as '{two}'", two

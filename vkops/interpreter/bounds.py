@@ -11,4 +11,4 @@ class Bounds(Observer):
 
     def outside(self, name: str, index: str, count: str, active: Active) -> None:
         message = f"index {index} of {name} is out of bounds: it has {count}"
-        self.machine.report("out of bounds", message, active.who, name)
+        self.machine.report("out of bounds", message, active.who, f"{name} {count}")

@@ -157,11 +157,15 @@ def _multiply_add(run: State, step: Decoded) -> Numbers:
     dtype = values[2].array.dtype
     elements = result.parts(group, _narrowed(total, dtype, kinds[3], flags & _SATURATING))
     run.tell("arithmetic", step, [each.sum((1, 2))[group.row] for each in wide], elements)
-    a, b, c = (m.whole(group, v.mask, True) for m, v in zip(matrices, values, strict=True))
-    missing = result.parts(group, a.any(2)[:, :, None] | b.any(1)[:, None] | c)
     message = "multiplies a cooperative matrix of which an invocation is not active"
-    why = next((v.why for v in values if v.why), Reason(message, step.place))
-    return Numbers(elements, missing, why._replace(is_computed=True))
+    why = {Reason(message, step.place): 1}
+    reasons = [each.reasons(why) for each in values]
+    a, b, c = (m.whole(group, each, 1) for m, each in zip(matrices, reasons, strict=True))
+    missing = np.maximum(np.maximum(a.max(2)[:, :, None], b.max(1)[:, None]), c)
+    own, *others = why
+    how = "uses the product of cooperative matrices"
+    passed = (own, *[each.passed(how, step.place) for each in others])
+    return Numbers(elements, result.parts(group, missing), passed)
 
 
 def _narrowed(total: Array, dtype: np.dtype[Any], kind: str, saturating: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from vkops.interpreter.values import SourceLine
 
@@ -20,8 +21,12 @@ class Finding:
         message: a sentence about it.
         invocations: the global ids of one or two invocations that have it.
         count: how often it happened.
-        other: the place of the other access, of a data race.
+        other: the place of the other access, of a data race; or where another invocation made an
+            undefined value.
         source: the source lines of both places, as far as the module has them.
+        block: the block whose values are read and were not given, if that is the fault.
+        order: "descending" if only a run with this order of workgroups had it.
+        subgroup_size: that of the run that had it, if no run with the size of the check did.
     """
 
     kind: str
@@ -31,12 +36,17 @@ class Finding:
     count: int
     other: SourceLine | None = None
     source: str = ""
+    block: str = ""
+    order: str = ""
+    subgroup_size: int = 0
 
     def __str__(self) -> str:
         who = " and ".join(str(each) for each in self.invocations)
         by = f"; invocation{'s' if len(self.invocations) > 1 else ''} {who}" if who else ""
         often = f", {self.count} times" if self.count > 1 else ""
-        return f"{self.place}: {self.kind}: {self.message}{by}{often}"
+        how = f", with workgroups in {self.order} order" if self.order else ""
+        how += f", with subgroups of {self.subgroup_size}" if self.subgroup_size else ""
+        return f"{self.place}: {self.kind}: {self.message}{by}{often}{how}"
 
     def with_source(self, sources: Mapping[str, Sequence[str]]) -> Finding:
         """Add source lines, from those of each file."""
@@ -64,9 +74,10 @@ class Findings:
         known = self._found.get(at := (finding.kind, str(finding.place), key))
         self._found[at] = replace(known, count=known.count + finding.count) if known else finding
 
-    def update(self, others: Findings) -> None:
-        """Add the findings of another run that are not known."""
-        self._found = {**others._found, **self._found}
+    def update(self, others: Findings, **how: Any) -> None:
+        """Add the findings of another run that are not known, with attributes of that run."""
+        for key, finding in others._found.items():
+            self._found.setdefault(key, replace(finding, **how))
 
     def __iter__(self) -> Iterator[Finding]:
         return iter(sorted(self._found.values(), key=lambda each: each.place))

@@ -8,19 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from vkops.interpreter import addresses, cooperative, glsl_functions, images, operations, subgroups
+from vkops.errors import ShaderCompileError
+from vkops.interpreter import (
+    addresses,
+    composites,
+    cooperative,
+    glsl_functions,
+    images,
+    operations,
+    subgroups,
+)
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, Function, dtype_of
+from vkops.interpreter.printing import conversions
 from vkops.interpreter.program import Decoded, composed, dtype_in, parts_of, shape_of, zeros
 from vkops.interpreter.state import State
 from vkops.interpreter.undefined_results import OPERATIONS, RULES, Misuse, undefined
 from vkops.interpreter.values import Choice, Numbers, Outside, Pointer, Reason, Value, merge, take
 from vkops.shaders import layout
-from vkops.shaders.binary import Decoration, Op
+from vkops.shaders.binary import DEBUG_INFO, Decoration, Op
 from vkops.shaders.grammar import OPCODES
 from vkops.shaders.layout import Number, Struct
 
@@ -137,32 +147,65 @@ def _computed(
         return tuple(Numbers(part).marked(*causes) for part in result)
     if not causes:
         return Numbers(result)
-    missing = _DECIDING[step.op](*operands) if step.op in _DECIDING else None
-    return Numbers(result).marked(*causes, missing=missing)
+    if step.op in _DECIDING:
+        return Numbers(result).marked(*operands, combine=partial(_DECIDING[step.op], arrays))
+    return Numbers(result).marked(*causes)
 
 
-def _undecided(by: bool, one: Numbers, other: Numbers) -> Array:
-    known = [(side.array == by) & ~side.mask for side in (one, other)]
-    return (one.mask | other.mask) & ~known[0] & ~known[1]
+def _undecided(by: bool, arrays: Sequence[Array], *reasons: Array) -> Array:
+    known = [(array == by) & (each == 0) for array, each in zip(arrays, reasons, strict=True)]
+    return np.where(known[0] | known[1], 0, np.maximum(*reasons))
+
+
+def _chosen(arrays: Sequence[Array], condition: Array, one: Array, other: Array) -> Array:
+    return np.maximum(operations.column(condition, one), operations.select(arrays[0], one, other))
 
 
 _DECIDING: dict[int, Callable[..., Array]] = {
     Op.LogicalOr: partial(_undecided, True), Op.LogicalAnd: partial(_undecided, False),
-    Op.Select: lambda condition, one, other:
-        operations.select(condition.array, one.mask, other.mask)
-        | operations.column(condition.mask, one.mask),
+    Op.Select: _chosen,
 }  # fmt: skip
-"""Operations of which one operand can decide: which results are undefined."""
+"""Operations of which one operand can decide: the reasons why results are undefined."""
+
+
+def _print(run: State, ids: Sequence[int]) -> None:
+    """Tell observers of a call of debugPrintfEXT, whose operands spirv-val does not check."""
+    strings = run.program.declared.strings
+
+    def refuse(what: str, id_: int, allowed: str) -> NoReturn:
+        got = f"%{id_}" if id_ else "nothing"
+        message = f"{what} of DebugPrintf: got {got}, must be {allowed}"
+        raise ShaderCompileError(f"{run.step.place}: {message}")
+
+    form, *rest = ids or (0,)
+    if form not in strings:
+        refuse("the format", form, "an OpString")
+    values: list[Array | str] = []
+    letters = [match["letter"] for match in conversions(strings[form])]
+    for number, (id_, letter) in enumerate(zip(rest, letters, strict=False), 1):
+        if letter == "s" and id_ in strings:
+            values.append(strings[id_])
+            continue
+        try:
+            value = run.raw(id_)
+        except KeyError:  # a type, a label, a function
+            value = None
+        if not isinstance(value, Numbers):
+            allowed = "an OpString for %s" if letter == "s" else "a scalar or a vector"
+            refuse(f"argument {number}", id_, allowed)
+        values.append(run.checked(value).array)
+    run.tell("printed", strings[form], values)
 
 
 def _glsl(run: State, step: Decoded) -> Value | None:
-    name = run.program.declared.strings[step.operands[0]]
+    name = run.program.declared.strings.get(step.operands[0], "")
     number, ids = step.operands[1], step.operands[2:]
     if name == "NonSemantic.DebugPrintf":
-        run.tell("printed", run.program.declared.strings[ids[0]], [*map(run.value, ids[1:])])
+        _print(run, ids)
+    if name.startswith("NonSemantic.") or name in DEBUG_INFO:
         return None
     if name != "GLSL.std.450":
-        return None
+        run.refuse(f"function {number} of {name}")
     if number in glsl_functions.STORING:
         entry, rule, target = glsl_functions.STORING[number], RULES.get(number), run.pointer(ids[1])
         parts = _computed(run, step, ids[:1], entry, rule)
@@ -175,55 +218,6 @@ def _glsl(run: State, step: Decoded) -> Value | None:
     if number not in glsl_functions.FUNCTIONS:
         run.refuse(f"function {number} of GLSL.std.450")
     return _computed(run, step, ids, glsl_functions.FUNCTIONS[number], RULES.get(number))
-
-
-def _extract(run: State, step: Decoded) -> Value:
-    value = run.raw(step.operands[0])
-    for number, index in enumerate(step.operands[1:], 1):
-        if isinstance(value, Numbers):
-            at = (slice(None), *step.operands[number:])
-            return value.moved(lambda numbers, at=at: numbers[at])
-        assert isinstance(value, tuple)
-        value = value[index]
-    return value
-
-
-def _insert(run: State, step: Decoded) -> Value:
-    part, whole = map(run.raw, step.operands[:2])
-    return _inserted(whole, part, step.operands[2:])
-
-
-def _inserted(whole: Value, part: Value, path: Sequence[int]) -> Value:
-    if not path:
-        return part
-    if isinstance(whole, tuple):
-        first, *rest = path
-        return (*whole[:first], _inserted(whole[first], part, rest), *whole[first + 1 :])
-    at: Any = (slice(None), *path)
-
-    def changed(before: Array, after: Array) -> Array:
-        count = max(len(before), len(after))
-        copy = np.array(np.broadcast_to(before, (count, *before.shape[1:])))
-        copy[at] = after
-        return copy
-
-    assert isinstance(whole, Numbers)
-    assert isinstance(part, Numbers)
-    return whole.moved(changed, part)
-
-
-def _shuffle(run: State, step: Decoded) -> Numbers:
-    chosen = [0 if n == 0xFFFFFFFF else n for n in step.operands[2:]]
-
-    def both(one: Array, two: Array) -> Array:
-        if max(chosen) < one.shape[1]:
-            return one[:, chosen]
-        count = max(len(one), len(two))
-        wide = [np.broadcast_to(each, (count, each.shape[1])) for each in (one, two)]
-        return np.concatenate(wide, 1)[:, chosen]
-
-    one, two = map(run.numbers, step.operands[:2])
-    return one.moved(both, two)
 
 
 def _dynamic(run: State, step: Decoded) -> Numbers:
@@ -335,11 +329,11 @@ def _atomic(run: State, step: Decoded) -> Value:
         number = Number("int" if kind == "s" else "uint", number.nbytes)
         operand = operations.integers(operand, kind)
     before = memory.change(number, pointer.offset, active, operand, update).view(dtype)
-    missing = np.broadcast_to(old.mask, len(before))
+    missing = np.broadcast_to(0 if old.missing is None else old.missing, len(before))
     if op == Op.AtomicExchange and missing.any():  # all but the first find what another one stored
         at = memory.addresses(number, pointer.offset, active)
         first = np.unique(at, return_index=True)[1]
-        missing = missing & np.isin(np.arange(len(missing)), first)
+        missing = missing * np.isin(np.arange(len(missing)), first)
     result = Numbers(before, missing, old.why)
     run.access("atomic", pointer, active)
     if mask is None:
@@ -375,9 +369,12 @@ def _moved(run: State, step: Decoded, where: subgroups.Subgroups, ids: Sequence[
     """Return what other invocations have; it is undefined from those that are not active."""
     value, rest = run.numbers(ids[0]), [*map(run.value, ids[1:])]
     result = subgroups.moved(step.op, where, [value.array, *rest], 0)
-    missing = subgroups.moved(step.op, where, [value.mask, *rest], True)
     message = "uses what a subgroup operation got from an invocation that is not active"
-    return Numbers(result, missing, value.why or Reason(message, step.place, is_computed=True))
+    why = {Reason(message, step.place): 1}
+    missing = subgroups.moved(step.op, where, [value.reasons(why), *rest], 1)
+    own, *others = why
+    how = "uses the result of a subgroup operation"
+    return Numbers(result, missing, (own, *[each.passed(how, step.place) for each in others]))
 
 
 def _dot_product(run: State, step: Decoded) -> Value:
@@ -420,9 +417,10 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     Op.Variable: _declare,
     Op.ArrayLength: _array_length, Op.PtrDiff: _pointer_difference, Op.Bitcast: _bitcast,
     Op.VectorExtractDynamic: _dynamic, Op.VectorInsertDynamic: _dynamic_insert,
-    Op.VectorShuffle: _shuffle, Op.CompositeConstruct: lambda run, step:
+    Op.CompositeConstruct: lambda run, step:
         composed(run.program.type(step.type), [*map(run.raw, step.operands)]),
-    Op.CompositeExtract: _extract, Op.CompositeInsert: _insert,
+    **dict.fromkeys(composites.TABLE, lambda run, step:
+        composites.TABLE[step.op](step.operands, run.raw)),
 }  # fmt: skip
 """By opcode."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from math import gcd
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ from vkops.shaders.layout import Number, Struct, Type
 from vkops.shaders.module import Module
 
 _ROW_ALIGNMENT = 8
+
+NEVER = Reason("", SourceLine("", 0), is_provisional=True)
+"""The reason of what was never written, until it is read."""
 
 
 class Active(NamedTuple):
@@ -50,21 +54,29 @@ class Active(NamedTuple):
 
 
 class Variable(ABC):
-    """A variable of a shader; ``name`` is that in its source."""
+    """A variable of a shader; ``name`` is that in its source, which temporary ones are not in."""
 
     name: str
     type: Type
+    kind: str = "invocation"
+    block: str = ""
+    is_temporary: bool = False
     shadow: Shadow | None = None
-    _origin: Reason | None = None
 
-    def why(self, place: SourceLine, name: str) -> Reason:
-        """Return why numbers here, those with a name, are undefined where they are read."""
-        return self._origin or Reason(f"reads '{name}', which was never written", place)
+    def why(self, reasons: Iterable[Reason], name: str, place: SourceLine) -> tuple[Reason, ...]:
+        """Return the reasons why numbers with a name are undefined where they are read."""
+        message = f"reads '{name}', which was never written"
+        if self.block:
+            message += f": block {self.block} is given a size, but no values"
+        never = Reason(message, place, block=self.block, is_provisional=self.is_temporary)
 
-    def remember(self, value: Value) -> None:
-        """Remember why a value to store is undefined, if it was computed."""
-        if isinstance(value, Numbers) and value.why is not None and value.why.is_computed:
-            self._origin = value.why
+        def reason(stored: Reason) -> Reason:
+            if stored.is_provisional:
+                return never
+            # In shared memory, another invocation may have stored it.
+            return stored.passed(f"reads '{name}'", place) if self.kind == "group" else stored
+
+        return tuple(map(reason, reasons))
 
     def element(self, offset: int, whole: Type | None = None) -> str:
         """Return the name of the number at an offset, such as ``part[3]``, or of ``whole``."""
@@ -75,8 +87,7 @@ class Variable(ABC):
                 if not inside:
                     break
                 member = inside[-1]
-                # Members of HLSL's buffers have none.
-                name = "" if member.name.startswith("@") else member.name
+                name = "" if text and member is part.unnamed else member.name
                 text = f"{text}.{name}" if text and name else text or name
                 at, part = at - member.offset, member.type
             else:
@@ -110,7 +121,7 @@ class Register(Variable):
         self._value: Value | None = None if value is None else Numbers(value)
         if value is None and not is_pointer(type_):
             nothing = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
-            self._value = Numbers(nothing, np.ones_like(nothing, bool))
+            self._value = Numbers(nothing, np.ones_like(nothing, bool), (NEVER,))
 
     def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         if self._value is None:
@@ -122,7 +133,7 @@ class Register(Variable):
             value = value.moved(lambda whole: self._part(whole, type_, offset))
         if value.missing is None:
             return value
-        return Numbers(value.array, value.missing, self.why(place, self.name))
+        return Numbers(value.array, value.missing, self.why(value.why, self.name, place))
 
     def _part(self, value: Array, type_: Type, offset: int | Array) -> Array:
         flat, numbers = value.reshape(len(value), -1), self._numbers(type_, offset)
@@ -140,7 +151,6 @@ class Register(Variable):
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         old = self._value
-        self.remember(value)
         if isinstance(value, Numbers) and shape_of(type_) != (shape := shape_of(self.type)):
             at = active.slots[:, None], self._numbers(type_, offset)
 
@@ -159,8 +169,12 @@ class Register(Variable):
 class Memory(Variable):
     """A variable with an address: a row of bytes for each that has one of its own.
 
-    ``rows`` are for the dispatch (""), or for each "group" or each "invocation".
+    ``rows`` are for the dispatch (""), or for each "group" or each "invocation". ``block`` is the
+    block whose values these are, if it is not given any. Several memories can be parts of one: its
+    units are numbered for all of them, and each begins at ``first``.
     """
+
+    first = 0
 
     def __init__(
         self, name: str, type_: Type, kind: str, rows: int, nbytes: int, *, is_written: bool = False
@@ -170,7 +184,10 @@ class Memory(Variable):
         self._data = np.zeros(rows * self._row, np.uint8)
         scalars = [number.nbytes for number in type_.scalars]
         self.unit = min(scalars, default=4)
-        self._written = None if is_written else np.zeros(len(self._data) // self.unit, bool)
+        # The numbers of reasons why units are undefined; 0 if they are not.
+        self._missing = None if is_written else np.ones(len(self._data) // self.unit, np.uint16)
+        self._reasons = {NEVER: 1}
+        self._all = 0
         self._asked: tuple[Any, ...] = (None,)
 
     def follow(self, module: Module) -> None:
@@ -179,9 +196,27 @@ class Memory(Variable):
         Their numbers can be smaller than those of the memory that they are stored in.
         """
         if "CooperativeMatrixKHR" in module.capabilities:
-            self._written = None if self._written is None else np.repeat(self._written, self.unit)
-            self.unit = 1
+            self._missing = None if self._missing is None else np.repeat(self._missing, self.unit)
+            self.first, self.unit = self.first * self.unit, 1
         self.shadow = Shadow(self.units)
+
+    def share(self, others: Mapping[Memory, int]) -> None:
+        """Make this memory and others, which begin at some of its bytes, parts of one.
+
+        All are written, and have one row.
+        """
+        if not others:
+            return
+        starts = {self: 0, **others}
+        begin = min(starts.values())
+        end = max(start + memory._row for memory, start in starts.items())
+        data = np.zeros(end - begin, np.uint8)
+        unit = gcd(*(memory.unit for memory in starts), *starts.values())
+        for memory, start in starts.items():
+            at = slice(start - begin, start - begin + memory.nbytes)
+            data[at] = memory.contents()
+            memory._data = data[at.start : at.start + memory._row]
+            memory.unit, memory.first, memory._all = unit, at.start // unit, len(data) // unit
 
     def fill(self, data: bytes) -> None:
         """Set the first bytes."""
@@ -192,17 +227,17 @@ class Memory(Variable):
         return self._data[: self.nbytes]
 
     def state(self, row: int) -> Array:
-        """Return a copy of the bytes of a row, with what says which of them were written."""
+        """Return a copy of the bytes of a row, with what says which of them are undefined."""
         at = slice(row * self._row, (row + 1) * self._row)
-        if self._written is None:
+        if self._missing is None:
             return self._data[at].copy()
-        marks = self._written[at.start // self.unit : at.stop // self.unit]
+        marks = self._missing[at.start // self.unit : at.stop // self.unit] != 0
         return np.concatenate((self._data[at], marks))
 
     def restore(self, state: Array) -> None:
         """Set the only row to what ``state`` returned."""
         self._data, marks = state[: self._row], state[self._row :]
-        self._written = marks.astype(bool) if len(marks) else None
+        self._missing = marks.astype(np.uint16) if len(marks) else None
 
     def room(self, offset: int) -> int:
         """Return the number of bytes from an offset on."""
@@ -210,8 +245,8 @@ class Memory(Variable):
 
     @property
     def units(self) -> int:
-        """The number of units that are accessed separately."""
-        return len(self._data) // self.unit
+        """The number of units that are accessed separately, of all that has such numbers."""
+        return self._all or len(self._data) // self.unit
 
     def addresses(self, type_: Type, offset: int | Array, active: Active) -> Array:
         """Return the first bytes of the numbers of a scalar, vector or matrix."""
@@ -241,16 +276,25 @@ class Memory(Variable):
             return None
 
         def part(data: Array, unit: int) -> Array:
-            row, form = self._row // unit, f"V{type_.nbytes // unit}"
-            return np.ndarray((len(data) // row,), form, data, offset // unit, (row,))
+            size = data.itemsize
+            row, form = self._row // unit * size, f"V{type_.nbytes // unit * size}"
+            return np.ndarray((data.nbytes // row,), form, data, offset // unit * size, (row,))
 
         rows = slice(None) if active.at is None else active.slots
-        marks = None if self._written is None else part(self._written, self.unit)
+        marks = None if self._missing is None else part(self._missing, self.unit)
         return rows, part(self._data, 1), marks
 
-    def offset(self, address: int) -> int:
-        """Return the place of an address in the row of its workgroup or invocation."""
+    def place_of(self, unit: int) -> int:
+        """Return the place of a unit in the row of its workgroup or invocation."""
+        return self._place(unit * self.unit) if self.kind else (unit - self.first) * self.unit
+
+    def _place(self, address: int) -> int:
         return address % self._row if self.kind else address
+
+    def last_change(self, offset: int) -> tuple[int, int]:
+        """Return when a byte was written or changed last, and by whom; time 0 if it was not."""
+        assert self.shadow is not None
+        return self.shadow.last_change(self.first + offset // self.unit)
 
     def units_of(self, number: Number, addresses: Array) -> Array:
         """Return the units of numbers, with an axis more if they have several."""
@@ -266,7 +310,7 @@ class Memory(Variable):
         """
         number = scalar_of(type_)
         if number is not None:
-            units = self.units_of(number, self.addresses(type_, offset, active))
+            units = self.units_of(number, self.addresses(type_, offset, active)) + self.first
             yield units.reshape(len(units), -1)
             return
         for part, at in parts_of(type_):
@@ -280,7 +324,7 @@ class Memory(Variable):
             return tuple(self.load(part, offset + at, active, place) for part, at in parts)
         if (own_parts := self._own_parts(type_, offset, active)) is not None:
             rows, data, marks = own_parts
-            if marks is None or marks[rows].copy().view(bool).all():
+            if marks is None or not marks[rows].copy().view(np.uint16).any():
                 array = data[rows].copy()
                 array = array.view(stored_dtype(number)).reshape(len(array), *shape_of(type_))
                 return Numbers(array != 0 if number.kind == "bool" else array)
@@ -288,15 +332,17 @@ class Memory(Variable):
         array = self._data.view(stored_dtype(number))[addresses // number.nbytes]
         if number.kind == "bool":
             array = array != 0
-        if self._written is None:
+        if self._missing is None:
             return Numbers(array)
-        missing: Any = ~self._written[self.units_of(number, addresses)]
+        missing: Any = self._missing[self.units_of(number, addresses)]
         if number.nbytes > self.unit:
-            missing = missing.any(-1)
+            missing = missing.max(-1)
         if not missing.any():
             return Numbers(array)
-        first = self.element(self.offset(int(addresses[missing][0])), type_)
-        return Numbers(array, missing, self.why(place, re.sub(r"\[\d+\]", "", first)))
+        numbers: dict[Reason, int] = {}  # of those that are read
+        missing = Numbers(missing, missing, tuple(self._reasons)).reasons(numbers)
+        first = self.element(self._place(int(addresses[missing != 0][0])), type_)
+        return Numbers(array, missing, self.why(numbers, re.sub(r"\[\d+\]", "", first), place))
 
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         number = scalar_of(type_)
@@ -306,7 +352,6 @@ class Memory(Variable):
             return
         assert isinstance(value, Numbers)
         assert number is not None
-        self.remember(value)
         numbers, missing = value.array, value.missing
         own_parts = self._own_parts(type_, offset, active)
         if own_parts is not None and missing is None:
@@ -314,18 +359,17 @@ class Memory(Variable):
             whole = np.ascontiguousarray(numbers, stored_dtype(number))
             data[rows] = whole.reshape(-1).view(data.dtype)
             if own_marks is not None:
-                own_marks[rows] = np.ones(own_marks.itemsize, bool).view(own_marks.dtype)
+                own_marks[rows] = np.zeros(own_marks.itemsize, np.uint8).view(own_marks.dtype)
             return
         addresses = self.addresses(type_, offset, active)
         if len(addresses) == 1 and len(numbers) > 1:  # the last invocation's value remains
-            numbers, missing = numbers[-1:], None if missing is None else missing[-1:]
-        self._data.view(stored_dtype(number))[addresses // number.nbytes] = numbers
-        if self._written is not None:
-            marks: Any = True if missing is None else ~missing
-            units = self.units_of(number, addresses)
-            if number.nbytes > self.unit and missing is not None:
+            value = value.take(np.array([len(numbers) - 1]))
+        self._data.view(stored_dtype(number))[addresses // number.nbytes] = value.array
+        if self._missing is not None:
+            marks = value.reasons(self._reasons)
+            if number.nbytes > self.unit:
                 marks = marks[..., None]
-            self._written[units] = marks
+            self._missing[self.units_of(number, addresses)] = marks
 
     def change(
         self, number: Number, offset: int | Array, active: Active, operand: Array, update: Any
@@ -363,6 +407,6 @@ class Memory(Variable):
                 which = np.searchsorted(at[first[1:]], at, "right")  # of those that change a number
                 later = np.arange(len(order)) > first[which]
                 order = order[later & (at[first[which]] == at)]
-        if self._written is not None:
-            self._written[self.units_of(number, index * number.nbytes)] = True
+        if self._missing is not None:
+            self._missing[self.units_of(number, index * number.nbytes)] = 0
         return before

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from vkops.interpreter.memory import Active
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import BasicBlock, Decoded, Function
-from vkops.interpreter.values import Pointer, Reason, Value
+from vkops.interpreter.values import Pointer, Reason, SourceLine, Value
 
 if TYPE_CHECKING:
     from vkops.interpreter.state import State
@@ -69,11 +69,11 @@ class Observer:
     def undefined(self, why: Reason, active: Active) -> None:
         """Invocations use numbers that are not defined."""
 
-    def printed(self, form: str, values: list[Array]) -> None:
-        """The active invocations call debugPrintfEXT with a format."""
+    def printed(self, form: str, values: list[Array | str]) -> None:
+        """The active invocations call debugPrintfEXT with a format, numbers and texts."""
 
-    def finding(self, kind: str, text: str, who: Any) -> None:
-        """Invocations have a fault."""
+    def finding(self, kind: str, text: str, who: Any, place: SourceLine) -> None:
+        """Invocations have a fault at a place, which they have executed."""
 
 
 EVENTS = tuple(name for name, each in vars(Observer).items() if callable(each))

@@ -11,16 +11,14 @@ import numpy as np
 
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import SUBGROUP_SCOPE
+from vkops.interpreter.visibility import ACQUIRES, AVAILABLE, MEMORY, RELEASES, VISIBLE, Chains
 
 LANE_BITS = 32
 LANES = (1 << LANE_BITS) - 1
 
-ACQUIRES, RELEASES = 0x2 | 0x8 | 0x10, 0x4 | 0x8 | 0x10
-_CLASSES = (0x40, 0x100, 0x800) * 2
-"""Memory semantics: of storage buffers, of shared memory, and of images."""
-
-_AVAILABLE, _VISIBLE = 0x2000, 0x4000
-AVAILABILITY = _AVAILABLE | _VISIBLE
+_FLAGS = (AVAILABLE | VISIBLE, AVAILABLE, VISIBLE, 0)
+"""What operations must have that order accesses: both are not coherent, a write, a read, none."""
+AVAILABILITY = AVAILABLE | VISIBLE
 """Semantics that Vulkan's memory model requires, and that others imply."""
 
 BUFFERS, SHARED, IMAGES = range(3)
@@ -54,13 +52,17 @@ class _Release(NamedTuple):
 
 
 class _Acquire(NamedTuple):
-    """An acquire: of ``reads`` atomic reads, and of those in the workgroup before a barrier."""
+    """An acquire: of ``reads`` atomic reads, and of those in the workgroup before a barrier.
+
+    That of an atomic operation is one of its ``own`` read, the last of these.
+    """
 
     time: int
     level: int
     semantics: int
     reads: int
     barrier: int
+    own: bool = False
 
 
 class _Known(NamedTuple):
@@ -81,15 +83,17 @@ class Order:
     semantics, and by a barrier behind the releases of the others: if it only releases itself, by an
     acquire in the workgroup behind it. Otherwise what an invocation did before a release happens
     before what another one does after an acquire, if the first wrote an atomic variable after its
-    release, the second read it before its acquire, and both scopes contain both. A plain
-    ``barrier()`` is taken to order buffers as well, and to acquire what one of the workgroup has
-    read; ``unordered`` tells where the first matters. Atomic operations are only noted, and
-    understood when a conflict needs it. Times are those of the machine.
+    release, the second read it before its acquire, and both scopes contain both. An atomic
+    operation that releases or acquires does that for its own write or read, which is itself
+    ordered. A plain ``barrier()`` is taken to order buffers as well, and to acquire what one of the
+    workgroup has read; ``unordered`` tells where the first matters. Atomic operations are only
+    noted, and understood when a conflict needs it. Times are those of the machine.
 
     An access can need more, as ``needs`` says by its time: an atomic operation that invocations
-    are as near as its scope says. In a module that declares Vulkan's memory model, there are twice
-    as many classes of memory: a write and a read that are not coherent for both invocations need
-    semantics with availability and visibility. Nothing orders a private access.
+    are as near as its scope says. In a module that declares Vulkan's memory model, a write that is
+    not coherent for both invocations must be made available, and a read that is not must be made
+    visible, as ``Chains`` says. There are four times as many classes of memory, for operations with
+    these semantics on the whole way, which is the usual case. Nothing orders a private access.
     """
 
     def __init__(
@@ -99,7 +103,8 @@ class Order:
         self.subgroup_size = subgroup_size
         self.needs: Array = np.zeros(1, np.int8)  # the last one is 0
         self._has_narrow = False  # accesses of shared memory, for less than a workgroup
-        self._classes = 6 if is_declared else 3
+        self._classes = 3 * len(_FLAGS) if is_declared else 3
+        self.chains = Chains(group_size, subgroup_size) if is_declared else None
         self._barriers = np.zeros((self._classes, groups), np.int64)
         # For the memory in their semantics:
         self._full_barriers: Array = np.zeros_like(self._barriers)
@@ -155,15 +160,20 @@ class Order:
                 *(n // self.group_size for n in (self._first, self._first + self._count))
             )
             self._met = int(self._full_barriers[self._classes - 3 + SHARED, workgroups].min())
-            self._barriers[:, groups] = time
-            self._barriers[SHARED::3, groups] = self._full_barriers[SHARED::3, groups]
-            self.acquire(who, 0, ACQUIRES | sum(_CLASSES[:3]) | AVAILABILITY, time)
+            self._barriers[:, groups] = self._full_barriers[:, groups]
+            if self.chains is None:  # a plain barrier
+                self._barriers[BUFFERS, groups] = self._barriers[IMAGES, groups] = time
+                semantics = ACQUIRES | sum(MEMORY) | AVAILABILITY
+            self.acquire(who, 0, semantics, time)
             self._observes[groups - self._first // self.group_size] = False
 
     def _chosen(self, semantics: int, flags: int) -> list[int]:
-        """Return the classes of memory in semantics; the first ones need these flags, too."""
-        first = 0 if semantics & flags == flags else 3
-        return [c for c in range(first, self._classes) if semantics & _CLASSES[c]]
+        """Return the classes of memory in semantics, of those that need no other of some flags."""
+        return [
+            c
+            for c in range(self._classes)
+            if semantics & MEMORY[c % 3] and not _FLAGS[c // 3] & flags & ~semantics
+        ]
 
     def release(self, who: Array, scope: int, semantics: int, time: int) -> None:
         """Let later atomic operations of the invocations release what they did before."""
@@ -172,7 +182,7 @@ class Order:
         if self._fences is None:
             self._fences = np.zeros((3, self._classes, self._count), np.int64)
         rows = who - self._first
-        for c in self._chosen(semantics, _AVAILABLE):
+        for c in self._chosen(semantics, AVAILABLE):
             self._fences[LEVELS.get(scope, 0) :, c, rows] = time
         self._fence_barriers[:, rows] = self._barriers[:, who // self.group_size]
 
@@ -181,7 +191,7 @@ class Order:
         if self._published is not None and semantics & ACQUIRES and LEVELS.get(scope, 0) < 2:
             groups = np.unique(who // self.group_size)
             members = (groups[:, None] * self.group_size + np.arange(self.group_size)).reshape(-1)
-            for c in self._chosen(semantics, _VISIBLE):
+            for c in self._chosen(semantics, VISIBLE):
                 self._published[1, c, members] = self._published[0, c, members]
         if self._has_releases and semantics & ACQUIRES and scope != _INVOCATION_SCOPE:
             who = who[self._observes[(who - self._first) // self.group_size]]
@@ -189,16 +199,39 @@ class Order:
             self._log.append((time, who, LEVELS.get(scope, 0), semantics, barriers))
             self._memoized.clear()
 
-    def atomic(self, shadow: object, units: Array, who: Array, time: int, kind: str) -> None:
+    def atomic(
+        self,
+        shadow: object,
+        units: Array,
+        who: Array,
+        scope: int,
+        semantics: int,
+        time: int,
+        kind: str,
+    ) -> None:
         """Note an atomic operation: a "load", a "store", or a "change", which is both."""
-        rows = who - self._first
-        none = np.zeros((3, self._classes, 1))
-        fences = none if self._fences is None else self._fences[:, :, rows]
-        self._has_releases |= bool(fences.any())
-        if self._has_releases:
-            self._observes[rows // self.group_size] = True
-            barriers = self._fence_barriers[:, rows], self._barriers[:, who // self.group_size]
-            self._log.append((time, who, shadow, units, fences, *barriers, kind))
+        level = LEVELS.get(scope, 0)
+        if self.chains is not None:
+            self.chains.atomic(shadow, units, who, level, semantics, time, kind)
+        semantics = 0 if scope == _INVOCATION_SCOPE else semantics
+        releases = kind != "load" and semantics & RELEASES
+        rows, shape = who - self._first, (3, self._classes, len(who))
+        fences = None if self._fences is None else self._fences[:, :, rows]
+        self._has_releases |= bool(releases or (fences is not None and fences.any()))
+        if not self._has_releases:
+            return
+        fences = np.zeros(shape, np.int64) if fences is None else fences
+        before, last = self._fence_barriers[:, rows], self._barriers[:, who // self.group_size]
+        if releases:
+            own = self._chosen(semantics, AVAILABLE)
+            fences[level:, own] = time
+            before[own] = last[own]
+        acquires = kind != "store" and semantics & ACQUIRES
+        own_acquire = (level, semantics) if acquires else None
+        self._observes[rows // self.group_size] = True
+        self._log.append((time, who, shadow, units, fences, before, last, kind, own_acquire))
+        if acquires:
+            self._memoized.clear()
 
     def _understand(self) -> None:
         """Add what was noted to what each invocation has seen and acquired."""
@@ -210,8 +243,7 @@ class Order:
                     self._acquires[one].append(acquire)
                     self._members[one // self.group_size].add(one)
                 continue
-            shadow, units, fences, before, last, kind = noted
-            fences = np.broadcast_to(fences, (3, self._classes, len(who)))
+            shadow, units, fences, before, last, kind, acquires = noted
             for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
                 location = self._locations.setdefault((shadow, unit), [])
                 if location and kind != "store":
@@ -219,6 +251,10 @@ class Order:
                     if not past or past[-1][1] is not location or past[-1][2] != len(location):
                         past.append(seen)
                         self._seen_by_group[one // self.group_size].append(seen)
+                    if acquires:
+                        own = _Acquire(time, acquires[0], acquires[1], len(past), 0, own=True)
+                        self._acquires[one].append(own)
+                        self._members[one // self.group_size].add(one)
                 if kind == "store":  # it ends a sequence of releases
                     location = self._locations[shadow, unit] = []
                 if kind != "load" and fences[..., n].any():
@@ -254,16 +290,17 @@ class Order:
 
     def _acquired(self, member: int, limit: float, c: int) -> list[tuple[list[_Release], int, int]]:
         """Return the releases that an invocation has acquired up to a time, and the level."""
-        last: dict[int, _Acquire] = {}
+        last: dict[object, _Acquire] = {}
         for each in self._acquires[member]:
-            if each.time <= limit and c in self._chosen(each.semantics, _VISIBLE):
-                last[each.level] = each
+            if each.time <= limit and c in self._chosen(each.semantics, VISIBLE):
+                last[(each.level, each.reads) if each.own else each.level] = each
         acquired = []
-        for level, each in last.items():
+        for each in last.values():
             near = self._seen_by_group[member // self.group_size]
             near = [seen for seen in near if seen[0] <= each.barrier]
-            for _, location, count in (*self._seen[member][: each.reads], *near):
-                acquired.append((location, count, level))
+            first = each.reads - 1 if each.own else 0
+            for _, location, count in (*self._seen[member][first : each.reads], *near):
+                acquired.append((location, count, each.level))
         return acquired
 
     def _nearness(self, one: Any, other: Any) -> Any:
@@ -271,12 +308,14 @@ class Order:
         same = one // self.group_size == other // self.group_size
         return same * (1 + (self._subgroup(one) == self._subgroup(other)))
 
-    def note(self, time: int, need: int, c: int) -> None:
-        """Note what the accesses of a time need."""
+    def note(self, kind: str, time: int, need: int, c: int) -> None:
+        """Note what the accesses of a time need; reads only for what is accessed before them."""
+        self._has_narrow |= c == SHARED and need > LEVELS[_WORKGROUP_SCOPE]
+        if kind == "read" and need < PRIVATE:
+            return
         if time + 1 >= len(self.needs):
             self.needs = np.r_[self.needs, np.zeros(2 * time + 2, np.int8)]
         self.needs[time] = need
-        self._has_narrow |= c == SHARED and need > LEVELS[_WORKGROUP_SCOPE]
 
     def _pairs(self, before: Array, who: Array) -> tuple[Array, Array]:
         """Return what earlier accesses need, and how near invocations are to theirs."""
@@ -293,15 +332,23 @@ class Order:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.
 
         The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
-        order this memory; nothing more is needed between a read and a write.
+        order this memory, in a module without Vulkan's memory model. A read is ordered before a
+        write only if it happens before that, too.
         """
-        if self._classes == len(_CLASSES) and before.any():
-            needs, near = self._pairs(before, who)
-            exact = (near < needs) & (near < need)
-            is_private = (np.maximum(needs, need) == PRIVATE) & (before & LANES != who + 1)
-            one, other = (self._unordered(before, who, each) != 0 for each in (c, c + 3))
-            return np.where(exact, one, other) | (is_private & (before != 0))
-        return self._unordered(before, who, c)
+        if self.chains is None or not before.any():
+            return self._unordered(before, who, c)
+        other = (before & LANES) - 1
+        needs, near = self._pairs(before, who)
+        # The class of memory for what each pair must have, by its flags.
+        flavor = 2 * (near >= needs) + (near >= need)
+        result = np.zeros(len(before), bool)
+        for each in np.unique(flavor[before != 0]).tolist():
+            unordered = self._unordered(before, who, c + 3 * each) != 0
+            result |= (flavor == each) & unordered
+        for at in np.flatnonzero(result).tolist():
+            first = int(other[at]), int(before[at]) >> LANE_BITS, int(needs[at])
+            result[at] = not self.chains.ordered(*first, int(who[at]), need, c)
+        return result | ((before != 0) & (other != who) & (np.maximum(needs, need) == PRIVATE))
 
     def is_past(self, time: int, c: int) -> bool:
         """Whether a time is before barriers of all workgroups that order shared memory, or 0."""

@@ -12,9 +12,25 @@ from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 
 CONVERSION = re.compile(
-    r"%(?P<flags>[-+ #0-9.]*)(?P<vector>v[234])?(?:[ul]*(?P<letter>[dioxXeEfFgGaA])|ul|[ul]*u)"
+    r"%(?P<flags>[-+ #0]*\d{0,3}(?:\.\d{0,3})?)(?P<vector>v[234])?"
+    r"(?:[ul]*(?P<letter>[dioxXeEfFgGaAs])|ul|[ul]*u)"
 )
 """A conversion in a format of debugPrintfEXT."""
+
+
+def conversions(form: str) -> list[re.Match[str]]:
+    """Return the conversions in a format, each of which takes a value."""
+    return [m for m in re.finditer(rf"%%|{CONVERSION.pattern}", form) if m[0] != "%%"]
+
+
+def _formatted(flags: str, letter: str, value: Any) -> str:
+    """Return a number or a text as C does; an integer conversion of a float shows its bits."""
+    if letter in "aA":
+        text = float(value).hex()
+        return f"%{flags.partition('.')[0]}s" % (text.upper() if letter == "A" else text)
+    if letter in "diouxX" and isinstance(value, np.floating):
+        value = value.view(f"u{value.itemsize}")
+    return f"%{flags}{letter}" % (value if isinstance(value, str) else value.item())
 
 
 class Printing(Observer):
@@ -23,16 +39,20 @@ class Printing(Observer):
     def __init__(self) -> None:
         self.texts: list[tuple[Invocation, str]] = []
 
-    def printed(self, form: str, values: list[Array]) -> None:
+    def printed(self, form: str, values: list[Array | str]) -> None:
         for number, who in enumerate(self.machine.active.who.tolist()):
-            arguments = iter([v[number if len(v) > 1 else 0] for v in values])
+            arguments = iter(
+                [v if isinstance(v, str) else v[number if len(v) > 1 else 0] for v in values]
+            )
 
             def text(match: re.Match[str], arguments: Any = arguments) -> str:
                 value = None if match[0] == "%%" else next(arguments, None)
-                if value is None:  # the format has more conversions than there are values
+                letter = match["letter"] or "u"
+                is_text = isinstance(value, str)
+                if value is None or is_text != (letter == "s"):  # there is no value for it
                     return match[0].replace("%%", "%")
-                spec = f"%{match['flags']}{match['letter'] or 'u'}"
-                return ", ".join(spec % part for part in np.atleast_1d(value).tolist())
+                parts = [value] if is_text else np.atleast_1d(value)
+                return ", ".join(_formatted(match["flags"], letter, part) for part in parts)
 
             line = re.sub(rf"%%|{CONVERSION.pattern}", text, form)
             self.texts.append((self.machine.global_id(who), line))

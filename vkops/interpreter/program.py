@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter import operations
+from vkops.interpreter import composites, operations
 from vkops.interpreter.operations import dtype_of
 from vkops.interpreter.values import Numbers, Pointer, Reason, SourceLine, Value, replaced
 from vkops.shaders import constants
-from vkops.shaders.binary import GL_COMPUTE, Instruction, Op, declarations, string
+from vkops.shaders.binary import DEBUG_INFO, GL_COMPUTE, Instruction, Op, declarations, string
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.grammar import WITH_RESULT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
@@ -150,6 +150,12 @@ class ShaderProgram:
         return {self._place(file, 0).file: lines for file, lines in sources.items() if lines}
 
     @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the source files; those of the compiler's own variables are no part."""
+        text = "\n".join(map("\n".join, self.sources.values()))
+        return frozenset(re.findall(r"\w+", text))
+
+    @cached_property
     def constants(self) -> dict[int, Value]:
         """The values of constants by id."""
         values: dict[int, Value] = {}
@@ -169,6 +175,8 @@ class ShaderProgram:
         if op in (Op.ConstantComposite, Op.SpecConstantComposite):
             return composed(type_, [values[member] for member in words[2:]])
         value = self._known.get(id_)
+        if value is None and words[2] in composites.TABLE:
+            return composites.TABLE[words[2]](words[3:], values.__getitem__)
         if value is None:  # an operation on floats or vectors
             operands = [values[operand] for operand in words[3:] if operand in values]
             arrays = [each.array for each in operands if isinstance(each, Numbers)]
@@ -185,7 +193,7 @@ class ShaderProgram:
         """Return the value of OpUndef."""
         why = Reason(f"reads '{self.name(id_)}', which was never written", place)
         return replaced(
-            zeros(self.type(type_)), lambda n: Numbers(n.array, np.ones_like(n.array, bool), why)
+            zeros(self.type(type_)), lambda n: Numbers(n.array, np.ones_like(n.array, bool), (why,))
         )
 
     # -- functions ---------------------------------------------------------------------------------
@@ -200,6 +208,20 @@ class ShaderProgram:
         for function in self.functions.values():
             types.update(function.parameters)
         return types | {step.result: step.type for step in self._steps()}
+
+    @cached_property
+    def made(self) -> dict[int, Decoded]:
+        """The instructions of functions by their results."""
+        return {step.result: step for step in self._steps() if step.result}
+
+    @cached_property
+    def users(self) -> dict[int, list[Decoded]]:
+        """The instructions of functions by the ids that they use."""
+        users: dict[int, list[Decoded]] = {}
+        for step in self._steps():
+            for id_ in {*step.ids}:
+                users.setdefault(id_, []).append(step)
+        return users
 
     @property
     def has_atomics(self) -> bool:
@@ -272,14 +294,14 @@ class ShaderProgram:
         return SourceLine(before.file, next(conditions, before.line))
 
     def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
-        """Return the place after an instruction of NonSemantic.Shader.DebugInfo.100."""
-        if not self.declared.strings.get(words[2], "").startswith("NonSemantic.Shader.DebugInfo"):
+        """Return the place after an instruction of a set with debug information."""
+        if self.declared.strings.get(words[2]) not in DEBUG_INFO:
             return None
         if words[3] != _DEBUG_LINE:
             return place
-        source = self.declared.extended.get(words[4])
-        file = "" if source is None else self.declared.strings.get(source.words[4], "")
-        return self._place(file, self._known.get(words[5]) or 0)
+        source, line, *_ = (*words[4:], 0, 0)
+        name = (*getattr(self.declared.extended.get(source), "words", ()), *[0] * 5)[4]
+        return self._place(self.declared.strings.get(name, ""), self._known.get(line) or 0)
 
     def _place(self, file: str, line: int) -> SourceLine:
         """Return a place; a text that was compiled has the name of the shader."""

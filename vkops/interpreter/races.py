@@ -11,31 +11,30 @@ from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import (
-    ACQUIRES,
     AVAILABILITY,
     BUFFERS,
     IMAGES,
     INCOHERENT,
     LEVELS,
     PRIVATE,
-    RELEASES,
     SHARED,
     Order,
 )
 from vkops.interpreter.program import SUBGROUP_SCOPE
 from vkops.interpreter.shadow import Conflict, Shadow
 from vkops.interpreter.values import Pointer
+from vkops.interpreter.visibility import ACQUIRES, RELEASES
 from vkops.shaders.binary import Op
 
 VERBS = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
 PAST = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
 
 _OPERANDS = {
-    Op.Load: 1, Op.Store: 2, Op.ImageRead: 2, Op.ImageWrite: 3,
+    Op.Load: 1, Op.Store: 2, Op.CopyMemory: 2, Op.ImageRead: 2, Op.ImageWrite: 3,
     Op.CooperativeMatrixLoadKHR: 3, Op.CooperativeMatrixStoreKHR: 4,
 }  # fmt: skip
 """Where the memory operands begin."""
-_MAKE_AVAILABLE, _MAKE_VISIBLE, _NON_PRIVATE = 0x8, 0x10, 0x20
+_ALIGNED, _MAKE_AVAILABLE, _MAKE_VISIBLE, _NON_PRIVATE = 0x2, 0x8, 0x10, 0x20
 
 
 class Races(Observer):
@@ -63,8 +62,11 @@ class Races(Observer):
 
     def barrier(self, scope: int, memory_scope: int, semantics: int, active: Active) -> None:
         who, time, level = active.who, self.machine.time, LEVELS.get(memory_scope, 0)
+        if self._order.chains is not None:
+            instances = self.machine.subgroup(who) if scope == SUBGROUP_SCOPE else active.groups
+            self._order.chains.barrier(who, instances, level, semantics, time)
         if not level or not semantics & ACQUIRES & RELEASES:  # for more than those it orders
-            self.fence(memory_scope, semantics, active)
+            self._fence(who, memory_scope, semantics)
         semantics |= self._implied
         if level > LEVELS.get(scope, 0):  # it orders memory for less than all that wait
             if memory_scope == SUBGROUP_SCOPE:
@@ -73,13 +75,19 @@ class Races(Observer):
         self._order.barrier(who, scope, semantics, time)
 
     def fence(self, scope: int, semantics: int, active: Active) -> None:
-        """Release what was written before, and acquire; an atomic operation acquires after it."""
-        semantics |= self._implied
-        self._order.release(active.who, scope, semantics, self.machine.time)
+        """Release what was written before, and acquire; an atomic operation does it itself."""
         if self.machine.step.op in Op.ATOMICS:
-            self._acquire = scope, semantics
-        else:
-            self._order.acquire(active.who, scope, semantics, self.machine.time)
+            self._atomic = scope, semantics | self._implied
+            return
+        if self._order.chains is not None:
+            level = LEVELS.get(scope, 0)
+            self._order.chains.fence(active.who, level, semantics, self.machine.time)
+        self._fence(active.who, scope, semantics)
+
+    def _fence(self, who: Array, scope: int, semantics: int) -> None:
+        semantics |= self._implied
+        self._order.release(who, scope, semantics, self.machine.time)
+        self._order.acquire(who, scope, semantics, self.machine.time)
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
         memory = pointer.variable
@@ -88,8 +96,8 @@ class Races(Observer):
         is_image, time = isinstance(memory, ImageVariable), self.machine.time
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
         need = self._need(kind)
-        if need and (kind != "read" or need == PRIVATE):  # of what conflicts with it later
-            self._order.note(time, need, c)
+        if need:
+            self._order.note(kind, time, need, c)
         if kind == "write" and need < PRIVATE:
             need = 0
         for units in memory.touched(pointer.type, pointer.offset, active):
@@ -100,30 +108,39 @@ class Races(Observer):
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
             who = np.repeat(who, units.shape[1]) if units.shape[1] > 1 else who
             units = units.reshape(-1)
+            if kind == "atomic":  # it acquires before it reads, and releases after it has written
+                self._change(memory, units, who)
             for conflict in memory.shadow.access(kind, self._order, units, who, time, c, need):
                 self._race(kind, memory, conflict, units, who)
-        if kind == "atomic":
-            op = self.machine.step.op
-            done = {Op.AtomicLoad: "load", Op.AtomicStore: "store"}.get(op, "change")
-            self._order.atomic(memory.shadow, units, who, time, done)
-            self._order.acquire(active.who, *self._acquire, time)
-            if op == Op.AtomicCompareExchange:
-                pairs = units << 32 | who
-                self._exchanged.setdefault(memory.shadow, []).append(pairs)
+
+    def _change(self, memory: Memory, units: Array, who: Array) -> None:
+        op, shadow = self.machine.step.op, memory.shadow
+        assert shadow is not None
+        kind = {Op.AtomicLoad: "load", Op.AtomicStore: "store"}.get(op, "change")
+        self._order.atomic(shadow, units, who, *self._atomic, self.machine.time, kind)
+        if op == Op.AtomicCompareExchange:
+            self._exchanged.setdefault(shadow, []).append(units << 32 | who)
 
     def _need(self, kind: str) -> int:
         """Return what an access needs, by its scope or its memory operands."""
         step = self.machine.step
         if kind == "atomic":
-            return LEVELS.get(self._acquire[0], 0)
+            return LEVELS.get(self._atomic[0], 0)
         if not self._is_declared or step.op not in _OPERANDS:
             return 0
-        mask, *ids = step.operands[_OPERANDS[step.op] :] or (0,)
-        mask >>= 5 * (step.op in (Op.ImageRead, Op.ImageWrite))  # to the bits of memory operands
+        mask, *rest = step.operands[_OPERANDS[step.op] :] or (0,)
+        flag = _MAKE_VISIBLE if kind == "read" else _MAKE_AVAILABLE
+        if step.op in (Op.ImageRead, Op.ImageWrite):  # these bits are behind others
+            mask, scope = mask >> 5, rest[-1:]
+        else:
+            count = sum(mask & each != 0 for each in (_ALIGNED, _MAKE_AVAILABLE, _MAKE_VISIBLE))
+            if step.op == Op.CopyMemory and kind == "read" and rest[count:]:  # it has its own
+                mask, *rest = rest[count:]
+            before = (_ALIGNED, _MAKE_AVAILABLE)[: 1 + (kind == "read")]
+            scope = rest[sum(mask & each != 0 for each in before) :]
         if not mask & _NON_PRIVATE:
             return PRIVATE
-        is_coherent = mask & (_MAKE_VISIBLE if kind == "read" else _MAKE_AVAILABLE)
-        return LEVELS.get(int(self.machine.value(ids[-1])[0]), 0) if is_coherent else INCOHERENT
+        return LEVELS.get(int(self.machine.value(scope[0])[0]), 0) if mask & flag else INCOHERENT
 
     def end(self) -> None:
         """Report reads of what atomic operations change, by those that have never exchanged it.
@@ -148,7 +165,7 @@ class Races(Observer):
         def report(number: int) -> None:
             at, other = int(conflict.at[number]), int(conflict.others[number])
             where = run.access_places[int(conflict.when[number])]
-            name = memory.element(memory.offset(int(units[at]) * memory.unit))
+            name = memory.element(memory.place_of(int(units[at])))
             room = "shared memory" if memory.kind else "a storage buffer"
             room = "an image" if isinstance(memory, ImageVariable) else room
             end = "there is no barrier between them" if memory.kind else "nothing orders them"

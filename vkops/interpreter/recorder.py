@@ -140,6 +140,7 @@ class Recorder(Observer):
         self._scopes: list[Scope] = []
         self._callers: list[Array] = []  # the invocations that are in each
         self._last: tuple[Scope, SourceLine] | None = None  # where the invocation stopped
+        self._latest: dict[SourceLine, int] = {}  # the last stop at each place
         self._loops: dict[int, int] = {}
         self._histories: WeakKeyDictionary[Variable, History] = WeakKeyDictionary()
         self._changed: WeakSet[Variable] = WeakSet()
@@ -204,6 +205,7 @@ class Recorder(Observer):
         is_return = bool(self.stops) and self.stops[-1].scope.caller == self._last
         if len(self.stops) == self._around:
             self._look_around()
+        self._latest[step.place] = len(self.stops)
         self.stops.append(Stop(*self._last, is_return, []))
 
     def _look_around(self) -> None:
@@ -279,7 +281,8 @@ class Recorder(Observer):
             memory = self.machine.pointer(part.id).variable
             if pointer.variable.shadow is None or pointer.variable.shadow is not memory.shadow:
                 continue
-            start = np.atleast_1d(pointer.offset)
+            moved = (pointer.variable.first - memory.first) * memory.unit
+            start = np.atleast_1d(pointer.offset) + moved
             hit = start + pointer.type.nbytes > part.offset
             hit &= start < part.offset + part.nbytes
             hit = hit & (active.groups == self._group) if memory.kind else hit
@@ -287,7 +290,9 @@ class Recorder(Observer):
             if len(who):
                 writes.append((len(self.stops), int(who[-1]), self.machine.step.place))
 
-    def finding(self, kind: str, text: str, who: Array) -> None:
-        text = f"{kind}: {text}"
-        if self.watched in who and self.stops and text not in self.stops[-1].faults:
-            self.stops[-1].faults.append(text)
+    def finding(self, kind: str, text: str, who: Array, place: SourceLine) -> None:
+        """Add a fault to the last stop at its place."""
+        if self.watched in who and self.stops:
+            faults = self.stops[self._latest.get(place, -1)].faults
+            if (text := f"{kind}: {text}") not in faults:
+                faults.append(text)

@@ -60,8 +60,7 @@ class Shadow:
             unordered = order.unordered(before, who, c, need)
             if kind == "atomic" and did == does and unordered.any():
                 unordered = unordered * order.apart(before, who, need)
-            statuses = (UNORDERED,) if did == "read" else (UNORDERED, BY_BARRIER)
-            for status in statuses if unordered.any() else ():
+            for status in (UNORDERED, BY_BARRIER) if unordered.any() else ():
                 rows = np.flatnonzero(unordered == status)
                 if len(rows):
                     others, when = (before[rows] & LANES) - 1, before[rows] >> LANE_BITS

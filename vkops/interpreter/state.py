@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -28,6 +28,7 @@ from vkops.interpreter.program import (
     scalar_of,
     zeros,
 )
+from vkops.interpreter.selections import selections
 from vkops.interpreter.values import (
     Choice,
     Numbers,
@@ -149,12 +150,12 @@ class State:
                 self.variables[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.WORKGROUP:
                 key = declared.shared_memory(id_, pointee)
-                self.shared.setdefault(key, []).append((id_, name, type_))
+                self.shared.setdefault(key, []).append((id_, name or f"%{id_}", type_))
                 if initial:
                     self.private.append((id_, name, type_, self.program.constants[initial[0]]))
             else:
                 value = self.program.constants[initial[0]] if initial else None
-                self.private.append((id_, name, type_, value))
+                self.private.append((id_, name or f"%{id_}", type_, value))
 
     def _bound(self, name: str, type_: Type, memory: Blocks) -> Pointer | tuple[Pointer, ...]:
         """Return a pointer to a block; several for an array of blocks."""
@@ -168,11 +169,16 @@ class State:
     ) -> Variable:
         """Make a variable that each invocation has for itself."""
         is_number = scalar_of(type_) is not None
+        variable: Variable
         if is_pointer(type_) or (is_number and not self.has_addresses):
-            return Register(name, type_, None, call)
-        if not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
+            variable = Register(name, type_, None, call)
+        elif not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
             self.refuse(f"the variable '{name}', which has pointers in it,")
-        return Memory(name, type_, "invocation", active.together, type_.nbytes)
+        else:
+            variable = Memory(name, type_, "invocation", active.together, type_.nbytes)
+        words = self.program.words
+        variable.is_temporary = name not in words if words else name.startswith("%")
+        return variable
 
     # -- operands ----------------------------------------------------------------------------------
 
@@ -229,8 +235,10 @@ class State:
         """Report undefined numbers, and return them as if they were defined."""
         if value.missing is None:
             return value
-        missing = value.missing.reshape(len(value.missing), -1).any(1)
-        self.tell("undefined", value.why, (active or self.active).some(missing))
+        for number, why in enumerate(value.why, 1):
+            rows = (value.missing == number).reshape(len(value.missing), -1).any(1)
+            if rows.any():
+                self.tell("undefined", why, (active or self.active).some(rows))
         return Numbers(value.array)
 
     def subgroup(self, who: Array) -> Array:
@@ -263,26 +271,52 @@ class State:
         place: SourceLine | None = None,
         other: SourceLine | None = None,
         count: int = 0,
+        block: str = "",
     ) -> None:
-        """Add a finding of these invocations; of two, with the place of an ``other`` access."""
-        named = tuple(self.global_id(int(each)) for each in who[: 2 if other else 1])
+        """Add a finding of these invocations; of ``count`` pairs, of which this is one.
+
+        ``other`` is another place that it is about.
+        """
+        named = tuple(self.global_id(int(each)) for each in who[: 2 if count else 1])
         place = place or self.step.place
-        self.findings.add(Finding(kind, place, message, named, count or len(who), other), key)
-        if other is not None:
+        finding = Finding(kind, place, message, named, count or len(who), other, block=block)
+        self.findings.add(finding, key)
+        if count:
             message = "{}; invocations {} and {}".format(message, *named)
-        self.tell("finding", kind, message, who[:1] if other else who)
+        self.tell("finding", kind, message, who[:1] if count else who, place)
 
     def report_where(self, rows: Array, kind: str, message: str) -> None:
         """Add a finding of the active invocations that a mask chooses, if there are any."""
-        if rows.any():
-            self.report(kind, message, self.active.who[np.broadcast_to(rows, len(self.active.who))])
+        for part, note in self._by_selection(rows, self.active):
+            self.report(kind, message + note, self.active.who[part], note)
 
     def report_outside(
         self, name: str, indices: Array, wrong: Array, count: str, active: Active
     ) -> None:
         """Tell observers of invocations whose index is out of bounds."""
-        index = np.broadcast_to(indices, len(active.who))[self.example(wrong, active.who)]
-        self.tell("outside", name, str(index), count, active.some(wrong))
+        for part, note in self._by_selection(wrong, active):
+            index = np.broadcast_to(indices, len(active.who))[self.example(part, active.who)]
+            self.tell("outside", name, str(index), count + note, active.some(part))
+
+    def _by_selection(self, wrong: Array, active: Active) -> Iterator[tuple[Array, str]]:
+        """Yield invocations with a fault, and the end of a message, by whether they use the result.
+
+        A selection may choose another result than that of this instruction.
+        """
+        left = np.array(np.broadcast_to(wrong, len(active.who)))
+        for selection in selections(self.program, self.step.result) if left.any() else ():
+            try:
+                condition = self.raw(selection.condition)
+            except KeyError:  # it is computed later
+                continue
+            if isinstance(condition, Numbers) and condition.array.ndim == 1:
+                unused = np.broadcast_to(condition.array != selection.value, len(self.active.who))
+                rows = left & np.isin(active.who, self.active.who[unused])
+                if rows.any():
+                    yield rows, f"; {selection.note(self.program.declared.language)}"
+                    left &= ~rows
+        if left.any():
+            yield left, ""
 
     def example(self, wrong: Array, who: Array) -> int:
         """Return one of the invocations that a mask chooses, for a message."""

@@ -205,8 +205,8 @@ class Tracer(Observer):
         made = self._made("read", place, who, name, value, ())
         if variable.shadow is not None:
             first, unit = variable.addresses(pointer.type, offset, reader).item(0), variable.unit
-            units = range(first // unit, -(-(first + pointer.type.nbytes) // unit))
-            self._link(made, {*map(variable.shadow.last_change, units)})
+            numbers = range(first // unit, -(-(first + pointer.type.nbytes) // unit))
+            self._link(made, {variable.last_change(number * unit) for number in numbers})
         else:
             known = map(self._local.get, _numbers(who, pointer, offset))
             made.sources = tuple(dict.fromkeys(filter(None, known)))

@@ -18,8 +18,11 @@ class Undefined(Observer):
     """Finds uses of what was never written or is undefined, and integer divisions by zero."""
 
     def undefined(self, why: Reason, active: Active) -> None:
-        key = why.message if why.kind == "never written" else ""
-        self.machine.report(why.kind, why.message, active.who, key, why.place)
+        other = why.origin.place if why.origin else None
+        key = why.message if why.kind == "never written" else str(other)
+        self.machine.report(
+            why.kind, why.message, active.who, key, why.place, other, block=why.block
+        )
 
     def arithmetic(self, step: Decoded, operands: list[Array], result: Any) -> None:
         if step.op in operations.DIVISIONS:

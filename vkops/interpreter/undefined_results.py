@@ -136,7 +136,7 @@ def undefined(
         return []
     spans = (_span(each, wrong) for each in reversed(operands[-rule.spans :]) if rule.spans)
     text = rule.text.format(*spans, bits=8 * operands[0].itemsize)
-    return [Numbers(wrong, wrong, Reason(text, place, kind=rule.kind))]
+    return [Numbers(wrong, wrong, (Reason(text, place, rule.kind),))]
 
 
 def _span(values: Array, chosen: Array) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -28,38 +28,61 @@ class SourceLine(NamedTuple):
 
 
 class Reason(NamedTuple):
-    """Why numbers are undefined: using them is a finding of a kind at a place.
+    """Why a number is undefined: using it is a finding of a kind at a place.
 
-    ``is_computed`` says whether they are results of numbers that were read, and no copies.
+    The place is where the invocation that uses the number got or made it. ``block`` is the block
+    that it was read from, if that has not got any values, and ``origin`` is the reason of another
+    invocation that the number came from. ``is_provisional`` says whether the next variable that it
+    is copied to is a better one to name.
     """
 
     message: str
     place: SourceLine
-    is_computed: bool = False
     kind: str = "never written"
+    block: str = ""
+    origin: Reason | None = None
+    is_provisional: bool = False
+
+    def passed(self, how: str, place: SourceLine) -> Reason:
+        """Return the reason of an invocation that gets the number from another one."""
+        origin = self.origin or self
+        where = origin.place.seen_from(place)
+        message = f"{how}, which is undefined because an invocation{where} {origin.message}"
+        return self._replace(message=message, place=place, origin=origin)
+
+
+_MAX_REASONS = np.iinfo(np.uint16).max
 
 
 class Numbers:
     """The scalars, vectors or matrices of invocations.
 
-    ``array`` has one row for each invocation, or one for all if they have the same. ``missing`` is
-    a mask of the numbers that are undefined, None if none is, and ``why`` says why they are.
+    ``array`` has one row for each invocation, or one for all if they have the same. ``missing`` has
+    the number of a reason in ``why``, from 1, for each undefined number, and 0 for the others; it
+    is None if all are defined.
     """
 
     __slots__ = ("array", "missing", "why")
 
     def __init__(
-        self, array: Array, missing: Array | None = None, why: Reason | None = None
+        self, array: Array, missing: Array | None = None, why: tuple[Reason, ...] = ()
     ) -> None:
         self.array = array
-        self.missing = self.why = None
+        self.missing: Array | None = None
+        self.why: tuple[Reason, ...] = ()
         if missing is not None and missing.any():
-            self.missing, self.why = missing, why
+            self.missing, self.why = missing.astype(np.uint16, copy=False), why
 
-    @property
-    def mask(self) -> Array:
-        """The mask of what is undefined, even if nothing is."""
-        return np.zeros(self.array.shape, bool) if self.missing is None else self.missing
+    def reasons(self, numbers: dict[Reason, int]) -> Array:
+        """Return ``missing`` with the numbers that reasons have in a dictionary, which gets new."""
+        if self.missing is None:
+            return np.zeros(self.array.shape, np.uint16)
+        table = np.zeros(len(self.why) + 1, np.uint16)
+        for number in np.unique(self.missing).tolist():
+            if number:
+                new = min(len(numbers) + 1, _MAX_REASONS)
+                table[number] = numbers.setdefault(self.why[number - 1], new)
+        return table[self.missing]
 
     def take(self, at: Array) -> Numbers:
         """Return those of some invocations."""
@@ -69,26 +92,30 @@ class Numbers:
 
     def moved(self, move: Callable[..., Array], *others: Numbers) -> Numbers:
         """Return what a function makes of these numbers and others, without changing any."""
-        array, why = move(self.array, *[each.array for each in others]), self.why
-        for each in (self, *others):
-            if each.missing is not None:
-                missing = move(self.mask, *[other.mask for other in others])
-                return Numbers(array, missing, why or each.why)
-        return Numbers(array)
+        result = Numbers(move(self.array, *[each.array for each in others]))
+        return result.marked(self, *others, combine=move)
 
-    def marked(self, *causes: Numbers, missing: Array | None = None) -> Numbers:
-        """Return results: undefined ones are where the numbers are that they are made of."""
+    def marked(self, *causes: Numbers, combine: Callable[..., Array] | None = None) -> Numbers:
+        """Return results: undefined ones are where the numbers are that they are made of.
+
+        ``combine`` makes the reasons of the results from those of the causes.
+        """
         if all(each.missing is None for each in causes):
             return self
-        if missing is None:
-            missing = np.zeros(self.array.shape, bool)
-            for mask in (each.mask for each in causes):  # most operations work by components
-                if mask.shape[1:] != missing.shape[1:]:
-                    mask = mask.reshape(len(mask), -1).any(1)
-                    mask = mask.reshape(-1, *(1,) * (missing.ndim - 1))
-                missing = missing | mask
-        why = next((each.why for each in causes if each.why), None)
-        return Numbers(self.array, missing, why and why._replace(is_computed=True))
+        numbers: dict[Reason, int] = {}
+        reasons = [each.reasons(numbers) for each in causes]
+        missing = combine(*reasons) if combine else self._first_of(reasons)
+        return Numbers(self.array, missing, tuple(numbers))
+
+    def _first_of(self, reasons: Iterable[Array]) -> Array:
+        """Return the first reason for each component, as most operations work by components."""
+        missing: Array = np.zeros(self.array.shape, np.uint16)
+        for each in reasons:
+            if each.shape[1:] != missing.shape[1:]:
+                each = each.reshape(len(each), -1).max(1)
+                each = each.reshape(-1, *(1,) * (missing.ndim - 1))
+            missing = np.where(missing, missing, each)
+        return missing
 
 
 class Outside(NamedTuple):

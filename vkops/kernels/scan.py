@@ -280,6 +280,7 @@ def _shared_main(
     if not has_output:
         return head, f"{scanned}\n}}"
     write = f"""
+    memoryBarrierBuffer();  // others have read what is overwritten
     barrier();
     _reads = false;{_TOGETHER}
         if (_firsts[_r].y + _s > _k) continue;

@@ -47,6 +47,7 @@ _COUNT_TILE = (
 """The kernel whose workgroups count the digits of a tile: neighbours have counts of their own."""
 
 _EXCHANGE = f"""
+    memoryBarrierBuffer();  // others have read what is overwritten
     barrier();
     {FOR_EACH} _tile[_AT(_ranks[_u])] = %s[_u];
     barrier();

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from vkops.models.explanation import Section
     from vkops.shaders import Number, Shader
     from vkops.shaders.module import Block
+    from vkops.shaders.shader import Slot
 
 SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
 """The suffix of the source file for each type."""
@@ -171,6 +172,8 @@ class ShaderDispatchable(Dispatchable):
             nodes |= {f"{point}[{number}]": each.node for number, each in enumerate(sources)}
         try:
             shader.check(extents)
+            for slot, source in shader.elements(values):
+                _check_rows(shader, slot, source)
         except BindingError as error:
             raise nodes.get(error.field, bindings).error(str(error)) from error
         _check_groups(command)
@@ -234,6 +237,20 @@ class ShaderDispatchable(Dispatchable):
 
         facts = describe(self.shader.module)
         yield Section(self.name, f"compute shader {self.shader.name}", facts, ())
+
+
+def _check_rows(shader: Shader, slot: Slot, source: BindingSource) -> None:
+    """Refuse the array of a file whose rows are not where the block has numbers (SH-16).
+
+    Its data type does not matter: DxDispatch binds bytes.
+    """
+    resource, type_ = source.resource, slot.block.type
+    shape, is_whole = resource.values.shape, not source.offset and source.count is None
+    if shape is None or type_ is None or not is_whole:
+        return
+    dtype = dtype_of(resource.data_type)
+    if dtype.itemsize in {number.nbytes for number in type_.scalars}:
+        shader.check_elements(slot.point, slot.block, dtype, shape, bits=True)
 
 
 def _check_groups(command: DispatchCommand) -> None:

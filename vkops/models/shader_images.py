@@ -14,7 +14,7 @@ from vkops.dml import TensorDataType
 from vkops.models.data_types import dtype_of
 from vkops.models.json_reader import Node, quote
 from vkops.models.resources import BindingSource
-from vkops.shaders.image_formats import FORMATS, Format, view_format
+from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format
 from vkops.shaders.module import Block
 
 _DXGI = {"": "UNORM", "_snorm": "SNORM", "ui": "UINT", "i": "SINT", "f": "FLOAT"}
@@ -80,8 +80,9 @@ def as_texels(node: Node, source: BindingSource, block: Block) -> BindingSource:
         raise (sizes or node).error(f"{message} for {declared} [SH-13]")
     fitting = view_format(dtype, channels, None, declared)
     if fitting is None or fitting != (texel or fitting):
-        what = format_node.value if texel and format_node else f"{dtype} and {channels} channels"
-        raise (format_node or node).error(f"got {what}, must be what {declared} has [SH-14]")
+        named = texel and format_node and texel._replace(name=format_node.string())
+        message = refusal(dtype, channels, named or None, declared)
+        raise (format_node or node).error(f"{message} [SH-14]")
     if source.offset % dtype.itemsize or prod(shape) * dtype.itemsize > source.nbytes:
         message = f"got {source.nbytes} bytes from byte {source.offset} on, must be"
         needed = f"{prod(shape) * dtype.itemsize} or more from a multiple of {dtype.itemsize} on"

@@ -195,8 +195,8 @@ def widen(plan: CopyPlan) -> CopyPlan:
     regions = [region for _, region in plan.regions]
     factor = WIDTHS[0] // plan.element_size
     for region in regions:
-        if factor <= 1:
-            break
+        if factor <= 1 or (region.indices is not None and region.has_limits):
+            return plan
         # Elements of several words that are scattered keep their size: see gpu/run/encoded_plan.py.
         scattered = plan.element_size > 4 and region.kind == "scatter"
         factor = 1 if scattered else gcd(factor, _common_factor(region))
@@ -266,6 +266,7 @@ def narrow(regions: Iterable[Region], element_size: int, target_size: int) -> tu
 
 
 def _narrow_region(region: Region, factor: int, size: int) -> Iterator[Region]:
+    assert not region.has_limits, "addresses count the elements of the tensor"
     narrowed = _scale_terms(region, lambda stride: stride * factor).with_views(
         _narrow_view(region.target, factor),
         _narrow_view(region.source_view, factor),

@@ -99,5 +99,10 @@ def _by_indices(region: Region, pieces: _Pieces) -> Iterator[tuple[int, range, R
     """The region once for each piece: indices decide in which of them each element is."""
     assert region.indices is not None
     for piece, range_ in pieces.ranges.items():
-        within = None if len(pieces.ranges) == 1 else range(len(range_))
-        yield piece, range_, replace(region, indices=replace(region.indices, within=within))
+        within, limits = region.indices.within, region.indices.limits
+        if len(pieces.ranges) > 1:
+            within = range(len(range_))
+        if limits is not None:
+            limits = range(limits.start - range_.start, limits.stop - range_.start)
+        indices = replace(region.indices, within=within, limits=limits)
+        yield piece, range_, replace(region, indices=indices)

@@ -19,6 +19,9 @@ from vkops.plan.view import View
 
 Bytes = npt.NDArray[np.uint8]
 
+_LOW_BITS = 2**32 - 1
+"""The bits of numbers and addresses that count where indices have limits."""
+
 
 def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
     """An array's elements as bytes in row-major order; a view if they are stored so."""
@@ -125,6 +128,11 @@ def addresses(
     moved, inside = np.zeros_like(first), np.full(first.shape, fill_value=True)
     for term in indices.terms:
         index = numbers[first + term.offset]
+        if indices.limits is not None:
+            number = index.astype(np.int64)
+            number = (number & _LOW_BITS) + term.size * (number < 0)
+            moved += number * term.stride  # modulo 2**64, and modulo 2**32 below
+            continue
         if index.dtype == np.uint64:  # larger than any size, and than int64
             index = np.minimum(index, np.uint64(2**63 - 1))
         number = index.astype(np.int64)
@@ -134,10 +142,15 @@ def addresses(
         number = number + term.size * (number < 0)
         inside &= (number >= 0) & (number < term.size)
         moved += np.clip(number, 0, term.size - 1) * term.stride
+    moved += targets if indices.rule == "skip" else sources
+    if (limits := indices.limits) is not None:
+        moved = ((moved - limits.start) & _LOW_BITS) + limits.start
+        inside &= moved < limits.stop
+        moved = np.minimum(moved, limits.stop - 1)
     if indices.rule == "skip":
-        targets = moved = targets + moved
+        targets = moved
     else:
-        sources = moved = sources + moved
+        sources = moved
         inside[...] = True
     if indices.within is not None:
         inside &= (moved >= indices.within.start) & (moved < indices.within.stop)

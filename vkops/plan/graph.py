@@ -213,7 +213,7 @@ class RegionGraph:
         together: list[list[int]] = [[] for _ in range(last + 1)]
         alone: list[list[int]] = [[] for _ in range(last + 1)]
         for number in sorted(stages):
-            (alone if _scatters(fused[number]) else together)[stages[number]].append(number)
+            (alone if keeps_size(fused[number]) else together)[stages[number]].append(number)
         return [
             {number: fused[number] for number in group}
             for stage in range(last + 1)
@@ -325,3 +325,12 @@ def _read(regions: Iterable[Region]) -> set[int]:
 
 def _scatters(regions: Iterable[Region]) -> bool:
     return any(region.kind == "scatter" for region in regions)
+
+
+def keeps_size(regions: Iterable[Region]) -> bool:
+    """Whether the elements that regions write must not be split into smaller ones.
+
+    Elements that are scattered are whole (see gpu/run/encoded_plan.py), and indices with limits
+    count the elements of the tensor.
+    """
+    return any(region.kind == "scatter" or region.has_limits for region in regions)

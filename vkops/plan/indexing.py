@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -10,8 +12,11 @@ import numpy.typing as npt
 
 from vkops.plan.algebra import coalesce_region
 from vkops.plan.movements import pack
-from vkops.plan.region import Fill, Indices, Read, Region, Term
+from vkops.plan.region import CopyPlan, Fill, Indices, Output, Progression, Read, Region, Term
 from vkops.plan.view import Ints, View
+
+OutOfRange = Literal["vkops", "directml"]
+"""Which rule indices follow that are out of range: see ``vkops.Device``."""
 
 
 class IndexTensor(NamedTuple):
@@ -72,9 +77,8 @@ def gather(source: Read, indices: IndexTensor, target: View, axis: int) -> Regio
 def gather_elements(source: Read, indices: IndexTensor, target: View, axis: int) -> Region:
     """Copy one element for each index, which replaces the element's own place along an axis."""
     view = source.view
-    term = Term(0, view.sizes[axis], view.strides[axis])
     moved = _at_first_place(view, axis, indices.view.sizes)
-    region_indices = _moving(indices, indices.view, (term,), "clamp")
+    region_indices = _moving(indices, indices.view, (_own_place(view, axis),), "clamp")
     return Region(target, Read(source.input, moved), region_indices)
 
 
@@ -97,9 +101,9 @@ def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, a
 
     The target is made by other regions before.
     """
-    term = Term(0, target.sizes[axis], target.strides[axis])
     moved = _at_first_place(target, axis, indices.view.sizes)
-    return Region(moved, updates, _moving(indices, indices.view, (term,), "skip"))
+    terms = (_own_place(target, axis),)
+    return Region(moved, updates, _moving(indices, indices.view, terms, "skip"))
 
 
 def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
@@ -161,6 +165,48 @@ def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: in
     return Region(target, Read(source.input, moved), indices)
 
 
+def with_limits(plan: CopyPlan) -> CopyPlan:
+    """A plan of one operator whose indices address memory: all bytes of the moved tensor.
+
+    See ``Indices.limits``. Where a source ends within an element, reading that gives 0.
+
+    >>> source, indices = Read(0, View.packed((3,))), IndexTensor(1, "i4", View.packed((2,)))
+    >>> region = gather(source, indices, View.packed((2,)), 0)
+    >>> plan = with_limits(CopyPlan(4, (14, 8), (Output(8, (region,)),)))
+    >>> [(each.source.input, each.indices.limits) for _, each in plan.regions]
+    [(0, range(0, 4)), (2, range(-3, 1))]
+    """
+    zero = len(plan.inputs) + len(plan.constants)
+    outputs = tuple(
+        Output(output.nbytes, tuple(_regions_with_limits(output, plan, zero)))
+        for output in plan.outputs
+    )
+    if any(region.input == zero for output in outputs for region in output.regions):
+        constant = Progression(f"u{plan.element_size}", 0, 0, 1)
+        return replace(plan, outputs=outputs, constants=(*plan.constants, constant))
+    return replace(plan, outputs=outputs)
+
+
+def _regions_with_limits(output: Output, plan: CopyPlan, zero: int) -> Iterator[Region]:
+    """The regions of an output; the input with the number ``zero`` has one element, which is 0."""
+    size = plan.element_size
+    for region in output.regions:
+        indices, source = region.indices, region.source
+        if indices is None:
+            yield region
+        elif indices.rule == "skip":
+            limits = range(output.nbytes // size)
+            yield replace(region, indices=replace(indices, limits=limits))
+        else:
+            assert isinstance(source, Read)
+            whole, rest = divmod(plan.inputs[source.input], size)
+            limits, within = range(whole + bool(rest)), range(whole) if rest else None
+            yield replace(region, indices=replace(indices, limits=limits, within=within))
+            if rest:  # the element that the memory ends within
+                last = replace(indices, limits=range(-whole, 1), within=range(1))
+                yield Region(region.target, Read(zero, source.view.shift(-whole)), last)
+
+
 def _moving(
     indices: IndexTensor, numbers: View, terms: tuple[Term, ...], rule: Literal["clamp", "skip"]
 ) -> Indices:
@@ -179,6 +225,15 @@ def _repeated(view: View, axis: int, sizes: Ints) -> View:
 def _at_first_place(view: View, axis: int, sizes: Ints) -> View:
     """A view of other sizes, with only the first place along an axis: indices choose others."""
     return View(sizes, (*view.strides[:axis], 0, *view.strides[axis + 1 :]), view.offset)
+
+
+def _own_place(view: View, axis: int) -> Term:
+    """The term of indices that replace an element's own place along an axis.
+
+    The only place of an axis of size 1 has no distance to others, as in DirectML.
+    """
+    size = view.sizes[axis]
+    return Term(0, size, view.strides[axis] if size > 1 else 0)
 
 
 def _tuples(view: View, indices: View, batch: int) -> tuple[View, tuple[Term, ...]]:

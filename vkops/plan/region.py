@@ -59,6 +59,12 @@ class Indices:
       element is. Elements after the sequence stay where they are.
 
     Elements whose moved address is not in the range ``within`` are not written; None: all are.
+
+    If ``limits`` is not None, it is the range of all elements of the tensor that is read or written
+    where the numbers say, and numbers are not limited to their terms: they address this memory.
+    Only the lowest 32 bits of a number count, and its sign: ``"u8"`` is taken as ``"i8"``. The
+    address, counted from the start of the range, is modulo 2**32. Of an address beyond the range,
+    ``"clamp"`` reads the last element, and ``"skip"`` writes nothing.
     """
 
     input: int
@@ -68,6 +74,12 @@ class Indices:
     rule: Literal["clamp", "skip", "reverse"]
     position: View
     within: range | None = None
+    limits: range | None = None
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether a number whose highest bit is set counts from the end."""
+        return self.dtype[0] == "i" or (self.limits is not None and self.words == 2)
 
     @property
     def words(self) -> int:
@@ -120,6 +132,11 @@ class Region:
         if self.indices is None:
             return "copy"
         return "scatter" if self.indices.rule == "skip" else "gather"
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether its indices address memory; its elements are neither split nor put together."""
+        return self.indices is not None and self.indices.limits is not None
 
     def with_views(self, target: View, source: View, *index_views: View) -> Region:
         """A region with the same input or constant and other views."""

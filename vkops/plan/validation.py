@@ -118,6 +118,8 @@ def _indices(plan: CopyPlan, indices: Indices, field: str) -> None:
     if not 1 <= len(indices.terms) <= maximum:
         message = f"got {len(indices.terms)} terms, must be 1 to {maximum}"
         refuse(f"{field}.terms", message, "PLAN-07")
+    if indices.rule == "reverse" and indices.limits is not None:
+        refuse(f"{field}.limits", f"got {show(indices.limits)}, lengths have none", "PLAN-07")
     count = nbytes // (4 * indices.words)
     for i, term in enumerate(indices.terms):
         path = f"{field}.terms[{i}]"
@@ -136,17 +138,26 @@ def _moved_view(region: Region, kind: str, view: View, field: str, count: int) -
     """Check a view of ``count`` elements; indices move it in regions of ``kind``."""
     if region.indices is None or region.kind != kind:
         _view(view, field, count)
-    elif region.indices.within is None:
+    elif region.indices.within is None and region.indices.limits is None:
         moves = [(term.size - 1) * term.stride for term in region.indices.terms]
         reach = sum(min(0, move) for move in moves), sum(max(0, move) for move in moves)
         _view(view, field, count, reach)
     else:
-        within = region.indices.within
-        path = f"{field.rpartition('].')[0]}].indices.within"
-        _kind(within, range, path)
+        path = f"{field.rpartition('].')[0]}].indices"
         _view(view, field, None)
-        if within.step != 1 or within.start < 0 or within.stop > count:
-            refuse(path, f"got {show(within)}, must be within range(0, {count})", "PLAN-03")
+        limits, within = region.indices.limits, region.indices.within
+        if limits is not None:
+            _kind(limits, range, f"{path}.limits")
+            if limits.step != 1 or not 1 <= limits.stop - limits.start <= 2**32:
+                message = f"got {show(limits)}, must have 1 to 2**32 elements in steps of 1"
+                refuse(f"{path}.limits", message, "PLAN-07")
+        # Elements at addresses outside of the limits are not moved.
+        name = "limits" if within is None else "within"
+        allowed: Any = getattr(region.indices, name)
+        _kind(allowed, range, f"{path}.{name}")
+        if allowed.step != 1 or allowed.start < 0 or allowed.stop > count:
+            message = f"got {show(allowed)}, must be within range(0, {count})"
+            refuse(f"{path}.{name}", message, "PLAN-03")
 
 
 def _view(view: View, field: str, count: int | None, reach: tuple[int, int] = (0, 0)) -> None:

@@ -25,6 +25,7 @@ from vkops.dml.addressing import spanned_elements
 from vkops.dml.graph_builder import as_expression
 from vkops.dml.graph_desc import GraphDesc
 from vkops.errors import BindingError, DeviceError, InvalidDescError
+from vkops.plan.indexing import OutOfRange
 from vkops.tensors.exchange import as_array
 from vkops.tensors.tensor import Tensor
 
@@ -39,20 +40,28 @@ class Device(vkops.Device):
         use_gpu: the best adapter, which is a GPU where there is one; False: one that runs on the
             CPU, such as lavapipe.
         use_debug_layer: whether to load Vulkan's validation layer.
+        indices: the rule of indices that are out of range, which PyDirectML has no argument for;
+            see ``vkops.Device``.
 
     Raises:
         DeviceError: there is no such adapter, driver, loader or layer, or an argument of the wrong
             kind.
     """
 
-    def __init__(self, use_gpu: bool = True, use_debug_layer: bool = False) -> None:
+    def __init__(
+        self,
+        use_gpu: bool = True,
+        use_debug_layer: bool = False,
+        *,
+        indices: OutOfRange = "vkops",
+    ) -> None:
         adapter = None
         if not boolean(use_gpu, Place("", "use_gpu", "DEV-14")):
             adapter = next((i.index for i in vkops.devices() if i.type == "CPU"), None)
             if adapter is None:
                 names = ", ".join(info.name for info in vkops.devices()) or "none"
                 raise DeviceError(f"no adapter runs on the CPU; available: {names}")
-        super().__init__(adapter, debug=use_debug_layer)
+        super().__init__(adapter, debug=use_debug_layer, indices=indices)
 
     def compute(
         self, model: Model, inputs: Sequence[Binding], outputs: Sequence[Expression]

@@ -20,6 +20,7 @@ from vkops.models.model import Model, Prepared, RunOptions
 from vkops.models.model_reader import load_model, prepare
 from vkops.models.onnx import OnnxDispatchable, default_input, forms_of
 from vkops.models.resources import Resources, errors_after
+from vkops.plan.indexing import OutOfRange
 from vkops.runner import array_files
 from vkops.runner.model_execution import DeviceRun, run
 
@@ -96,10 +97,11 @@ def run_model(
     adapter: str = "",
     expect: str | None = None,
     debug: bool = False,
+    indices: OutOfRange = "vkops",
 ) -> None:
     """Run a model on the first adapter whose name contains ``adapter``.
 
-    ``expect`` and ``debug`` are passed on to ``Device``.
+    ``expect``, ``debug`` and ``indices`` are passed on to ``Device``.
 
     Raises:
         VkopsError: in DxDispatch's words, what failed; faults of the model itself before a device
@@ -110,7 +112,8 @@ def run_model(
     prepared = file.read(files)
     outputs = [tensor.name for tensor in prepared.dispatches[0].outputs] if file.is_onnx else []
     targets = array_files.targets(outputs, files.output, "the model")
-    with _open_device(adapter, expect, file.feature_level, debug) as device:
+    options_of_device: Any = {"debug": debug, "expect": expect, "indices": indices}
+    with _open_device(adapter, file.feature_level, **options_of_device) as device:
         if file.is_onnx:
             _run_onnx(prepared, device, options, targets)
             return
@@ -141,9 +144,7 @@ def check_model(file: ModelFile) -> None:
         prepare(model, level)
 
 
-def _open_device(
-    adapter: str, expect: str | None, feature_level: FeatureLevel, debug: bool
-) -> vkops.Device:
+def _open_device(adapter: str, feature_level: FeatureLevel, **options: Any) -> vkops.Device:
     with errors_after("Failed to create adapter"):
         infos = vkops.devices()
     matches = [info.index for info in infos if adapter.lower() in info.name.lower()]
@@ -154,7 +155,7 @@ def _open_device(
     with errors_after("Failed to create a device"):
         # Without a substring the device class has its own preference among the adapters.
         choice = matches[0] if adapter else None
-        device = vkops.Device(choice, feature_level, debug=debug, expect=expect)
+        device = vkops.Device(choice, feature_level, **options)
     console.info(f"Running on '{device.name}'")
     return device
 

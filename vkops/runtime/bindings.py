@@ -105,7 +105,8 @@ class Elements(NamedTuple):
         """Check type and size; return the place, and whether a dispatch can be bound to it."""
         point, block, is_written = slot
         start, nbytes = self.view.offset * self.itemsize, self.nbytes
-        shader.check_type(point, block, self.dtype)
+        if self.dtype is not None:
+            shader.check_elements(point, block, self.dtype, self.view.sizes)
         alignment = check_size(device, shader, slot, nbytes)
         if self.dtype is None:
             shader.check_bytes(point, block, start, nbytes, self.buffer.nbytes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from vkops.dml import GraphDesc, OperatorDesc, TensorFlags
-from vkops.dml.binding_rules import bind, check_hazards
+from vkops.dml.binding_rules import bind, check_elements, check_hazards
 from vkops.dml.tensor_desc import BufferTensorDesc
 from vkops.errors import BindingError, VkopsError, show
 from vkops.extent import Extent
@@ -18,6 +18,7 @@ from vkops.gpu.run.pending import Pending
 from vkops.gpu.run.program import BoundProgram, Program
 from vkops.gpu.run.streaming import Progress
 from vkops.plan.graph import Pipeline
+from vkops.plan.indexing import OutOfRange
 from vkops.plan.region import CopyPlan, Progression
 from vkops.runtime.bindings import Binding, extent_of
 
@@ -102,10 +103,12 @@ class CompiledOperator:
     array([4, 3, 2, 1, 0], dtype=int32)
     """
 
-    def __init__(self, device: OpenDevice, desc: OperatorDesc | GraphDesc) -> None:
+    def __init__(
+        self, device: OpenDevice, desc: OperatorDesc | GraphDesc, indices: OutOfRange = "vkops"
+    ) -> None:
         device.check()
         self.name: str = desc.operator
-        self.pipeline: Pipeline = desc.pipeline
+        self.pipeline: Pipeline = desc.lower_to_pipeline(indices)
         self.plan: CopyPlan = self.pipeline.plan
         self._device = device
         self.program: Program = Program(self.pipeline, self.name)
@@ -140,7 +143,7 @@ class CompiledOperator:
                 input of a graph that nothing reads is ignored.
 
         Raises:
-            BindingError: B-01 to B-06, or initialised before (B-18).
+            BindingError: B-01 to B-06, B-24, or initialised before (B-18).
         """
         self._check_count("inputs", inputs, self._inputs)
         sources: dict[int, Extent] = {}
@@ -191,7 +194,7 @@ class CompiledOperator:
             None, or a handle whose ``wait()`` also raises the errors of the device.
 
         Raises:
-            BindingError: a binding breaks one of B-01 to B-09, T-17, B-18 or B-21 to B-23; nothing
+            BindingError: a binding breaks one of B-01 to B-09, T-17, B-18 or B-21 to B-24; nothing
                 was run.
             DeviceError: the device is closed.
         """
@@ -258,6 +261,8 @@ class CompiledOperator:
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
     ) -> Extent:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
+        if hasattr(binding, "placed"):  # a part of a tensor is bytes
+            check_elements(self.name, path, tensor, binding.dtype)
         buffer, offset, nbytes = extent_of(self._device, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)
 

@@ -25,6 +25,7 @@ from vkops.gpu.adapters.shader_output import is_wanted
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
+from vkops.plan.indexing import OutOfRange
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
 from vkops.runtime.compiled_shader import CompiledShader
@@ -62,13 +63,15 @@ class OperatorDevice(OpenDevice):
         staged: bool = False,
         expect: str | None = None,
         printf: bool | None = None,
+        indices: OutOfRange = "vkops",
     ) -> None:
         self.feature_level: FeatureLevel = (
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
         flags = {"debug": debug, "staged": staged, "printf": printf or False}
-        check_arguments(adapter, expect, **flags)
+        check_arguments(adapter, expect, indices, **flags)
+        self.indices: OutOfRange = indices
         mode: Mode = "printf" if is_wanted(printf) else "debug" if debug else ""
         super().__init__(open_vulkan_device(choose(adapter, expect, mode), mode), staged=staged)
 
@@ -162,7 +165,7 @@ class OperatorDevice(OpenDevice):
         if not isinstance(operator, Operator) or operator.device is not self:
             raise Place("", "operator", "T-18").wrong_kind(operator, f"an operator of {self!r}")
         member(ExecutionFlags, flags, Place(operator.desc.operator, "flags", "DEV-10"))
-        return CompiledOperator(self, operator.desc)
+        return CompiledOperator(self, operator.desc, self.indices)
 
     def compile_graph(
         self,
@@ -206,7 +209,7 @@ class OperatorDevice(OpenDevice):
             raise place.wrong_kind(graph, "a Graph, a GraphDesc, or a list of expressions")
         member(ExecutionFlags, flags, Place(desc.operator, "flags", "DEV-10"))
         desc.validate(self.feature_level, self.alternative_levels)
-        return CompiledOperator(self, desc)
+        return CompiledOperator(self, desc, self.indices)
 
     def compile_shader(
         self,

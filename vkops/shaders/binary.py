@@ -19,12 +19,14 @@ _MAGIC = array("I", [0x07230203]).tobytes()
 
 
 class _Opcodes:
-    """Opcodes by name, such as ``Op.TypeVoid``; those of atomic and of subgroup operations."""
+    """Opcodes by name, such as ``Op.TypeVoid``; those of types, atomic and subgroup operations."""
 
     def __init__(self) -> None:
         vars(self).update(OPCODES)
         self.ATOMICS = frozenset(n for n, name in INSTRUCTIONS.items() if "OpAtomic" in name)
         self.SUBGROUP = frozenset(n for n, name in INSTRUCTIONS.items() if "NonUniform" in name)
+        types = {n for n, name in INSTRUCTIONS.items() if name.startswith("OpType")}
+        self.TYPES = frozenset(types - {OPCODES["TypeForwardPointer"]})
 
     def __getattr__(self, name: str) -> int:
         raise AttributeError(f"SPIR-V has no instruction Op{name}")
@@ -48,13 +50,22 @@ class Storage:
     PHYSICAL = 5349
 
 
+DEBUG_INFO = ("NonSemantic.Shader.DebugInfo.100", "OpenCL.DebugInfo.100")
+"""Sets of extended instructions that describe the source."""
+
+_DEBUG_SOURCE, _DEBUG_SOURCE_CONTINUED = 35, 102
+_CAPABILITY = array("I", [2 << 16 | Op.Capability])
+"""The first word of OpCapability."""
+
 _OF_MEMBERS = (Op.MemberName, Op.MemberDecorate, Op.GroupMemberDecorate)
 
 GL_COMPUTE = 5
 
 _LONG = 64
 
-_HLSL = 5
+HLSL = 5
+"""The number of a source language."""
+
 _MAX_LANGUAGE = 6
 """The last source language that SPIRV-Tools of 2022 know."""
 
@@ -119,7 +130,7 @@ def corrected(spirv: bytes) -> bytes:
     try:
         for at, op, count in positions(words):
             if op == Op.Source and count > 1:
-                is_inclusive = words[at + 1] == _HLSL and words[2] >> 16 in _GLSLANG
+                is_inclusive = words[at + 1] == HLSL and words[2] >> 16 in _GLSLANG
                 words[at + 1] = min(words[at + 1], _MAX_LANGUAGE)
             elif op == Op.Capability:
                 is_narrow |= words[at + 1] in _NARROW
@@ -212,6 +223,14 @@ class Declarations:
         return ids
 
 
+def declared_capabilities(spirv: bytes) -> list[int]:
+    """Return the capabilities at the beginning of a module, which may be damaged behind them."""
+    words, at = array("I", spirv), HEADER_WORDS
+    while words[at : at + 1] == _CAPABILITY and at + 1 < len(words):
+        at += 2
+    return words[HEADER_WORDS + 1 : at : 2].tolist()
+
+
 def declarations(spirv: bytes) -> Declarations:
     """Read the declarations of a module.
 
@@ -225,6 +244,8 @@ def declarations(spirv: bytes) -> Declarations:
     module = Declarations((words[1] >> 16 & 0xFF, words[1] >> 8 & 0xFF))
     body: list[Instruction] | None = None
     types: dict[int, int] = {}  # of values
+    texts: dict[int, str] = {}  # of strings, with line breaks
+    file = 0  # whose source text may be continued
     for at, op, count in positions(words):
         operands = tuple(words[at + 1 : at + count])
         if op in WITH_RESULT:
@@ -239,14 +260,25 @@ def declarations(spirv: bytes) -> Declarations:
             body = module.functions[operands[1]] = []
         if body is not None:
             body.append(instruction)
+            body = (
+                None if op == Op.FunctionEnd else body
+            )  # behind it, not all belongs to a function
         elif op == Op.Source:
             module.language = operands[0]
             if count > 4:
-                module.sources[operands[2]] = string(operands[3:])
+                file, module.sources[operands[2]] = operands[2], string(operands[3:])
+        elif op == Op.SourceContinued:
+            module.sources[file] = module.sources.get(file, "") + string(operands)
         elif op in (Op.String, Op.ExtInstImport):
-            module.strings[operands[0]] = printable(string(operands[1:]))
+            texts[operands[0]] = string(operands[1:])
+            module.strings[operands[0]] = printable(texts[operands[0]])
         elif op == Op.ExtInst:
             module.extended[operands[1]] = instruction
+            _, _, set_, number, *others = operands
+            if texts.get(set_) in DEBUG_INFO and number == _DEBUG_SOURCE and others[1:]:
+                file, module.sources[others[0]] = others[0], texts.get(others[1], "")
+            elif texts.get(set_) in DEBUG_INFO and number == _DEBUG_SOURCE_CONTINUED:
+                module.sources[file] = module.sources.get(file, "") + texts.get(others[0], "")
         elif op == Op.Capability:
             module.capabilities.append(operands[0])
         elif op == Op.EntryPoint:
@@ -262,7 +294,7 @@ def declarations(spirv: bytes) -> Declarations:
             for first in range(1, len(operands), width):
                 target = module.decorations.setdefault(operands[first : first + width], {})
                 target.update(module.decorated(operands[0]))
-        elif Op.TypeVoid <= op < Op.TypeForwardPointer or op == Op.TypeCooperativeMatrixKHR:
+        elif op in Op.TYPES:
             module.defined[operands[0]] = instruction
         elif Op.ConstantTrue <= op <= Op.SpecConstantOp or op in (Op.Variable, Op.Undef):
             module.defined[operands[1]] = instruction

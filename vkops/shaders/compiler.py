@@ -16,7 +16,7 @@ from typing import Any
 
 from vkops.errors import InvalidDescError, ShaderCompileError, printable
 from vkops.shaders import diagnostics, slang, sources, tools
-from vkops.shaders.binary import corrected, is_spirv
+from vkops.shaders.binary import Op, corrected, is_spirv
 from vkops.shaders.module import Module
 from vkops.system.disk_cache import DiskCache
 
@@ -43,6 +43,9 @@ _LAYOUTS = {
     "scalarBlockLayout": ("--scalar-block-layout",),
 }
 """Features of Vulkan that allow other layouts of blocks, each more, and options of spirv-val."""
+
+_SIZED_BY_IDS = (6 << 16 | Op.ExecutionModeId).to_bytes(4, "little")
+"""The first word of the mode LocalSizeId, which SPIR-V before 1.6 may have with maintenance4."""
 
 _NO_ENTRY = "Entry point not found"  # with no line; slang.py makes the same of Slang's message
 _ENTRY = re.compile(rb"\[\s*numthreads[^\]]*\]\s*(?:\[[^\]]*\]\s*)*\w+\s+(\w+)\s*\(")
@@ -293,9 +296,11 @@ def validated(spirv: bytes, name: str) -> str:
     if known is not None and known.decode(errors="replace") in _LAYOUTS:
         return known.decode()
     refusal = None
+    more = ("--allow-localsizeid",) if _SIZED_BY_IDS in spirv else ()
     for layout, options in _LAYOUTS.items():
         try:
-            validate(spirv, target_env=_TARGETS.get(minor, "vulkan1.1"), options=options)
+            environment = _TARGETS.get(minor, "vulkan1.1")
+            validate(spirv, target_env=environment, options=(*options, *more))
         except ShaderCompileError as error:
             refusal = refusal or error
         else:

@@ -156,7 +156,12 @@ def name(capability: int) -> str:
 def unknown(module: Declarations, function: int) -> tuple[str, ...]:
     """Return the capabilities and the modes of an entry point that vkops does not support."""
     modes = [mode for mode, _ in _modes(module, function) if mode not in MODES]
-    return (*(each for each in map(name, module.capabilities) if each not in CAPABILITIES), *modes)
+    return (*unsupported(module.capabilities), *modes)
+
+
+def unsupported(capabilities: Iterable[int]) -> tuple[str, ...]:
+    """Return the names of the capabilities that vkops does not support."""
+    return tuple(each for each in map(name, capabilities) if each not in CAPABILITIES)
 
 
 def _modes(module: Declarations, function: int) -> Iterator[tuple[str, Sequence[int]]]:

@@ -38,11 +38,15 @@ _SPIRV_FORMATS = (
 """The names of SPIR-V's image formats, by their numbers."""
 
 
+_DTYPES = {"u": "uint", "i": "int", "f": "float"}
+
+
 class Format(NamedTuple):
     """A format of images.
 
     ``name`` is that of GLSL, ``vulkan`` the VkFormat, ``dtype`` and ``channels`` are the elements
-    of a texel, and ``kind`` is the type of the numbers that shaders see: float, uint or int.
+    of a texel, and ``kind`` is the type of the numbers that shaders see: float, uint, int, uint64
+    or int64.
 
     >>> FORMATS["rgba8"]
     Format(name='rgba8', vulkan=37, dtype='u1', channels=4, kind='float')
@@ -53,6 +57,15 @@ class Format(NamedTuple):
     dtype: str
     channels: int
     kind: str
+
+    @property
+    def dtype_name(self) -> str:
+        """NumPy's name of the type of its elements.
+
+        >>> FORMATS["rgba8"].dtype_name
+        'uint8'
+        """
+        return f"{_DTYPES[self.dtype[0]]}{8 * int(self.dtype[1])}"
 
     @property
     def is_packed(self) -> bool:
@@ -69,7 +82,7 @@ def _formats() -> Iterator[Format]:
     for (bits, channels), first in _FIRST.items():
         for suffix, more in _SUFFIXES[bits].items():
             name = f"{'rgba'[:channels]}{bits}{suffix}"
-            kind = {"ui": "uint", "i": "int"}.get(suffix, "float")
+            kind = {"ui": "uint", "i": "int"}.get(suffix, "float") + "64" * (bits == 64)
             base = {"i": "i", "_snorm": "i", "f": "f"}.get(suffix, "u")
             yield Format(name, first + more, f"{base}{bits // 8}", channels, kind)
     for name, (number, kind) in _PACKED.items():
@@ -77,14 +90,19 @@ def _formats() -> Iterator[Format]:
 
 
 FORMATS: Mapping[str, Format] = {each.name: each for each in _formats()}
-"""All formats by their names; those that a device lacks are refused there."""
+"""All formats by their names; those that a device lacks are refused there.
+
+An array has a format if it has the type of its elements, sign and byte order included, and as many
+channels; a shader sees a format if it declares numbers of its kind. Whatever binds texels asks
+``formats_of`` and ``view_format``, which read this table.
+"""
 
 
 class ImageType(NamedTuple):
     """The type of an image, a texture or a texel buffer in a shader.
 
     ``dimension`` is 1D, 2D, 3D, Cube, Buffer or another one. ``kind`` is the type of the numbers
-    that the shader sees: float, uint or int. ``format`` is None if it declares none.
+    that the shader sees, as that of ``Format``. ``format`` is None if it declares none.
     """
 
     dimension: str
@@ -135,21 +153,27 @@ class ImageType(NamedTuple):
         """The shapes of arrays that can be bound to it, in words."""
         return f"{self.dims + self.has_layers} axes, and 1 to 4 channels or none"
 
+    @property
+    def elements(self) -> str:
+        """The elements of arrays that can be bound to it, in words."""
+        if self.format:
+            return f"{self.format.dtype_name} and {self.format.channels} channels"
+        names = [
+            each.dtype_name
+            for each in FORMATS.values()
+            if each.kind == self.kind and not each.is_packed
+        ]
+        return " or ".join(dict.fromkeys(names))
+
     def __str__(self) -> str:
-        prefix = {"uint": "u", "int": "i"}.get(self.kind, "")
+        prefix = {"uint": "u", "int": "i", "uint64": "u64", "int64": "i64"}.get(self.kind, "")
         form = "MS" * self.is_multisampled + "Array" * self.is_arrayed
         return f"{self.format.name + ' ' if self.format else ''}{prefix}image{self.dimension}{form}"
 
 
 def formats_of(dtype: numpy.dtype[numpy.generic], channels: int) -> list[Format]:
-    """Return all formats of texels with so many elements of a data type, whatever their sign."""
-    kinds = "ui" if dtype.kind in "ui" else dtype.kind
-    return [
-        each
-        for each in FORMATS.values()
-        if each.dtype[0] in kinds and int(each.dtype[1]) == dtype.itemsize
-        if each.channels == channels
-    ]
+    """Return all formats of texels with so many elements of a data type."""
+    return [each for each in FORMATS.values() if dtype == each.dtype and each.channels == channels]
 
 
 def view_format(
@@ -160,12 +184,21 @@ def view_format(
     Without a format of the image and of the declaration, integers of 8 and 16 bits are normalised
     where the shader declares numbers of kind float.
     """
-    format_ = declared.format
     fitting = [fixed] if fixed else formats_of(dtype, channels)
-    if format_ is not None:
-        return format_ if format_ in fitting else None
-    kinds = [each for each in fitting if each.kind == declared.kind and not each.is_packed]
-    signed = [each for each in kinds if each.dtype[0] == dtype.kind]
+    seen = [each for each in fitting if each.kind == declared.kind]
+    if declared.format is not None:
+        return declared.format if declared.format in seen else None
+    return next((each for each in seen if fixed or not each.is_packed), None)
+
+
+def refusal(
+    dtype: numpy.dtype[numpy.generic], channels: int, fixed: Format | None, declared: ImageType
+) -> str:
+    """Return the error for elements that ``view_format`` has no format for (SH-14)."""
     if fixed:
-        return fixed if fixed.kind == declared.kind else None
-    return next(iter(signed or kinds), None)
+        return f"got {fixed.name}, must be what {declared} has"
+    message = f"got {dtype} and {channels} channels, must be {declared.elements} for {declared}"
+    other_sign = {"int": "uint", "uint": "int"}.get(dtype.name.rstrip("0123456789"))
+    if f"{other_sign}{8 * dtype.itemsize}" in declared.elements.split():
+        message += "; tensor.view() reads the same bytes"
+    return message

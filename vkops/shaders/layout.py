@@ -116,6 +116,12 @@ class Struct:
         return next((array.stride for array in arrays if array.count is None), 0)
 
     @cached_property
+    def unnamed(self) -> Member | None:
+        """Its only member, if the source has no name for it, as in buffers of HLSL and Slang."""
+        only = self.members[0] if len(self.members) == 1 else None
+        return only if only and (only.name.startswith("@") or only.name.isdecimal()) else None
+
+    @cached_property
     def numbered(self) -> dict[str, Member]:
         """Its members by name; empty if they are not all single numbers."""
         by_name = {member.name: member for member in self.members}

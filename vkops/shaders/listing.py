@@ -40,19 +40,32 @@ def listing(spirv: bytes, *, read_files: bool = False) -> str:
 
 
 def _with_source(text: str, read_files: bool) -> Iterator[str]:
-    files: dict[str, str] = {}
+    strings: dict[str, str] = {}
+    numbers: dict[str, str] = {}
+    files: dict[str, str] = {}  # of strings, and of DebugSource
     lines: dict[tuple[str, int], str] = {}
     known = set()
     before = None
-    for result, op, rest, instruction in _instructions(text):
-        if op == "OpString":
-            files[result] = _unquoted(rest[0])
-        if op == "OpSource" and len(rest) == 4:  # with the source text
-            source = "\n".join(sources.embedded_lines(_unquoted(rest[3])))
-            lines |= numbered_lines(source.encode(), files[rest[2]])
-            known.add(files[rest[2]])
-        elif op == "OpLine":
-            file, line = files[rest[0]], int(rest[1])
+    for result, op, operands, instruction in _instructions(text):
+        name, rest = op, operands
+        if op == "OpExtInst":  # of NonSemantic.Shader.DebugInfo.100, or another set
+            name, rest = operands[2], operands[3:]
+        if name == "OpString":
+            strings[result] = files[result] = _unquoted(rest[0])
+        elif name == "OpConstant":
+            numbers[result] = rest[1]
+        elif name == "DebugSource":
+            files[result] = strings.get(rest[0], "")
+        source = {"OpSource": rest[2:], "DebugSource": rest}.get(name, ())
+        if len(source) == 2:  # with the source text
+            file = strings.get(source[0], "")
+            whole = strings.get(source[1]) or _unquoted(source[1])
+            embedded = "\n".join(sources.embedded_lines(whole))
+            lines |= numbered_lines(embedded.encode(), file)
+            known.add(file)
+        if name in ("OpLine", "DebugLine"):
+            number = numbers.get(rest[1], rest[1])
+            file, line = files.get(rest[0], ""), int(number) if number.isdecimal() else 0
             if (file, line) != before:
                 if read_files and (file, line) not in lines and file not in known:
                     known.add(file)
@@ -61,7 +74,7 @@ def _with_source(text: str, read_files: bool) -> Iterator[str]:
                 code = lines.get((file, line), "").expandtabs()
                 yield from ("", f"; {file}:{line}: {code}".rstrip())
             before = file, line
-        elif op != "OpNoLine":
+        elif name != "OpNoLine":
             yield instruction
 
 

@@ -23,6 +23,7 @@ from vkops.shaders.binary import (
     is_spirv,
     string,
 )
+from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.image_formats import ImageType
 from vkops.shaders.layout import Number, Scalar, Struct, Types, leaves
 from vkops.system.threads import cached_property
@@ -300,14 +301,21 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
     if op == Op.TypeSampledImage:
         kind, image = _opaque(module, types, words[1])
         return ("combined image sampler" if kind == "sampled image" else kind), image
+    if op == Op.TypeSampler:
+        return "sampler", None
     if op != Op.TypeImage:
-        return "sampler" if op == Op.TypeSampler else "another resource", None
-    image = ImageType.read(words, getattr(types.type(words[1]), "kind", ""))
+        return f"OpVariable of {INSTRUCTIONS[op]}", None
+    number, kind = types.type(words[1]), ""
+    if isinstance(number, Number):  # or nothing
+        kind = number.kind + "64" * (number.nbytes == 8)
+    image = ImageType.read(words, kind)
     is_stored = words[6] == _STORED
     if image.dimension == "Buffer":
         return ("storage" if is_stored else "uniform") + " texel buffer", image
     kind = "storage image" if is_stored else "sampled image"
-    return kind if image.view_type is not None else str(image), image
+    if image.view_type is not None:
+        return kind, image
+    return f"{image}, which has several samples" if image.is_multisampled else str(image), image
 
 
 def _specialization_constants(

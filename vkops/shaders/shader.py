@@ -20,12 +20,13 @@ from vkops.errors import (
     show,
 )
 from vkops.notebook import repr_html
-from vkops.shaders import compiler, constants, limited_indices, packing, sources, tools
-from vkops.shaders.binary import corrected
+from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
+from vkops.shaders.binary import corrected, declared_capabilities, is_spirv
 from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
+from vkops.shaders.tensor_layout import find_fault
 from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
@@ -358,14 +359,20 @@ class Shader:
         """Whether a block is an array of blocks, images or samplers."""
         return any(block.is_array for block in self.blocks)
 
-    def check_type(self, point: str, block: Block, dtype: numpy.dtype[Any] | None) -> None:
-        """Check elements that are bound to the blocks of one binding; None are bytes (SH-11)."""
-        dtypes = [each.dtype for each in self.places[block.place]]
-        if dtype is not None and not any(_fits(dtype, declared) for declared in dtypes):
-            message = f"got {dtype}, must be {dtypes[0]}; tensor.astype() converts it"
-            if dtypes[0] is not None and dtype.itemsize == dtypes[0].itemsize:
-                message += ", tensor.view() reads the same bytes"
-            raise BindingError(self.name, point, message, "SH-11")
+    def check_elements(
+        self,
+        point: str,
+        block: Block,
+        dtype: numpy.dtype[Any],
+        shape: tuple[int, ...],
+        *,
+        bits: bool = False,
+    ) -> None:
+        """Check a tensor that is bound to the blocks of one binding; see ``find_fault``."""
+        blocks = self.places[block.place]
+        faults = [find_fault(each, dtype, shape, bits=bits) for each in blocks]
+        if (fault := faults[0]) and all(faults):
+            raise BindingError(self.name, point, fault.message, fault.rule)
 
     def free(self, points: Iterable[str] = ()) -> list[Block]:
         """Return the first block of each binding that none of these names is bound to.
@@ -512,14 +519,6 @@ def load(
     return Shader(name, module)
 
 
-def _fits(dtype: numpy.dtype[Any], declared: numpy.dtype[Any] | None) -> bool:
-    """Whether elements of a tensor are what a block declares; signs of integers do not matter."""
-    if declared is None or dtype == declared or dtype.fields:
-        return True
-    integers_ = dtype.kind in "iub" and declared.kind in "iu"
-    return integers_ and dtype.itemsize == declared.itemsize
-
-
 def _listed(blocks: Sequence[Block]) -> str:
     return ", ".join(block.point for block in blocks) or "none"
 
@@ -547,6 +546,7 @@ def _module(
     spirv: bytes, name: str, entry: str, values: tuple[tuple[int, bytes], ...] = ()
 ) -> Module:
     """Return a valid module that vkops can run, with values of specialization constants."""
+    _refuse(name, features.unsupported(declared_capabilities(spirv) if is_spirv(spirv) else ()))
     layout = validated(spirv, name)
     module = Module.read(constants.specialized(spirv, dict(values)), name, entry)
     _check(name, module)
@@ -570,8 +570,13 @@ def _check(name: str, module: Module) -> None:
             message = f"got binding {block.number} for arrays of different lengths"
         if message:
             raise InvalidDescError(name, block.point, message, "SH-01")
-    if module.unknown:
-        message = f"got {', '.join(module.unknown)}, which vkops does not support"
+    _refuse(name, module.unknown)
+
+
+def _refuse(name: str, unknown: Sequence[str]) -> None:
+    """Refuse capabilities and modes that vkops does not support."""
+    if unknown:
+        message = f"got {', '.join(unknown)}, which vkops does not support"
         raise InvalidDescError(name, "capabilities", message, "SH-02")
 
 

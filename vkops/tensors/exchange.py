@@ -135,20 +135,20 @@ def export(
         _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
     copy = may_copy("__dlpack__", copy)
     version = None if max_version is None else _pair("max_version", max_version)
-    can_be_read_only = _KNOWS_DLPACK_1 and version is not None and version >= (1, 0)
-    negative = min(array.strides, default=0) < 0
-    if copy is False and (copied or negative or not can_be_read_only):
-        reason = "the memory cannot be shown without a copy"
-        if not can_be_read_only:
-            reason = "DLPack before 1.0 cannot mark memory as read-only"
-        _refuse_export("copy", f"got False, must be True or None: {reason}")
-    if negative:
-        array = array.copy()
-        array.flags.writeable = False
+    has_flags = _KNOWS_DLPACK_1 and version is not None and version >= (1, 0)
+    if copy is False:
+        negative = min(array.strides, default=0) < 0
+        if copied or negative or not has_flags:
+            reason = "the memory cannot be shown without a copy"
+            if not has_flags:
+                reason = "DLPack before 1.0 cannot mark memory as read-only"
+            _refuse_export("copy", f"got False, must be True or None: {reason}")
     try:
-        if can_be_read_only:
-            return exported(array, max_version=version, copy=copy)
+        if has_flags:
+            return exported(array, max_version=version, copy=copy is not False)
         return exported(array.copy())
+    except MemoryError as error:
+        raise OutOfDeviceMemoryError("__dlpack__: the host has no memory for a copy") from error
     except CONVERSION_ERRORS as error:  # a dtype that DLPack does not have
         raise from_builtin(error, "__dlpack__", "dtype", "ARRAY-11") from error
 

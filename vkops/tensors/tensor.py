@@ -277,16 +277,17 @@ class Tensor(ElementMethods):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """A capsule of the array that ``numpy`` returns, marked read-only.
+        """A capsule of a copy of the elements, which its consumer may write to.
 
-        It holds a packed copy where elements are in reverse order, since not every consumer can
-        express negative strides, and for consumers of DLPack before 1.0, which cannot be told that
-        memory is read-only.
+        With ``copy=False``, it shows the array that ``numpy`` returns, and is marked read-only.
+        PyTorch writes to it nevertheless.
 
         Raises:
             InvalidDescTypeError: an argument of the wrong kind (ARRAY-11).
-            InvalidDescBufferError: another device, no copy where one is needed, or a dtype unknown
-                to DLPack (ARRAY-11).
+            InvalidDescBufferError: another device; a dtype unknown to DLPack; or ``copy=False``
+                where a copy is needed: for elements in reverse order, since not every consumer can
+                express negative strides, and for consumers of DLPack before 1.0, which cannot be
+                told that memory is read-only (ARRAY-11).
         """
         return exchange.export(*self._elements(), stream, max_version, dl_device, copy)
 
@@ -420,6 +421,11 @@ class Device(OperatorDevice):
             what the environment's VKOPS_EXPECT says, if it is set).
         printf: print what shaders print with debugPrintfEXT, after each call, which waits (default:
             whether the environment has VKOPS_PRINTF=1). It needs the validation layer.
+        indices: which rule the indices of DirectML's GATHER and SCATTER operators follow that are
+            out of range: ``"vkops"`` reads the nearest element of the dimension, and writes none;
+            ``"directml"`` reads and writes the elements of the tensor that DirectML 1.15.4 does,
+            bit for bit (see "What DirectML does otherwise"). Other functions, and ONNX models, have
+            rules of their own.
 
     Raises:
         DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an

@@ -196,6 +196,7 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     """
 
     same_data_type = same_dimension_count = "REV-01"
+    addresses_memory = False
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     sequence_lengths_tensor: BufferTensorDesc = fields.indices()

@@ -272,8 +272,8 @@ def _coordinates(
     """
     reciprocal, offset = np.float32(1) / np.float32(scale), np.float32(input_offset)
     x = np.arange(count, dtype=np.float32) - np.float32(output_offset)
-    is_power = scale == inf or frexp(scale)[0] == 0.5
-    if direction is AxisDirection.INCREASING and not is_power:
+    power_of_two = frexp(scale)[0] == 0.5 or scale == inf
+    if direction is AxisDirection.INCREASING and not power_of_two:
         reciprocal = np.nextafter(reciprocal, np.float32(-inf))
         offset = np.nextafter(offset, np.float32(inf))
     x = x * reciprocal - offset

@@ -137,6 +137,7 @@ class OneHotOperatorDesc(IndexedOperatorDesc):
     """
 
     same_data_type = same_dimension_count = "HOT-01"
+    addresses_memory = False
 
     indices_tensor: BufferTensorDesc = fields.indices()
     values_tensor: BufferTensorDesc = fields.tensor("input", any_rank=True)

@@ -181,7 +181,9 @@ def _chosen() -> str | int | None:
     return int(text) if text.isdecimal() and text.isascii() else text or None
 
 
-def check_arguments(adapter: object, expect: object, **flags: object) -> None:
+def check_arguments(
+    adapter: object, expect: object, indices: object = "vkops", **flags: object
+) -> None:
     """Check the types of the arguments of ``Device`` (DEV-14)."""
     if adapter is not None and not isinstance(adapter, str):
         try:
@@ -192,6 +194,8 @@ def check_arguments(adapter: object, expect: object, **flags: object) -> None:
             _refuse("adapter", adapter, "an index, part of an adapter's name, or None")
     if expect is not None and not isinstance(expect, str):
         _refuse("expect", expect, "'lavapipe', 'gpu', part of an adapter's name, or None")
+    if indices not in ("vkops", "directml"):
+        _refuse("indices", indices, "'vkops' or 'directml'")
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             _refuse(name, flag, "True or False")

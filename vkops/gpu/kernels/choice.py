@@ -117,6 +117,10 @@ GENERAL_GATHERS = {**_indexed("gather_any", (1, 2), 4), **_indexed("gather_any",
 
 GENERAL_SCATTERS = _indexed("scatter_any", (1, 2, 4, 8, 16))
 
+LIMITED_GATHERS = {**_indexed("gather_limited", (1, 2), 4), **_indexed("gather_limited", (4, 8))}
+LIMITED_SCATTERS = _indexed("scatter_limited", (1, 2, 4, 8))
+"""For indices that address memory within limits."""
+
 MAX_DIMS = 8
 """Dimensions of a region that fit in a record, which has at most two digits more."""
 
@@ -267,9 +271,10 @@ def choose_kernel(
 ) -> KernelChoice:
     """Choose the kernel for an optimized plan.
 
-    Its regions are all without indices, or all gather, or all scatter. ``sources`` is the number
-    of heaps that a dispatch can read from; 0 rules out streams. ``is_cpu`` and ``invocations`` are
-    those of the tuning. ``by_word`` says that a dispatch writes one word of each element.
+    Its regions are all without indices, or all gather, or all scatter; all or none have limits.
+    ``sources`` is the number of heaps that a dispatch can read from; 0 rules out streams.
+    ``is_cpu`` and ``invocations`` are those of the tuning. ``by_word`` says that a dispatch writes
+    one word of each element.
     """
     size = plan.element_size
     outputs = [_boxes(number, output.regions) for number, output in enumerate(plan.outputs)]
@@ -351,6 +356,8 @@ def _each(
 def _choose_indexed(boxes: Sequence[Box], size: int, by_word: bool) -> Kernel:
     gathers = boxes[0].region.kind == "gather"
     indices = [box.region.indices for box in boxes if box.region.indices is not None]
+    if boxes[0].region.has_limits:
+        return (LIMITED_GATHERS if gathers else LIMITED_SCATTERS)[size]
     if any(len(i.terms) > 1 or i.within is not None for i in indices):
         return (GENERAL_GATHERS if gathers else GENERAL_SCATTERS)[size]
     if not gathers:

@@ -297,20 +297,21 @@ def _index_records(
     ``dims`` are the dimensions that its steps, its rows and the elements of its runs go along.
     """
     step, row, run = dims
-    words = indices.words
+    words, limits = indices.words, indices.limits or range(1)
     within = range(layout.ALL_WORDS) if indices.within is None else indices.within
+    if indices.limits is not None and indices.rule == "skip":
+        within = range(max(within.start, limits.start), min(within.stop, limits.stop))
     vectors = (
         layout.Head(0, 0, 0, 0),
-        layout.Format(
-            len(indices.terms), words, indices.dtype[0] == "i", indices.rule == "reverse"
-        ),
+        layout.Format(len(indices.terms), words, indices.is_signed, indices.rule == "reverse"),
         layout.Advance(step.indices, step.position, run.indices, run.position),
         layout.Within(within.start, len(within), word),
         layout.RowAdvance(row.indices, row.position),
         layout.Start(indices.view.offset * words, indices.position.offset),
         *(layout.Place(digit.indices, digit.position) for digit in digits),
     )
-    before = [layout.Head(0, 0, 0, 0)] + [layout.Pattern()] * (len(layout.RECORD) - 2)
+    before = [layout.Head(0, 0, 0, 0), layout.Limits(limits.start, len(limits) - 1)]
+    before += [layout.Pattern()] * (len(layout.RECORD) - 1 - len(before))
     terms = (layout.Term(offset * words, size, stride) for offset, size, stride in indices.terms)
     return (
         _Record(_padded(vectors), 0, indices.input, record.output),

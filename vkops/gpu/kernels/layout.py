@@ -137,13 +137,16 @@ Digit = namedtuple("Digit", "size factor dst src")
 Place = namedtuple("Place", "indices position")
 """Added by a digit: to the index's address and to the position."""
 
+Limits = namedtuple("Limits", "first last")
+"""Of indices that address memory: its first address, and how far after it the last one is."""
+
 Term = namedtuple("Term", "offset size stride")
 """A number of an index tuple: its address there in words, its bound, its stride."""
 
 
 RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Head,),
-    (Steps, Stream, Format, Across),
+    (Steps, Stream, Format, Across, Limits),
     (Position, Segment, Advance),
     (Run, Block, Row, Within, Along),
     (Rows, RowAdvance),
@@ -154,7 +157,7 @@ RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
 
 A region with indices has two records more. ``src`` in the head of the first is the address of the
 index tensor; it has ``Format``, ``Advance``, ``Within``, ``RowAdvance``, ``Start`` and ``Place``.
-The other has ``Term``."""
+The other has ``Limits`` and ``Term``."""
 
 
 HEADER_WORDS = 4

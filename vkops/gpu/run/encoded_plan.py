@@ -228,33 +228,38 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[tuple[_Regions
     dispatch writes those at one place in their words. With each part comes the word or the place
     that it writes; see ``layout.Within``.
     """
-    kinds: dict[str, dict[int, list[Region]]] = {}
+    kinds: dict[tuple[str, bool], dict[int, list[Region]]] = {}
     for number, region in plan.regions:
-        kinds.setdefault(region.kind, {}).setdefault(number, []).append(region)
-    if "copy" in kinds:
-        for regions in _copied_parts(kinds["copy"], plan, tuning):
+        kind = kinds.setdefault((region.kind, region.has_limits), {})
+        kind.setdefault(number, []).append(region)
+    if copied := kinds.pop(("copy", False), None):
+        for regions in _copied_parts(copied, plan, tuning):
             yield regions, layout.ALL_WORDS
-    if "gather" in kinds:
-        yield kinds["gather"], layout.ALL_WORDS
-    if "scatter" in kinds:
+    for (kind_name, _), moved in sorted(kinds.items()):  # those that scatter are last
+        if kind_name == "gather":
+            yield moved, layout.ALL_WORDS
+            continue
         words = size // 4
         if plan.element_size < 4:
-            scattered = chain.from_iterable(kinds["scatter"].values())
+            scattered = chain.from_iterable(moved.values())
             words = 4 // plan.element_size
             # The most stores that can compete for a word.
             stores = [words if _writes_once(region) else prod(region.sizes) for region in scattered]
             words = words if sum(stores) > layout.MAX_EXCHANGES else 1
         for word in range(words) if words > 1 else [layout.ALL_WORDS]:
-            yield kinds["scatter"], word
+            yield moved, word
 
 
 def _writes_once(region: Region) -> bool:
     """Whether no two elements of a scatter can be written to the same place, whatever the indices.
 
-    They cannot if each stride is longer than what all shorter ones reach together.
+    They cannot if each stride is longer than what all shorter ones reach together, unless indices
+    address memory.
     """
     indices = region.indices
     assert indices is not None
+    if indices.limits is not None:
+        return False
     strides = (*region.target.strides, *[term.stride for term in indices.terms])
     sizes = (*region.target.sizes, *[term.size for term in indices.terms])
     reach = 0

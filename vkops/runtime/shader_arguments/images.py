@@ -14,7 +14,7 @@ from vkops.runtime.image import Image, allocated
 from vkops.runtime.image_copies import elements_on_device
 from vkops.runtime.sampler import Sampler, check_sampler, default_sampler
 from vkops.runtime.shader_argument import Resolved, ShaderCopy
-from vkops.shaders.image_formats import view_format
+from vkops.shaders.image_formats import refusal, view_format
 from vkops.shaders.shader import Shader, Slot
 
 
@@ -149,14 +149,14 @@ def _place(
             message = f"got {got!r}, must be square with 6 layers for {declared}"
             _refuse(shader, slot, message, "SH-13")
     is_stored = block.kind == "storage image"
-    texels = form.format.name if form.format else f"{form.dtype} and {form.channels} channels"
-    format_ = view_format(form.dtype, form.channels, form.format, declared)
+    texels = form.dtype, form.channels, form.format
+    format_ = view_format(*texels, declared)
     if format_ is None:
-        _refuse(shader, slot, f"got {texels}, must be what {declared} has", "SH-14")
+        _refuse(shader, slot, refusal(*texels, declared), "SH-14")
     features, _ = device.vulkan.native.format_features(format_.vulkan)
     if not features & (STORED if is_stored else SAMPLED):
         kind = "a storage image" if is_stored else "a texture"
-        message = f"got {texels}: {device.info.label} has no {format_.name} in {kind}"
+        message = f"{device.info.label} has no {format_.name} in {kind}"
         _refuse(shader, slot, message, "SH-14")
     native = None
     if block.kind == "combined image sampler":

@@ -10,7 +10,7 @@ from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Place
 from vkops.runtime.bindings import Elements, elements
 from vkops.runtime.shader_argument import Resolved
-from vkops.shaders.image_formats import view_format
+from vkops.shaders.image_formats import refusal, view_format
 from vkops.shaders.shader import Shader, Slot
 
 
@@ -30,8 +30,9 @@ class Texels(Elements):
         usage = STORED_TEXELS if block.kind == "storage texel buffer" else SAMPLED_TEXELS
         message, rule = "", "SH-14"
         if format_ is None:
-            kind = self.dtype or "bytes"
-            message = f"got {kind}, must be a tensor of the numbers that {declared} has"
+            message = f"got bytes, must be a tensor of {declared.elements} for {declared}"
+            if self.dtype is not None:
+                message = refusal(self.dtype, channels or 1, None, declared)
         elif not device.vulkan.native.format_features(format_.vulkan)[1] & usage:
             message = f"{device.info.label} has no {format_.name} in a {block.kind}"
         elif nbytes % format_.nbytes:
