@@ -159,6 +159,7 @@ def _slice_grad(random, kind, sizes, _):
             (offset if stride > 0 else offset + size - 1) + np.arange(count) * stride
             for offset, size, stride, count in zip(offsets, windows, strides, counts, strict=True)
         ]
+        places = [place * (n > 1) for place, n in zip(places, sizes, strict=True)]
         written = [place >= 0 for place in places]
         targets = [place[inside] for place, inside in zip(places, written, strict=True)]
         result[np.ix_(*targets)] = arrays[0][np.ix_(*written)]

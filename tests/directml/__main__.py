@@ -4,9 +4,11 @@ constraints [COUNT [SEED]]   whether both accept COUNT descriptors of each opera
 levels [LEVEL...]            the same for all types and ranks, with the DLL of each feature level
 execution [COUNT [SEED]]     the bytes that both make for COUNT random cases of each operator
 graphs [COUNT [SEED]]        the same for COUNT graphs of operators
+provider [COUNT [SEED]]      the same for COUNT ONNX models, by ONNX Runtime's DirectML provider
 record                       write the answers that tests without DirectML compare with (recorded.json)
 
-Without a command: all but the last. What differs must be one of the differences in differences.py, which are counted.
+Without a command: all but the last. What differs must be one of the differences in differences.py, or of models in
+provider.py, which are counted.
 """
 
 from __future__ import annotations
@@ -17,15 +19,21 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from directml import comparison, dll, graphs, recording
+from directml import comparison, dll, graphs, provider, recording
 from directml.differences import Difference, name_of
 
 COMPARISONS = {
     "constraints": comparison.constraints,
     "execution": comparison.execution,
     "graphs": graphs.graphs,
+    "provider": provider.models,
 }
-DEFAULTS = {"constraints": (700, 1), "execution": (350, 1), "graphs": (500, 1)}
+DEFAULTS = {
+    "constraints": (700, 1),
+    "execution": (350, 1),
+    "graphs": (500, 1),
+    "provider": (270, 1),
+}
 """How many, and the seed."""
 
 
@@ -43,7 +51,8 @@ class Report:
             if outcome.same:
                 self.agree[outcome.operator] += 1
                 continue
-            named = name_of(outcome)
+            is_model = isinstance(outcome, provider.Ran)
+            named = provider.name_of(outcome) if is_model else name_of(outcome)
             if named:
                 self.named[named].append(outcome)
             else:

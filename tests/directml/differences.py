@@ -1,6 +1,6 @@
 """Where vkops differs from DirectML on purpose, or DirectML from its own pages.
 
-docs/directml_differences.md describes each of them.
+Of descriptors, vkops/rules/rules.json says it; docs/directml_differences.md describes results.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from byte_arrays import DTYPES, described
 
 from directml.comparison import Outcome
 from vkops import dml
+from vkops.rules import RULES, STATUSES
 
 FAULT, BOUND, DECISION = "fault of DirectML", "bound of vkops", "decision"
 
@@ -47,11 +48,6 @@ def _executed(*operators: str) -> Callable[[Callable[[Any, Outcome], bool]], Any
         return explains
 
     return decorate
-
-
-def _refused(*rules: str) -> Callable[[Outcome], bool]:
-    """Outcomes whose descriptor DirectML accepts, and vkops refuses by one of some rules."""
-    return lambda outcome: outcome.error is not None and outcome.error.rule in rules
 
 
 @_executed()
@@ -125,11 +121,6 @@ def _array(outcome: Outcome, number: int, tensor: dml.BufferTensorDesc) -> np.nd
 
 
 DIFFERENCES = [
-    Difference(
-        "ScaleBias, linear interpolation", DECISION, _refused("IDENT-02", "RES-14", "UPS-04")
-    ),
-    Difference("two elements of an output at one address", DECISION, _refused("T-09")),
-    Difference("sizes and regions of a resampled tensor", BOUND, _refused("RES-15")),
     Difference("signalling NaN of FLOAT16 become quiet", FAULT, _quiet_nan),
     Difference("RESAMPLE and RESAMPLE1 of 8 bits round down", FAULT, _eight_bits),
     Difference("ONE_HOT reads strided values elsewhere", FAULT, _values),
@@ -141,6 +132,16 @@ DIFFERENCES = [
 ]
 
 
+OF_RULES = {
+    rule.id: Difference(f"{rule.id}, which is {STATUSES[rule.status][1]}", kind, lambda _: False)
+    for rule in RULES.values()
+    if (kind := {"choice": DECISION, "bound": BOUND, "fault": FAULT}.get(rule.status))
+}
+"""Descriptors that DirectML accepts, and vkops refuses by a rule that says so."""
+
+
 def name_of(outcome: Outcome) -> Difference | None:
     """The difference that explains an outcome that is not the same."""
+    if outcome.error is not None:
+        return OF_RULES.get(outcome.error.rule)
     return next((each for each in DIFFERENCES if each.explains(outcome)), None)

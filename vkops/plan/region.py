@@ -198,8 +198,8 @@ class Progression:
 
     >>> Progression("u1", 10, -2, 4).array()
     array([10,  8,  6,  4], dtype=uint8)
-    >>> Progression("f2", 65472, 32, 3).array()
-    array([65472., 65504., 65504.], dtype=float16)
+    >>> Progression("f2", 65472, 32, 3).array().tolist()
+    [65472.0, 65504.0, 65504.0]
     """
 
     dtype: str

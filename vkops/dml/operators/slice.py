@@ -151,7 +151,8 @@ class SliceGradOperatorDesc(_WindowDesc):
     """Puts elements where SLICE1 with the same window would take them from, and 0 elsewhere.
 
     A window may be smaller than what is written to it, or empty: it only says where to begin. Of a
-    negative stride, elements before the output's first one are left out.
+    negative stride, elements before the output's first one are left out, except in dimensions of
+    size 1, which have only one place.
 
     Attributes:
         input_gradient_tensor: the elements; of the sizes of SLICE1's output, or larger.
@@ -192,6 +193,7 @@ class SliceGradOperatorDesc(_WindowDesc):
         source, (starts, steps) = self.input_gradient_tensor.view, self._window
         target = self.output_gradient_tensor
         zero = Fill(bytes(target.data_type.element_size))
+        starts = tuple(start * (n > 1) for start, n in zip(starts, target.sizes, strict=True))
         for axis, (start, step) in enumerate(zip(starts, steps, strict=True)):
             if step < 0:  # elements that would be before the first are left out
                 count = start // -step + 1
