@@ -272,7 +272,7 @@ def test_the_host_s_memory_is_the_limit_of_cpu_drivers(adapter, monkeypatch):
 def test_after_close(adapter):
     """Whatever uses the device says so, and other devices go on."""
     device = vkops.Device(adapter.index)
-    buffer, tensor = device.buffer(16), device.tensor(np.arange(4))
+    buffer, tensor = device.buffer(16), device.tensor(np.arange(32, dtype=np.uint8))
     host, shown = device.host_buffer(16), tensor.numpy()
     host.write(bytes(16))
     shader, operator = device.compile_shader(SHADER), reverse(device, 16)

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from contextlib import suppress
 
 import ml_dtypes
 import numpy as np
@@ -148,6 +149,7 @@ layout(binding = 0) readonly buffer A { Item a[]; };
 layout(binding = 1) writeonly buffer O { vec4 o[]; };
 void main() { uint i = gl_GlobalInvocationID.x;
   o[i] = vec4(a[i].weight, float(a[i].id), a[i].at); }"""
+FIELD = [("weight", "f4"), ("id", "u4"), ("at", "f4", 2)]
 FIELDS = {"weight": "f4", "id": "u4", "at": ("f4", (2,))}
 
 
@@ -210,6 +212,20 @@ def test_fields_of_records(fields, is_right):
         else:
             with pytest.raises(BindingError, match=r"^x A: got .* \[SH-16\]$"):
                 arguments(shader, {"A": given, "O": 16}, {})
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.zeros((3, 0), np.float32), np.zeros(0, FIELD), np.zeros((2, 0), FIELD), np.zeros(4, []),
+        np.zeros(2, [("weight", "f4"), ("none", "V0"), ("id", "u4"), ("at", "f4", 2)]),
+    ],
+)  # fmt: skip
+def test_arrays_without_elements_or_fields(array):
+    """They are refused like others, if at all: for their size, or their layout."""
+    for text in (RECORD, RECORD.replace("{ Item a[]; }", "{ vec3 first; Item a[]; }")):
+        with suppress(BindingError):
+            arguments(load(text, name="x"), {"A": array, "O": 64}, {})
 
 
 @pytest.mark.parametrize("dtype", ["i8", "f8", "f2", "?", "i2", ">f4", "f4", "u4", "u1"])

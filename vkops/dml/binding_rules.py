@@ -53,7 +53,7 @@ def check_elements(operator: str, path: str, tensor: BufferTensorDesc, dtype: An
             (B-24).
     """
     kind = tensor.data_type
-    if dtype != "u1" and 8 * dtype.itemsize != max(kind.size_bits, 8):
+    if 8 * dtype.itemsize != max(kind.size_bits, 8) and dtype != "u1":
         message = (
             f"got {dtype}, must be {kind.name}, another type of {kind.size_bits} bits, or uint8 "
             "for raw bytes; tensor.astype() converts it"

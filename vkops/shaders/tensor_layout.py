@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 MAX_PARTS = 1024
 """Rows of a tensor, and numbers of a record, that are compared with a block; patterns repeat."""
 
-
 _MAX_GAP = 16
 """A number takes at most so many times its bytes: in std140, each element of an array 16 bytes."""
 
@@ -148,7 +147,7 @@ def _wrong_type(block: Block, dtype: DType, *, bits: bool) -> str:
 def _wrong_rows(layout: _Layout, dtype: DType, shape: tuple[int, ...]) -> str:
     """Return an error if rows of numbers begin where a block has none; flat numbers have none."""
     axes = [axis for axis, size in enumerate(shape) if size != 1]
-    if len(axes) < 2 or layout.is_plain:
+    if len(axes) < 2 or 0 in shape or layout.is_plain:
         return ""
     size, count = shape[axes[-1]], prod(shape[: axes[-1]])
     if layout.has_rows(size * dtype.itemsize, count):
@@ -198,7 +197,7 @@ def _fields(dtype: DType, path: str = "", start: int = 0) -> Iterator[tuple[str,
     for name, (kind, offset, *_) in (dtype.fields or {}).items():
         field, first = f"{path}.{name}" if path else name, start + offset
         base = kind.base
-        starts = range(first, first + kind.itemsize, base.itemsize)[:MAX_PARTS]
+        starts = range(first, first + kind.itemsize, max(1, base.itemsize))[:MAX_PARTS]
         if base.fields:
             for each in starts:
                 yield from _fields(base, field, each)
