@@ -106,9 +106,9 @@ def _part_of_a_window(desc: Any, outcome: Outcome) -> bool:
 @_executed("SCATTER", "SCATTER_ND")
 def _written_twice(desc: Any, outcome: Outcome) -> bool:
     """Where the results differ, both have an update; an index out of range addresses others' too."""
+    size = desc.data_type.element_size
     theirs, ours = (
-        np.frombuffer(each, DTYPES[desc.data_type].str.replace("f", "u"))
-        for each in outcome.outputs[0]
+        np.frombuffer(each[: len(each) // size * size], f"u{size}") for each in outcome.outputs[0]
     )
     updates = _array(outcome, 2, desc.updates_tensor).view(theirs.dtype)
     differ = theirs != ours
@@ -120,7 +120,30 @@ def _array(outcome: Outcome, number: int, tensor: dml.BufferTensorDesc) -> np.nd
     return described(tensor, np.frombuffer(outcome.inputs[number], "u1"))
 
 
+@_executed("SLICE_GRAD")
+def _before_the_first(desc: Any, outcome: Outcome) -> bool:
+    """A window that is too small; elements before a row are written to the one before."""
+    first = []
+    for axis, count in enumerate(desc.input_gradient_tensor.sizes):
+        offset, stride = desc.input_window_offsets[axis], desc.input_window_strides[axis]
+        if stride < 0:
+            first.append(offset + desc.input_window_sizes[axis] - 1 + (count - 1) * stride)
+    return min(first, default=0) < 0
+
+
+def _doubles(outcome: Outcome) -> bool:
+    """Wine's Direct3D has none; DirectML refuses to compile UNFOLD of FLOAT64."""
+    if outcome.operator != "UNFOLD" or outcome.raw is None:
+        return False
+    return bool(outcome.raw.fields["input_tensor"].data_type == dml.TensorDataType.FLOAT64)
+
+
+def _ranks_of_join(outcome: Outcome) -> bool:
+    return (outcome.operator, outcome.level) == ("JOIN", "3_1") and outcome.error is not None
+
+
 DIFFERENCES = [
+    Difference("JOIN of other ranks than 4 and 5 at 3_1", DECISION, _ranks_of_join),
     Difference("signalling NaN of FLOAT16 become quiet", FAULT, _quiet_nan),
     Difference("RESAMPLE and RESAMPLE1 of 8 bits round down", FAULT, _eight_bits),
     Difference("ONE_HOT reads strided values elsewhere", FAULT, _values),
@@ -128,6 +151,8 @@ DIFFERENCES = [
     Difference("GATHER of more than 8 dimensions", FAULT, _nine_dimensions),
     Difference("REVERSE_SUBSEQUENCES longer than the axis", FAULT, _long_sequences),
     Difference("SLICE1 and SLICE_GRAD of a part of a window", FAULT, _part_of_a_window),
+    Difference("SLICE_GRAD of elements before a row", FAULT, _before_the_first),
+    Difference("UNFOLD of FLOAT64 needs a device with doubles", FAULT, _doubles),
     Difference("which of several updates stays", DECISION, _written_twice),
 ]
 
@@ -142,6 +167,6 @@ OF_RULES = {
 
 def name_of(outcome: Outcome) -> Difference | None:
     """The difference that explains an outcome that is not the same."""
-    if outcome.error is not None:
-        return OF_RULES.get(outcome.error.rule)
+    if outcome.error is not None and outcome.error.rule in OF_RULES:
+        return OF_RULES[outcome.error.rule]
     return next((each for each in DIFFERENCES if each.explains(outcome)), None)

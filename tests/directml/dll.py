@@ -12,8 +12,11 @@ from typing import NamedTuple
 from directml.packing import Packed, Raw
 
 REPOSITORY = Path(__file__).parents[2]
+_LINES = Path(__file__).with_name("dlls.txt").read_text("utf-8").splitlines()
 FOLDER = Path(os.environ.get("VKOPS_DIRECTML", REPOSITORY / "build/directml")) / "root/dml"
-LEVELS = ["3_1", "5_0", "5_2", "6_1", "6_2", "6_3", "6_4"]
+LEVELS = [line.split()[0] for line in _LINES if not line.startswith("#")]
+"""The feature levels that a DLL is for."""
+
 NEWEST = LEVELS[-1]
 
 BEGUN, CREATE, COMPILE, INITIALIZE, EXECUTE, DONE = range(6)
