@@ -115,6 +115,11 @@ def _written_twice(desc: Any, outcome: Outcome) -> bool:
     return bool(np.isin(theirs[differ], updates).all() and np.isin(ours[differ], updates).all())
 
 
+@_executed("SCATTER_ND")
+def _fifth_dimension(desc: Any, outcome: Outcome) -> bool:
+    return len(desc.updates_tensor.sizes) > 4 >= len(desc.input_tensor.sizes)
+
+
 def _array(outcome: Outcome, number: int, tensor: dml.BufferTensorDesc) -> np.ndarray:
     assert tensor.data_type in DTYPES
     return described(tensor, np.frombuffer(outcome.inputs[number], "u1"))
@@ -153,6 +158,7 @@ DIFFERENCES = [
     Difference("SLICE1 and SLICE_GRAD of a part of a window", FAULT, _part_of_a_window),
     Difference("SLICE_GRAD of elements before a row", FAULT, _before_the_first),
     Difference("UNFOLD of FLOAT64 needs a device with doubles", FAULT, _doubles),
+    Difference("SCATTER_ND of 5 dimensions in a tensor of 4", FAULT, _fifth_dimension),
     Difference("which of several updates stays", DECISION, _written_twice),
 ]
 

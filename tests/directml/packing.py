@@ -204,7 +204,7 @@ class Packed:
         for i, tensor in enumerate(tensors):
             if tensor is None:
                 continue  # a tensor of the type INVALID
-            if tensor.total >= 2**64:
+            if not 0 <= tensor.total < 2**64:
                 raise NotImplementedError(tensor)
             numbers = (_word(tensor.data_type), _word(tensor.flags), len(tensor.sizes))
             sized = tensor.total, _word(tensor.alignment)
