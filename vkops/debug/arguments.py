@@ -33,7 +33,7 @@ class Argument(ABC):
     Arguments with the same ``key`` share memory, and so do those whose ``layout`` share bytes.
     """
 
-    layout = Layout()
+    layout: Layout = Layout()
 
     @property
     def key(self) -> object:
@@ -62,7 +62,7 @@ class BufferArgument(Argument):
     def __init__(self, data: npt.NDArray[Any] | int | None) -> None:
         self._data: npt.NDArray[np.uint8] | int | None = None
         if isinstance(data, np.ndarray):
-            self.layout = Layout((data,))
+            self.layout: Layout = Layout((data,))
             self._data = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
         else:
             self._data = data
@@ -175,7 +175,7 @@ class OpaqueArgument(Argument):
             ]
         self._format, dtype = format_, np.dtype(format_.dtype)
         self._levels = [np.ascontiguousarray(each).view(dtype) for each in levels]
-        self.layout = Layout(self.arrays, self._levels[0].nbytes != first.nbytes)
+        self.layout: Layout = Layout(self.arrays, self._levels[0].nbytes != first.nbytes)
 
     @property
     def has_sampler(self) -> bool:
