@@ -291,7 +291,8 @@ def test_types_of_descriptors(device, kind, message):
             with pytest.raises(BindingError) as caught:
                 call(*given)
             assert caught.value.rule == "B-24"
-            message(caught.value, "ELEMENT_WISE_IDENTITY", caught.value.field, "[B-24]")
+            if dtype == np.complex128:
+                message(caught.value, "ELEMENT_WISE_IDENTITY", caught.value.field, "[B-24]")
         if is_right:
             assert output.read(0, nbytes) == array.tobytes()
             operators[1] = owning()
