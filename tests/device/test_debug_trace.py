@@ -174,7 +174,8 @@ void main() {
 def test_all_that_shaders_use_is_compared(device, monkeypatch, output, at, line):
     rows = np.arange(4, dtype=np.float32)
     arguments = {
-        "A": [rows, rows + 1], "B": np.arange(24, dtype=np.uint8).reshape(2, 4, 3), "D": rows,
+        "A": [rows, rows + 1], "B": np.arange(24, dtype=np.uint8).reshape(2, 4, 3),
+        "D": rows.copy(),  # the same array would share memory
         "C": (np.float32([[0, 1, 2]]), {"filter": "nearest", "address": "repeat"}),
     }  # fmt: skip
     case = Case.of(EVERYTHING, arguments, push={"numbers": rows.copy()}, name="x")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops import shaders
+from vkops import dml, shaders
 from vkops.errors import ShaderCompileError, VkopsError
 from vkops.gpu.copies.rule import REGIONS, SHADERS, CopyRule
 from vkops.shaders.compiler import find_compiler
@@ -64,6 +64,36 @@ def _scatter(x: Any, index: Any, value: Any) -> Any:
     return x
 
 
+def _addressed(f: Any, x: Any, y: Any, i: Any) -> Any:
+    """GATHER_ELEMENTS and SCATTER with an index behind the rows, by DirectML's rule."""
+    if x.dtype.kind == "c":  # DirectML has no type of 128 bits
+        return x
+    rows, columns = x.shape[0], x.shape[1] // 4 * 4  # which end with a word
+    x, y = x[:, :columns].copy(), y[:, :1].copy()
+    place = columns + int(i[0]) % 8
+    if f is np:
+        address = np.arange(rows) * columns + place
+        gathered = x.reshape(-1)[np.minimum(address, x.size - 1)]
+        scattered = x.copy()
+        scattered.reshape(-1)[address[address < x.size]] = y[address < x.size, 0]
+        return np.concatenate([gathered[:, None], scattered], axis=1)
+    device = copy(x.device)
+    device.indices = "directml"
+    kind = dml.TensorDataType[x.dtype.name.upper()]
+    whole, column = (dml.BufferTensorDesc(kind, [rows, n]) for n in (columns, 1))
+    places = dml.BufferTensorDesc(dml.TensorDataType.UINT32, [rows, 1])
+    numbers = device.tensor(np.full((rows, 1), place, np.uint32))
+    results = [device.tensor(np.zeros(each, x.dtype)) for each in ((rows, 1), x.shape)]
+    descs = (
+        dml.GatherElementsOperatorDesc(whole, places, column, 1),
+        dml.ScatterOperatorDesc(whole, places, column, whole, 1),
+    )
+    for desc, result in zip(descs, results, strict=True):
+        operator = device.compile_operator(device.create_operator(desc))
+        operator.dispatch([x, numbers, y][: len(desc.inputs)], [result])
+    return vkops.concatenate(results, axis=1)
+
+
 _DTYPES = ("u1", "u2", "u4", "u8", "c16")
 _MOVEMENTS: dict[str, Callable[..., Any]] = {
     # Arguments: vkops or NumPy, two random arrays of one shape, distinct indices of the first axis.
@@ -75,6 +105,7 @@ _MOVEMENTS: dict[str, Callable[..., Any]] = {
     "scatters with several indices": lambda f, x, y, i: _scatter(
         f.roll(x, 0), (i, i % 8), y[: len(i), 1]
     ),
+    "DirectML's indices behind the rows": _addressed,
     "strided elements": lambda f, x, y, i: f.stack([x[:, ::-2], y[:, ::-2]], axis=-1),
     "runs of strided elements": lambda f, x, y, i: f.concatenate([x[:, ::-3], y[:, ::3]]),
     "transposes": lambda f, x, y, i: f.concatenate(
