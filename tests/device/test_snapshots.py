@@ -299,9 +299,16 @@ def test_an_array_that_is_asked_for_while_the_elements_move(device):
     x, moved = (device.tensor(np.int32([n, 0, 0, 0])) for n in (1, 5))
     before, arrays = x.buffer, []
     reader = threading.Thread(target=lambda: arrays.append(x.numpy()))
+
+    def calls():  # of the reader, beginning with the innermost
+        frame = sys._current_frames()[reader.ident]
+        while frame:
+            yield frame.f_code.co_name
+            frame = frame.f_back
+
     with device.vulkan.lock:
         reader.start()
-        while sys._current_frames()[reader.ident].f_code.co_name != "_snapshot":
+        while "_snapshot" not in calls():
             time.sleep(0.001)  # until it waits for the lock
         x._buffer = moved.buffer
     moved.release()
