@@ -236,6 +236,7 @@ CASES = {
 INHERITED = {
     *("__init__", "__new__", "__dir__", "__getattr__", "__init_subclass__"),
     "__replace__",  # of dataclasses from Python 3.13 on
+    *("__annotate_func__", "__annotate__"),  # of Python 3.14, for itself
 }
 
 

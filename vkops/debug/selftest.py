@@ -264,7 +264,7 @@ def _sum(x: _Array) -> _Array:
 
 
 _MODEL = "#pragma use_vulkan_memory_model"
-_ADD = "atomicAdd(y[0], x[i], gl_ScopeDevice, gl_StorageSemanticsBuffer, gl_SemanticsRelaxed);"
+_ADD = "atomicAdd(y[0], x[i], gl_ScopeDevice, 0, gl_SemanticsRelaxed);"
 _BARRIER = "controlBarrier(gl_ScopeWorkgroup, gl_ScopeWorkgroup, gl_StorageSemanticsShared, "
 _LOOP = "uint n = 65535 - i; uint c = 0; while (c < n) c += 1 + (x[i] >> 8); y[i] = c;"
 _ALL = (
