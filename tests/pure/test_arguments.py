@@ -22,6 +22,8 @@ from vkops.errors import DeviceError, ModelError
         ({"adapter": True}, "adapter [DEV-14]"),
         ({"adapter": b"llvmpipe"}, "adapter [DEV-14]"),
         ({"expect": 3}, "expect [DEV-14]"),
+        ({"indices": np.arange(3)}, "indices [DEV-14]"),
+        ({"indices": "DirectML"}, "indices [DEV-14]"),
         ({"debug": "x"}, "debug [DEV-14]"),
         ({"staged": None}, "staged [DEV-14]"),
     ],

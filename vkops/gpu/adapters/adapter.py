@@ -194,7 +194,7 @@ def check_arguments(
             _refuse("adapter", adapter, "an index, part of an adapter's name, or None")
     if expect is not None and not isinstance(expect, str):
         _refuse("expect", expect, "'lavapipe', 'gpu', part of an adapter's name, or None")
-    if indices not in ("vkops", "directml"):
+    if not isinstance(indices, str) or indices not in ("vkops", "directml"):
         _refuse("indices", indices, "'vkops' or 'directml'")
     for name, flag in flags.items():
         if not isinstance(flag, bool):
