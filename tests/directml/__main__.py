@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
 
 def _random(command: str, *given: int) -> bool:
     count, seed = (*given, *DEFAULTS[command][len(given) :])
-    report = Report(f"{command}, {count} of each, seed {seed}")
+    report = Report(f"{command} {count} {seed}")
     report.add(COMPARISONS[command](count, seed))
     return report.show()
 

@@ -87,7 +87,7 @@ class Case(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What DirectML said: the last stage, its HRESULT, and the bytes of each output at the stage DONE.
+    """The last stage that DirectML came to, its HRESULT, and at the stage DONE the bytes of each output.
 
     At the stage BEGUN, DirectML ended the process. The level is the highest of the DLL.
     """

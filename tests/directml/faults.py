@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any
 
 from operator_table import OPERATORS, kinds
@@ -12,6 +11,7 @@ from operator_table import OPERATORS, kinds
 from directml.packing import Raw, RawTensor
 from vkops import dml
 from vkops.dml.fields import TENSOR, TENSORS
+from vkops.plan.view import packed_strides
 
 HUGE = [2**31, 2**32 - 1, 2**32 - 2]
 VALUES = [0.0, -1.0, math.nan, math.inf, -math.inf, 3e38, 0.5, 1e-45, 1.0, -0.0, 300.0, -129.0]
@@ -63,7 +63,7 @@ def least(tensor: RawTensor) -> int:
     sizes = tensor.sizes or (1,)
     if 0 in sizes:
         return 4
-    strides = tensor.strides or packed(sizes)
+    strides = tensor.strides or packed_strides(sizes)
     last = sum(
         (n - 1) * stride for n, stride in zip(sizes, strides, strict=False)
     )  # strides may be too few
@@ -72,11 +72,6 @@ def least(tensor: RawTensor) -> int:
     except ValueError:
         bits = 32
     return ((last + 1) * bits + 31) // 32 * 4
-
-
-def packed(sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a packed tensor."""
-    return tuple(accumulate(sizes[:0:-1], int.__mul__, initial=1))[::-1] if sizes else ()
 
 
 def _fault_of_tensor(random, raw: Raw) -> tuple[str, Raw] | None:
@@ -106,7 +101,7 @@ def _one_stride(random, tensor, sizes, wanted, stride):
     among = [axis for axis, n in enumerate(sizes) if wanted(n)]
     if not among:
         return None
-    return replace(tensor, strides=_changed(packed(sizes), random.choice(among), stride))
+    return replace(tensor, strides=_changed(packed_strides(sizes), random.choice(among), stride))
 
 
 def _transposed(random, tensor, sizes, rank):
@@ -134,7 +129,7 @@ _TENSOR_FAULTS: dict[str, Any] = {
         sizes=_changed(s, random.randrange(n), random.choice((2**16, 2**20, *HUGE))),
         strides=None,
     ),
-    "packed strides": lambda random, x, s, n: replace(x, strides=packed(s)),
+    "packed strides": lambda random, x, s, n: replace(x, strides=packed_strides(s)),
     "a stride of 0": lambda random, x, s, n: _one_stride(random, x, s, lambda n: n > 1, 0),
     "a stride of 0 for a size of 1": lambda random, x, s, n: _one_stride(
         random, x, s, lambda n: n == 1, 0

@@ -60,12 +60,10 @@ class BufferArgument(Argument):
     """
 
     def __init__(self, data: npt.NDArray[Any] | int | None) -> None:
-        self._data: npt.NDArray[np.uint8] | int | None = None
         if isinstance(data, np.ndarray):
             self.layout: Layout = Layout((data,))
-            self._data = np.frombuffer(np.ascontiguousarray(data).tobytes(), np.uint8)
-        else:
-            self._data = data
+            data = np.frombuffer(data.tobytes(), np.uint8)
+        self._data: npt.NDArray[np.uint8] | int | None = data
 
     @property
     def key(self) -> object:
@@ -136,10 +134,9 @@ class OpaqueArgument(Argument):
             fixed: Format | None = None
             if hasattr(value, "mips"):  # an image of a device
                 fixed = FORMATS.get(value.format)
-                levels = [
-                    value.mip(number) for number in range(0 if id(value) in known else value.mips)
-                ]
-                value = known.setdefault(id(value), [level.numpy() for level in levels])
+                if id(value) not in known:
+                    known[id(value)] = [value.mip(level).numpy() for level in range(value.mips)]
+                value = known[id(value)]
             self.arrays = [*map(np.asarray, value if isinstance(value, list) else [value])]
             self._set_levels(shader, point, fixed, value)
 

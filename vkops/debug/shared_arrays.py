@@ -24,7 +24,7 @@ class Layout(NamedTuple):
 
     @property
     def key(self) -> object:
-        """What two of them have in common that are the same bytes."""
+        """The places of the bytes, which two of the same bytes have in common."""
         places = ((_address(each), each.strides, each.shape) for each in self.arrays)
         return (*places, self.padded)
 

@@ -17,7 +17,7 @@ LANE_BITS = 32
 LANES = (1 << LANE_BITS) - 1
 
 _FLAGS = (AVAILABLE | VISIBLE, AVAILABLE, VISIBLE, 0)
-"""What operations must have that order accesses: both are not coherent, a write, a read, none."""
+"""Semantics that order accesses: of which both are not coherent, the write, the read, or none."""
 AVAILABILITY = AVAILABLE | VISIBLE
 """Semantics that Vulkan's memory model requires, and that others imply."""
 

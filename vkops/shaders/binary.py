@@ -260,9 +260,8 @@ def declarations(spirv: bytes) -> Declarations:
             body = module.functions[operands[1]] = []
         if body is not None:
             body.append(instruction)
-            body = (
-                None if op == Op.FunctionEnd else body
-            )  # behind it, not all belongs to a function
+            if op == Op.FunctionEnd:  # behind it, not all belongs to a function
+                body = None
         elif op == Op.Source:
             module.language = operands[0]
             if count > 4:

@@ -26,7 +26,7 @@ _MAX_GAP = 16
 
 
 class Fault(NamedTuple):
-    """What is wrong with elements that are bound to a block, and the rule that says so."""
+    """A fault of elements that are bound to a block, and the rule that they break."""
 
     message: str
     rule: str
@@ -55,7 +55,7 @@ def find_fault(
 
 
 class _Layout(NamedTuple):
-    """What a block consists of: elements of an array, which are ``stride`` bytes apart.
+    """The elements of an array that is all of a block, ``stride`` bytes apart.
 
     A block that is no such array is one element, and has the stride 0.
     """
