@@ -84,13 +84,15 @@ def modulo(g, operator):
     g.node(operator, [first, g.numbers(second)], fmod=1 if is_float or g.chance(0.3) else None)
 
 
-def where(g, operator):
-    dtype = g.kind(g.dtypes(operator, output=True))
-    whole = g.shape(g.rng.randint(0, 3))
-    sizes = tuple(1 if g.chance(0.3) else n for n in whole)
-    condition = g.elements(np.dtype(bool), sizes[g.rng.randint(0, len(sizes)) :])
-    operands = [condition, g.elements(dtype, whole), g.elements(dtype, sizes)]
-    g.node(operator, [g.numbers(array) for array in operands])
+def compared(g, operator):
+    dtype = g.kind(g.dtypes(operator))
+    sizes = g.shape(g.rng.randint(0, 3))
+    arrays = [g.elements(dtype, sizes), g.elements(dtype, sizes[g.rng.randint(0, len(sizes)) :])]
+    g.node(operator, map(g.numbers, arrays))
+
+
+def logical_not(g, operator):
+    g.node(operator, [g.numbers(g.elements(np.dtype(bool), g.shape()))])
 
 
 def _numbers(g, lowest, highest, sizes, dtype):

@@ -11,6 +11,7 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnx_graphs import elements
 from onnx_graphs.elements import NEWEST, OLDEST, STRING, TYPES, dtypes_of, elem_type, schema_of
 from onnx_graphs.reference import evaluate
+from vkops.onnx.element_types import dtype_of
 
 MAX_ELEMENTS = 16384  # number of elements of the largest tensor
 
@@ -127,8 +128,11 @@ class Graph:
         self.values[name] = value
         return name
 
-    def node(self, operator, inputs, count=1, **attributes):
-        """Add a node and run it; return the name of its output, or a list of names."""
+    def node(self, operator, inputs, count=1, reads=(), **attributes):
+        """Add a node and run it; return the name of its output, or a list of names.
+
+        ``reads`` are further tensors that graphs in its attributes read.
+        """
         inputs = list(inputs)
         while inputs and not inputs[-1]:
             inputs.pop()
@@ -138,7 +142,7 @@ class Graph:
             kind = AttributeProto.INTS if value == [] else None
             if value is not None:
                 node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
-        read = [name for name in dict.fromkeys(inputs) if name]
+        read = [name for name in dict.fromkeys([*inputs, *reads]) if name]
         opsets = [helper.make_opsetid("", self.opset)]
         function = helper.make_function("random", operator, read, names, [node], opsets)
         results = evaluate(function, {name: self.values[name] for name in read})
@@ -148,7 +152,8 @@ class Graph:
                 value = value.astype(object)
             self.values[name] = value
             if isinstance(value, list):
-                self.sequences[name] = self.dtype(inputs[0])
+                first = self.dtype(inputs[0]) if inputs else dtype_of(attributes["dtype"])
+                self.sequences[name] = first
             elif is_known:
                 self.known[name] = None
         self.nodes.append(node)

@@ -171,3 +171,29 @@ def one_hot(g, operator):
     values = g.tensor(operator, lambda array: array.shape == (2,), (2,), dtype)
     rank = indices.ndim + 1
     g.node(operator, [indices_name, depths, values], axis=g.rng.choice((None, g.axis(rank))))
+
+
+def compress(g, operator):
+    data = g.tensor(operator)
+    shape = g.values[data].shape
+    axis = g.axis(len(shape)) if shape and g.chance(0.7) else None
+    size = prod(shape) if axis is None else shape[axis]
+    condition = g.elements(np.dtype(bool), (g.rng.randint(0, size) if g.chance(0.3) else size,))
+    g.node(operator, [data, g.constant(condition)], axis=axis)
+
+
+def where(g, operator):
+    """Elements of two tensors, chosen by a condition that is known."""
+    dtype = g.kind(g.dtypes(operator, output=True))
+    first = g.tensor(operator, is_small, dtype=dtype)
+    array = g.values[first]
+    sizes = tuple(1 if g.chance(0.3) else n for n in array.shape)
+    second = g.tensor(operator, lambda a, s=sizes: a.shape == s, sizes, dtype)
+    shape = array.shape[g.rng.randint(0, array.ndim) :]
+    kind = g.rng.choice(("any", "all", "none"))
+    condition = (
+        g.elements(np.dtype(bool), shape) if kind == "any" else np.full(shape, kind == "all")
+    )
+    operands = [first, second]
+    g.rng.shuffle(operands)
+    g.node(operator, [g.constant(condition), *operands])

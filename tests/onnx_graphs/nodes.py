@@ -4,7 +4,7 @@ from math import prod
 
 import numpy as np
 
-from onnx_graphs import computed, indexed, sequences
+from onnx_graphs import computed, control_flow, indexed, sequences
 from onnx_graphs.arguments import has_axes, is_small
 from onnx_graphs.elements import elem_type
 from onnx_graphs.graph import MAX_ELEMENTS
@@ -286,20 +286,34 @@ def eye_like(g, operator):
     g.node(operator, [data], k=k, dtype=None if dtype is None else elem_type(dtype))
 
 
+def dropout(g, operator):
+    data = g.tensor(operator)
+    inputs = [data, g.constant(np.float32(0.3)) if g.chance(0.5) else "", ""]
+    if g.opset >= 12 and g.chance(0.5):
+        inputs[2] = g.constant(np.array(False))
+    count = g.rng.randint(1, 2) if g.opset >= 10 else 1  # the evaluator's mask is of Booleans
+    g.node(operator, inputs if g.opset >= 12 else [data], count)
+
+
 ADD_NODE = {
-    "Add": computed.arithmetic, "Cast": computed.cast, "CenterCropPad": center_crop_pad,
-    "Concat": concat, "ConcatFromSequence": sequences.concat_from_sequence,
+    "Add": computed.arithmetic, "And": computed.compared, "Cast": computed.cast, "CenterCropPad": center_crop_pad,
+    "Compress": indexed.compress, "Concat": concat, "ConcatFromSequence": sequences.concat_from_sequence,
     "Constant": computed.constant, "ConstantOfShape": computed.constant_of_shape,
-    "DepthToSpace": depth_to_space, "Div": computed.arithmetic, "Equal": computed.equal,
+    "DepthToSpace": depth_to_space, "Div": computed.arithmetic, "Dropout": dropout, "Equal": computed.equal,
     "Expand": expand, "EyeLike": eye_like, "Flatten": flatten, "Gather": indexed.gather,
     "GatherElements": indexed.gather_elements, "GatherND": indexed.gather_nd, "Identity": identity,
+    "If": control_flow.branches, "Greater": computed.compared, "GreaterOrEqual": computed.compared, "Less": computed.compared,
+    "LessOrEqual": computed.compared, "Loop": control_flow.loop, "Not": computed.logical_not, "Or": computed.compared,
     "Mod": computed.modulo, "Mul": computed.arithmetic, "OneHot": indexed.one_hot, "Pad": pad,
     "Range": computed.range_, "Reshape": reshape, "Resize": resize,
     "ReverseSequence": indexed.reverse_sequence, "Scatter": indexed.scatter,
     "ScatterElements": indexed.scatter_elements, "ScatterND": indexed.scatter_nd,
-    "SequenceAt": sequences.sequence_at, "Shape": computed.shape, "Size": computed.size,
+    "SequenceAt": sequences.sequence_at, "SequenceConstruct": sequences.sequence_construct,
+    "SequenceEmpty": sequences.sequence_empty, "SequenceErase": sequences.sequence_erase,
+    "SequenceInsert": sequences.sequence_insert, "SequenceLength": sequences.sequence_length, "Shape": computed.shape, "Size": computed.size,
     "Slice": slice, "SpaceToDepth": space_to_depth, "Split": split,
     "SplitToSequence": sequences.split_to_sequence, "Squeeze": squeeze, "Sub": computed.arithmetic,
     "TensorScatter": indexed.tensor_scatter, "Tile": tile, "Transpose": transpose, "Trilu": trilu,
-    "Unsqueeze": unsqueeze, "Upsample": resize, "Where": computed.where,
+    "Unsqueeze": unsqueeze, "Upsample": resize, "Where": indexed.where,
+    "Xor": computed.compared,
 }  # fmt: skip

@@ -153,6 +153,15 @@ class Scatter(OpRun):
         return (scatter_elements(data, indices, updates, axis),)
 
 
+class SequenceInsert(OpRun):
+    """The evaluator changes its input, and takes the end for the start."""
+
+    def _run(self, sequence, tensor, position=None):
+        made = list(sequence)
+        made.insert(len(made) if position is None else int(np.squeeze(position)), tensor)
+        return (made,)
+
+
 class Shape(OpRun):
     """The evaluator counts an end before the first axis from the last axis again."""
 
@@ -223,7 +232,7 @@ class Where(OpRun):
 
 CORRECTED = [
     Cast, Constant, Equal, Expand, Flatten, GatherElements, GatherND, OneHot, Pad, Range,
-    Resize, Scatter, Shape, Slice, Squeeze, Trilu, Unsqueeze, Upsample, Where,
+    Resize, Scatter, SequenceInsert, Shape, Slice, Squeeze, Trilu, Unsqueeze, Upsample, Where,
 ]  # fmt: skip
 
 

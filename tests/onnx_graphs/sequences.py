@@ -3,6 +3,7 @@
 import numpy as np
 
 from onnx_graphs.arguments import has_axes
+from onnx_graphs.elements import elem_type
 
 
 def split_to_sequence(g, operator):
@@ -33,11 +34,14 @@ def _sequence(g):
     return _sequence(g)
 
 
+def _position(g, lowest, highest):
+    return g.ints(g.rng.randint(lowest, highest), g.rng.choice((np.int32, np.int64)))
+
+
 def sequence_at(g, operator):
     sequence = _sequence(g)
     count = len(g.values[sequence])
-    kind = g.rng.choice((np.int32, np.int64))
-    g.node(operator, [sequence, g.ints(g.rng.randint(-count, count - 1), kind)])
+    g.node(operator, [sequence, _position(g, -count, count - 1)])
 
 
 def concat_from_sequence(g, operator):
@@ -47,7 +51,36 @@ def concat_from_sequence(g, operator):
     if len(set(shapes)) == 1 and (rank == 0 or g.chance(0.5)):
         g.node(operator, [sequence], new_axis=1, axis=g.axis(rank + 1))
         return
-    fitting = [a for a in range(rank) if len({s[:a] + s[a + 1 :] for s in shapes}) == 1]
+    fitting = [a for a in range(rank) if len({(len(s), s[:a] + s[a + 1 :]) for s in shapes}) == 1]
     if fitting:
         axis = g.rng.choice(fitting)
         g.node(operator, [sequence], axis=axis - rank if g.chance(0.3) else axis)
+
+
+def sequence_construct(g, operator):
+    first = g.tensor(operator)
+    dtype = g.values[first].dtype
+    more = [g.tensor(operator, dtype=dtype) for _ in range(g.rng.randint(0, 3))]
+    g.node(operator, [first, *more])
+
+
+def sequence_empty(g, operator):
+    dtype = g.rng.choice(g.dtypes("SequenceAt"))
+    g.node(operator, [], dtype=elem_type(dtype))
+
+
+def sequence_insert(g, operator):
+    sequence = _sequence(g)
+    tensor = g.tensor(operator, dtype=g.dtype(sequence))
+    count = len(g.values[sequence])
+    g.node(operator, [sequence, tensor, _position(g, -count, count) if g.chance(0.7) else ""])
+
+
+def sequence_erase(g, operator):
+    sequence = _sequence(g)
+    count = len(g.values[sequence])
+    g.node(operator, [sequence, _position(g, -count, count - 1) if g.chance(0.7) else ""])
+
+
+def sequence_length(g, operator):
+    g.node(operator, [_sequence(g)])

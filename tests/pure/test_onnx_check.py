@@ -51,7 +51,7 @@ def test_check_lists_every_node_that_cannot_run(folder, command):
     assert "Identity" not in out
     assert err.startswith(
         "bad.onnx: node 0, which makes 'a' (Relu): vkops does not have this operator, "
-        "nor 1 more nodes; it has Add, Cast, CenterCropPad, "
+        "nor 1 more nodes"
     )
 
 

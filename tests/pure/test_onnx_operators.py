@@ -313,10 +313,22 @@ RANGE = [
     )
 ]
 ADD = [((14,), [int8s(100, -100), int8s(100, 3)], {}, int8s(-56, -97))]  # wraps around
+COMPRESS = [
+    ((9, 11), [X, array(bool)(True, False, True)], {"axis": 1}, X[:, ::2]),
+    ((11,), [X, array(bool)(True)], {"axis": -1}, X[..., :1]),  # the condition may be shorter
+    ((9, 28), [X, array(bool)(*[False] * 20, True)], {}, floats(20)),
+    ((28,), [ROW, array(bool)(*[False] * 9)], {"axis": 0}, ROW[:0]),  # or longer, if it is false
+]
+DROPOUT = [
+    ((6,), [X], {"is_test": 1}, X),
+    ((7,), [X], {"ratio": 0.9}, (X, np.ones_like(X))),
+    ((10,), [X], {}, (X, np.ones(X.shape, bool))),
+    ((13,), [X, scalar(0.5, np.float32), scalar(False, bool)], {}, (X, np.ones(X.shape, bool))),
+]
 
 CASES = {
-    "Add": ADD, "Cast": CAST, "CenterCropPad": CENTER_CROP_PAD, "Concat": CONCAT,
-    "Div": DIV, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
+    "Add": ADD, "Cast": CAST, "CenterCropPad": CENTER_CROP_PAD, "Compress": COMPRESS, "Concat": CONCAT,
+    "Div": DIV, "Dropout": DROPOUT, "Expand": EXPAND, "EyeLike": EYE_LIKE, "Flatten": FLATTEN, "Gather": GATHER,
     "GatherElements": GATHER_ELEMENTS, "GatherND": GATHER_ND, "OneHot": ONE_HOT, "ReverseSequence": REVERSE_SEQUENCE,
     "Scatter": SCATTER, "ScatterElements": SCATTER_ELEMENTS, "ScatterND": SCATTER_ND,
     "TensorScatter": TENSOR_SCATTER,

@@ -93,20 +93,20 @@ def _check_calls(proto: ModelProto) -> None:
 
 
 def _calls(nodes: Iterable[NodeProto]) -> Counter[_Function]:
-    return Counter((node.domain, node.op_type, node.overload) for node in _nodes(nodes))
+    return Counter((node.domain, node.op_type, node.overload) for node in all_nodes(nodes))
 
 
 def _total(calls: Mapping[_Function, int], counts: Mapping[_Function, int]) -> int:
     return sum(count * counts.get(key, 1) for key, count in calls.items())
 
 
-def _nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
     """Yield nodes, and the nodes of the graphs in their attributes."""
     for node in nodes:
         yield node
         for attribute in node.attribute:
             for graph in (attribute.g, *attribute.graphs):
-                yield from _nodes(graph.node)
+                yield from all_nodes(graph.node)
 
 
 def _completed(proto: ModelProto) -> ModelProto:

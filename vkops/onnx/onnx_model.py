@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -14,10 +15,10 @@ from onnx import ModelProto
 
 from vkops.arguments.values import model_option
 from vkops.errors import ModelError, show
+from vkops.onnx.graph import Graph
 from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
-from vkops.onnx.model_file import DOMAINS, Content, opset_of, read
-from vkops.onnx.onnx_node import Call, OnnxNode, label, schema_of
-from vkops.onnx.operators import OPERATORS, REFUSED
+from vkops.onnx.model_file import Content, opset_of, read
+from vkops.onnx.onnx_node import OnnxNode
 from vkops.onnx.tensor_data import TensorReader
 from vkops.onnx.value_info import (
     InputType,
@@ -26,7 +27,6 @@ from vkops.onnx.value_info import (
     ValueInfo,
     check_input,
     check_output_type,
-    value_info,
 )
 from vkops.plan.size_limits import LimitError
 
@@ -43,7 +43,7 @@ class Model:
 
     Raises:
         ModelError: the file is not a model, the model breaks ONNX's rules, or a node is of an
-            operator that vkops does not have; ``unsupported_nodes`` lists them all.
+            operator that vkops does not have.
 
     Attributes:
         inputs: the inputs that the graph declares, in order.
@@ -81,44 +81,14 @@ class Model:
             raise ModelError(f"{path_or_model}: {error}") from error
 
     def _take(self, content: Content) -> None:
-        unsupported = unsupported_nodes(content)
-        if unsupported:
-            more = f", nor {len(unsupported) - 1} more nodes" if len(unsupported) > 1 else ""
-            operators = ", ".join(OPERATORS)
-            raise ModelError(f"{': '.join(unsupported[0])}{more}; it has {operators}")
-        graph, reader = content.proto.graph, TensorReader(content.detached)
-        used = {name for node in graph.node for name in node.input}
-        used.update(entry.name for entry in (*graph.input, *graph.output))
-        stored: list[tuple[str, Any]] = [(tensor.name, tensor) for tensor in graph.initializer]
-        stored += [(sparse.values.name, sparse) for sparse in graph.sparse_initializer]
-        self.constants: dict[str, Array] = {}
-        for name, tensor in stored:
-            if name in used:
-                try:
-                    self.constants[name] = reader.read(tensor)
-                except ModelError as error:
-                    raise ModelError(f"initializer {name!r}: {error}") from error
-        self.inputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.input))
-        self.outputs: tuple[ValueInfo, ...] = tuple(map(value_info, graph.output))
         self.opset: int = opset_of(content.proto)
         self.metadata: ModelMetadata = ModelMetadata.of(content.proto)
-        self.nodes: tuple[OnnxNode, ...] = tuple(
-            OnnxNode(node, index, schema_of(node.op_type, self.opset), reader)
-            for index, node in enumerate(graph.node)
-        )
-        self._check_names()
-
-    def _check_names(self) -> None:
-        """Refuse nodes and outputs that read a tensor that no node before them makes."""
-        known = {"", *self.constants, *(entry.name for entry in self.inputs)}
-        for node in self.nodes:
-            for i, name in enumerate(node.inputs):
-                if name not in known:
-                    node.refuse(f"inputs[{i}]", f"got {name!r}, which no earlier node makes")
-            known.update(node.outputs)
-        for entry in self.outputs:
-            if entry.name not in known:
-                raise ModelError(f"output {entry.name!r}: no node makes it")
+        self.graph = Graph(content.proto.graph, self.opset, TensorReader(content.detached))
+        self.graph.check_names({})
+        self.inputs: tuple[ValueInfo, ...] = self.graph.inputs
+        self.outputs: tuple[ValueInfo, ...] = self.graph.outputs
+        self.constants: dict[str, Array] = self.graph.constants
+        self.nodes: tuple[OnnxNode, ...] = self.graph.nodes
 
     @property
     def required_inputs(self) -> tuple[ValueInfo, ...]:
@@ -152,7 +122,7 @@ class Model:
             elif entry.name not in self.constants:
                 raise ModelError(f"input {entry.name!r}: is missing")
         lowering = Lowering(input_types)
-        values: dict[str, LoweredValue] = {"": None}
+        values: ChainMap[str, LoweredValue] = ChainMap({"": None})
         for name, array in self.constants.items():
             if name not in input_types:
                 values[name] = lowering.constant(array)
@@ -161,43 +131,11 @@ class Model:
                 values[name] = _input(lowering, name, type_, known.get(name))
             except LimitError as error:
                 raise ModelError(f"input {name!r}: {error}") from error
-        for node in self.nodes:
-            call = Call(node, lowering, [values[name] for name in node.inputs])
-            try:
-                outputs = OPERATORS[node.operator].outputs(call)
-            except LimitError as error:
-                raise ModelError(f"{node.label}: {error}") from error
-            values.update(zip(node.outputs, outputs, strict=False))
-            values[""] = None
+        self.graph.lower_nodes(lowering, values)
         lowering.outputs = [values[output.name] for output in self.outputs]
         for entry, value in zip(self.outputs, lowering.outputs, strict=True):
             check_output_type(entry, None if value is None else value.dtype)
         return lowering
-
-
-def unsupported_nodes(content: Content) -> list[tuple[str, str]]:
-    """Return the labels of all nodes of a model that vkops cannot run, and why."""
-    opset = opset_of(content.proto)
-    nodes = []
-    for index, node in enumerate(content.proto.graph.node):
-        is_own = node.domain in DOMAINS
-        if not is_own or node.op_type not in OPERATORS:
-            reason = "vkops does not have this operator"
-            if is_own and node.op_type in REFUSED:
-                reason += f" ({REFUSED[node.op_type]})"
-        elif (schema := schema_of(node.op_type, opset)) is None:
-            reason = f"opset {opset} does not have this operator"
-        elif schema.since_version > (newest := OPERATORS[node.op_type].newest):
-            version = schema.since_version
-            reason = (
-                f"vkops knows this operator up to version {newest}, opset {opset} has {version}"
-            )
-        else:
-            continue
-        domain = "" if is_own else f"{node.domain}."
-        name = f"{domain}{node.op_type}"  # text, even where a name is bytes that are not UTF-8
-        nodes.append((label(node, index, name if name.isprintable() else repr(name)), reason))
-    return nodes
 
 
 def _input(lowering: Lowering, name: str, type_: InputType, elements: Any) -> LoweredValue:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NoReturn, TypeVar
+from functools import cache, lru_cache, partial
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, defs, helper
+from onnx import AttributeProto, GraphProto, NodeProto, SparseTensorProto, TensorProto, defs, helper
 
 from vkops.errors import ModelError
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor, LoweredValue, Lowering
 from vkops.onnx.tensor_data import TensorReader
-from vkops.plan.size_limits import MAX_DIMENSIONS
+from vkops.onnx.value_info import ValueInfo
+from vkops.plan.size_limits import MAX_DIMENSIONS, LimitError
 from vkops.plan.view import Ints
 
 T = TypeVar("T")
@@ -38,11 +40,34 @@ def label(proto: NodeProto, index: int, operator: str) -> str:
     return f"node {index}{suffix} ({operator})"
 
 
+class InnerGraph(Protocol):
+    """A graph in an attribute of a node."""
+
+    outputs: tuple[ValueInfo, ...]
+
+    def lower(
+        self,
+        lowering: Lowering,
+        inputs: Sequence[LoweredValue],
+        scope: ChainMap[str, LoweredValue],
+    ) -> list[LoweredValue]:
+        """Lower it; ``scope`` has the values of the graphs around it."""
+
+
 class OnnxNode:
-    """A node whose arguments and attributes are as its schema says; ModelError if they are not."""
+    """A node whose arguments and attributes are as its schema says; ModelError if they are not.
+
+    An attribute that is a graph becomes a function that reads the graph once, when it is called:
+    the branch of If that is not taken may have operators that vkops does not have.
+    """
 
     def __init__(
-        self, proto: NodeProto, index: int, schema: _Schema, reader: TensorReader | None = None
+        self,
+        proto: NodeProto,
+        index: int,
+        schema: _Schema,
+        reader: TensorReader | None = None,
+        read_graph: Callable[[GraphProto], InnerGraph] | None = None,
     ) -> None:
         self.operator: str = proto.op_type
         self.schema = schema
@@ -53,7 +78,9 @@ class OnnxNode:
         self._check_count("inputs", self.inputs, schema.min_input, schema.max_input)
         self._check_count("outputs", self.outputs, schema.min_output, schema.max_output)
         reader = reader or TensorReader()
-        self.attributes: dict[str, Any] = {a.name: self._read(a, reader) for a in proto.attribute}
+        self.attributes: dict[str, Any] = {
+            a.name: self._read(a, reader, read_graph) for a in proto.attribute
+        }
         for name, attribute in schema.attributes.items():
             if attribute.required and name not in self.attributes:
                 self.refuse(name, "is missing")
@@ -105,7 +132,12 @@ class OnnxNode:
             allowed = f"at least {minimum}"
         self.require(minimum <= len(names) <= maximum, what, len(names), allowed)
 
-    def _read(self, attribute: AttributeProto, reader: TensorReader) -> Any:
+    def _read(
+        self,
+        attribute: AttributeProto,
+        reader: TensorReader,
+        read_graph: Callable[[GraphProto], InnerGraph] | None,
+    ) -> Any:
         known = self.schema.attributes.get(attribute.name)
         if known is None:
             allowed = ", ".join(sorted(self.schema.attributes)) or "none"
@@ -117,6 +149,9 @@ class OnnxNode:
             got, must = map(AttributeProto.AttributeType.Name, (attribute.type, expected))
             self.refuse(attribute.name, f"got an attribute of type {got}, must be {must}")
         value = helper.get_attribute_value(attribute)
+        if isinstance(value, GraphProto):
+            assert read_graph is not None  # it is given for nodes of a graph
+            return cache(partial(read_graph, value))
         if not isinstance(value, (TensorProto, SparseTensorProto)):
             return value
         try:
@@ -128,8 +163,15 @@ class OnnxNode:
 class Call:
     """A node, and its inputs as tensors of a lowering; ModelError if it cannot have their types."""
 
-    def __init__(self, node: OnnxNode, lowering: Lowering, values: Sequence[LoweredValue]) -> None:
+    def __init__(
+        self,
+        node: OnnxNode,
+        lowering: Lowering,
+        values: Sequence[LoweredValue],
+        scope: ChainMap[str, LoweredValue] | None = None,
+    ) -> None:
         self.node = node
+        self._scope: ChainMap[str, LoweredValue] = ChainMap() if scope is None else scope
         self.refuse: Callable[[str, str], NoReturn] = node.refuse
         self.require: Callable[[bool, str, object, object], None] = node.require
         self.lowering = lowering
@@ -164,6 +206,10 @@ class Call:
         values = self._inputs.get(name)
         return values[0] if values else None
 
+    def values(self, name: str) -> Sequence[LoweredValue]:
+        """Return the values of a variadic input."""
+        return self._inputs[name]
+
     def tensors(self, name: str) -> list[LoweredTensor]:
         """Return the tensors of a variadic input, or of one that is a sequence."""
         values = self._inputs[name]
@@ -179,6 +225,26 @@ class Call:
     def attribute(self, name: str) -> Any:
         """Return an attribute, or its default; None where there is neither."""
         return self.node.attributes.get(name)
+
+    def graph(self, name: str, inputs: Sequence[LoweredValue] = ()) -> list[LoweredValue]:
+        """Lower the graph in an attribute for these inputs, and return its outputs."""
+        try:
+            graph: InnerGraph = self.attribute(name)()
+            return graph.lower(self.lowering, inputs, self._scope)
+        except (ModelError, LimitError) as error:
+            self.refuse(name, str(error))
+
+    def boolean(self, name: str, *, default: bool) -> bool:
+        """Return the only element of an input; the default where it is left out."""
+        value = self.optional(name)
+        return default if value is None else self.truth(name, value)
+
+    def truth(self, name: str, value: LoweredValue) -> bool:
+        """Return the only element of a tensor as a Boolean; NeedsValueError if it is not known."""
+        if not isinstance(value, LoweredTensor):
+            self.refuse(name, "got no tensor as a condition")
+        self.require_single(name, value)
+        return bool(self.lowering.values(value).item())
 
     def array(self, name: str) -> npt.NDArray[Any] | None:
         """Return the elements of an input or attribute; NeedsValueError if they are not known."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from vkops.errors import ModelError
 from vkops.onnx.element_types import type_text
-from vkops.onnx.lowering import LoweredTensor, Lowering, NeedsValueError
+from vkops.onnx.lowering import LoweredSequence, LoweredTensor, Lowering, NeedsValueError
 from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators import OPERATORS
@@ -101,7 +101,11 @@ def _check_nodes(model: Model) -> None:
             else:
                 moved |= unknown
         facts = replace(facts, origins=moved & ~needed)
-        known.update(dict.fromkeys(filter(None, node.outputs), facts))
+        first_type = node.schema.outputs[0].type_str
+        for i, name in enumerate(node.outputs):
+            parameter = node.schema.outputs[min(i, len(node.schema.outputs) - 1)]
+            known[name] = facts if parameter.type_str == first_type else _Facts()
+        known[""] = _Facts()
     for entry in model.outputs:
         check_output_type(entry, known[entry.name].dtype)
 
@@ -118,14 +122,17 @@ def _input(entry: ValueInfo, origins: int) -> _Facts:
 def _output(node: OnnxNode, inputs: Sequence[_Facts]) -> _Facts:
     """Return what is known of each output of a node."""
     operator, output = OPERATORS[node.operator], node.schema.outputs[0]
+    if not output.is_homogeneous:  # those of If and Loop have types of their own
+        return _Facts()
     lowering, shape = Lowering(), operator.stub(node)
-    tensors: list[LoweredTensor] | None = [] if node.operator == "Constant" else None
+    tensors: list[LoweredTensor] | None = None if node.inputs else []
     if shape is not None and not any(node.inputs[1:]) and inputs[0].dtype is not None:
         with suppress(LimitError):  # such attributes fit empty tensors only
             tensors = [lowering.full(np.zeros(1, inputs[0].dtype), shape)]
     if tensors is not None:  # the node can be lowered unless one of its attributes is wrong
         (first, *_) = operator.outputs(Call(node, lowering, tensors))
-        return _Facts(first.dtype if first else None)
+        kind = "sequence" if isinstance(first, LoweredSequence) else "tensor"
+        return _Facts(first.dtype if first else None, kind)
     if operator.makes is not None:
         return _Facts(np.dtype(operator.makes))
     # Its type is that of the inputs of the same type parameter, or of a sequence's tensors.

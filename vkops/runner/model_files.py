@@ -187,10 +187,11 @@ def _check_onnx(file: ModelFile) -> None:
     """
     unsupported: list[tuple[str, str]] = []
     with suppress(ImportError, ModelError):  # reading it again reports why
-        from vkops.onnx.model_file import read
-        from vkops.onnx.onnx_model import unsupported_nodes
+        from vkops.onnx.graph import unsupported_nodes
+        from vkops.onnx.model_file import opset_of, read
 
-        unsupported = unsupported_nodes(read(Path(file.path), allow_paths=file.allow_paths))
+        proto = read(Path(file.path), allow_paths=file.allow_paths).proto
+        unsupported = list(unsupported_nodes(proto.graph, opset_of(proto)))
     if unsupported:
         console.show(console.table("Nodes that vkops cannot run", ("Node", "Why"), unsupported))
     onnx = file.read_onnx()

@@ -13,6 +13,7 @@ from vkops.onnx.lowering import LoweredValue
 from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators import (
     arithmetic,
+    control_flow,
     indexing,
     resize,
     selection,
@@ -61,10 +62,12 @@ class OnnxOperator:
 
 OPERATORS: Mapping[str, OnnxOperator] = {
     "Add": OnnxOperator(elementwise(np.add), 14, computes="A B"),
+    "And": OnnxOperator(elementwise(np.logical_and), 7, computes="A B"),
     "Cast": OnnxOperator(
         arithmetic.cast, 28, computes="input", if_types=operator.ne, stub=lambda _: (1,)
     ),
     "CenterCropPad": OnnxOperator(selection.center_crop_pad, 18),
+    "Compress": OnnxOperator(indexing.compress, 28),
     "Concat": OnnxOperator(split_concat.concat, 13),
     "ConcatFromSequence": OnnxOperator(split_concat.concat_from_sequence, 11),
     "Constant": OnnxOperator(arithmetic.constant, 25),
@@ -75,6 +78,7 @@ OPERATORS: Mapping[str, OnnxOperator] = {
         shapes_and_axes.depth_to_space, 28, stub=shapes_and_axes.image_stub
     ),
     "Div": OnnxOperator(elementwise(arithmetic.quotient, divides=True), 14, computes="A B"),
+    "Dropout": OnnxOperator(shapes_and_axes.dropout, 22),
     "Equal": OnnxOperator(elementwise(np.equal, dtype=bool), 19, computes="A B", makes=bool),
     "Expand": OnnxOperator(selection.expand, 13),
     "EyeLike": OnnxOperator(selection.eye_like, 22, first="unread", stub=lambda _: (1, 1)),
@@ -82,12 +86,24 @@ OPERATORS: Mapping[str, OnnxOperator] = {
     "Gather": OnnxOperator(indexing.gather, 13, moves="indices"),
     "GatherElements": OnnxOperator(indexing.gather_elements, 13, moves="indices"),
     "GatherND": OnnxOperator(indexing.gather_nd, 13, moves="indices"),
+    "Greater": OnnxOperator(elementwise(np.greater, dtype=bool), 13, computes="A B", makes=bool),
+    "GreaterOrEqual": OnnxOperator(
+        elementwise(np.greater_equal, dtype=bool), 16, computes="A B", makes=bool
+    ),
     "Identity": OnnxOperator(shapes_and_axes.identity, 25),
+    "If": OnnxOperator(control_flow.branch, 25, first="needed"),
+    "Less": OnnxOperator(elementwise(np.less, dtype=bool), 13, computes="A B", makes=bool),
+    "LessOrEqual": OnnxOperator(
+        elementwise(np.less_equal, dtype=bool), 16, computes="A B", makes=bool
+    ),
+    "Loop": OnnxOperator(control_flow.loop, 25, first="needed", moves="v_initial"),
     "Mod": OnnxOperator(arithmetic.modulo, 28, computes="A B"),
     "Mul": OnnxOperator(elementwise(np.multiply), 14, computes="A B"),
+    "Not": OnnxOperator(arithmetic.logical_not, 1, computes="X"),
     "OneHot": OnnxOperator(
         indexing.one_hot, 28, computes="indices", if_types=indexing.needs_conversion, moves="values"
     ),
+    "Or": OnnxOperator(elementwise(np.logical_or), 7, computes="A B"),
     "Pad": OnnxOperator(selection.pad, 25, moves="constant_value", check=selection.pad_mode),
     "Range": OnnxOperator(arithmetic.range, 27, computes="start limit delta"),
     "Reshape": OnnxOperator(shapes_and_axes.reshape, 25),
@@ -103,6 +119,13 @@ OPERATORS: Mapping[str, OnnxOperator] = {
         indexing.scatter_nd, 18, moves="indices updates", check=indexing.check_reduction
     ),
     "SequenceAt": OnnxOperator(split_concat.sequence_at, 11),
+    "SequenceConstruct": OnnxOperator(split_concat.sequence_construct, 11, moves="inputs"),
+    "SequenceEmpty": OnnxOperator(split_concat.sequence_empty, 11),
+    "SequenceErase": OnnxOperator(split_concat.sequence_erase, 11),
+    "SequenceInsert": OnnxOperator(split_concat.sequence_insert, 11, moves="tensor"),
+    "SequenceLength": OnnxOperator(
+        split_concat.sequence_length, 11, first="unread", makes=np.int64
+    ),
     "Shape": OnnxOperator(arithmetic.shape, 25, first="unread", makes=np.int64),
     "Size": OnnxOperator(arithmetic.size, 25, first="unread", makes=np.int64),
     "Slice": OnnxOperator(selection.slice, 13),
@@ -125,7 +148,8 @@ OPERATORS: Mapping[str, OnnxOperator] = {
     "Trilu": OnnxOperator(selection.trilu, 14),
     "Unsqueeze": OnnxOperator(shapes_and_axes.unsqueeze, 25),
     "Upsample": OnnxOperator(resize.resize, 10, check=resize.check_node),
-    "Where": OnnxOperator(arithmetic.where, 16, computes="condition X Y"),
+    "Where": OnnxOperator(indexing.where, 16, computes="condition", moves="X Y"),
+    "Xor": OnnxOperator(elementwise(np.logical_xor), 7, computes="A B"),
 }
 """The operators that vkops has."""
 

@@ -14,6 +14,7 @@ from vkops.errors import ModelError
 from vkops.onnx.element_types import STRING, dtype_of, type_text
 from vkops.onnx.lowering import MAX_KNOWN_BYTES, LoweredTensor, NeedsValueError
 from vkops.onnx.onnx_node import Call
+from vkops.plan.view import Ints
 
 Array = npt.NDArray[Any]
 
@@ -92,38 +93,31 @@ def elementwise(
         a, b = operand(call, "A"), operand(call, "B")
         if call.version < 7:
             b = _aligned(call, a, b)
-        _check_size(call, a, b)
+        if broadcast_shape(call, max(a.itemsize, b.itemsize), a.shape, b.shape) is None:
+            call.refuse("B", f"got shape {b.shape}, which does not broadcast with {a.shape}")
         if divides and b.dtype.kind in "iu" and not b.all():
             call.refuse("B", "an integer is divided by 0")
-        try:
-            with np.errstate(all="ignore"):
-                result = compute(a, b)
-        except ValueError:
-            call.refuse("B", f"got shape {b.shape}, which does not broadcast with {a.shape}")
+        with np.errstate(all="ignore"):
+            result = compute(a, b)
         return [call.lowering.computed(np.asarray(result, dtype or a.dtype))]
 
     return lowered
 
 
-def where(call: Call) -> list[LoweredTensor]:
-    """Lower Where."""
-    condition, x, y = (operand(call, name) for name in ("condition", "X", "Y"))
-    _check_size(call, condition, x, y)
-    try:
-        return [call.lowering.computed(np.where(condition, x, y).astype(x.dtype))]
-    except ValueError:
-        shapes = f"{condition.shape}, {x.shape} and {y.shape}"
-        call.refuse("condition, X and Y", f"have shapes {shapes}, which do not broadcast")
+def logical_not(call: Call) -> list[LoweredTensor]:
+    """Lower Not."""
+    return [call.lowering.computed(np.logical_not(operand(call, "X")))]
 
 
-def _check_size(call: Call, *arrays: Array) -> None:
-    """Refuse a result that would be too large."""
+def broadcast_shape(call: Call, itemsize: int, *shapes: Ints) -> Ints | None:
+    """Return the shape of elements that are computed; None if the shapes do not broadcast."""
     try:
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        return  # the computation raises this error, too
-    if prod(shape) * max(array.itemsize for array in arrays) > MAX_KNOWN_BYTES:
+        return None
+    if prod(shape) * itemsize > MAX_KNOWN_BYTES:
         call.refuse("result", f"got shape {shape}, must have {MAX_KNOWN_BYTES} bytes at most")
+    return shape
 
 
 def range(call: Call) -> list[LoweredTensor]:

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from vkops.onnx.lowering import LoweredTensor
 from vkops.onnx.onnx_node import Call, OnnxNode
-from vkops.onnx.operators.arithmetic import operand
+from vkops.onnx.operators.arithmetic import broadcast_shape, operand
+from vkops.onnx.operators.split_concat import joined
 from vkops.plan import indexing
 from vkops.plan.graph import SUBMISSION_COST
 from vkops.plan.index_runs import IndexRun, choose, runs_of
@@ -32,6 +33,9 @@ MAX_RUNS = SUBMISSION_COST
 More would cost more than the submission that a gather of an intermediate tensor needs.
 """
 
+INDEX_SIZE = 8
+"""Size of an index that is computed before a model runs."""
+
 
 def gather(call: Call) -> list[LoweredTensor]:
     """Lower Gather."""
@@ -39,18 +43,71 @@ def gather(call: Call) -> list[LoweredTensor]:
     axis = call.axis("axis", data.rank)
     shape = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
     known = _check_indices(call, data, range(axis, axis + 1))
-    if known is not None:
-        flat = known.reshape(-1).astype(np.int64)
-        flat = np.where(flat < 0, flat + data.shape[axis], flat)
-        runs = [*islice(runs_of(flat), MAX_RUNS + 1)]
-        if len(runs) <= MAX_RUNS:
-            axes = [[IndexRun(0, n, 0, 1)] for n in data.shape]
-            axes[axis] = runs
-            sizes = (*data.shape[:axis], flat.size, *data.shape[axis + 1 :])
-            regions = choose(data.read, View.packed(sizes), axes)
-            return [call.lowering.make(data.dtype, sizes, regions).reshape(shape)]
+    if known is not None and (copies := _copied(call, data, known, axis)) is not None:
+        return [copies.reshape(shape)]
     region = indexing.gather(data.read, _index_tensor(indices), View.packed(shape), axis)
     return [call.lowering.make(data.dtype, shape, [region])]
+
+
+def _copied(
+    call: Call, data: LoweredTensor, known: npt.NDArray[Any], axis: int
+) -> LoweredTensor | None:
+    """Return the elements at known indices along an axis; None where these form too many runs."""
+    flat = known.reshape(-1).astype(np.int64)
+    flat = np.where(flat < 0, flat + data.shape[axis], flat)
+    runs = [*islice(runs_of(flat), MAX_RUNS + 1)]
+    if len(runs) > MAX_RUNS:
+        return None
+    axes = [[IndexRun(0, n, 0, 1)] for n in data.shape]
+    axes[axis] = runs
+    sizes = (*data.shape[:axis], flat.size, *data.shape[axis + 1 :])
+    return call.lowering.make(data.dtype, sizes, choose(data.read, View.packed(sizes), axes))
+
+
+def gathered(
+    call: Call, data: LoweredTensor, known: npt.NDArray[Any], axis: int = 0
+) -> LoweredTensor:
+    """Return the elements at known indices along an axis; the indices have one dimension."""
+    copies = _copied(call, data, known, axis)
+    if copies is not None:
+        return copies
+    indices = call.lowering.computed(known)
+    shape = (*data.shape[:axis], known.size, *data.shape[axis + 1 :])
+    region = indexing.gather(data.read, _index_tensor(indices), View.packed(shape), axis)
+    return call.lowering.make(data.dtype, shape, [region])
+
+
+def compress(call: Call) -> list[LoweredTensor]:
+    """Lower Compress: the elements along an axis for which a condition is true."""
+    data, condition = call.tensor("input"), call.array("condition")
+    assert condition is not None
+    axis = 0
+    if call.attribute("axis") is None:
+        data = data.reshape((data.size,))
+    else:
+        axis = call.axis("axis", data.rank)
+    call.require(condition.ndim == 1, "condition", f"{condition.ndim} dimensions", 1)
+    chosen, size = np.flatnonzero(condition), data.shape[axis]
+    if chosen.size and chosen[-1] >= size:
+        call.refuse(f"condition[{chosen[-1]}]", f"is true, axis {axis} has size {size}")
+    return [gathered(call, data, chosen, axis)]
+
+
+def where(call: Call) -> list[LoweredTensor]:
+    """Lower Where: elements of two tensors, chosen by a condition that is known."""
+    condition, x, y = operand(call, "condition"), call.tensor("X"), call.tensor("Y")
+    shapes = condition.shape, x.shape, y.shape
+    if (shape := broadcast_shape(call, INDEX_SIZE, *shapes)) is None:
+        got = "{}, {} and {}".format(*shapes)
+        call.refuse("condition, X and Y", f"have shapes {got}, which do not broadcast")
+    if condition.all() or not condition.any():
+        chosen = x if condition.all() else y
+        return [call.lowering.view(chosen, chosen.packed.broadcast(shape))]
+    both = joined(call, "X and Y", [part.reshape((part.size,)) for part in (x, y)], 0)
+    places = np.arange(both.size, dtype=np.int64)
+    parts = places[: x.size].reshape(x.shape), places[x.size :].reshape(y.shape)
+    indices = np.broadcast_to(np.where(condition, *parts), shape)
+    return [gathered(call, both, indices.reshape(-1)).reshape(shape)]
 
 
 def gather_elements(call: Call) -> list[LoweredTensor]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
+import numpy as np
+
 from vkops.onnx.lowering import LoweredTensor, LoweredValue
 from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.plan import movements
@@ -11,6 +13,18 @@ from vkops.plan.view import Ints, View
 
 DEPTH_ORDERS = ("DCR", "CRD")
 """Values of ``mode`` in DepthToSpace and SpaceToDepth, the default first."""
+
+
+def dropout(call: Call) -> list[LoweredTensor]:
+    """Lower Dropout, which drops nothing where a model is not trained."""
+    data = call.tensor("data")
+    reason = ": vkops does not train"
+    if call.version < 7:
+        call.require(call.attribute("is_test") == 1, "is_test", 0, f"1{reason}")
+    trains = call.boolean("training_mode", default=False)
+    call.require(not trains, "training_mode", trains, f"False{reason}")
+    kept = np.ones(1, data.dtype if call.version < 10 else bool)
+    return [data, call.lowering.full(kept, data.shape)][: call.output_count]
 
 
 def identity(call: Call) -> list[LoweredValue]:
@@ -72,7 +86,7 @@ def squeeze(call: Call) -> list[LoweredTensor]:
 def unsqueeze(call: Call) -> list[LoweredTensor]:
     """Lower Unsqueeze."""
     data = call.tensor("data")
-    new_axes = call.ints("axes")
+    new_axes = call.ints("axes", scalar=True)
     if new_axes is None:
         call.refuse("axes", "is missing")
     axes = call.axes("axes", data.rank + len(new_axes))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
+from vkops.errors import ModelError
+from vkops.onnx.element_types import dtype_of
 from vkops.onnx.lowering import LoweredSequence, LoweredTensor
 from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.plan import movements
@@ -97,7 +101,7 @@ def concat(call: Call) -> list[LoweredTensor]:
     """Lower Concat. The axis of Concat 1 is 1 if it is left out."""
     tensors = call.tensors("inputs")
     axis = call.axis("axis", tensors[0].rank, default=int(call.version == 1))
-    return [_joined(call, "inputs", tensors, axis)]
+    return [joined(call, "inputs", tensors, axis)]
 
 
 def concat_from_sequence(call: Call) -> list[LoweredTensor]:
@@ -109,10 +113,11 @@ def concat_from_sequence(call: Call) -> list[LoweredTensor]:
     axis = call.axis("axis", tensors[0].rank + stacked)
     if stacked:
         tensors = [t.reshape((*t.shape[:axis], 1, *t.shape[axis:])) for t in tensors]
-    return [_joined(call, "input_sequence", tensors, axis)]
+    return [joined(call, "input_sequence", tensors, axis)]
 
 
-def _joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> LoweredTensor:
+def joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> LoweredTensor:
+    """Return tensors one after the other along an axis; ``name`` is the argument in errors."""
     first = tensors[0].shape
     for i, tensor in enumerate(tensors):
         rank = len(first)
@@ -125,10 +130,54 @@ def _joined(call: Call, name: str, tensors: list[LoweredTensor], axis: int) -> L
     return call.lowering.make(tensors[0].dtype, shape, regions)
 
 
+def sequence_construct(call: Call) -> list[LoweredSequence]:
+    """Lower SequenceConstruct."""
+    tensors = call.tensors("inputs")
+    return [LoweredSequence(tensors[0].dtype, tuple(tensors))]
+
+
+def sequence_empty(call: Call) -> list[LoweredSequence]:
+    """Lower SequenceEmpty."""
+    kind = call.attribute("dtype")
+    try:
+        dtype = np.dtype(np.float32) if kind is None else dtype_of(kind)
+    except ModelError:
+        call.refuse("dtype", f"got {kind}, which is not a data type")
+    return [LoweredSequence(dtype, ())]
+
+
+def sequence_insert(call: Call) -> list[LoweredSequence]:
+    """Lower SequenceInsert, which adds a tensor at the end if no position is given."""
+    tensors, tensor = call.tensors("input_sequence"), call.tensor("tensor")
+    last = len(tensors)
+    position = call.integer("position", last)
+    call.require(-last <= position <= last, "position", position, f"{-last} to {last}")
+    tensors.insert(position, tensor)
+    return [LoweredSequence(tensor.dtype, tuple(tensors))]
+
+
+def sequence_erase(call: Call) -> list[LoweredSequence]:
+    """Lower SequenceErase, which removes the last tensor if no position is given."""
+    tensors = call.tensors("input_sequence")
+    erased = tensors.pop(_position(call, tensors, -1))
+    return [LoweredSequence(erased.dtype, tuple(tensors))]
+
+
+def sequence_length(call: Call) -> list[LoweredTensor]:
+    """Lower SequenceLength."""
+    count = len(call.tensors("input_sequence"))
+    return [call.lowering.constant(np.array(count, np.int64))]
+
+
 def sequence_at(call: Call) -> list[LoweredTensor]:
     """Lower SequenceAt."""
     tensors = call.tensors("input_sequence")
-    position = call.integer("position")
+    return [tensors[_position(call, tensors, 0)]]
+
+
+def _position(call: Call, tensors: list[LoweredTensor], default: int) -> int:
+    """Return the index of a tensor of a sequence."""
+    position = call.integer("position", default)
     if not tensors:
         call.refuse("position", f"got {position}, but the sequence is empty")
-    return [tensors[call.in_rank("position", position, len(tensors))]]
+    return call.in_rank("position", position, len(tensors))
