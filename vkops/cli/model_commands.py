@@ -93,7 +93,10 @@ _IGNORED = (
     metavar="[NAME:]FILE",
     help="Read inputs of a .onnx model from .npy or .npz files; the others are zeros.",
 )
-@options.flag("--random", help="Use random values for other inputs.")
+@options.flag(
+    "--random",
+    help="Use random values for other inputs; valid ones for indices, sizes, axes and repeats.",
+)
 @options.number("--seed", default=0, help="Seed of --random.")
 @options.texts(
     "--output",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -86,8 +86,32 @@ class LoweredSequence:
         return type_text(self.dtype, "sequence")
 
 
-Check: TypeAlias = "Callable[[npt.NDArray[Any]], None]"
-"""A function that refuses elements of a tensor with a ModelError."""
+@dataclass(frozen=True)
+class IndexCheck:
+    """The indices that a node takes: single ones, or tuples of them along the last axis.
+
+    Attributes:
+        refuse: raises the ModelError of the node for an argument.
+        name: the argument.
+        ranges: the indices that are allowed for each axis that they are for.
+    """
+
+    refuse: Callable[[str, str], NoReturn]
+    name: str
+    ranges: Mapping[int, range]
+
+    def __call__(self, indices: npt.NDArray[Any]) -> None:
+        """Refuse indices out of range."""
+        ranges = list(self.ranges.items())
+        lowest, ends = ([getattr(r, end) for _, r in ranges] for end in ("start", "stop"))
+        wrong = (indices < lowest) | (indices >= ends)
+        if wrong.any():
+            place = np.unravel_index(np.argmax(wrong), indices.shape)
+            axis, r = ranges[place[-1] if len(ranges) > 1 else 0]
+            path = f"{self.name}[{', '.join(map(str, place))}]" if place else self.name
+            got, allowed = indices[place], f"{r[0]} to {r[-1]} for axis {axis}"
+            self.refuse(path, f"got {got}, must be {allowed}")
+
 
 LoweredValue: TypeAlias = "LoweredTensor | LoweredSequence | None"
 """An input or output of a node; None: it is left out, or an optional that is absent."""
@@ -106,7 +130,7 @@ class Lowering:
         inputs: the name of the input that each leaf of the graph is; of a sequence, the index, too.
         constants: the elements of the other leaves.
         strings: the strings that elements of constants stand for.
-        checks: inputs of the model, each with a check of the arrays that are given for it.
+        checks: inputs of the model that are indices, each with those that are allowed.
     """
 
     def __init__(self, input_types: Mapping[str, InputType] | None = None) -> None:
@@ -116,7 +140,7 @@ class Lowering:
         self.inputs: dict[int, tuple[str, int | None]] = {}
         self.constants: dict[int, npt.NDArray[Any]] = {}
         self.strings: list[str] = []
-        self.checks: list[tuple[LoweredTensor, Check]] = []
+        self.checks: list[tuple[LoweredTensor, IndexCheck]] = []
         self._tensors: list[LoweredTensor] = []
         self._origins: dict[int, int] = {}  # the first input that a tensor depends on
         self._known: dict[int, npt.NDArray[np.uint8]] = {}  # bytes of tensors read on the host
@@ -203,8 +227,8 @@ class Lowering:
             elements = np.array([self.strings[handle] for handle in elements], STRING)
         return elements.reshape(tensor.shape)
 
-    def check(self, tensor: LoweredTensor, check: Check) -> npt.NDArray[Any] | None:
-        """Check the elements of a tensor, and return them if they are known.
+    def check(self, tensor: LoweredTensor, check: IndexCheck) -> npt.NDArray[Any] | None:
+        """Check indices, and return them if they are known.
 
         An input is checked when the model runs, if it is given as an array. Elements that are only
         on the device are not checked.

@@ -209,7 +209,7 @@ class Session:
 
     def _specialize(self, inputs: Mapping[str, Given]) -> Specialization:
         declared = {entry.name: entry for entry in self.model.inputs}
-        input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
+        input_types = {name: type_of(declared[name], value) for name, value in inputs.items()}
         refuse_reentry(self._lock, "the model is being prepared")
         with self._lock:
             # Lowering fails at the first input whose elements it needs, and is then repeated.
@@ -280,7 +280,7 @@ def as_array(name: str, value: Any) -> Array:
 def lowered(model: Model, inputs: Mapping[str, Given]) -> Lowering:
     """Lower a model for arrays, without a device."""
     declared = {entry.name: entry for entry in model.inputs}
-    input_types = {name: _type_of(declared[name], value) for name, value in inputs.items()}
+    input_types = {name: type_of(declared[name], value) for name, value in inputs.items()}
     known: dict[str, Any] = {}
     while True:
         try:
@@ -293,7 +293,8 @@ def _elements(value: Given) -> Any:
     return list(map(np.asarray, value)) if isinstance(value, list) else np.asarray(value)
 
 
-def _type_of(entry: ValueInfo, value: Given) -> InputType:
+def type_of(entry: ValueInfo, value: Given) -> InputType:
+    """Return the type and shapes of a value that is given for an input."""
     if value is None:
         return None
     if not isinstance(value, list):

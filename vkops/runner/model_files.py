@@ -238,7 +238,6 @@ def inputs_of(onnx: OnnxDispatchable, files: FileOptions) -> dict[str, Any]:
                 listed = ", ".join(map(repr, names)) or "none"
                 raise ModelError(f"{text}: the model has no input {name!r}; it has {listed}")
             arrays[name] = array
-    generator = np.random.default_rng(files.seed)
     inputs: dict[str, Any] = {}
     for entry in model.inputs:
         if entry.name in arrays:
@@ -247,26 +246,13 @@ def inputs_of(onnx: OnnxDispatchable, files: FileOptions) -> dict[str, Any]:
             is_bytes = dtype is not None and np.dtype(dtype.str) == array.dtype
             inputs[entry.name] = as_array(entry.name, array.view(dtype) if is_bytes else array)
         elif entry.name not in model.constants:
-            value = default_input(entry, onnx.overrides.shape(entry))
-            if files.random and isinstance(value, np.ndarray):
-                value = _random(generator, value)
-            inputs[entry.name] = value
+            inputs[entry.name] = default_input(entry, onnx.overrides.shape(entry))
+    if files.random:
+        from vkops.runner.random_inputs import fill
+
+        drawn = {name for name in inputs if name not in arrays}
+        return fill(model, inputs, drawn, np.random.default_rng(files.seed))
     return inputs
-
-
-def _random(generator: np.random.Generator, like: Array) -> Any:
-    if like.dtype.hasobject:
-        words = [bytes(generator.integers(97, 123, 5, np.uint8)).decode() for _ in range(like.size)]
-        return np.array(words, object).reshape(like.shape)
-    if like.dtype.kind == "b":
-        return generator.integers(0, 2, like.shape).astype(bool)
-    if like.dtype.kind in "iu":
-        info = np.iinfo(like.dtype)
-        return generator.integers(info.min, info.max, like.shape, like.dtype, endpoint=True)
-    values = generator.standard_normal(like.shape)
-    if like.dtype.kind == "c":
-        return (values + 1j * generator.standard_normal(like.shape)).astype(like.dtype)
-    return values.astype(like.dtype)
 
 
 def _output_arrays(name: str, value: Any) -> dict[str, Array]:

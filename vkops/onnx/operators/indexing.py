@@ -7,15 +7,13 @@ nearest element inside, and by not writing anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.onnx.lowering import LoweredTensor
+from vkops.onnx.lowering import IndexCheck, LoweredTensor
 from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators.arithmetic import broadcast_shape, operand
 from vkops.onnx.operators.split_concat import joined
@@ -172,7 +170,7 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
         return [call.lowering.make(data.dtype, data.shape, copies)]
     _require_shape(call, "write_indices", starts, data.shape[:1])
     places = {axis: range(whole - count + 1)}
-    call.lowering.check(starts, partial(_check_range, call.node, "write_indices", places))
+    call.lowering.check(starts, IndexCheck(call.refuse, "write_indices", places))
     each = View((*starts.shape, *[1] * (data.rank - 1)), (1, *[0] * (data.rank - 1)))
     # As unsigned integers, negative ones are out of range.
     where = _index_tensor(starts, each)._replace(dtype="u8")
@@ -305,18 +303,4 @@ def _check_indices(call: Call, data: LoweredTensor, axes: range) -> npt.NDArray[
             message = f"got shape {indices.shape}, must be empty: axis {axis} has size 0"
             call.refuse("indices", message)
     allowed = {axis: range(-data.shape[axis], data.shape[axis]) for axis in axes}
-    return call.lowering.check(indices, partial(_check_range, call.node, "indices", allowed))
-
-
-def _check_range(
-    node: OnnxNode, name: str, allowed: Mapping[int, range], indices: npt.NDArray[Any]
-) -> None:
-    """Refuse indices out of range; ``allowed`` has the axes that each tuple of them is for."""
-    ranges = list(allowed.items())
-    lowest, ends = ([getattr(r, end) for _, r in ranges] for end in ("start", "stop"))
-    wrong = (indices < lowest) | (indices >= ends)
-    if wrong.any():
-        place = np.unravel_index(np.argmax(wrong), indices.shape)
-        axis, r = ranges[place[-1] if len(ranges) > 1 else 0]
-        path = f"{name}[{', '.join(map(str, place))}]" if place else name
-        node.refuse(path, f"got {indices[place]}, must be {r[0]} to {r[-1]} for axis {axis}")
+    return call.lowering.check(indices, IndexCheck(call.refuse, "indices", allowed))
