@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from vkops.errors import one_line, printable
 
 FAILED = 0x80004005  # E_FAIL
 TEXT_WIDTH = 120  # columns of tables that are made as text
+FILE_WIDTH = 10_000  # columns of what is no terminal: programs that read it need whole names
 shows_activity = False  # the terminal of another program is its own
 
 
@@ -27,8 +29,10 @@ class _Console(Console):
 
 
 def show(*parts: RenderableType) -> None:
-    """Print tables and texts as wide as the terminal."""
+    """Print tables and texts as wide as the terminal; as wide as they are to files and pipes."""
     console = _Console()
+    if not (console.is_terminal or os.environ.get("COLUMNS")):
+        console.width = FILE_WIDTH
     for part in parts:
         console.print(part)
 

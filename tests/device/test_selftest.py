@@ -13,7 +13,7 @@ import vkops
 from vkops.cli import main
 from vkops.debug import selftest as tests
 from vkops.debug import selftest_processes as processes
-from vkops.debug.selftest import Check, check, names
+from vkops.debug.selftest import UNTESTED, Check, check, names
 from vkops.gpu.kernels.encoding import GPU
 from vkops.shaders import VARIANTS
 
@@ -104,12 +104,14 @@ def test_the_command(adapter):
 
 
 def test_the_command_says_what_fails(adapter, monkeypatch, capsys):
-    checks = [Check("a", True), Check("b", False, "why"), Check("c", None, "no test")]
+    checks = [Check("a", True), Check("b", False, "why"), Check("c", None, "no compiler")]
+    checks += [Check(name, None, UNTESTED) for name in "de"]
     monkeypatch.setattr(processes, "check_in_processes", lambda device: iter(checks))
     arguments = ["devices", "--selftest", "--adapter", adapter.name]
     assert main(arguments) == 1
     answer = f"{adapter.name}, {adapter.driver}: no, these fail: b"
-    lines = ["a: ok", "b: FAILED: why", "c: not checked: no test", answer]
+    lines = ["a: ok", "b: FAILED: why", "c: not checked: no compiler"]
+    lines += ["features without a test, which --json names: 2", answer]
     assert capsys.readouterr().out.splitlines() == lines
     assert main([*arguments, "--json"]) == 1
     printed = json.loads(capsys.readouterr().out)

@@ -102,7 +102,7 @@ def _show_devices(infos: Sequence[DeviceInfo], *, verbose: bool) -> None:
 
 def _selftest(adapter: str | None, as_json: bool) -> None:
     """Print each check as it is done, then the answer; exit with status 1 if one failed."""
-    from vkops.debug.selftest import Check
+    from vkops.debug.selftest import UNTESTED, Check
     from vkops.debug.selftest_processes import check_in_processes
 
     checks: list[Check] = []
@@ -110,7 +110,7 @@ def _selftest(adapter: str | None, as_json: bool) -> None:
         info = device.info
         for check in check_in_processes(device):
             checks.append(check)
-            if not as_json:
+            if not as_json and check.reason != UNTESTED:
                 state = {True: "ok", False: "FAILED", None: "not checked"}[check.passed]
                 click.echo(": ".join(filter(None, [check.name, state, check.reason])))
                 sys.stdout.flush()  # the next one may end this process
@@ -119,6 +119,9 @@ def _selftest(adapter: str | None, as_json: bool) -> None:
         listed = [check._asdict() for check in checks]
         click.echo(json.dumps({"driver": info.driver, "passed": not failed, "checks": listed}))
     else:
+        untested = sum(check.reason == UNTESTED for check in checks)
+        if untested:
+            click.echo(f"features without a test, which --json names: {untested}")
         answer = f"no, these fail: {', '.join(failed)}" if failed else "yes"
         click.echo(f"{info.name}, {info.driver}: {answer}")
     if failed:

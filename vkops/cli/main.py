@@ -64,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status; errors are one line on standard error.
 
     Status 0: done. 1: a model, device or file is wrong. 2: the arguments are. 130: interrupted.
+    141: nobody reads the output any more, about which nothing is printed.
     """
     # A process can be started without these streams; its output is then discarded.
     sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
@@ -91,8 +92,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(f"Failed to parse command-line arguments: {error.format_message()}", 2)
     except OSError as error:
-        closed = error.filename is None and error.errno in _CLOSED
-        return _fail("Standard output was closed" if closed else str(error), 1)
+        if error.filename is None and error.errno in _CLOSED:
+            return _stop_output()
+        return _fail(str(error), 1)
     except VkopsError as error:
         return _fail(str(error), 1)
     except ModuleNotFoundError as error:
@@ -115,7 +117,16 @@ def _fail(message: str, status: int) -> int:
     try:
         sys.stdout.flush()
     except OSError:
-        # The reader has gone; buffered output must not fail again when Python shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _stop_output()
     print(one_line(message), file=sys.stderr)
     return status
+
+
+def _stop_output() -> int:
+    """Discard what is still to be printed, because the reader has gone, as ``head`` does.
+
+    Returns the status of a program that ended by SIGPIPE.
+    """
+    # Buffered output must not fail again when Python shuts down.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141

@@ -17,6 +17,9 @@ from vkops.errors import ShaderCompileError, VkopsError
 from vkops.gpu.copies.rule import REGIONS, SHADERS, CopyRule
 from vkops.shaders.compiler import find_compiler
 
+UNTESTED = "there is no test of it"
+"""The reason of a feature that is not checked because no test uses it."""
+
 ROUNDS = 3
 """Random shapes of each movement and data type."""
 
@@ -48,7 +51,7 @@ def check(device: vkops.Device, name: str) -> Check:
     if name == _ORDER:
         return _order(device)
     if name not in _PROBES or not device.vulkan.features.issuperset(_PROBES[name].features):
-        return Check(name, None, "there is no test of it")
+        return Check(name, None, UNTESTED)
     try:
         find_compiler()
     except ShaderCompileError as error:
