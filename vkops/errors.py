@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from threading import RLock
-    from types import ModuleType
+    from types import FrameType, ModuleType
 
 
 class VkopsError(Exception):
@@ -28,6 +28,17 @@ class VkopsError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
+        _hide_own_frames()
+
+
+def _hide_own_frames() -> None:
+    """Have pytest and IPython end a traceback at the line of the program that called vkops."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        is_function = frame.f_code.co_flags & 1  # CO_OPTIMIZED; others have the module's own names
+        if is_function and frame.f_globals.get("__name__", "").partition(".")[0] == "vkops":
+            frame.f_locals["__tracebackhide__"] = True
+        frame = frame.f_back
 
 
 class _RuleError(VkopsError, ValueError):
