@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -15,6 +16,14 @@ def repr_html(self: object) -> str:
     """Return what a notebook shows of an object: the method ``_repr_html_`` of several classes."""
     text: str = import_late("vkops.explain.notebooks").html(self)
     return text
+
+
+def place_of(file: str, line: int) -> str:
+    """Return how a line of a program is named: as IPython does, if the file is one of its cells."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    named = shell.compile.format_code_name(file) if shell else None
+    return f"{' '.join(named)}, line {line}" if named else f"{file}:{line}"
 
 
 def table_html(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -9,10 +9,13 @@ from zlib import decompress
 import nbclient
 import nbformat
 import numpy as np
+import onnx
 import pytest
+from browser import needs_chromium, probe
 from documents import Document
 
 import vkops
+import vkops.onnx
 
 SHADER = """#version 450
 layout(local_size_x = 64) in;
@@ -32,7 +35,8 @@ with device.record() as program:
 CELLS = {
     "x": ("Tensor (2, 3, 4) int32", "<td>11</td>"),
     "picture": ("vkops.Image of 2 x 2 x 3 uint8", "data:image/png;base64,"),
-    "device": ("<details>", "max_compute_work_group_size"),
+    "device": ("<details>", "max_compute_work_group_size", "iB</td>"),
+    "device.tensor(np.float32([0.1, 1e9]))": ("<td>0.1</td><td>1e+09</td>",),
     "device.limits": ("<td>max_compute_work_group_size</td>", "<td>features</td>"),
     "vkops.profile()": ("&lt;vkops.Profile of a block that has not ended&gt;",),
     "shader": (
@@ -44,10 +48,15 @@ CELLS = {
     "shader.shader": ("<td>0</td><td>Source</td><td>storage</td><td>uint32</td><td>reads</td>",),
     "program": ("Recorded program of 1 step<", "copy_view"),
     "vkops.dml.SplitOperatorDesc(*SPLIT, axis=0).lower()": ("<iframe", "class=&quot;plan&quot;"),
-    "with vkops.profile() as p: vkops.flip(x).copy()\np": ("devices worked", "<td>copy_view</td>"),
+    "with vkops.profile() as p: vkops.flip(x).copy()\np": (
+        "devices worked",
+        "<td>copy_view</td>",
+        "<td>Cell In[12], line 1</td>",
+    ),
     "vkops.debug.check(RACE, [np.zeros(1, np.uint32)], groups=1)": (
         ": 1 finding<",
         "<td>data race</td>",
+        "<pre>    4 | void main() { a[0] = gl_GlobalInvocationID.x; }</pre>",
     ),
     "vkops.debug.check(shader.shader, groups=1, push=[2])": ("nothing was found",),
 }
@@ -131,3 +140,51 @@ def test_what_cannot_be_read_now(device):
         shown = vkops.flip(x).copy()
         page = shown._repr_html_()
     assert page.startswith("<pre>")
+
+
+IN_A_NOTEBOOK = (
+    """<!DOCTYPE html><body style="background: COLOUR"><div>FIGURE</div><p>below</p></body>"""
+)
+
+
+@needs_chromium
+@pytest.mark.parametrize(("colour", "paper"), [("#111111", "#15181d"), ("#ffffff", "#fff")])
+def test_a_plan_has_the_colours_of_the_notebook_and_the_height_of_its_figure(
+    colour, paper, tmp_path
+):
+    desc = vkops.dml.BufferTensorDesc(vkops.dml.TensorDataType.INT32, [6])
+    plan = vkops.dml.SplitOperatorDesc(desc, [desc], axis=0).lower()
+    page = tmp_path / "notebook.html"
+    page.write_text(IN_A_NOTEBOOK.replace("COLOUR", colour).replace("FIGURE", plan._repr_html_()))
+    program = """
+      const inner = document.querySelector("iframe").contentDocument;
+      const style = inner.defaultView.getComputedStyle(inner.body);
+      const frame = document.querySelector("iframe").getBoundingClientRect();
+      return {
+        background: style.backgroundColor,
+        paper: style.getPropertyValue("--paper").trim(),
+        unused: frame.height - inner.body.offsetHeight,
+        hidden: inner.documentElement.scrollHeight - frame.height,
+      };
+    """
+    probed = probe(page, tmp_path, program)
+    assert probed == {"background": "rgba(0, 0, 0, 0)", "paper": paper, "unused": 0, "hidden": 0}
+
+
+def test_objects_say_what_they_are(device):
+    desc = vkops.dml.BufferTensorDesc(vkops.dml.TensorDataType.INT32, [5])
+    copy = vkops.dml.ElementWiseIdentityOperatorDesc(desc, desc)
+    compiled = device.compile_operator(device.create_operator(copy))
+    name = f"<vkops.CompiledOperator ELEMENT_WISE_IDENTITY (inputs: 1, outputs: 1) on {device.info.label}>"
+    assert repr(compiled) == name
+    bound = compiled.bind([device.buffer(20)], [device.buffer(20)])
+    assert repr(bound) == f"<vkops.BoundOperator of {name}>"
+    graph = vkops.dml.Graph()
+    graph.output(vkops.dml.identity(graph.input(desc)))
+    assert repr(graph) == "<Graph (inputs: 1, nodes: 1, outputs: 1)>"
+    model = """<ir_version: 9, opset_import: ["" : 18]>
+    m (float[N] x) => (float[N] y) { y = Identity (x) }"""
+    session = vkops.onnx.Session(onnx.parser.parse_model(model), device)
+    shown = "<vkops.onnx.Model of opset 18 (inputs: 1, nodes: 1, outputs: 1)>"
+    assert repr(session.model) == shown
+    assert repr(session) == f"<vkops.onnx.Session of {shown} on {device.info.label}>"

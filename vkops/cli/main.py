@@ -123,7 +123,7 @@ def _fail(message: str, status: int) -> int:
 
 
 def _stop_output() -> int:
-    """Discard what is still to be printed, because the reader has gone, as ``head`` does.
+    """Discard what is still to be printed, because the reader has gone.
 
     Returns the status of a program that ended by SIGPIPE.
     """

@@ -105,6 +105,9 @@ class Checks:
         self.checked: int = 0
         self.not_checked: Counter[str] = Counter()
 
+    def __repr__(self) -> str:
+        return f"<Checks: {self.checked} checked, {self.not_checked.total()} not>"
+
     def _count(self, reason: str = "") -> None:
         """Count a dispatch: one that was checked, or one that was not, for a reason."""
         with self._lock:

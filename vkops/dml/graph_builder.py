@@ -116,6 +116,12 @@ class Graph:
         self._nodes: list[tuple[OperatorDesc, tuple[Expression, ...]]] = []
         self._outputs: list[Expression] = []
 
+    def __repr__(self) -> str:
+        counts = (
+            f"inputs: {self._input_count}, nodes: {len(self._nodes)}, outputs: {len(self._outputs)}"
+        )
+        return f"<{type(self).__name__} ({counts})>"
+
     # -- inputs and outputs -----------------------------------------------------------------------
 
     def input(self, tensor_desc: BufferTensorDesc, input_index: int | None = None) -> Expression:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from vkops.debug.shader_check import Report
 from vkops.errors import VkopsError
-from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
+from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, FRAME_SCRIPT, PAGE_CSS, figure
+from vkops.explain.tables import size_text
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.run.recording import RecordedProgram
@@ -48,13 +49,13 @@ html.register(CompiledShader, lambda shown: html(shown.shader))
 def _(shown: Tensor) -> str:
     try:
         part: Any = shown[(0,) * max(0, shown.ndim - 2)][(slice(MAX_CELLS),) * min(2, shown.ndim)]
-        values = np.atleast_2d(part.numpy()).tolist()
+        values = np.atleast_2d(part.numpy())  # whose elements have the digits of their types
     except VkopsError:  # it cannot be read now
         return html.dispatch(object)(shown)
     which = f", [{', '.join('0' * (shown.ndim - 2))}]" if shown.ndim > 2 else ""
     more = ", the first elements" if part.size < shown.size and not which else which
     title = f"Tensor {shown.shape} {shown.dtype} on {shown.device.info.label}{more}"
-    heads = ["", *map(str, range(len(values[0]) if values else 0))]
+    heads = ["", *map(str, range(len(values[0]) if len(values) else 0))]
     return table_html(title, heads, [[i, *row] for i, row in enumerate(values)])
 
 
@@ -85,8 +86,13 @@ def _pixels(image: Image) -> npt.NDArray[np.uint8]:
 
 @html.register
 def _(shown: DeviceInfo) -> str:
-    names = [each.name for each in fields(shown) if each.name != "limits"]
-    info = table_html(shown.name, ("info", ""), [(each, getattr(shown, each)) for each in names])
+    values = {each.name: getattr(shown, each.name) for each in fields(shown)}
+    rows = [
+        (name, size_text(value) if "memory" in name else value)
+        for name, value in values.items()
+        if name != "limits"
+    ]
+    info = table_html(shown.name, ("info", ""), rows)
     return f"{info}<details><summary>Limits and features</summary>{html(shown.limits)}</details>"
 
 
@@ -109,9 +115,13 @@ def _(shown: RecordedProgram) -> str:
 
 @html.register
 def _(shown: Report) -> str:
+    if not shown.findings:
+        return f"<p>{escape(str(shown))}</p>"
     rows = [(f.kind, f.place, f.message, f.count) for f in shown.findings]
-    title = f"{shown.name}: {count(len(rows), 'finding') if rows else 'nothing was found'}"
-    return table_html(title, ("Kind", "Line", "Fault", "Times"), rows)
+    title = f"{shown.name}: {count(len(rows), 'finding')}"
+    lines = "\n".join(f.source for f in shown.findings)
+    source = f"<pre>{escape(lines)}</pre>" if lines.strip() else ""
+    return table_html(title, ("Kind", "Line", "Fault", "Times"), rows) + source
 
 
 @html.register
@@ -123,6 +133,6 @@ def _(shown: CopyPlan) -> str:
     step = Step(shown, numbers[:count], numbers[count:])
     drawn = "".join(map(figure, movements([step], dict(enumerate(flat)))))
     style = f"<style>{PAGE_CSS}{FIGURE_CSS}</style>"
-    page = f"<!DOCTYPE html>{style}<body>{drawn}<script>{FIGURE_SCRIPT}</script>"
-    frame = "width:100%;height:24em;border:0;resize:vertical"
+    page = f"<!DOCTYPE html>{style}<body>{drawn}<script>{FIGURE_SCRIPT}{FRAME_SCRIPT}</script>"
+    frame = "width:100%;height:24em;border:0"
     return f"<iframe title='Plan' style='{frame}' srcdoc=\"{escape(page)}\"></iframe>"

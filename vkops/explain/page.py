@@ -38,6 +38,9 @@ PAGE_CSS, FIGURE_CSS = _file("page.css"), _file("figure.css")
 FIGURE_SCRIPT = _file("addresses.js") + _file("page.js")
 """The script of figures."""
 
+FRAME_SCRIPT = _file("frame.js")
+"""The script that fits a figure into a notebook."""
+
 
 def write_page(explanation: Explanation, path: Path) -> None:
     """Write a page of HTML, whole or not at all; ModelError if it cannot be written."""

@@ -90,6 +90,12 @@ class Model:
         self.constants: dict[str, Array] = self.graph.constants
         self.nodes: tuple[OnnxNode, ...] = self.graph.nodes
 
+    def __repr__(self) -> str:
+        counts = (
+            f"inputs: {len(self.inputs)}, nodes: {len(self.nodes)}, outputs: {len(self.outputs)}"
+        )
+        return f"<vkops.onnx.Model of opset {self.opset} ({counts})>"
+
     @property
     def required_inputs(self) -> tuple[ValueInfo, ...]:
         """Inputs without a default."""

@@ -109,6 +109,9 @@ class Session:
         self.device: Device = home or default_device()
         self._constants = DeviceConstants(self.device)
 
+    def __repr__(self) -> str:
+        return f"<vkops.onnx.Session of {self.model!r} on {self.device.info.label}>"
+
     def get_inputs(self) -> list[NodeArg]:
         """Return the inputs that must be given, with ``name``, ``shape`` and ``type``."""
         return list(map(NodeArg.of, self.model.required_inputs))

@@ -60,6 +60,9 @@ class BoundOperator(BoundProgram):
         path = self.operator.paths.get(number, "")
         return BindingError(self.operator.name, path, message, "B-23")
 
+    def __repr__(self) -> str:
+        return f"<vkops.BoundOperator of {self.operator!r}>"
+
     def dispatch(self, progress: Progress = None) -> None:
         """Run the operator; see ``CompiledOperator.dispatch``."""
         self.run(progress)
@@ -125,6 +128,10 @@ class CompiledOperator:
         self._in_place = desc.runs_in_place
         self._constants = [_stored(device, c) for c in self.pipeline.constants.values()]
         self._persistent: dict[int, BindableMemory] = {}
+
+    def __repr__(self) -> str:
+        counts = f"inputs: {len(self._inputs)}, outputs: {len(self._outputs)}"
+        return f"<vkops.CompiledOperator {self.name} ({counts}) on {self._device.info.label}>"
 
     @property
     def binding_properties(self) -> BindingProperties:

@@ -14,6 +14,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from vkops.notebook import place_of
 from vkops.system.threads import new_lock
 
 
@@ -205,4 +206,4 @@ def _described(frame: FrameType) -> Caller:
         value: Any = known.get(name)
         if type(value).__module__.startswith("vkops.") and hasattr(value, "dtype"):
             tensors.append(f"{name}: {value.dtype} {tuple(value.shape)}")
-    return Caller(f"{file}:{number}", text, tuple(tensors))
+    return Caller(place_of(file, number), text, tuple(tensors))
