@@ -127,7 +127,7 @@ class RecordedProgram:
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             memory = recorded.used, recorded.written
-            if vulkan.measurements or vulkan.profile or vulkan.observers:  # kept commands cannot be
+            if vulkan.native.measures or vulkan.observers:  # kept commands cannot be measured
                 vulkan.submit(recorded.operations, *memory, "a recording")
             else:
                 vulkan.start(vulkan.native.submit, commands, *memory, "a recording")

@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
 
@@ -37,7 +37,6 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 from vkops.system.processes import can_start_threads
@@ -87,6 +86,39 @@ class _Thread(local):
     recording = NOT_RECORDING
 
 
+class SubmissionObserver:
+    """Is told what a device runs, and when the host has waited for it; here, it does nothing.
+
+    Threads add it to ``VulkanDevice.submission_observers`` and remove it at any time: it may still
+    be told of a call that began before.
+    """
+
+    def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
+        """Take notice of a call that was submitted, and of when it began (``perf_counter_ns``)."""
+
+    def waited(self, device: VulkanDevice, began: int) -> None:
+        """Take notice of a wait that has ended, and of when it began."""
+
+
+class SynchronousCalls(SubmissionObserver):
+    """Waits for each call at once."""
+
+    def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
+        """Wait for the call."""
+        device.wait(number)
+
+
+class PrintedOutput(SynchronousCalls):
+    """Prints what shaders print, after each call."""
+
+    def __init__(self, output: ShaderOutput) -> None:
+        self._output = output
+
+    def waited(self, device: VulkanDevice, began: int) -> None:
+        """Print the texts of what has ended."""
+        self._output.show()
+
+
 class VulkanDevice:
     """A VkDevice, its queue, memory and pipelines; made by ``open_vulkan_device``.
 
@@ -102,10 +134,9 @@ class VulkanDevice:
         images: the limits of linear images, if they can be used.
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
-        output: what shaders print, if they do; then each submission is waited for at once.
-        measurements: those that measure the time of all that is submitted, each for itself; whoever
-            began one holds it.
-        profile: the recorder of calls and operations while profiles are open.
+        submission_observers: are told of calls and waits of this device, in this order: for
+            debugging, to wait at once (VKOPS_SYNC) or to print what shaders print; while the device
+            measures, its ``Timestamps`` and the recorder of profiles.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
         observers: functions that return a context for each dispatch of a shader, which is submitted
@@ -124,9 +155,7 @@ class VulkanDevice:
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
         self.thread: _Thread = _Thread()
-        self.measurements: WeakSet[Measurement] = WeakSet()
-        self._timing = new_lock()
-        self.profile: ProfileRecorder | None = None
+        self.submission_observers: list[SubmissionObserver] = []
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = mode != "" or adapter.under_validation()
         if info.type == "CPU":
@@ -164,11 +193,12 @@ class VulkanDevice:
         self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
-        self.output: ShaderOutput | None = None
         if mode == "printf":
-            self.output = ShaderOutput(self._adapter)
-            self.output.check()
-        self._waits = os.environ.get(SYNC) == "1"
+            output = ShaderOutput(self._adapter)
+            output.check()
+            self.submission_observers.append(PrintedOutput(output))
+        elif os.environ.get(SYNC) == "1":
+            self.submission_observers.append(SynchronousCalls())
         self._pools: WeakValueDictionary[int, Pool] = WeakValueDictionary()
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
@@ -362,17 +392,15 @@ class VulkanDevice:
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
-        profile = self.profile  # which another thread may end
-        began = perf_counter_ns() if profile is not None else 0
+        observers = (*self.submission_observers,)  # which other threads may add and remove
+        began = perf_counter_ns() if observers else 0
         try:
             while (number := function(*arguments)) < 0:  # no room
                 self.native.make_room()
         except native_error() as error:
             self._refuse(error)
-        if self._waits or self.output is not None:
-            self.wait(number)
-        if profile is not None and number:
-            profile.add(began, arguments[-1], number)
+        for observer in observers if number else ():
+            observer.submitted(self, arguments[-1], number, began)
         return number
 
     @property
@@ -392,14 +420,12 @@ class VulkanDevice:
             return
         # Before the wait: the number may be one that another thread's work gets meanwhile.
         number = min(number, self.native.submitted)
-        profile = self.profile
-        began = perf_counter_ns() if profile is not None else 0
+        observers = (*self.submission_observers,)
+        began = perf_counter_ns() if observers else 0
         self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
-        if self.output is not None:
-            self.output.show()
-        if profile is not None:
-            profile.add(began, "wait")
+        for observer in observers:
+            observer.waited(self, began)
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
@@ -477,46 +503,3 @@ class VulkanDevice:
                 sleep(0.001)
         self.native.patience = 0
         return False
-
-    # -- timestamps -------------------------------------------------------------------------------
-
-    def measure(self) -> Measurement:
-        """Have the device measure from now on, if it has timestamps, until this is stopped."""
-        measurement = Measurement(self)
-        measurement.take()
-        if self.info.limits.timestamp_valid_bits:
-            with self._timing:
-                self.measurements.add(measurement)
-                self.record_profile(self.profile)
-        return measurement
-
-    def record_profile(self, recorder: ProfileRecorder | None) -> None:
-        """Have the device measure each operation for profiles from now on, or no more."""
-        with self._timing:
-            self.profile = recorder
-            self.native.measures = int(bool(self.measurements)) if recorder is None else 2
-
-    def take_time(self, measurement: Measurement, stop: bool) -> float:
-        """Wait for everything, and return the nanoseconds that are new for one measurement."""
-        self.settle()
-        with self._timing:
-            nanoseconds = self.call(self.native.take_nanoseconds) or 0.0
-            for each in self.measurements:
-                each.nanoseconds += nanoseconds
-            taken, measurement.nanoseconds = measurement.nanoseconds, 0.0
-            if stop:
-                self.measurements.discard(measurement)
-                self.record_profile(self.profile)
-        return taken
-
-
-class Measurement:
-    """The nanoseconds of a device that were not taken yet; others measure it at the same time."""
-
-    def __init__(self, vulkan: VulkanDevice) -> None:
-        self._vulkan = vulkan
-        self.nanoseconds: float = 0.0
-
-    def take(self, *, stop: bool = False) -> float | None:
-        """Return the milliseconds of all submissions since the last call, if they were measured."""
-        return self._vulkan.take_time(self, stop) / 1e6 or None
