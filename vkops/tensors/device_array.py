@@ -379,30 +379,58 @@ def run_program(
     """Run a program that uses ``nbytes`` bytes, as ``make`` runs a plan.
 
     ``outputs`` has the shape and the data type of each result, and the tensor to write to.
+
+    A program has two executions. ``_run_steps`` takes the least time, and runs the calls that it
+    can: small ones on tensors of the device. A ``BoundProgram`` runs all others.
     """
-    small, results = nbytes <= open_device.MAX_UNCHECKED_BYTES, []
-    reads = _allocations(inputs) if small and device.vulkan.recording is None else None
-    if reads is not None and (steps := program.native_steps(device)):
-        results = [
-            kind(device, shape, dtype) if target is None else target
-            for shape, dtype, target in outputs
-        ]
-        writes = _allocations(results, written=True)
-        if writes == [] or (writes and device.run_steps(steps, reads, writes, program.name)):
-            return results
-    read = [source for each in inputs if (source := _memory(each, device.vulkan)) is not None]
-    on_host = not small and not (
+    # Where much memory is needed, results are on the host if neither they nor an input has room.
+    read = None if nbytes <= open_device.MAX_UNCHECKED_BYTES else _memory_read(device, inputs)
+    on_host = read is not None and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.fits(nbytes)
     )
-    results = results or [
+    results = [
         kind(device, shape, dtype, on_host=on_host) if target is None else target
         for shape, dtype, target in outputs
     ]
+    if read is None:
+        if _run_steps(program, device, inputs, results):
+            return results
+        read = _memory_read(device, inputs)
     written: list[Any] = [result for each in results if (result := _memory(each)) is not None]
     if written:
         BoundProgram(program, device, read, written).run(progress)
     return results
+
+
+def _run_steps(
+    program: Program,
+    device: OperatorDevice,
+    inputs: Sequence[DeviceArray | npt.NDArray[Any]],
+    results: Sequence[DeviceArray],
+) -> bool:
+    """Run the prepared steps of a program, and return True; if that is not possible, do nothing.
+
+    It is not while this thread records, nor if the program has none, nor if the memory of a tensor
+    is on the host, in several pieces, or has to move before it is written or read.
+    """
+    vulkan = device.vulkan
+    reads, writes = _allocations(inputs), _allocations(results, written=True)
+    if reads is None or writes is None or vulkan.recording is not None:
+        return False
+    steps = program.native_steps(device)
+    if writes and steps:
+        device.prepare()
+        return vulkan.start(vulkan.native.run, steps, reads, writes, program.name) > 0
+    return not writes
+
+
+def _memory_read(
+    device: OperatorDevice, inputs: Sequence[DeviceArray | npt.NDArray[Any]]
+) -> list[TensorMemory]:
+    """The memory of the inputs that have elements, for a program to read."""
+    vulkan = device.vulkan
+    return [memory for each in inputs if (memory := _memory(each, vulkan)) is not None]
 
 
 def _allocations(

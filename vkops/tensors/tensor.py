@@ -54,7 +54,7 @@ class Flags(NamedTuple):
 
 _INTERNAL = frozenset(
     """check fits from_array image_pool is_read_only make mapped over owns_buffer pack placed pool
-    prepare run_steps settle submit tuning vulkan wait words""".split()  # noqa: SIM905
+    prepare submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
 """Names that other modules of vkops use: ``dir`` leaves them out."""
 
@@ -487,7 +487,8 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self.settle()
+        self.prepare()
+        self.vulkan.settle()
 
     async def synchronize_async(self) -> None:
         """Wait as ``synchronize`` does, while the event loop goes on as the device works.

@@ -190,20 +190,10 @@ class OpenDevice(ABC):
         self.prepare()
         return self.vulkan.submit(work, *memory_and_name, now=now)
 
-    def run_steps(self, *arguments: Any) -> int:
-        """Begin to run steps of the native module on allocations; 0 if they are not possible."""
-        self.prepare()
-        return self.vulkan.start(self.vulkan.native.run, *arguments)
-
     def wait(self, number: int) -> None:
         """Wait for a submission; other threads can use the device meanwhile."""
         self.prepare()
         self.vulkan.wait(number)
-
-    def settle(self) -> None:
-        """Wait for all that was submitted to the adapter."""
-        self.prepare()
-        self.vulkan.settle()
 
     # -- memory -----------------------------------------------------------------------------------
 
