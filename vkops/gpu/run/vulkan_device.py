@@ -61,9 +61,6 @@ SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
 
 
-NOT_RECORDING: ref[partial[None]] = ref(partial(print))
-"""A reference to nothing."""
-
 
 @dataclass(slots=True)
 class RecordedSteps:
@@ -75,15 +72,21 @@ class RecordedSteps:
     written: set[Allocation] = field(default_factory=set)
 
 
-class _Thread(local):
-    """The state of a device that each thread has for itself.
+NOT_RECORDING: ref[partial[None]] = ref(partial(print))
+"""A reference to a call that was freed."""
 
-    ``recording`` refers to the end of the ``with`` block in which the thread records, a call with
-    the program as its argument. Only the ``with`` statement holds that call: without the
-    statement, nothing is recorded, however it ended.
+
+class RecordingThread(local):
+    """Whether a thread records a program: each thread has its own attribute.
+
+    Attributes:
+        end: refers to the call that ends the recording, with the program as its argument. Nothing
+            but the ``with`` statement holds this call. However the statement ends, it lets go of
+            the call, and the recording ends, even if an interrupt comes before the call begins. A
+            ``partial`` has no frame, which a traceback would keep.
     """
 
-    recording = NOT_RECORDING
+    end: ref[partial[None]] = NOT_RECORDING
 
 
 class SubmissionObserver:
@@ -154,7 +157,7 @@ class VulkanDevice:
         self.lock: RLock = new_lock()
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
-        self.thread: _Thread = _Thread()
+        self.thread: RecordingThread = RecordingThread()
         self.submission_observers: list[SubmissionObserver] = []
         self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
         self.validated: bool = mode != "" or adapter.under_validation()
@@ -406,8 +409,8 @@ class VulkanDevice:
     @property
     def recording(self) -> RecordedSteps | None:
         """The steps of the program that this thread records."""
-        block = self.thread.recording()
-        return None if block is None else block.args[0].recorded
+        end = self.thread.end()
+        return None if end is None else end.args[0].recorded
 
     def refuse_recording(self, what: str) -> None:
         """Raise a DeviceError for what no program has, if this thread is recording one."""
