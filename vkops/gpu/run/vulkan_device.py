@@ -61,7 +61,6 @@ SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
 
 
-
 @dataclass(slots=True)
 class RecordedSteps:
     """The steps of a program that is being recorded, and the memory that they use."""
