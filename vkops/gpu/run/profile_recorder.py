@@ -14,6 +14,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run.timestamps import profile_operations
 from vkops.gpu.run.vulkan_device import SubmissionObserver, VulkanDevice
 from vkops.system.threads import new_lock
@@ -80,7 +81,7 @@ class ProfiledSubmission:
 profiles_lock: RLock = new_lock()
 """Held while profiles begin, take what was recorded, and end, and devices get recorders."""
 
-open_profiles: list[Any] = []
+open_profiles: list[object] = []
 """The profiles whose blocks run: while there are some, each device has a recorder."""
 
 recorders: list[ProfileRecorder] = []
@@ -123,7 +124,7 @@ class ProfileRecorder(SubmissionObserver):
         self.calls: list[ProfiledCall] = []
         self.submissions: list[ProfiledSubmission] = []
         self.clocks: str = "the device has no timestamps"
-        self._native: Any = vulkan.native
+        self._native: Native = vulkan.native
         self._callers: dict[tuple[CodeType, int], Caller] = {}
         self._mask: int = (1 << vulkan.info.limits.timestamp_valid_bits) - 1
         self._offset: int = perf_counter_ns() - vulkan.module.now()

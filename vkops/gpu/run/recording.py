@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from weakref import ref
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.vulkan_device import NOT_RECORDING, RecordedSteps, RecordingThread
 from vkops.notebook import repr_html
@@ -62,7 +62,7 @@ class RecordedProgram:
         self._end = NOT_RECORDING  # that of the thread that records
         self._kept_end: object = None  # without a ``with`` statement, as in an ExitStack
         self.recorded: RecordedSteps = RecordedSteps()
-        self._commands: Any = None
+        self._commands: Native = None
         self._closed = False
 
     # -- recording --------------------------------------------------------------------------------

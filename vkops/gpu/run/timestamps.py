@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import RLock
 from weakref import WeakKeyDictionary, WeakSet
 
 from vkops.gpu.run.vulkan_device import SubmissionObserver, VulkanDevice
@@ -21,7 +22,7 @@ class Timestamps(SubmissionObserver):
     """
 
     def __init__(self) -> None:
-        self.lock = new_lock()
+        self.lock: RLock = new_lock()
         self.measurements: WeakSet[Measurement] = WeakSet()
         self.is_profiled: bool = False
         self.total: float = 0.0

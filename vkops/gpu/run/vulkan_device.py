@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.extent import Extent
 from vkops.gpu.adapters import adapter, forks
-from vkops.gpu.adapters.kompute import load_kompute, load_native, native_error
+from vkops.gpu.adapters.kompute import Native, load_kompute, load_native, native_error
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
 from vkops.gpu.adapters.shader_output import ShaderOutput
 from vkops.gpu.copies.rectangles import ImageLimits
@@ -65,7 +65,7 @@ SYNC = "VKOPS_SYNC"
 class RecordedSteps:
     """The steps of a program that is being recorded, and the memory that they use."""
 
-    operations: list[Any] = field(default_factory=list)
+    operations: list[Native] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     used: set[Allocation] = field(default_factory=set)
     written: set[Allocation] = field(default_factory=set)
@@ -86,6 +86,17 @@ class RecordingThread(local):
     """
 
     end: ref[partial[None]] = NOT_RECORDING
+
+
+class AddressedMemory(Protocol):
+    """A ``Buffer`` whose address was given out: its module imports this one."""
+
+    allocation: Allocation
+    nbytes: int
+
+    def device_address(self) -> int:
+        """Return the address of the first byte."""
+        ...
 
 
 class SubmissionObserver:
@@ -141,11 +152,11 @@ class VulkanDevice:
             measures, its ``Timestamps`` and the recorder of profiles.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
-        observers: functions that return a context for each dispatch of a shader, which is submitted
-            in these contexts; that of the newest function is the outermost. They observe all
-            devices and threads. Blocks of several threads, fixtures and generators overlap without
-            nesting, so each adds and removes its own function alone: by ``append`` and ``remove``,
-            which are atomic, as copies of a list are.
+        observers: functions that return a context for the ``BoundCall`` of each dispatch of a
+            shader, which is submitted in these contexts; that of the newest function is the
+            outermost. They observe all devices and threads. Blocks of several threads, fixtures and
+            generators overlap without nesting, so each adds and removes its own function alone: by
+            ``append`` and ``remove``, which are atomic, as copies of a list are.
     """
 
     observers: ClassVar[list[Callable[[VulkanDevice, Any], AbstractContextManager[None]]]] = []
@@ -158,7 +169,7 @@ class VulkanDevice:
         self.lost: str = ""
         self.thread: RecordingThread = RecordingThread()
         self.submission_observers: list[SubmissionObserver] = []
-        self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self.addressed: WeakValueDictionary[int, AddressedMemory] = WeakValueDictionary()
         self.validated: bool = mode != "" or adapter.under_validation()
         if info.type == "CPU":
             threads = 2 * adapter.threads() + 2
@@ -167,9 +178,9 @@ class VulkanDevice:
                 "and limits of this process (ulimit -v, -d) leave less; LP_NUM_THREADS=1 needs less"
             )
             host_memory.require(2 * FIRST_NBYTES + threads * THREAD_BYTES, reason)
-        self.module: Any = load_native()
+        self.module: Native = load_native()
         load_kompute()
-        self._adapter: Any = adapter.native_adapters(mode)[info.index]
+        self._adapter: Native = adapter.native_adapters(mode)[info.index]
         forks.state.opened = True
         try:
             self._stored = PipelineCache(self._adapter)
@@ -178,7 +189,7 @@ class VulkanDevice:
             make = self.module.Device
             most = MAX_SUBMISSIONS, MAX_OPEN
             validated = adapter.validation_version() if self.validated else 0
-            self.native: Any = make(self._adapter, validated, *most, count, cached)
+            self.native: Native = make(self._adapter, validated, *most, count, cached)
             alignment = self.native.pitch_alignment
         except native_error() as error:
             message = f"{info.label} cannot be opened: {error}{forks.hint()}"
@@ -191,9 +202,9 @@ class VulkanDevice:
         self._wide = "shaderInt64" in self.features and adapter.prefers_int64(info)
         # When this is dropped or Python exits, unless the device is lost.
         self._saving = finalize(self, self._stored.save, self.native)
-        self._pipelines: dict[tuple[str, bool], Any] = {}
-        self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
-        self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
+        self._pipelines: dict[tuple[str, bool], Native] = {}
+        self.prepared: WeakKeyDictionary[object, tuple[object, list[Native]]] = WeakKeyDictionary()
+        self.shader_pipeline: Callable[..., Native] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
         if mode == "printf":
             output = ShaderOutput(self._adapter)
@@ -212,7 +223,7 @@ class VulkanDevice:
 
     if not TYPE_CHECKING:  # to type checkers, all attributes would exist
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> NoReturn:
             forks.check()
             raise AttributeError(name, name=name, obj=self)
 
@@ -291,7 +302,9 @@ class VulkanDevice:
         native = self._made(self.module.Memory, array)
         return None if native is None else Extent(ImportedMemory(native), 0, array.nbytes)
 
-    def image(self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int) -> Any:
+    def image(
+        self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int
+    ) -> Native:
         """Lay a linear image over a part of memory; None if the driver refuses.
 
         It has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
@@ -303,7 +316,7 @@ class VulkanDevice:
             self.start(self.native.submit, [self.module.OpLayout(image)], (), (), "")
         return image
 
-    def _made(self, make: Callable[..., Any], *arguments: Any) -> Any:
+    def _made(self, make: Callable[..., Native], *arguments: Any) -> Native:
         """Make an object of the native module; None if the driver refuses."""
         try:
             return make(self.native, *arguments)
@@ -312,7 +325,7 @@ class VulkanDevice:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def pipeline(self, kernel: Kernel, *, aligned: bool) -> Any:
+    def pipeline(self, kernel: Kernel, *, aligned: bool) -> Native:
         """Return the pipeline of a kernel, made when it is first used."""
         pipeline = self._pipelines.get((kernel.name, aligned))
         if pipeline is None:
@@ -339,7 +352,7 @@ class VulkanDevice:
         push_nbytes: int = 0,
         *,
         robust: bool = True,
-    ) -> Any:
+    ) -> Native:
         """Make a pipeline of SPIR-V.
 
         ``bindings`` are those of each descriptor set; see ``Shader.bindings``. A ``robust`` one
@@ -356,7 +369,7 @@ class VulkanDevice:
 
     def submit(
         self,
-        work: Sequence[Any],
+        work: Sequence[Native],
         reads: Iterable[Allocation] = (),
         writes: Iterable[Allocation] = (),
         name: str = "",
