@@ -521,7 +521,7 @@ def default_device() -> Device:
     return _opened(None)
 
 
-def as_device(name: str, device: Any) -> Device:
+def as_device(name: str, device: DeviceLike) -> Device:
     """A device, or the one of an adapter that is named; it is opened once (B-02)."""
     if isinstance(device, Device):
         return device

@@ -407,7 +407,7 @@ class VulkanDevice:
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
-        observers = (*self.submission_observers,)  # which other threads may add and remove
+        observers = [*self.submission_observers]  # which other threads may add and remove
         began = perf_counter_ns() if observers else 0
         try:
             while (number := function(*arguments)) < 0:  # no room
@@ -435,7 +435,7 @@ class VulkanDevice:
             return
         # Before the wait: the number may be one that another thread's work gets meanwhile.
         number = min(number, self.native.submitted)
-        observers = (*self.submission_observers,)
+        observers = [*self.submission_observers]
         began = perf_counter_ns() if observers else 0
         self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
