@@ -173,12 +173,15 @@ OPENED_AT_ONCE = """
 import os, sys, threading
 import vkops
 from vkops.gpu.adapters.adapter import instances
+from vkops.gpu.run.vulkan_device import PrintedOutput
 sys.setswitchinterval(1e-6)
 index, before, found = int(sys.argv[1]), dict(os.environ), []
+def prints(vulkan):
+    return [*map(type, vulkan.submission_observers)] == [PrintedOutput]
 def opens(debug, printf):
     barrier.wait()
     with vkops.Device(index, debug=debug, printf=printf) as device:
-        found.append((debug, printf, device.vulkan.validated, device.vulkan.output is not None))
+        found.append((debug, printf, device.vulkan.validated, prints(device.vulkan)))
 for _ in range(3):
     instances.cache_clear()
     kinds = [(False, False), (True, False), (False, True)] * 2

@@ -96,7 +96,6 @@ def of_device(device):
         "fits": [1 << 30],
         "host_buffer": [16],
         "image": [(4, 4)],
-        "run_steps": [[], [], [], ""],
         "shares_memory_with": [device],
         "submit": [[object()]],
         "tensor": [WORDS],

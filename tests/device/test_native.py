@@ -369,6 +369,27 @@ def test_measurements_that_overlap_have_each_all_that_was_submitted(native, is_t
     assert native.vulkan.native.measures == 0
 
 
+def test_a_measurement_that_is_dropped_ends_at_the_next_wait(native):
+    """Nothing native happens where it is freed: that may be in the middle of another call."""
+    work, _buffers = chain(native, 3)
+    kept, dropped = native.measure_dispatches(), native.measure_dispatches()
+    del kept
+    run_work(native, work)
+    assert native.vulkan.native.measures == int(native.info.limits.timestamp_valid_bits > 0)
+    del dropped
+    run_work(native, work)
+    assert native.vulkan.native.measures == 0
+    assert native.vulkan.submission_observers == []
+    with vkops.profile() as profile:
+        take = native.measure_dispatches()
+        run_work(native, work)
+        del take
+        run_work(native, work)
+        assert native.vulkan.native.measures == 2
+    assert native.vulkan.native.measures == 0
+    assert len(profile.calls) >= 2
+
+
 def test_a_wrong_choice_of_copies_is_refused(adapter, monkeypatch):
     monkeypatch.setenv(COPY, "fast")
     with pytest.raises(vkops.DeviceError, match=r"VKOPS_COPY: got 'fast', must be auto, shader or"):

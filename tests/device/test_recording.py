@@ -4,6 +4,7 @@ import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from threading import Event
 
 import numpy as np
 import onnx
@@ -291,6 +292,30 @@ def test_a_thread_that_ends_inside_of_a_recording(device):
             break
     assert found == [[0, 1, 2, 3]] * len(found)
     assert program.steps == ()
+
+
+def test_a_thread_that_begins_to_record_what_another_one_records(device):
+    """``with`` reads ``__exit__`` first: another thread may do so before the first one enters."""
+    x, program, has_read, go_on = device.tensor(np.arange(4)), device.record(), Event(), Event()
+
+    def other():
+        end = program.__exit__
+        has_read.set()
+        assert go_on.wait(60)
+        del end
+
+    thread, end = threading.Thread(target=other), program.__exit__
+    thread.start()
+    assert has_read.wait(60)
+    program.__enter__()
+    go_on.set()
+    thread.join()
+    y = vkops.flip(x).copy()
+    end(None, None, None)
+    del end
+    assert program.steps == ("copy_view",)
+    program.run()
+    assert y.tolist() == [3, 2, 1, 0]
 
 
 def test_an_interrupt_instead_of_the_end(device, monkeypatch):

@@ -50,7 +50,7 @@ def test_the_reference_lists_every_public_name(built):
     assert sorted(public - anchors) == []
 
 
-INTERNAL = "check", "fits", "prepare", "run_steps", "settle", "submit", "wait"
+INTERNAL = "check", "fits", "prepare", "submit", "wait"
 """Methods that what runs on a device uses."""
 
 

@@ -27,6 +27,7 @@ from vkops.errors import DeviceError
 from vkops.gpu.adapters import adapter
 from vkops.gpu.adapters.forks import state
 from vkops.gpu.run.open_device import open_vulkan_devices
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.system.vulkan import RENDERDOC, how_to_install
 
 DispatchHook = Callable[[str], AbstractContextManager[None]]
@@ -117,20 +118,20 @@ class _Capture:
 
     def __init__(self, api: Any) -> None:
         self._api = api
-        self._queue: Any = None  # else the device could be destroyed before the capture ends
+        # Held here: else the device could be destroyed before the capture ends.
+        self._queue: VulkanDevice | None = None
         self.operators: list[tuple[str, int, int]] = []
 
     @contextmanager
     def hook(self, operator: str) -> Iterator[None]:
-        if self._queue is None:
-            self._begin()
-        self._queue.finish()
+        queue = self._queue = self._queue or self._begin()
+        queue.finish()
         start = time.monotonic_ns()
         yield
-        self._queue.finish()
+        queue.finish()
         self.operators.append((operator, start, time.monotonic_ns()))
 
-    def _begin(self) -> None:
+    def _begin(self) -> VulkanDevice:
         queues = open_vulkan_devices()
         if len(queues) != 1:
             raise DeviceError(
@@ -142,7 +143,7 @@ class _Capture:
                 "capture: RenderDoc does not see the device: is its Vulkan layer installed "
                 f"(renderdoc_capture.json), and of the same version as {RENDERDOC}?"
             )
-        self._queue = queues[0]
+        return queues[0]
 
     def end(self) -> None:
         # DiscardFrameCapture of RenderDoc 1.24 crashes where there is no window.
@@ -158,7 +159,7 @@ class _Capture:
         submitted = []
         with suppress(DeviceError):  # renderdoccmd, which reads the submissions, is missing
             submitted = list(enumerate(submissions(path), 1))
-        lines = [f"vkops on {self._queue.info.name}"]
+        lines = [f"vkops on {self._queue.info.name}"] if self._queue is not None else []
         for number, (operator, start, end) in enumerate(self.operators, 1):
             of_operator = [
                 f"vkQueueSubmit {n}: {s}" for n, s in submitted if start <= s.time <= end

@@ -195,7 +195,7 @@ class ElementwiseKernel:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _signature(
-        self, values: Sequence[Any], positional: int, size: Any, device: Any
+        self, values: Sequence[Any], positional: int, size: Any, device: DeviceLike
     ) -> tuple[Any, Device, list[Any], list[Any]] | None:
         """The key of a prepared call, the device, the buffers and the scalars of a call.
 

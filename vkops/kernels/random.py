@@ -323,7 +323,7 @@ class Philox:
         """
         if isinstance(x, (int, np.integer)):
             tensor, count = None, integer_from(0, (1 << 31) - 1, x, "permutation", "x")
-            home: Any = chosen_device("permutation", device) or default_device()
+            home = chosen_device("permutation", device) or default_device()
         else:
             tensor = as_tensor("permutation", x, device)
             home, dtype = tensor.device, "int32"
@@ -340,7 +340,7 @@ class Philox:
         return order if tensor is None else take(tensor, order, axis=axis)
 
     def _target(
-        self, name: str, size: Any, dtype: Any, out: Any, device: Any, allowed: list[str]
+        self, name: str, size: Any, dtype: Any, out: Any, device: DeviceLike, allowed: list[str]
     ) -> Tensor:
         if out is not None and not isinstance(out, Tensor):
             raise Place(name, "out", "EW-03").wrong_kind(out, "a tensor to write to")

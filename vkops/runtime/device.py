@@ -25,6 +25,7 @@ from vkops.gpu.adapters.shader_output import is_wanted
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
+from vkops.gpu.run.timestamps import Measurement
 from vkops.plan.indexing import OutOfRange
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
 from vkops.runtime.compiled_operator import BoundOperator, CompiledOperator, StreamedOperator
@@ -114,7 +115,7 @@ class OperatorDevice(OpenDevice):
             DeviceError: the device is closed.
         """
         self.check()
-        return self.vulkan.measure().take
+        return Measurement(self.vulkan).take
 
     # -- operators --------------------------------------------------------------------------------
 

@@ -64,7 +64,7 @@ class Image:
         mips: int = 1,
     ) -> None:
         form = part.memory.form
-        self.device: Any = device
+        self.device: OpenDevice = device
         self.dtype: np.dtype[Any] = form.dtype
         self.dims: int = form.dims
         self.channels: int | None = channels
@@ -327,7 +327,7 @@ def allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int = 1) 
     """Make an image that the device can have (IMG-03, IMG-04)."""
     layers = grid[0] if form.has_layers else 1
     native = form.native(device, levels, layers)
-    limits = native and device.vulkan.native.image_limits(native)
+    limits = None if native is None else device.vulkan.native.image_limits(native)
     if native is None or limits is None:
         message = f"{device.info.label} has no such images of {form.dims} dimensions"
         name = form.format.name if form.format else f"{form.channels} times {form.dtype}"

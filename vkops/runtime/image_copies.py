@@ -7,6 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from vkops.errors import BindingError
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.image_memory import ImageMemory
@@ -17,7 +18,7 @@ from vkops.runtime.bindings import Elements, elements
 _ONES = {"f2": 0x3C003C00, "f4": 0x3F800000, "i1": 0x7F7F7F7F, "i2": 0x7FFF7FFF, "i4": 0x7FFFFFFF}
 """Words of a fourth channel that is opaque: 1, or the largest integer."""
 
-Operations = tuple[list[Any], list[Allocation]]
+Operations = tuple[list[Native], list[Allocation]]
 """Operations, and the memory that they use in between, which they write."""
 
 
@@ -82,7 +83,7 @@ def elements_on_device(
     return argument
 
 
-def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Any]:
+def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Native]:
     """Operations that fill a buffer with what the fourth channel has."""
     fill = device.vulkan.module.OpFillRegions
     return [

@@ -7,15 +7,17 @@ from weakref import WeakKeyDictionary, ref
 
 from vkops.arguments.values import Place, boolean, refuse
 from vkops.errors import BindingError, show
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run import shader_dispatch
 from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.runtime.shader_argument import Resolved
 from vkops.shaders.shader import Shader, Slot
 
 _ADDRESSES = {"repeat": 0, "mirror": 1, "clamp": 2, "border": 3}
 _FILTERS = ("linear", "nearest")
 
-SETTINGS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+SETTINGS: WeakKeyDictionary[Native, dict[str, Any]] = WeakKeyDictionary()
 """The arguments that samplers of the native module were made with."""
 
 
@@ -50,7 +52,7 @@ class Sampler:
         self._vulkan = ref(vulkan)  # the device may keep samplers that nobody else has
         number, make = _ADDRESSES[address], vulkan.module.Sampler
         is_linear = filter == "linear"
-        self.native: Any = vulkan.call(make, vulkan.native, is_linear, number, self.normalized)
+        self.native: Native = vulkan.call(make, vulkan.native, is_linear, number, self.normalized)
         SETTINGS[self.native] = {"filter": filter, "address": address, "normalized": normalized}
 
     def is_on(self, device: OpenDevice) -> bool:
@@ -63,7 +65,7 @@ class Sampler:
 
 # -- arguments of shaders --------------------------------------------------------------------------
 
-_defaults: WeakKeyDictionary[Any, dict[str, Sampler]] = WeakKeyDictionary()
+_defaults: WeakKeyDictionary[VulkanDevice, dict[str, Sampler]] = WeakKeyDictionary()
 
 
 class SamplerArgument(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from vkops.arguments.refused_operators import has_kernel
 from vkops.errors import InvalidDescTypeError, import_late
+from vkops.runtime.device import OperatorDevice
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 """Versions of the array API whose functions for creating, moving and indexing elements are here."""
@@ -41,7 +42,10 @@ def refuse_to_compute(operator: str) -> NoReturn:
 
 
 def call_counterpart(
-    func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], device: Any
+    func: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    device: OperatorDevice,
 ) -> Any:
     """Call the function of vkops that stands for one of NumPy, if there is one (ARRAY-08)."""
     if func.__module__ == "numpy" and func.__name__ in UNCHANGED:

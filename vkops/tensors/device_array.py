@@ -35,6 +35,15 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound="DeviceArray")
 
+_ALONE = 4
+"""References to a buffer in ``_snapshot`` if there are no others: those of the tensor, of the view,
+of the variable and of the argument of ``getrefcount``. With a debugger there are more, and numpy()
+copies."""
+
+_ALLOCATION_ALONE = 2
+"""The same for the buffer's allocation, to which alone work refers that can run again: those of the
+buffer and of the argument."""
+
 _NOTHING = np.frombuffer(b"", np.uint8)
 """The memory of arrays without elements."""
 
@@ -178,7 +187,7 @@ class DeviceArray:
         """
         buffer = self._buffer
         if buffer is not None:
-            return self._unshown() if buffer.shown else buffer
+            return buffer if buffer.shown() is None else self._unshown()
         if not self.owns_buffer:
             return self.copy()._buffer
         base, _ = self.placed()
@@ -188,9 +197,8 @@ class DeviceArray:
         """Move the elements to other memory if arrays show where they are; return the memory."""
         while (buffer := self._buffer) is not None:
             with self.device.vulkan.lock:  # which ``_snapshot`` holds
-                # They exist until the move has ended; other threads may free theirs meanwhile.
-                shown = [view() for view in buffer.shown.copy()]
-            if not shown:
+                shown = buffer.shown()  # until the move has ended
+            if shown is None:
                 break
             moved = buffer.clone(0, buffer.nbytes)
             with self.device.vulkan.lock:
@@ -342,27 +350,27 @@ class DeviceArray:
         return buffer.array(start, self.nbytes).view(self.dtype).reshape(self.shape), True
 
     def _snapshot(self) -> MemoryView | None:
-        """The memory, whose content never changes after ``finish_writes``; None to take a copy.
+        """A view of the memory, which nothing writes after ``finish_writes``; None to take a copy.
 
-        All that writes the memory, and all that keeps its address, first refers to it, and then
-        looks at whether it is shown: one of the two sides sees the other.
+        While there is the view, the tensor moves its elements before they are written (``buffer``).
+        Nothing else may write the memory or keep its address, so there is a view only if nothing
+        else refers to the memory, as bound operators, recorded programs and calls of other threads
+        do. They refer to it first and then look at whether it is shown; here, it is shown first and
+        then references are counted: one of the two sides sees the other.
         """
         with self.device.vulkan.lock:
             buffer = self._buffer
             if buffer is None or (type(buffer) is Buffer and buffer.is_addressed):
                 return None
-            view = buffer.memory_view(0, buffer.nbytes)
+            before = buffer.shown
+            view = before() or buffer.memory_view(0, buffer.nbytes)
             if view is None:
                 return None
-            shown = ref(view, buffer.shown.discard)
-            buffer.shown.add(shown)
-            # As NumPy's ``resize`` does, count references: those of ``self``, of ``buffer``, of the
-            # argument, and of each view. More can be of a debugger, but then it only copies.
-            # Work that can run again refers to the allocation alone.
-            if getrefcount(self._buffer) > 3 + len(buffer.shown) or (
-                isinstance(buffer, Buffer) and getrefcount(buffer.allocation) > 2
+            buffer.shown = ref(view)
+            if getrefcount(self._buffer) > _ALONE or (
+                type(buffer) is Buffer and getrefcount(buffer.allocation) > _ALLOCATION_ALONE
             ):
-                buffer.shown.discard(shown)  # before another thread moves the elements for it
+                buffer.shown = before
                 return None
         return view
 
@@ -379,30 +387,58 @@ def run_program(
     """Run a program that uses ``nbytes`` bytes, as ``make`` runs a plan.
 
     ``outputs`` has the shape and the data type of each result, and the tensor to write to.
+
+    A program has two executions. ``_run_steps`` takes the least time, and runs the calls that it
+    can: small ones on tensors of the device. A ``BoundProgram`` runs all others.
     """
-    small, results = nbytes <= open_device.MAX_UNCHECKED_BYTES, []
-    reads = _allocations(inputs) if small and device.vulkan.recording is None else None
-    if reads is not None and (steps := program.native_steps(device)):
-        results = [
-            kind(device, shape, dtype) if target is None else target
-            for shape, dtype, target in outputs
-        ]
-        writes = _allocations(results, written=True)
-        if writes == [] or (writes and device.run_steps(steps, reads, writes, program.name)):
-            return results
-    read = [source for each in inputs if (source := _memory(each, device.vulkan)) is not None]
-    on_host = not small and not (
+    # Where much memory is needed, results are on the host if neither they nor an input has room.
+    read = None if nbytes <= open_device.MAX_UNCHECKED_BYTES else _memory_read(device, inputs)
+    on_host = read is not None and not (
         any(type(memory) is Extent and type(memory.resource) is Buffer for memory in read)
         or device.fits(nbytes)
     )
-    results = results or [
+    results = [
         kind(device, shape, dtype, on_host=on_host) if target is None else target
         for shape, dtype, target in outputs
     ]
+    if read is None:
+        if _run_steps(program, device, inputs, results):
+            return results
+        read = _memory_read(device, inputs)
     written: list[Any] = [result for each in results if (result := _memory(each)) is not None]
     if written:
         BoundProgram(program, device, read, written).run(progress)
     return results
+
+
+def _run_steps(
+    program: Program,
+    device: OperatorDevice,
+    inputs: Sequence[DeviceArray | npt.NDArray[Any]],
+    results: Sequence[DeviceArray],
+) -> bool:
+    """Run the prepared steps of a program, and return True; if that is not possible, do nothing.
+
+    It is not while this thread records, nor if the program has none, nor if the memory of a tensor
+    is on the host, in several pieces, or has to move before it is written or read.
+    """
+    vulkan = device.vulkan
+    reads, writes = _allocations(inputs), _allocations(results, written=True)
+    if reads is None or writes is None or vulkan.recording is not None:
+        return False
+    steps = program.native_steps(device)
+    if writes and steps:
+        device.prepare()
+        return vulkan.start(vulkan.native.run, steps, reads, writes, program.name) > 0
+    return not writes
+
+
+def _memory_read(
+    device: OperatorDevice, inputs: Sequence[DeviceArray | npt.NDArray[Any]]
+) -> list[TensorMemory]:
+    """The memory of the inputs that have elements, for a program to read."""
+    vulkan = device.vulkan
+    return [memory for each in inputs if (memory := _memory(each, vulkan)) is not None]
 
 
 def _allocations(
@@ -414,7 +450,7 @@ def _allocations(
         if not isinstance(each, DeviceArray):
             return None
         buffer = each._buffer
-        if type(buffer) is Buffer and not (written and buffer.shown):
+        if type(buffer) is Buffer and not (written and buffer.shown() is not None):
             allocations.append(buffer.allocation)
         elif each._size:
             return None
@@ -431,7 +467,9 @@ def _memory(
     if not isinstance(source, DeviceArray):
         return source if source.size else None
     buffer = source._buffer
-    if buffer is None or (buffer.shown and (reader is None or reader.recording is not None)):
+    if buffer is None or (
+        buffer.shown() is not None and (reader is None or reader.recording is not None)
+    ):
         buffer = source.buffer
     return None if buffer is None else Extent(buffer, 0, buffer.nbytes)
 

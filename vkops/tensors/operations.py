@@ -90,13 +90,13 @@ def as_tensor(name: str, x: Any, device: DeviceLike) -> Tensor:
     return Tensor.from_array(home or default_device(), as_array(x), on_host=None)
 
 
-def as_tensors(name: str, values: Sequence[Any], device: Any) -> list[Tensor]:
+def as_tensors(name: str, values: Sequence[Any], device: DeviceLike) -> list[Tensor]:
     """Tensors of arrays and tensors; arrays are sent to the device of the first tensor."""
     devices = (value.device for value in values if isinstance(value, Tensor))
     home = chosen_device(name, device) or next(devices, None)
     return [as_tensor(name, value, home) for value in values]
 
 
-def chosen_device(name: str, device: Any) -> Device | None:
+def chosen_device(name: str, device: DeviceLike) -> Device | None:
     """The device that a caller names, if any (B-02)."""
     return None if device is None else as_device(name, device)

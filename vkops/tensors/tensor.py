@@ -54,7 +54,7 @@ class Flags(NamedTuple):
 
 _INTERNAL = frozenset(
     """check fits from_array image_pool is_read_only make mapped over owns_buffer pack placed pool
-    prepare run_steps settle submit tuning vulkan wait words""".split()  # noqa: SIM905
+    prepare submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
 """Names that other modules of vkops use: ``dir`` leaves them out."""
 
@@ -487,7 +487,8 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self.settle()
+        self.prepare()
+        self.vulkan.settle()
 
     async def synchronize_async(self) -> None:
         """Wait as ``synchronize`` does, while the event loop goes on as the device works.
@@ -520,7 +521,7 @@ def default_device() -> Device:
     return _opened(None)
 
 
-def as_device(name: str, device: Any) -> Device:
+def as_device(name: str, device: DeviceLike) -> Device:
     """A device, or the one of an adapter that is named; it is opened once (B-02)."""
     if isinstance(device, Device):
         return device

@@ -9,13 +9,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from vkops import lavapipe
 from vkops.errors import DeviceError, show
 from vkops.gpu.adapters import forks, layer_messages, loader_files, mesa_cache
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
-from vkops.gpu.adapters.kompute import load_native, native_error, version_text
+from vkops.gpu.adapters.kompute import Native, load_native, native_error, version_text
 from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.notebook import repr_html
 from vkops.system.vulkan import how_to_install
@@ -224,7 +224,7 @@ def prefers_int64(info: DeviceInfo) -> bool:
     return info.type == "CPU" and mesa is not None and int(mesa[1]) >= 25
 
 
-def available_memory(adapter: Any, heap: int, held: int) -> int:
+def available_memory(adapter: Native, heap: int, held: int) -> int:
     """Return the bytes of a heap that this process can still get, as far as the driver reports.
 
     ``held`` is the number of bytes that it holds already by vkops' own count.
@@ -265,7 +265,7 @@ def under_validation() -> bool:
 # -- the native module's report --------------------------------------------------------------------
 
 
-def native_adapters(mode: Mode = "") -> tuple[Any, ...]:
+def native_adapters(mode: Mode = "") -> tuple[Native, ...]:
     """Return the native module's adapters, as ``devices`` does, all of one Vulkan instance.
 
     The loader adds layers when an instance is made, so there is one for each choice of layers. A
@@ -276,7 +276,7 @@ def native_adapters(mode: Mode = "") -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=4)
-def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Any, ...]:
+def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Native, ...]:
     """Make an instance, and return its adapters; called by ``native_adapters``."""
     forks.state.listed_by = forks.state.listed_by or process
     native = load_native()
@@ -314,7 +314,7 @@ def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Any, ..
     return adapters
 
 
-def _is_packaged(adapter: Any) -> bool:
+def _is_packaged(adapter: Native) -> bool:
     """Whether an adapter is that of vkops_lavapipe, or of the same version."""
     return bool(loader_files.packaged()) and f"Mesa {lavapipe.about().MESA}" in adapter.driver
 
@@ -324,7 +324,7 @@ def _result(error: Exception) -> str:
     return f"Vk{str(error).rpartition(' ')[2]}"
 
 
-def _info(index: int, adapter: Any) -> DeviceInfo:
+def _info(index: int, adapter: Native) -> DeviceInfo:
     limits = limits_of(adapter)
     dedicated = sum(heap.size for heap in limits.heaps if heap.device_local)
     seen = [kind.properties for kind in limits.memory_types if "HOST_VISIBLE" in kind.properties]

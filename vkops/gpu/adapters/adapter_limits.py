@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 from vkops.errors import DeviceError, show
+from vkops.gpu.adapters.kompute import Native
 from vkops.notebook import repr_html
 
 LIMITS = "VKOPS_LIMITS"
@@ -148,7 +149,7 @@ class Limits:
         return min(self.max_compute_work_group_size[0], self.max_compute_work_group_invocations)
 
 
-def limits_of(adapter: Any) -> Limits:
+def limits_of(adapter: Native) -> Limits:
     """Return the limits of an adapter of the native module: its own, or what VKOPS_LIMITS says."""
     setting = os.environ.get(LIMITS) or "adapter"
     if setting not in ("adapter", "minimum"):

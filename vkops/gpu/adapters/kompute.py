@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from ctypes import CDLL
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from vkops.errors import DeviceError, import_late
 from vkops.system.vulkan import LOADER, how_to_install
@@ -20,8 +20,12 @@ INTERFACE = 16
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
+Native: TypeAlias = Any
+"""The native module, or an object of it: type checkers do not know its classes."""
+
+
 @lru_cache(maxsize=1)
-def load_native() -> Any:
+def load_native() -> Native:
     """Return the module ``vkops_native``."""
     if not getattr(sys, "_is_gil_enabled", lambda: True)():  # Python has it since 3.13
         raise DeviceError(NEEDS_GIL)

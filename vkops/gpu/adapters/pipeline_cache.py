@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from typing import Any
 
 from vkops.gpu.adapters import forks
+from vkops.gpu.adapters.kompute import Native
 from vkops.system.disk_cache import DiskCache
 
 MAX_BYTES = 64 << 20
@@ -29,7 +29,7 @@ class PipelineCache:
         changed: whether pipelines were made since the cache was loaded.
     """
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: Native) -> None:
         self.changed: bool = False
         ids, uuid = (adapter.vendor_id, adapter.device_id), adapter.pipeline_cache_uuid
         self._name = "-".join(f"{n:08x}" for n in (*ids, adapter.driver_version)) + "-" + uuid.hex()
@@ -44,7 +44,7 @@ class PipelineCache:
                 return content
         return b""
 
-    def save(self, device: Any) -> None:
+    def save(self, device: Native) -> None:
         """Store the pipelines of a device of the native module with those that are stored already.
 
         Nothing is raised: nobody could handle it, where a device is dropped or Python exits.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from vkops import console
 from vkops.errors import DeviceError
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.adapters.layer_messages import Message, received, refusal
 from vkops.system.threads import new_lock
 
@@ -22,7 +22,7 @@ def is_wanted(printf: bool | None) -> bool:
 class ShaderOutput:
     """The messages of the validation layer to an instance, which are printed after each wait."""
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: Native) -> None:
         self._adapter = adapter
         self._lock = new_lock()
 

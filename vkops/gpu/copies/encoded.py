@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.extent import Extent
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.copies.rectangles import (
     MAX_ROWS,
     Grid,
@@ -21,7 +22,7 @@ from vkops.gpu.copies.rectangles import (
     run_rows,
 )
 from vkops.gpu.copies.rule import COMMAND, CopyRule
-from vkops.gpu.memory.pools import DeviceMemory, ImportedMemory
+from vkops.gpu.memory.pools import DeviceMemory, ImportedMemory, MemoryDevice
 from vkops.plan.region import CopyPlan, Fill, Region
 
 Rows = npt.NDArray[np.uint64]
@@ -42,8 +43,8 @@ class Copy:
     regions: Rows
     ordered: bool = True
 
-    def operation(self, device: Any) -> Any:
-        """Return the operation of the native module; ``device`` is the VulkanDevice."""
+    def operation(self, device: MemoryDevice) -> Native:
+        """Return the operation of the native module."""
         return getattr(device.module, self.make)(*self.arguments, self.regions, self.ordered)
 
 
@@ -125,7 +126,7 @@ class EncodedCopies:
         # No image can be laid over an imported array.
         self.can_import: bool = all(grid.over_target for grid, _ in groups)
 
-    def runs(self, module: Any) -> Any:
+    def runs(self, module: Native) -> Native:
         """Return the runs of the native module, by the numbers of tensors as region tables have.
 
         None if there are fills or images, too.

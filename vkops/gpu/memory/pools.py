@@ -20,6 +20,8 @@ import numpy.typing as npt
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.adapters import forks
+from vkops.gpu.adapters.adapter import DeviceInfo
+from vkops.gpu.adapters.kompute import Native
 
 _T = TypeVar("_T")
 
@@ -47,24 +49,48 @@ class Allocation(Protocol):
     extents: Extents
 
 
+class MemoryDevice(Protocol):
+    """What memory needs of its device, a ``VulkanDevice``, whose module imports this one."""
+
+    info: DeviceInfo
+    lock: RLock
+    module: Native
+
+    def check(self) -> None:
+        """Check that this thread can use the device now."""
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function of the native module, whose errors become those of vkops."""
+
+    def available(self, use: str) -> int:
+        """Return the bytes that this process can still get for a use."""
+        ...
+
+    def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
+        """Take memory from the driver."""
+        ...
+
+
 class DeviceMemory:
     """An allocation of the driver with a buffer over it; ``native`` is that of the native module.
 
-    ``device`` is the VulkanDevice. ``view`` are the bytes and ``address`` is that of the first one,
+    ``view`` are the bytes and ``address`` is that of the first one,
     if the host sees them; else None and 0.
     ``source`` is the Vulkan heap that it was taken from: (adapter, heap).
     """
 
-    def __init__(self, device: Any, native: Any, nbytes: int, source: tuple[int, int]) -> None:
-        self.device: Any = device
-        self.native: Any = native
+    def __init__(
+        self, device: MemoryDevice, native: Native, nbytes: int, source: tuple[int, int]
+    ) -> None:
+        self.device: MemoryDevice = device
+        self.native: Native = native
         self.source = source
         self.view: npt.NDArray[np.uint8] | None = native.array
         # NumPy would import its attribute ctypes here, which fails while Python exits.
         view = self.view
         self.address: int = 0 if view is None else view.__array_interface__["data"][0]
         self.is_coherent: bool = native.coherent
-        self.ranges: Any = device.module.FreeList(nbytes)
+        self.ranges: Native = device.module.FreeList(nbytes)
         _all[id(self)] = self
 
     @property
@@ -77,7 +103,7 @@ class DeviceMemory:
 class ImportedMemory:
     """The memory of an array, which copies read; ``native`` is that of the native module."""
 
-    native: Any
+    native: Native
 
 
 _all: WeakValueDictionary[int, DeviceMemory] = WeakValueDictionary()
@@ -135,7 +161,7 @@ class Pool:
     ``max_range`` are the bytes of the largest range; larger sizes are several ranges.
     """
 
-    def __init__(self, device: Any, use: str, max_range: int = 0) -> None:
+    def __init__(self, device: MemoryDevice, use: str, max_range: int = 0) -> None:
         self._device = device
         self._use = use
         self._lock: RLock = device.lock
@@ -158,8 +184,7 @@ class Pool:
 
     def available(self) -> int:
         """Return the bytes that the device can still give to this process."""
-        nbytes: int = self._device.available(self._use)
-        return nbytes
+        return self._device.available(self._use)
 
     def allocate(self, nbytes: int) -> Allocation:
         """Reserve memory, if only the least that there is, until the result is freed."""

@@ -31,15 +31,15 @@ class BindableMemory(ABC):
 
     ``layout`` is all that a prepared call of a shader depends on, but for its address.
 
-    ``shown`` refers to the views of it that tensors have made for arrays, which must not change:
-    while there are some, a tensor moves to other memory before it is written (``DeviceArray``).
+    ``shown`` refers to the view of it that arrays of a tensor show, which must not change: while
+    there is one, the tensor moves to other memory before it is written (``DeviceArray``).
     """
 
     __slots__ = ("__weakref__", "nbytes", "shown")
 
     layout: Hashable
     nbytes: int
-    shown: set[ref[MemoryView]]
+    shown: ref[MemoryView]
 
     @property
     def is_coherent(self) -> bool:
@@ -199,7 +199,7 @@ class Buffer(BindableMemory):
         self._constant = constant
         self.is_addressed: bool = False
         self.nbytes = nbytes
-        self.shown: set[ref[MemoryView]] = set()
+        self.shown: ref[MemoryView] = _NO_VIEW
         allocation = None
         try:  # noqa: SIM105  # which takes longer
             allocation = pool.allocate(nbytes)
@@ -340,7 +340,7 @@ class HostBuffer(BindableMemory):
     def __init__(self, nbytes: int) -> None:
         self.nbytes = nbytes
         self.layout: Hashable = HostBuffer, nbytes
-        self.shown: set[ref[MemoryView]] = set()
+        self.shown: ref[MemoryView] = _NO_VIEW
         self.pending: BackgroundTask | None = None  # the stream that reads or writes it
         self.bytes: Bytes = with_reclaim(lambda: host_memory.take(nbytes))
 
@@ -399,3 +399,7 @@ class MemoryView:
             "typestr": "|u1",
             "version": 3,
         }
+
+
+_NO_VIEW: ref[MemoryView] = ref(MemoryView(HostBuffer.__new__(HostBuffer), 0, 0))
+"""A reference to a view that was freed."""

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from math import prod
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.extent import Extent, slice_extents
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.copies.encoded import Copy, choose
 from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel
 from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, factor
 from vkops.gpu.memory.pools import DeviceMemory, Extents
+from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
@@ -68,7 +69,7 @@ class Dispatch:
         # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
         return [first, *[self.target] * (1 if kernel.indexed else 2), *others]
 
-    def operation(self, device: Any) -> Any:
+    def operation(self, device: VulkanDevice) -> Native:
         """Return the operation of the native module."""
         heaps = [memory.native for memory in self.heaps]
         return self.table.step(device, ordered=self.ordered).bind(heaps, self.starts)
@@ -134,12 +135,12 @@ class EncodedPlan:
         return work
 
     def operations(
-        self, device: Any, inputs: Sequence[Extents], outputs: Sequence[Extents]
-    ) -> list[Any]:
+        self, device: VulkanDevice, inputs: Sequence[Extents], outputs: Sequence[Extents]
+    ) -> list[Native]:
         """Return what to run on this memory as operations of the native module."""
         return [each.operation(device) for each in self.bind(inputs, outputs)]
 
-    def steps(self, device: Any) -> list[Any]:
+    def steps(self, device: VulkanDevice) -> list[Native]:
         """Return the steps of the native module for tensors that are all in one piece of memory.
 
         It is empty if that takes more than copies of runs and dispatches.
@@ -344,7 +345,7 @@ class DispatchTable:
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
-        add: Any = np.add.reduce  # the method `sum` imports a module at its first call
+        add = np.add.reduce  # the method `sum` imports a module at its first call
         self.nbytes: int = table.nbytes * int(add(items)) // int(add(table.items))
         full = -(-items // kernel.workgroup) * kernel.workgroup
         self.aligned: bool = (
@@ -369,9 +370,9 @@ class DispatchTable:
         starts = layout.HEADER_WORDS + layout.RECORD_WORDS * np.arange(len(records))
         self._places = np.concatenate([starts + _DST, starts + _SRC])
         self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
-        self._native: Any = None
+        self._native: Native = None
 
-    def step(self, device: Any, *, ordered: bool) -> Any:
+    def step(self, device: VulkanDevice, *, ordered: bool) -> Native:
         """Return a step of the native module."""
         module, kernel = device.module, self.kernel
         if self._native is None:

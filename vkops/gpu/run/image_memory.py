@@ -11,7 +11,7 @@ import numpy as np
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import slice_extents
-from vkops.gpu.adapters.kompute import native_error
+from vkops.gpu.adapters.kompute import Native, native_error
 from vkops.gpu.memory.pools import ALIGNMENT, Allocation, Extents
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.open_device import OpenDevice
@@ -47,7 +47,7 @@ class ImageForm(NamedTuple):
         """The number of axes without the channels."""
         return self.dims + self.has_layers
 
-    def native(self, device: OpenDevice, levels: int, layers: int) -> tuple[Any, ...] | None:
+    def native(self, device: OpenDevice, levels: int, layers: int) -> Ints | None:
         """Return the form of the native module; None if the device has no format for it."""
         formats = [self.format] if self.format else formats_of(self.dtype, self.channels)
         features = [device.vulkan.native.format_features(each.vulkan)[0] for each in formats]
@@ -74,16 +74,17 @@ class ImageMemory:
     """
 
     def __init__(
-        self, device: OpenDevice, form: ImageForm, native_form: Any, grid: Ints, levels: int = 1
+        self, device: OpenDevice, form: ImageForm, native_form: Ints, grid: Ints, levels: int = 1
     ) -> None:
         self.device: OpenDevice = device
         self.form: ImageForm = form
         self.grid: Ints = grid
         vulkan, pool = device.vulkan, device.image_pool
-        self._module: Any = vulkan.module
+        self._module: Native = vulkan.module
         device.prepare()
         sizes = (*reversed(grid[form.has_layers :]), 1, 1)[:3]
-        self.native: Any = _called(device, vulkan.module.Image, vulkan.native, native_form, sizes)
+        make = vulkan.module.Image
+        self.native: Native = _called(device, make, vulkan.native, native_form, sizes)
         size, alignment = self.native.needs
         nbytes = size + max(0, alignment - ALIGNMENT)
         if nbytes > pool.max_range:
@@ -109,14 +110,14 @@ class ImageMemory:
 
     def copies(
         self, extents: Extents, first: int, level: int, corner: Ints, sizes: Ints, *, into: bool
-    ) -> list[Any]:
+    ) -> list[Native]:
         """Return operations that copy a box of a level from or to packed texels of a buffer.
 
         ``first`` is the first byte of the texels in its extents; the copy goes ``into`` the image
         or out of it.
         """
         texel, done = self.form.nbytes, 0
-        work: list[Any] = []
+        work: list[Native] = []
         for memory, offset, nbytes in slice_extents(extents, first, prod(sizes) * texel):
             rows = []
             at = done

@@ -6,7 +6,7 @@ import atexit
 import gc
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from ctypes import py_object, pythonapi
 from dataclasses import astuple, replace
@@ -18,11 +18,12 @@ from vkops.errors import OutOfDeviceMemoryError, is_held, refuse_reentry
 from vkops.gpu.adapters import adapter, forks, loader_files
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import CooperativeMatrix, Limits
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.gpu.copies.rule import CopyRule, rule_for
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
-from vkops.gpu.memory.pools import MemoryReport, Pool, living
+from vkops.gpu.memory.pools import Allocation, MemoryReport, Pool, living
 from vkops.gpu.run.encoded_plan import EncodedPlan
 from vkops.gpu.run.profile_recorder import record_if_profiled
 from vkops.gpu.run.vulkan_device import VulkanDevice
@@ -185,25 +186,23 @@ class OpenDevice(ABC):
         if vulkan.streams:
             vulkan.finish_streams()
 
-    def submit(self, work: Sequence[Any], *memory_and_name: Any, now: bool = False) -> int:
+    def submit(
+        self,
+        work: Sequence[Native],
+        reads: Iterable[Allocation] = (),
+        writes: Iterable[Allocation] = (),
+        name: str = "",
+        *,
+        now: bool = False,
+    ) -> int:
         """Begin to run work after ``prepare``; see ``VulkanDevice.submit``."""
         self.prepare()
-        return self.vulkan.submit(work, *memory_and_name, now=now)
-
-    def run_steps(self, *arguments: Any) -> int:
-        """Begin to run steps of the native module on allocations; 0 if they are not possible."""
-        self.prepare()
-        return self.vulkan.start(self.vulkan.native.run, *arguments)
+        return self.vulkan.submit(work, reads, writes, name, now=now)
 
     def wait(self, number: int) -> None:
         """Wait for a submission; other threads can use the device meanwhile."""
         self.prepare()
         self.vulkan.wait(number)
-
-    def settle(self) -> None:
-        """Wait for all that was submitted to the adapter."""
-        self.prepare()
-        self.vulkan.settle()
 
     # -- memory -----------------------------------------------------------------------------------
 

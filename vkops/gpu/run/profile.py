@@ -107,7 +107,7 @@ class Profile:
             for vulkan in open_vulkan_devices() if is_first else ():
                 with vulkan.tolerating_loss():
                     vulkan.check()
-                    vulkan.record_profile(ProfileRecorder(vulkan))
+                    ProfileRecorder(vulkan).start()
             open_profiles.append(self)
             self._start = perf_counter_ns()
         return self
@@ -127,9 +127,8 @@ class Profile:
                 open_profiles.remove(self)
                 ended = recorders[:] if not open_profiles else []
                 for recorder in ended:
-                    recorders.remove(recorder)
                     with recorder.vulkan.tolerating_loss():
-                        recorder.vulkan.call(recorder.vulkan.record_profile, None)
+                        recorder.stop()
 
     # -- results ----------------------------------------------------------------------------------
 

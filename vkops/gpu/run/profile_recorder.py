@@ -14,6 +14,9 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from vkops.gpu.adapters.kompute import Native
+from vkops.gpu.run.timestamps import profile_operations
+from vkops.gpu.run.vulkan_device import SubmissionObserver, VulkanDevice
 from vkops.notebook import place_of
 from vkops.system.threads import new_lock
 
@@ -79,18 +82,18 @@ class ProfiledSubmission:
 profiles_lock: RLock = new_lock()
 """Held while profiles begin, take what was recorded, and end, and devices get recorders."""
 
-open_profiles: list[Any] = []
+open_profiles: list[object] = []
 """The profiles whose blocks run: while there are some, each device has a recorder."""
 
 recorders: list[ProfileRecorder] = []
 """Those of the devices that were open while there were profiles; they keep the devices open."""
 
 
-def record_if_profiled(vulkan: Any) -> None:
+def record_if_profiled(vulkan: VulkanDevice) -> None:
     """Give a device that was opened a recorder, if there are profiles and none gave it one."""
     with profiles_lock:
-        if open_profiles and vulkan.profile is None:
-            vulkan.record_profile(ProfileRecorder(vulkan))
+        if open_profiles and all(recorder.vulkan is not vulkan for recorder in recorders):
+            ProfileRecorder(vulkan).start()
 
 
 _given: ContextVar[Caller | None] = ContextVar("caller", default=None)
@@ -107,8 +110,8 @@ def called_by(place: str, *tensors: str) -> Iterator[None]:
         _given.reset(token)
 
 
-class ProfileRecorder:
-    """Calls, waits, submissions and operations of a device, for all profiles that are open.
+class ProfileRecorder(SubmissionObserver):
+    """Records calls, waits, submissions and operations of a device, for all profiles that are open.
 
     Attributes:
         vulkan: the device.
@@ -117,21 +120,39 @@ class ProfileRecorder:
         clocks: how the times of the device are converted to those of the host.
     """
 
-    def __init__(self, vulkan: Any) -> None:
-        self.vulkan: Any = vulkan
+    def __init__(self, vulkan: VulkanDevice) -> None:
+        self.vulkan: VulkanDevice = vulkan
         self.calls: list[ProfiledCall] = []
         self.submissions: list[ProfiledSubmission] = []
         self.clocks: str = "the device has no timestamps"
-        self._native: Any = vulkan.native
+        self._native: Native = vulkan.native
         self._callers: dict[tuple[CodeType, int], Caller] = {}
         self._mask: int = (1 << vulkan.info.limits.timestamp_valid_bits) - 1
         self._offset: int = perf_counter_ns() - vulkan.module.now()
         self._measured: list[tuple[int, int, list[tuple[int, str, int, int, int]]]] = []
         self._first: tuple[int, int] | None = self._native.calibrated
-        recorders.append(self)
 
-    def add(self, began: int, name: str, number: int = 0) -> None:
-        """Add a call or a wait that ends now."""
+    def start(self) -> None:
+        """Have the device measure each operation, and tell this of calls and waits."""
+        recorders.append(self)
+        self.vulkan.submission_observers.append(self)
+        profile_operations(self.vulkan, wanted=True)
+
+    def stop(self) -> None:
+        """End what ``start`` began."""
+        recorders.remove(self)
+        self.vulkan.submission_observers.remove(self)
+        profile_operations(self.vulkan, wanted=False)
+
+    def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
+        """Add a call that ends now."""
+        self._add(began, name, number)
+
+    def waited(self, device: VulkanDevice, began: int) -> None:
+        """Add a wait that ends now."""
+        self._add(began, "wait")
+
+    def _add(self, began: int, name: str, number: int = 0) -> None:
         ended, thread = perf_counter_ns(), current_thread().name
         name = name or "lay out an image"
         self.calls.append(ProfiledCall(name, self._caller(), thread, began, ended, number))
@@ -140,7 +161,7 @@ class ProfileRecorder:
         """Return the line from which this thread entered vkops."""
         if (caller := _given.get()) is not None:
             return caller
-        frame: FrameType | None = sys._getframe(2)
+        frame: FrameType | None = sys._getframe(3)
         inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
         while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
             frame = frame.f_back

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from vkops.errors import OutOfDeviceMemoryError, VkopsError, refuse_reentry
 from vkops.extent import Extent, slice_extents
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import Tuning
 from vkops.gpu.memory.pools import Allocation, Extents
@@ -67,7 +68,7 @@ class Program:
             self._encoded[device.tuning] = plans
         return plans
 
-    def native_steps(self, device: OpenDevice) -> list[Any]:
+    def native_steps(self, device: OpenDevice) -> list[Native]:
         """The steps of the native module for tensors in one piece of memory."""
         prepared, tuning = device.vulkan.prepared, device.tuning
         made_for, steps = prepared.get(self, (None, []))
@@ -125,7 +126,7 @@ class BoundProgram:
         """
         self.program = program
         self.device = device
-        self.tensors: dict[int, Any] = dict(zip(program.reads, reads, strict=True))
+        self.tensors: dict[int, TensorMemory | None] = dict(zip(program.reads, reads, strict=True))
         self.tensors.update(zip(program.writes, writes, strict=True))
         self._kept: list[Buffer] = []
         self._imports = False
@@ -147,7 +148,7 @@ class BoundProgram:
         places: dict[int, Extents] = {}
         arrays: dict[int, npt.NDArray[Any]] = {}
         for number, memory in self.tensors.items():
-            if type(memory) is Extent:
+            if isinstance(memory, Extent):
                 buffer, start, nbytes = memory
                 # Buffers may go on behind the bytes that a plan uses.
                 places[number] = (
@@ -236,9 +237,15 @@ class BoundProgram:
     def _stream(self, progress: Progress = None) -> None:
         """Run the program through the device; nothing else uses the host's memory."""
         bytes_of = {number: _host_bytes(memory) for number, memory in self.tensors.items()}
-        for number in self.program.writes:
-            if isinstance(self.tensors[number].resource, Buffer):
-                bytes_of[number] = bytes_of[number].copy()  # to be written when it is complete
+        on_device = {
+            number: memory
+            for number, memory in self.tensors.items()
+            if number in self.program.writes
+            and isinstance(memory, Extent)
+            and isinstance(memory.resource, Buffer)
+        }
+        for number in on_device:
+            bytes_of[number] = bytes_of[number].copy()  # to be written when it is complete
         buffers, sizes = self.program.scratch
         scratch = [HostBuffer(nbytes).bytes for nbytes in sizes]
         for step in self.program.steps:
@@ -250,13 +257,11 @@ class BoundProgram:
                 _run_on_host(step.plan, read, written)
             else:
                 stream(self.device, step.plan, read, written, progress)
-        for number in self.program.writes:
-            memory = self.tensors[number]
-            if isinstance(memory.resource, Buffer):
-                memory.resource.write(bytes_of[number], memory.start)
+        for number, memory in on_device.items():
+            memory.resource.write(bytes_of[number], memory.start)
 
     @cached_property
-    def _operations(self) -> list[Any]:
+    def _operations(self) -> list[Native]:
         """The operations that the device runs, made when they are first submitted."""
         return [each.operation(self.device.vulkan) for each in self._work or ()]
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 from weakref import ref
 
 from vkops.arguments.values import Place, integer
 from vkops.errors import DeviceError, InvalidDescError, show
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.vulkan_device import NOT_RECORDING, RecordedSteps
+from vkops.gpu.run.vulkan_device import NOT_RECORDING, RecordedSteps, RecordingThread
 from vkops.notebook import repr_html
 
 
-class _End:
-    """The attribute ``__exit__``: a call that ends the block, and that a ``with`` statement holds.
+class _Exit:
+    """The attribute ``__exit__``: a new call for each ``with`` statement; see ``RecordingThread``.
 
-    The recording ends when that call is freed, so an interrupt in the place of the call ends it.
+    The statement reads it first, and then calls ``__enter__``, where the recording begins.
     """
 
     def __init__(self, end: Callable[..., None]) -> None:
@@ -27,9 +27,9 @@ class _End:
     def __get__(self, program: RecordedProgram | None, owner: object = None) -> Callable[..., None]:
         if program is None:
             return self._end
-        call = partial(self._end, program)
-        program._block = ref(call)
-        return call
+        end = partial(self._end, program)
+        program._thread.end = ref(end)
+        return end
 
 
 class RecordedProgram:
@@ -58,11 +58,11 @@ class RecordedProgram:
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
-        self._block = NOT_RECORDING  # the call that ends a block, or may
-        self._recording = NOT_RECORDING  # that of the block that records
-        self._own_block: object = None  # without a ``with`` statement, as in an ExitStack
+        self._thread = RecordingThread()  # of the ``with`` statement that each thread begins
+        self._end = NOT_RECORDING  # that of the thread that records
+        self._kept_end: object = None  # without a ``with`` statement, as in an ExitStack
         self.recorded: RecordedSteps = RecordedSteps()
-        self._commands: Any = None
+        self._commands: Native = None
         self._closed = False
 
     # -- recording --------------------------------------------------------------------------------
@@ -75,17 +75,17 @@ class RecordedProgram:
         with vulkan.lock:
             if self._commands is not None or self._closed:
                 raise DeviceError("record: the program was recorded already, make another one")
-            if self._recording() is not None:
+            if self._end() is not None:
                 raise DeviceError("record: another thread is recording the program")
-            own_block = self.__exit__ if self._block() is None else None
-            self._recording = self._block
+            kept_end = self.__exit__ if self._thread.end() is None else None
+            self._end = self._thread.end
             self.recorded = RecordedSteps()  # without what an interrupted block has left
-        vulkan.thread.recording = self._recording
-        self._own_block = own_block
+        vulkan.thread.end = self._end
+        self._kept_end = kept_end
         return self
 
     def _end_block(self, kind: object = None, *_: object) -> None:
-        self._own_block = None
+        self._kept_end = None
         vulkan = self._device.vulkan
         with vulkan.lock:
             if kind is not None or self._closed:
@@ -94,7 +94,7 @@ class RecordedProgram:
             make, operations = vulkan.module.Commands, self.recorded.operations
             self._commands = vulkan.call(make, vulkan.native, operations)
 
-    __exit__: _End = _End(_end_block)
+    __exit__: _Exit = _Exit(_end_block)
     _repr_html_ = repr_html
 
     # -- running ----------------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class RecordedProgram:
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             memory = recorded.used, recorded.written
-            if vulkan.measurements or vulkan.profile or vulkan.observers:  # kept commands cannot be
+            if vulkan.native.measures or vulkan.observers:  # kept commands cannot be measured
                 vulkan.submit(recorded.operations, *memory, "a recording")
             else:
                 vulkan.start(vulkan.native.submit, commands, *memory, "a recording")

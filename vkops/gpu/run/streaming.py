@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from vkops.extent import Extent, slice_extents
+from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.copies.encoded import copy_regions
 from vkops.gpu.memory import host_memory
 from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
@@ -39,7 +39,7 @@ def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocatio
     """
     name = "a transfer"
     if source.size <= MAX_RECORDED:
-        work: list[Any] = []
+        work: list[Native] = []
         start, copy_bytes = 0, device.vulkan.module.OpCopyBytes
         for memory, first, nbytes in target:
             work.append(copy_bytes(memory.native, first, source[start : start + nbytes].tobytes()))
@@ -77,9 +77,9 @@ def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
     return content
 
 
-def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Any]:
+def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Native]:
     """Return the operations that copy bytes to as many others, one after the other."""
-    work: list[Any] = []
+    work: list[Native] = []
     done = 0
     for extent in target:
         start = extent.start

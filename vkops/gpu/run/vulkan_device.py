@@ -13,15 +13,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from threading import RLock, local
 from time import monotonic, perf_counter_ns, sleep
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
-from weakref import WeakKeyDictionary, WeakSet, WeakValueDictionary, finalize, ref
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
+from weakref import WeakKeyDictionary, WeakValueDictionary, finalize, ref
 
 import numpy.typing as npt
 
 from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.extent import Extent
 from vkops.gpu.adapters import adapter, forks
-from vkops.gpu.adapters.kompute import load_kompute, load_native, native_error
+from vkops.gpu.adapters.kompute import Native, load_kompute, load_native, native_error
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
 from vkops.gpu.adapters.shader_output import ShaderOutput
 from vkops.gpu.copies.rectangles import ImageLimits
@@ -37,7 +37,6 @@ from vkops.gpu.memory.pools import (
     living,
 )
 from vkops.gpu.run.pending import BackgroundTask
-from vkops.gpu.run.profile_recorder import ProfileRecorder
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
 from vkops.system.processes import can_start_threads
@@ -62,29 +61,75 @@ SYNC = "VKOPS_SYNC"
 """With 1 in this environment variable, each submission is waited for at once, for debugging."""
 
 
-NOT_RECORDING: ref[partial[None]] = ref(partial(print))
-"""A reference to nothing."""
-
-
 @dataclass(slots=True)
 class RecordedSteps:
     """The steps of a program that is being recorded, and the memory that they use."""
 
-    operations: list[Any] = field(default_factory=list)
+    operations: list[Native] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     used: set[Allocation] = field(default_factory=set)
     written: set[Allocation] = field(default_factory=set)
 
 
-class _Thread(local):
-    """The state of a device that each thread has for itself.
+NOT_RECORDING: ref[partial[None]] = ref(partial(print))
+"""A reference to a call that was freed."""
 
-    ``recording`` refers to the end of the ``with`` block in which the thread records, a call with
-    the program as its argument. Only the ``with`` statement holds that call: without the
-    statement, nothing is recorded, however it ended.
+
+class RecordingThread(local):
+    """Whether a thread records a program: each thread has its own attribute.
+
+    Attributes:
+        end: refers to the call that ends the recording, with the program as its argument. Nothing
+            but the ``with`` statement holds this call. However the statement ends, it lets go of
+            the call, and the recording ends, even if an interrupt comes before the call begins. A
+            ``partial`` has no frame, which a traceback would keep.
     """
 
-    recording = NOT_RECORDING
+    end: ref[partial[None]] = NOT_RECORDING
+
+
+class AddressedMemory(Protocol):
+    """A ``Buffer`` whose address was given out: its module imports this one."""
+
+    allocation: Allocation
+    nbytes: int
+
+    def device_address(self) -> int:
+        """Return the address of the first byte."""
+        ...
+
+
+class SubmissionObserver:
+    """Is told what a device runs, and when the host has waited for it; here, it does nothing.
+
+    Threads add it to ``VulkanDevice.submission_observers`` and remove it at any time: it may still
+    be told of a call that began before.
+    """
+
+    def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
+        """Take notice of a call that was submitted, and of when it began (``perf_counter_ns``)."""
+
+    def waited(self, device: VulkanDevice, began: int) -> None:
+        """Take notice of a wait that has ended, and of when it began."""
+
+
+class SynchronousCalls(SubmissionObserver):
+    """Waits for each call at once."""
+
+    def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
+        """Wait for the call."""
+        device.wait(number)
+
+
+class PrintedOutput(SynchronousCalls):
+    """Prints what shaders print, after each call."""
+
+    def __init__(self, output: ShaderOutput) -> None:
+        self._output = output
+
+    def waited(self, device: VulkanDevice, began: int) -> None:
+        """Print the texts of what has ended."""
+        self._output.show()
 
 
 class VulkanDevice:
@@ -102,17 +147,16 @@ class VulkanDevice:
         images: the limits of linear images, if they can be used.
         lost: what happened, if the device is lost.
         validated: whether it was opened under the validation layer.
-        output: what shaders print, if they do; then each submission is waited for at once.
-        measurements: those that measure the time of all that is submitted, each for itself; whoever
-            began one holds it.
-        profile: the recorder of calls and operations while profiles are open.
+        submission_observers: are told of calls and waits of this device, in this order: for
+            debugging, to wait at once (VKOPS_SYNC) or to print what shaders print; while the device
+            measures, its ``Timestamps`` and the recorder of profiles.
         addressed: the buffers whose addresses were given out, by their ids.
         prepared: the steps of the native module that each program has become, with the tuning.
-        observers: functions that return a context for each dispatch of a shader, which is submitted
-            in these contexts; that of the newest function is the outermost. They observe all
-            devices and threads. Blocks of several threads, fixtures and generators overlap without
-            nesting, so each adds and removes its own function alone: by ``append`` and ``remove``,
-            which are atomic, as copies of a list are.
+        observers: functions that return a context for the ``BoundCall`` of each dispatch of a
+            shader, which is submitted in these contexts; that of the newest function is the
+            outermost. They observe all devices and threads. Blocks of several threads, fixtures and
+            generators overlap without nesting, so each adds and removes its own function alone: by
+            ``append`` and ``remove``, which are atomic, as copies of a list are.
     """
 
     observers: ClassVar[list[Callable[[VulkanDevice, Any], AbstractContextManager[None]]]] = []
@@ -123,11 +167,9 @@ class VulkanDevice:
         self.lock: RLock = new_lock()
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
-        self.thread: _Thread = _Thread()
-        self.measurements: WeakSet[Measurement] = WeakSet()
-        self._timing = new_lock()
-        self.profile: ProfileRecorder | None = None
-        self.addressed: WeakValueDictionary[int, Any] = WeakValueDictionary()
+        self.thread: RecordingThread = RecordingThread()
+        self.submission_observers: list[SubmissionObserver] = []
+        self.addressed: WeakValueDictionary[int, AddressedMemory] = WeakValueDictionary()
         self.validated: bool = mode != "" or adapter.under_validation()
         if info.type == "CPU":
             threads = 2 * adapter.threads() + 2
@@ -136,9 +178,9 @@ class VulkanDevice:
                 "and limits of this process (ulimit -v, -d) leave less; LP_NUM_THREADS=1 needs less"
             )
             host_memory.require(2 * FIRST_NBYTES + threads * THREAD_BYTES, reason)
-        self.module: Any = load_native()
+        self.module: Native = load_native()
         load_kompute()
-        self._adapter: Any = adapter.native_adapters(mode)[info.index]
+        self._adapter: Native = adapter.native_adapters(mode)[info.index]
         forks.state.opened = True
         try:
             self._stored = PipelineCache(self._adapter)
@@ -147,7 +189,7 @@ class VulkanDevice:
             make = self.module.Device
             most = MAX_SUBMISSIONS, MAX_OPEN
             validated = adapter.validation_version() if self.validated else 0
-            self.native: Any = make(self._adapter, validated, *most, count, cached)
+            self.native: Native = make(self._adapter, validated, *most, count, cached)
             alignment = self.native.pitch_alignment
         except native_error() as error:
             message = f"{info.label} cannot be opened: {error}{forks.hint()}"
@@ -160,15 +202,16 @@ class VulkanDevice:
         self._wide = "shaderInt64" in self.features and adapter.prefers_int64(info)
         # When this is dropped or Python exits, unless the device is lost.
         self._saving = finalize(self, self._stored.save, self.native)
-        self._pipelines: dict[tuple[str, bool], Any] = {}
-        self.prepared: WeakKeyDictionary[Any, tuple[object, list[Any]]] = WeakKeyDictionary()
-        self.shader_pipeline: Callable[..., Any] = lru_cache(MAX_SHADERS)(self._new_pipeline)
+        self._pipelines: dict[tuple[str, bool], Native] = {}
+        self.prepared: WeakKeyDictionary[object, tuple[object, list[Native]]] = WeakKeyDictionary()
+        self.shader_pipeline: Callable[..., Native] = lru_cache(MAX_SHADERS)(self._new_pipeline)
         self._waited = 0  # the last submission that was waited for
-        self.output: ShaderOutput | None = None
         if mode == "printf":
-            self.output = ShaderOutput(self._adapter)
-            self.output.check()
-        self._waits = os.environ.get(SYNC) == "1"
+            output = ShaderOutput(self._adapter)
+            output.check()
+            self.submission_observers.append(PrintedOutput(output))
+        elif os.environ.get(SYNC) == "1":
+            self.submission_observers.append(SynchronousCalls())
         self._pools: WeakValueDictionary[int, Pool] = WeakValueDictionary()
         # Through these, the host writes and reads memory that it does not see.
         self.upload: Pool = self.new_pool("upload")
@@ -180,7 +223,7 @@ class VulkanDevice:
 
     if not TYPE_CHECKING:  # to type checkers, all attributes would exist
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> NoReturn:
             forks.check()
             raise AttributeError(name, name=name, obj=self)
 
@@ -259,7 +302,9 @@ class VulkanDevice:
         native = self._made(self.module.Memory, array)
         return None if native is None else Extent(ImportedMemory(native), 0, array.nbytes)
 
-    def image(self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int) -> Any:
+    def image(
+        self, memory: DeviceMemory, offset: int, pitch: int, height: int, unit: int
+    ) -> Native:
         """Lay a linear image over a part of memory; None if the driver refuses.
 
         It has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
@@ -271,7 +316,7 @@ class VulkanDevice:
             self.start(self.native.submit, [self.module.OpLayout(image)], (), (), "")
         return image
 
-    def _made(self, make: Callable[..., Any], *arguments: Any) -> Any:
+    def _made(self, make: Callable[..., Native], *arguments: Any) -> Native:
         """Make an object of the native module; None if the driver refuses."""
         try:
             return make(self.native, *arguments)
@@ -280,7 +325,7 @@ class VulkanDevice:
 
     # -- running ----------------------------------------------------------------------------------
 
-    def pipeline(self, kernel: Kernel, *, aligned: bool) -> Any:
+    def pipeline(self, kernel: Kernel, *, aligned: bool) -> Native:
         """Return the pipeline of a kernel, made when it is first used."""
         pipeline = self._pipelines.get((kernel.name, aligned))
         if pipeline is None:
@@ -307,7 +352,7 @@ class VulkanDevice:
         push_nbytes: int = 0,
         *,
         robust: bool = True,
-    ) -> Any:
+    ) -> Native:
         """Make a pipeline of SPIR-V.
 
         ``bindings`` are those of each descriptor set; see ``Shader.bindings``. A ``robust`` one
@@ -324,7 +369,7 @@ class VulkanDevice:
 
     def submit(
         self,
-        work: Sequence[Any],
+        work: Sequence[Native],
         reads: Iterable[Allocation] = (),
         writes: Iterable[Allocation] = (),
         name: str = "",
@@ -362,24 +407,22 @@ class VulkanDevice:
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
         """Begin to run work by a function of the native device; return what it returns."""
-        profile = self.profile  # which another thread may end
-        began = perf_counter_ns() if profile is not None else 0
+        observers = [*self.submission_observers]  # which other threads may add and remove
+        began = perf_counter_ns() if observers else 0
         try:
             while (number := function(*arguments)) < 0:  # no room
                 self.native.make_room()
         except native_error() as error:
             self._refuse(error)
-        if self._waits or self.output is not None:
-            self.wait(number)
-        if profile is not None and number:
-            profile.add(began, arguments[-1], number)
+        for observer in observers if number else ():
+            observer.submitted(self, arguments[-1], number, began)
         return number
 
     @property
     def recording(self) -> RecordedSteps | None:
         """The steps of the program that this thread records."""
-        block = self.thread.recording()
-        return None if block is None else block.args[0].recorded
+        end = self.thread.end()
+        return None if end is None else end.args[0].recorded
 
     def refuse_recording(self, what: str) -> None:
         """Raise a DeviceError for what no program has, if this thread is recording one."""
@@ -392,14 +435,12 @@ class VulkanDevice:
             return
         # Before the wait: the number may be one that another thread's work gets meanwhile.
         number = min(number, self.native.submitted)
-        profile = self.profile
-        began = perf_counter_ns() if profile is not None else 0
+        observers = [*self.submission_observers]
+        began = perf_counter_ns() if observers else 0
         self.call(self.native.wait, number)
         self._waited = max(self._waited, number)
-        if self.output is not None:
-            self.output.show()
-        if profile is not None:
-            profile.add(began, "wait")
+        for observer in observers:
+            observer.waited(self, began)
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
@@ -477,46 +518,3 @@ class VulkanDevice:
                 sleep(0.001)
         self.native.patience = 0
         return False
-
-    # -- timestamps -------------------------------------------------------------------------------
-
-    def measure(self) -> Measurement:
-        """Have the device measure from now on, if it has timestamps, until this is stopped."""
-        measurement = Measurement(self)
-        measurement.take()
-        if self.info.limits.timestamp_valid_bits:
-            with self._timing:
-                self.measurements.add(measurement)
-                self.record_profile(self.profile)
-        return measurement
-
-    def record_profile(self, recorder: ProfileRecorder | None) -> None:
-        """Have the device measure each operation for profiles from now on, or no more."""
-        with self._timing:
-            self.profile = recorder
-            self.native.measures = int(bool(self.measurements)) if recorder is None else 2
-
-    def take_time(self, measurement: Measurement, stop: bool) -> float:
-        """Wait for everything, and return the nanoseconds that are new for one measurement."""
-        self.settle()
-        with self._timing:
-            nanoseconds = self.call(self.native.take_nanoseconds) or 0.0
-            for each in self.measurements:
-                each.nanoseconds += nanoseconds
-            taken, measurement.nanoseconds = measurement.nanoseconds, 0.0
-            if stop:
-                self.measurements.discard(measurement)
-                self.record_profile(self.profile)
-        return taken
-
-
-class Measurement:
-    """The nanoseconds of a device that were not taken yet; others measure it at the same time."""
-
-    def __init__(self, vulkan: VulkanDevice) -> None:
-        self._vulkan = vulkan
-        self.nanoseconds: float = 0.0
-
-    def take(self, *, stop: bool = False) -> float | None:
-        """Return the milliseconds of all submissions since the last call, if they were measured."""
-        return self._vulkan.take_time(self, stop) / 1e6 or None
