@@ -163,7 +163,7 @@ class Checks:
             text = f"the device reads {groups} as the numbers of workgroups, and has {most} at most"
             finding = Finding("workgroups", SourceLine(shader.name, 0), text, (), 1)
             raise CheckError(Report(shader.name, (finding,), {}, (), 0))
-        least = prod(groups) * prod(shader.module.local_size)
+        least = prod(groups) * prod(shader.local_size)
         if least > min(self._most, MAX_INVOCATIONS):
             raise TooManyInstructionsError
         if sum(each.nbytes for each in bindings) > MAX_BYTES:

@@ -280,7 +280,7 @@ def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ..
     }
     memory[0, 0] = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
     memory[0, 0].fill(words.tobytes())
-    groups = ceil_div(int(words[1]), prod(shader.module.local_size))
+    groups = ceil_div(int(words[1]), prod(shader.local_size))
     return groups, shader, memory, table.groups, b""
 
 

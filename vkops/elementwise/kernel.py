@@ -271,7 +271,7 @@ class ElementwiseKernel:
         converter = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         call, words = shader._prepared(buffers), place.words
         invocations = self._invocations_for(home, shape, operands)
-        groups = group_counts(ceil_div(invocations, shader.shader.module.local_size[0]))
+        groups = group_counts(ceil_div(invocations, shader.shader.local_size[0]))
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
             try:

@@ -168,7 +168,7 @@ class CompiledShader:
                 within_bounds(device, shader, lengths),
                 shader.bindings(dict(lengths)),
                 shader.entry_point,
-                shader.module.push_nbytes,
+                shader.push_nbytes,
             )
             pipeline.set_name(device.vulkan.native, shader.name)
         return self._pipelines[lengths]
@@ -243,7 +243,7 @@ class CompiledShader:
                     values[number] = self._sent(slots[number], value[0]), *value[1:]  # a sampler
             pushed, packed = {}, None
             try:
-                if arguments.packer is not None and not self.shader.module.uses_addresses:
+                if arguments.packer is not None and not self.shader.uses_addresses:
                     packed = arguments.packer.pack(*map(every.__getitem__, arguments.order))
             except PACKING_ERRORS:  # ``pack`` says what is wrong
                 pass
@@ -294,7 +294,7 @@ class CompiledShader:
             call, arguments, memory = self._located(slots, values)
             push = self._packed(push_constants)
             launch = self._launch(slots, call, arguments, memory, counts, push)
-        addressed = self.shader.module.uses_addresses
+        addressed = self.shader.uses_addresses
         return BoundShader(self._device, self.name, launch, uses_addresses=addressed)
 
     def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:

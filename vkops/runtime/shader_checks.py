@@ -36,9 +36,9 @@ def check_features(device: OpenDevice, shader: Shader) -> None:
 
 def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> None:
     """Refuse a shader that takes more than the device has (SH-08); see ``with_limited_indices``."""
-    module, limit = shader.module, device.info.limits
-    x, y, z = module.local_size
-    sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
+    limit = device.info.limits
+    x, y, z = shader.local_size
+    sizes = zip(_AXES, shader.local_size, limit.max_compute_work_group_size, strict=True)
     used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
     kinds: Counter[str] = Counter()
     for place, (block, *_) in shader.places.items():
@@ -51,8 +51,8 @@ def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> N
     used += [
         ("descriptor sets", sets, limit.max_bound_descriptor_sets),
         ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
-        ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
-        ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
+        ("bytes of shared memory", shader.shared_nbytes, limit.max_compute_shared_memory_size),
+        ("bytes of push constants", shader.push_nbytes, limit.max_push_constants_size),
         ("storage blocks", kinds["storage"], limit.max_per_stage_descriptor_storage_buffers),
         ("uniform blocks", kinds["uniform"], limit.max_per_stage_descriptor_uniform_buffers),
         ("storage images", images, limit.max_per_stage_descriptor_storage_images),

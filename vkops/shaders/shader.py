@@ -90,46 +90,19 @@ class Arguments(NamedTuple):
     order: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Shader:
-    """A shader that ``load`` made; errors call it ``name``.
+@dataclass(frozen=True, eq=False, repr=False)
+class Shader(Module):
+    """A shader that ``load`` made: a module whose blocks and push constants take values by name.
 
     ``is_builtin`` is whether it is a part of vkops: checks of users' shaders leave it out.
     """
 
-    name: str
-    module: Module
     is_builtin: bool = False
 
     _repr_html_ = repr_html
 
     def __repr__(self) -> str:
         return f"<vkops.shaders.Shader {self.name!r} of blocks {_listed(self.blocks)}>"
-
-    @property
-    def spirv(self) -> bytes:
-        """The SPIR-V, with the values of specialization constants."""
-        return self.module.spirv
-
-    @property
-    def spirv_version(self) -> tuple[int, int]:
-        """The version of SPIR-V."""
-        return self.module.version
-
-    @property
-    def entry_point(self) -> str:
-        """The name of the function that is run."""
-        return self.module.entry_point
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The features of Vulkan that a device must have."""
-        return self.module.needs
-
-    @property
-    def subgroup_operations(self) -> tuple[str, ...]:
-        """The VkSubgroupFeatureFlagBits that a device must have."""
-        return self.module.subgroup_operations
 
     def with_limited_indices(self, lengths: limited_indices.Lengths = ()) -> bytes:
         """Return the SPIR-V with each index clamped to the elements of its array or vector.
@@ -140,15 +113,10 @@ class Shader:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
         spirv = limited_indices.with_limited_indices(self.spirv, lengths)
-        if not self.module.uses_addresses:
+        if not self.uses_addresses:
             spirv = tools.with_robust_access(spirv)
             validated(spirv, self.name)
         return spirv
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks that buffers must be bound to, by set and binding."""
-        return self.module.blocks
 
     @cached_property
     def _by_point(self) -> dict[str, Block]:
@@ -157,16 +125,14 @@ class Shader:
         Of a block that is not used, that is a block with the same binding.
         """
         pairs = [(block, block) for block in self.blocks]
-        pairs += [
-            (u, self.places[u.place][0]) for u in self.module.unused if u.place in self.places
-        ]
+        pairs += [(u, self.places[u.place][0]) for u in self.unused if u.place in self.places]
         return {name: used for block, used in reversed(pairs) for name in block.names}
 
     @cached_property
     def _keywords(self) -> dict[str, bool]:
         """Whether each name that a call can have is that of a push constant."""
-        is_pushed = {name: False for unused in self.module.unused for name in unused.names}
-        is_pushed |= dict.fromkeys(self.module.push_names, True)
+        is_pushed = {name: False for unused in self.unused for name in unused.names}
+        is_pushed |= dict.fromkeys(self.push_names, True)
         return is_pushed | dict.fromkeys(self._by_point, False)
 
     @cached_property
@@ -210,7 +176,7 @@ class Shader:
                 if (other := names.setdefault(block.place, point)) != point:
                     message = f"binding {block.number} is also that of {other}"
                     raise BindingError(self.name, point, message, "SH-04")
-            elif not any(point in unused.names for unused in self.module.unused):
+            elif not any(point in unused.names for unused in self.unused):
                 message = f"there is no such block; there are {_listed(self.blocks)}"
                 message += did_you_mean(point, self._by_point)
                 name = point if point and point.isprintable() else repr(point)
@@ -245,7 +211,7 @@ class Shader:
         for number, keyword in enumerate(keywords, positional):
             name = keyword if keyword in self._keywords else keyword.removesuffix("_")
             if name not in self._keywords:
-                push = ", ".join(self.module.push_names) or "none"
+                push = ", ".join(self.push_names) or "none"
                 message = f"is no block ({_listed(self.blocks)}) and no push constant ({push})"
                 message += did_you_mean(keyword, self._keywords)
                 raise BindingError(self.name, keyword, message, "SH-04")
@@ -270,7 +236,7 @@ class Shader:
         bound |= {name: n for n, name in enumerate(written, positional + len(keywords))}
         slots = self.slots(bound)
         sources = tuple([bound.get(slot.point, -1) for slot in slots])
-        layout = self.module.push or Struct((), 0)
+        layout = self.push or Struct((), 0)
         packer, order = None, tuple(pushed.values())
         if pushed.keys() == layout.numbered.keys():
             packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])
@@ -399,8 +365,8 @@ class Shader:
         if len(values) > len(free):
             names = ", ".join(free) or "none"
             message = f"got {len(values)} by position, must be {len(free)} at most: {names}"
-            if self.module.unused:
-                message += f"; the shader does not use {_listed(self.module.unused)}"
+            if self.unused:
+                message += f"; the shader does not use {_listed(self.unused)}"
             raise BindingError(self.name, "buffers", message + self._named_samplers, "SH-04")
         return dict(zip(free, values, strict=False))
 
@@ -433,7 +399,7 @@ class Shader:
                 raise InvalidDescError(self.name, "threads", message, "SH-07")
             if 0 in counts:
                 return None
-            sizes = self.module.local_size
+            sizes = self.local_size
         x, y, z = [-(-count // size) for count, size in zip(counts, sizes, strict=True)]
         for axis, (count, most, size) in enumerate(zip((x, y, z), limit, sizes, strict=False)):
             if not 1 <= count <= most:
@@ -454,7 +420,7 @@ class Shader:
         Raises:
             InvalidDescError: a name is missing or unknown, or a value does not fit (SH-09).
         """
-        return packing.pack(self.name, "push_constants", self.module.push, values)
+        return packing.pack(self.name, "push_constants", self.push, values)
 
     def pack_uniform(self, block: Block, values: packing.Values) -> bytes:
         """Return the contents of a uniform block as bytes; as ``pack`` in all other respects."""
@@ -507,16 +473,16 @@ def load(
         name = printable(source.name if isinstance(source, Path) else name)
         spirv = compiler.read(source, **settings, name=name, root=root)
     entry = entry.partition("<")[0]  # the arguments of a generic function of Slang
-    module = _module(spirv, name, entry)
+    shader = _shader(spirv, name, entry)
     if constants:
-        module = _module(spirv, name, entry, _constants(name, module, constants))
-    if module.fault:  # not before the constants are known
-        raise ShaderCompileError(f"{name}: {module.fault}", file=name)
-    for axis, size in zip("xyz", module.local_size, strict=True):
+        shader = _shader(spirv, name, entry, _constants(name, shader, constants))
+    if shader.fault:  # not before the constants are known
+        raise ShaderCompileError(f"{name}: {shader.fault}", file=name)
+    for axis, size in zip("xyz", shader.local_size, strict=True):
         if size < 1:
             message = f"got {size}, must be at least 1"
             raise InvalidDescError(name, f"local_size_{axis}", message, "SH-08")
-    return Shader(name, module)
+    return shader
 
 
 def _listed(blocks: Sequence[Block]) -> str:
@@ -542,15 +508,15 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
 
 
 @functools.lru_cache(maxsize=128)
-def _module(
+def _shader(
     spirv: bytes, name: str, entry: str, values: tuple[tuple[int, bytes], ...] = ()
-) -> Module:
+) -> Shader:
     """Return a valid module that vkops can run, with values of specialization constants."""
     _refuse(name, features.unsupported(declared_capabilities(spirv) if is_spirv(spirv) else ()))
     layout = validated(spirv, name)
-    module = Module.read(constants.specialized(spirv, dict(values)), name, entry)
-    _check(name, module)
-    return replace(module, needs=(*module.needs, layout)) if layout else module
+    shader = Shader.read(constants.specialized(spirv, dict(values)), name, entry)
+    _check(name, shader)
+    return replace(shader, needs=(*shader.needs, layout)) if layout else shader
 
 
 def _check(name: str, module: Module) -> None:

@@ -48,7 +48,7 @@ class PreparedCall:
         places: Sequence[Place],
         copied: Sequence[int] = (),
     ) -> None:
-        self.uses_addresses: bool = shader.module.uses_addresses
+        self.uses_addresses: bool = shader.uses_addresses
         self.shader: Shader = shader
         self.slots: Sequence[Slot] = slots
         self.places: Sequence[Place] = places

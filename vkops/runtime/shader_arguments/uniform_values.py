@@ -35,7 +35,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
 
 def with_addresses(device: OpenDevice, shader: Shader, path: str, value: Any) -> Any:
     """Return values with the address of each tensor in them, if the shader uses addresses."""
-    if not shader.module.uses_addresses:
+    if not shader.uses_addresses:
         return value
     if hasattr(value, "placed"):
         base, _ = value.placed()
