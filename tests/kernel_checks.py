@@ -28,7 +28,7 @@ def checked(subgroup_sizes=(8, 32, 64)):
         return call
 
     def contents(call, memory):
-        parts = [each[:2] if each else (0, None) for each in call.places]
+        parts = [(slot.start, slot.nbytes) for slot in call.slots]
         arrays = {}  # one for all bindings of the same bytes
         for held, (start, size) in zip(memory, parts, strict=True):
             content = held if isinstance(held, bytes) else held.read(start, size)

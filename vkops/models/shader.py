@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vkops.models.explanation import Section
     from vkops.shaders import Number, Shader
     from vkops.shaders.module import Block
-    from vkops.shaders.shader import Slot
+    from vkops.shaders.slot import Slot
 
 SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
 """The suffix of the source file for each type."""

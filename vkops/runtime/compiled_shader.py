@@ -17,7 +17,7 @@ from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
+from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
 from vkops.notebook import repr_html
 from vkops.plan.view import View
 from vkops.runtime import bindings, sampler
@@ -29,7 +29,8 @@ from vkops.runtime.shader_arguments.uniform_values import with_addresses
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
-from vkops.shaders.shader import Arguments, Shader, Slot
+from vkops.shaders.shader import Arguments, Shader
+from vkops.shaders.slot import Slot
 
 _RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
     "storage": bindings.resolved,
@@ -56,9 +57,6 @@ PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
 Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
 
-Launch = tuple[Sequence[Any], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy]]
-"""Operations, the memory that they read, the memory that they write, and the copies in them."""
-
 
 class BoundShader:
     """A shader with its bindings, to be dispatched again and again.
@@ -68,12 +66,18 @@ class BoundShader:
     """
 
     def __init__(
-        self, device: OpenDevice, name: str, launch: Launch, *, uses_addresses: bool = False
+        self,
+        device: OpenDevice,
+        shader: Shader,
+        work: Sequence[Any] = (),
+        reads: Sequence[Allocation] = (),
+        writes: Sequence[Allocation] = (),
+        copies: Sequence[ShaderCopy] = (),
     ) -> None:
         self._device = device
-        self._name = name
-        self._launch = launch
-        self._uses_addresses = uses_addresses
+        self._shader = shader
+        self._work, self._reads, self._writes = work, reads, writes
+        self._copies = copies
 
     def dispatch(self) -> None:
         """Run the shader; wait for it only if it writes memory of the host.
@@ -81,20 +85,20 @@ class BoundShader:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        work, reads, writes, copies = self._launch
-        if not work:  # it was bound for no threads
+        if not self._work:  # it was bound for no threads
             self._device.check()
             return
-        for copy in copies:
+        for copy in self._copies:
             copy.send()
-        if self._uses_addresses:  # also those that were given out since
+        writes = self._writes
+        if self._shader.uses_addresses:
             writes = [*writes, *self._device.vulkan.addressed_memory()]
-        self._device.submit(work, reads, writes, self._name)
-        for copy in copies:
+        self._device.submit(self._work, self._reads, writes, self._shader.name)
+        for copy in self._copies:
             copy.fetch()
 
     def __repr__(self) -> str:
-        return f"<vkops.BoundShader {self._name!r}>"
+        return f"<vkops.BoundShader {self._shader.name!r}>"
 
     def __enter__(self) -> BoundShader:
         return self
@@ -232,10 +236,7 @@ class CompiledShader:
         if counts is None:
             self._device.check()
         else:
-            every.append(None)  # of samplers without an argument
-            slots, values = self.shader.expanded(
-                arguments.slots, [*map(every.__getitem__, arguments.sources)]
-            )
+            slots, values = self.shader.expanded(arguments.slots, every)
             for number, value in enumerate(values):
                 if isinstance(value, np.ndarray):
                     values[number] = self._sent(slots[number], value)
@@ -289,19 +290,16 @@ class CompiledShader:
         Arguments and errors are those of ``dispatch``.
         """
         slots, values, counts = self._mapped(buffers, groups, threads)
-        launch: Launch = (), (), (), ()
-        if counts is not None:
-            call, arguments, memory = self._located(slots, values)
-            push = self._packed(push_constants)
-            launch = self._launch(slots, call, arguments, memory, counts, push)
-        addressed = self.shader.uses_addresses
-        return BoundShader(self._device, self.name, launch, uses_addresses=addressed)
+        if counts is None:
+            return BoundShader(self._device, self.shader)
+        located = self._located(slots, values)
+        return self._bound(*located, counts, self._packed(push_constants))
 
     def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
         """Check bindings, and return the call for all bindings of these kinds."""
-        slots = self._slots((*buffers,))
-        values = [buffers.get(slot.point) for slot in slots]
-        return self._located(*self.shader.expanded(slots, values))[0]
+        return self._located(*self.shader.expanded(self._slots((*buffers,)), [*buffers.values()]))[
+            0
+        ]
 
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
@@ -315,7 +313,7 @@ class CompiledShader:
             groups = 1
         counts = self._counts(groups, threads)
         slots = () if counts is None else self._slots((*bound,))
-        return *self.shader.expanded(slots, [bound.get(slot.point) for slot in slots]), counts
+        return *self.shader.expanded(slots, [*bound.values()]), counts
 
     def _run(
         self,
@@ -331,29 +329,27 @@ class CompiledShader:
         if not call.copied and not isinstance(counts, ShaderCopy):
             call.run(self._device, memory, counts, push)
             return
-        launch = self._launch(slots, call, arguments, memory, counts, push)
-        BoundShader(self._device, self.name, launch).dispatch()
+        self._bound(call, arguments, memory, counts, push).dispatch()
 
     def _packed(self, push_constants: Any) -> bytes:
         """Return push constants as bytes, and tensors in them as their addresses."""
         values = with_addresses(self._device, self.shader, "push_constants", push_constants)
         return self.shader.pack(values)
 
-    def _launch(
+    def _bound(
         self,
-        slots: Sequence[Slot],
         call: PreparedCall,
         arguments: Sequence[ShaderArgument],
         memory: Sequence[Any],
         counts: Groups | ShaderCopy,
         push: bytes,
-    ) -> Launch:
+    ) -> BoundShader:
         """Bind a call, with copies of what cannot be bound where it is."""
-        copies = make_copies(self._device, call, slots, arguments)
+        copies = make_copies(self._device, call, arguments)
         if copies:
             memory = [copies[n].resource if n in copies else each for n, each in enumerate(memory)]
-            places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
-            call = PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places)
+            if [*copies] != call.copied:  # a copy is also bound where the same elements would fit
+                call = call.with_copies(self._device, copies)
         distinct = [*dict.fromkeys(copies.values())]
         if isinstance(counts, ShaderCopy):
             distinct.append(counts)
@@ -365,7 +361,7 @@ class CompiledShader:
             writes += copy.used
             if not isinstance(copy.source, HostBuffer):
                 (writes if copy.is_written else reads).append(copy.source.allocation)
-        return work, reads, writes, distinct
+        return BoundShader(self._device, self.shader, work, reads, writes, distinct)
 
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
@@ -392,11 +388,9 @@ class CompiledShader:
     def _checked(self, slots: Sequence[Slot], arguments: Sequence[ShaderArgument]) -> PreparedCall:
         """Check all arguments, and decide what is bound where it is."""
         pairs = zip(slots, arguments, strict=True)
-        placed = [argument.place(self._device, self.shader, slot) for slot, argument in pairs]
+        bound = [argument.bind(self._device, self.shader, slot) for slot, argument in pairs]
         self.shader.check_complete([slot.block for slot in slots])
-        copied = [number for number, (_, fits) in enumerate(placed) if not fits]
-        places = [place for place, _ in placed]
-        return PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places, copied)
+        return PreparedCall(self._device, self.shader, self._pipeline(slots), bound)
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -433,9 +427,8 @@ class CompiledShader:
         """Return the shape of the argument of a block, and its data type if an output has that."""
         source = self.shader.block(name)
         place = source and source.place
-        inputs = zip(arguments.slots, arguments.sources, strict=True)
-        like = [n for slot, n in inputs if n < len(values) and slot.block.place == place]
-        example: Any = values[like[0]] if like else None
+        like = [slot.source for slot in arguments.slots if slot.block.place == place]
+        example: Any = values[like[0]] if like and 0 <= like[0] < len(values) else None
         if type(example) is tuple:  # with a sampler, or a part
             example = example[0]
         if not hasattr(example, "shape"):

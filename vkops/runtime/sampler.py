@@ -7,10 +7,10 @@ from weakref import WeakKeyDictionary, ref
 
 from vkops.arguments.values import Place, boolean, refuse
 from vkops.errors import BindingError, show
-from vkops.gpu.run import shader_dispatch
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.shader_argument import Resolved
-from vkops.shaders.shader import Shader, Slot
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import Slot
 
 _ADDRESSES = {"repeat": 0, "mirror": 1, "clamp": 2, "border": 3}
 _FILTERS = ("linear", "nearest")
@@ -71,11 +71,9 @@ class SamplerArgument(NamedTuple):
 
     sampler: Sampler
 
-    def place(
-        self, device: OpenDevice, shader: Shader, slot: Slot
-    ) -> tuple[shader_dispatch.Place, bool]:
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """A dispatch has the sampler itself."""
-        return None, True
+        return slot
 
 
 def default_sampler(device: OpenDevice, *, is_linear: bool) -> Sampler:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -26,13 +26,14 @@ from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
+from vkops.shaders.slot import Slot
 from vkops.shaders.tensor_layout import find_fault
 from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "Slot", "load"]
+__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "load"]
 
 MAX_SETS = 32
 """Descriptor sets of a shader; drivers bind 4 to 32."""
@@ -58,32 +59,17 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-class Slot(NamedTuple):
-    """A binding of a call: its name there, one of its blocks, and whether the shader writes it."""
-
-    point: str
-    block: Block
-    is_written: bool
-
-    @property
-    def name(self) -> str:
-        """The block's own name, which an element of an array has with its number."""
-        return self.block.point + "".join(self.point.partition("[")[1:])
-
-
 class Arguments(NamedTuple):
     """Where the arguments of a call go: those by position, then those by name, then outputs.
 
     Attributes:
         slots: the bindings that have an argument, by set and number.
-        sources: the number of the argument of each.
         outputs: the names of the outputs.
         pushed: the numbers of the arguments that are push constants.
         packer: packs the arguments of the numbers in ``order``, if each push constant has one.
     """
 
     slots: tuple[Slot, ...]
-    sources: tuple[int, ...]
     outputs: tuple[str, ...]
     pushed: Mapping[str, int]
     packer: struct.Struct | None
@@ -184,15 +170,26 @@ class Shader(Module):
         ordered = [names[place] for place in self.places if place in names]
         return {name: self._by_point[name] for name in ordered}
 
-    def slots(self, points: Iterable[str]) -> tuple[Slot, ...]:
-        """Return the binding of each name, see ``named``, and those of all other samplers."""
+    def slots(
+        self, points: Collection[str], sources: Sequence[int] | None = None
+    ) -> tuple[Slot, ...]:
+        """Return the binding of each name, see ``named``, and those of all other samplers.
+
+        ``sources`` are the numbers of the arguments, by default 0, 1 and so on.
+        """
+        sources = range(len(points)) if sources is None else sources
+        numbers = dict(zip(points, sources, strict=True))
         bound = self.named(points)
         taken = {block.place for block in bound.values()}
         samplers = [b.point for b in self.blocks if b.kind == "sampler" and b.place not in taken]
         return tuple(
-            Slot(point, block, not all(each.readonly for each in self.places[block.place]))
+            Slot(point, block, self.is_written(block), numbers.get(point, -1))
             for point, block in (self.named([*bound, *samplers]) if samplers else bound).items()
         )
+
+    def is_written(self, block: Block) -> bool:
+        """Whether the shader writes what is bound to a block."""
+        return not all(each.readonly for each in self.places[block.place])
 
     def arguments(
         self, positional: int, keywords: Sequence[str], outputs: Sequence[str] | int | None
@@ -234,13 +231,12 @@ class Shader(Module):
                 raise BindingError(self.name, "out", message, "SH-04")
         written = tuple([block.point for block in free]) if isinstance(outputs, int) else named
         bound |= {name: n for n, name in enumerate(written, positional + len(keywords))}
-        slots = self.slots(bound)
-        sources = tuple([bound.get(slot.point, -1) for slot in slots])
         layout = self.push or Struct((), 0)
         packer, order = None, tuple(pushed.values())
         if pushed.keys() == layout.numbered.keys():
             packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])
-        return Arguments(slots, sources, written, pushed, packer, order)
+        slots = self.slots(bound, [*bound.values()])
+        return Arguments(slots, written, pushed, packer, order)
 
     def check(self, extents: Mapping[str, Any]) -> None:
         """Check the bytes that are bound to blocks, and that all but samplers are bound.
@@ -254,10 +250,10 @@ class Shader(Module):
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
         bound = [block for block in self.blocks if block.kind == "sampler"]
-        for (point, block, _), ((_, start, nbytes), capacity) in self.elements(extents):
-            bound.append(block)
-            if block.type is not None:
-                self.check_bytes(point, block, start, nbytes, capacity)
+        for slot, ((_, start, nbytes), capacity) in self.elements(extents):
+            bound.append(slot.block)
+            if slot.block.type is not None:
+                self.check_bytes(slot.point, slot.block, start, nbytes, capacity)
         self.check_complete(bound)
 
     def elements(self, values: Mapping[str, Any]) -> Iterator[tuple[Slot, Any]]:
@@ -266,8 +262,8 @@ class Shader(Module):
         Blocks that the shader declares and does not use are ignored. Errors are those of ``named``
         and ``expanded``.
         """
-        slots = [slot for slot in self.slots(values) if slot.point in values]
-        return zip(*self.expanded(slots, [values[slot.point] for slot in slots]), strict=True)
+        slots = [slot for slot in self.slots(values) if slot.source >= 0]
+        return zip(*self.expanded(slots, [*values.values()]), strict=True)
 
     def check_bytes(self, point: str, block: Block, start: int, nbytes: int, capacity: int) -> None:
         """Check the bytes that are bound to the blocks of one binding; see ``check`` (SH-05)."""
@@ -293,13 +289,14 @@ class Shader(Module):
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
 
     def expanded(
-        self, slots: Sequence[Slot], values: list[Any]
+        self, slots: Sequence[Slot], arguments: Sequence[Any]
     ) -> tuple[Sequence[Slot], list[Any]]:
-        """Return slots and their values with one for each element of an array.
+        """Return slots and the argument of each; for an array, both of each element.
 
         Raises:
             BindingError: the value is no list, or has another length than the array (SH-04).
         """
+        values: list[Any] = [arguments[s.source] if s.source >= 0 else None for s in slots]
         if not self.has_arrays:
             return slots, values
         pairs: list[tuple[Slot, Any]] = []

@@ -7,21 +7,21 @@ from typing import Any
 
 from vkops.errors import BindingError
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Place
 from vkops.runtime import bindings
 from vkops.runtime.bindings import check_size, extent_of, is_memory
 from vkops.runtime.shader_argument import Resolved
-from vkops.shaders.shader import Shader, Slot
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import Slot
 
 
 class UniformValues(bytes):
     """The packed contents of a uniform block."""
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check the size; a dispatch has the bytes itself."""
         check_size(device, shader, slot, len(self))
         shader.check_bytes(slot.point, slot.block, 0, len(self), len(self))
-        return None, True
+        return slot
 
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
