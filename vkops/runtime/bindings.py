@@ -14,7 +14,7 @@ from vkops.extent import Extent, slice_extents
 from vkops.gpu.run.buffer import BindableMemory, Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, movement
 from vkops.plan.view import View
-from vkops.runtime.shader_argument import Resolved, ShaderCopy
+from vkops.runtime.shader_argument import ShaderCopy
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
 
@@ -146,12 +146,6 @@ class Elements(NamedTuple):
             "strides": tuple([stride * size for stride in strides]), "version": 3,
         }  # fmt: skip
         return SimpleNamespace(__array_interface__=interface)
-
-
-def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
-    """Return the elements that a value of a call names; see ``elements``."""
-    argument = elements(device, shader.name, slot.point, value, written=slot.is_written)
-    return argument, argument.buffer, (argument[1:], argument.buffer.layout)
 
 
 def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,28 +20,16 @@ from vkops.gpu.run.open_device import OpenDevice
 from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
 from vkops.notebook import repr_html
 from vkops.plan.view import View
-from vkops.runtime import bindings, sampler
 from vkops.runtime.bindings import Binding, Elements, are_integers, elements, is_memory
 from vkops.runtime.image import Image, create
-from vkops.runtime.shader_argument import Resolved, ShaderArgument, ShaderCopy, make_copies
-from vkops.runtime.shader_arguments import images, texels, uniform_values
+from vkops.runtime.shader_argument import ShaderArgument, ShaderCopy, make_copies
+from vkops.runtime.shader_arguments import RESOLVERS
 from vkops.runtime.shader_arguments.uniform_values import with_addresses
 from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
 from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader
 from vkops.shaders.slot import Slot
-
-_RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
-    "storage": bindings.resolved,
-    "uniform": uniform_values.resolved,
-    **dict.fromkeys(("storage image", "sampled image", "combined image sampler"), images.resolved),
-    "sampler": sampler.resolved,
-    **dict.fromkeys(("storage texel buffer", "uniform texel buffer"), texels.resolved),
-}
-"""The functions that make an argument for each kind of block.
-
-They take the device, the shader, the slot, and the value that the call has for it."""
 
 _GROUPS_NBYTES = 12
 
@@ -91,7 +79,7 @@ class BoundShader:
         for copy in self._copies:
             copy.send()
         writes = self._writes
-        if self._shader.uses_addresses:
+        if self._shader.uses_addresses:  # also those that were given out since
             writes = [*writes, *self._device.vulkan.addressed_memory()]
         self._device.submit(self._work, self._reads, writes, self._shader.name)
         for copy in self._copies:
@@ -371,7 +359,7 @@ class CompiledShader:
         arguments: list[ShaderArgument] = []
         memory: list[Any] = []
         for slot, value in zip(slots, values, strict=True):
-            resolve = _RESOLVERS[slot.block.kind]
+            resolve = RESOLVERS[slot.block.kind]
             argument, resource, kind = resolve(self._device, self.shader, slot, value)
             arguments.append(argument)
             memory.append(resource)

@@ -16,7 +16,7 @@ from vkops.shaders.slot import Slot
 
 
 class ShaderArgument(Protocol):
-    """An argument of a call; each kind of argument is a module with a class and ``resolved``."""
+    """An argument of a call; each kind of argument is a module of ``shader_arguments``."""
 
     def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check it; return the slot with what a dispatch is bound to.

@@ -13,6 +13,8 @@ from vkops.shaders.image_formats import refusal, view_format
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
 
+KINDS = {"storage texel buffer": ("storage images",), "uniform texel buffer": ("textures",)}
+
 
 class Texels(Elements):
     """Elements of a tensor as texels, each of as many as the sizes of the tensor say."""

@@ -7,11 +7,13 @@ from typing import Any
 
 from vkops.errors import BindingError
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.runtime import bindings
 from vkops.runtime.bindings import check_size, extent_of, is_memory
 from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_arguments import buffers
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
+
+KINDS = {"uniform": ("uniform blocks",)}
 
 
 class UniformValues(bytes):
@@ -27,7 +29,7 @@ class UniformValues(bytes):
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
     """Return values as bytes, or the elements that are bound to the block."""
     if is_memory(value):
-        return bindings.resolved(device, shader, slot, value)
+        return buffers.resolved(device, shader, slot, value)
     value = with_addresses(device, shader, slot.point, value)
     values = UniformValues(shader.pack_uniform(slot.block, value))
     return values, values, len(values)
