@@ -25,7 +25,7 @@ from vkops.runtime.image import Image, create
 from vkops.runtime.shader_argument import ShaderArgument, ShaderCopy, make_copies
 from vkops.runtime.shader_arguments import RESOLVERS
 from vkops.runtime.shader_arguments.uniform_values import with_addresses
-from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
+from vkops.runtime.shader_checks import check_features, check_limits, make_pipeline
 from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
 from vkops.shaders.shader import Arguments, Shader
@@ -78,10 +78,10 @@ class BoundShader:
             return
         for copy in self._copies:
             copy.send()
-        writes = self._writes
-        if self._shader.uses_addresses:  # also those that were given out since
+        writes, shader = self._writes, self._shader
+        if shader.uses_addresses:  # also those that were given out since
             writes = [*writes, *self._device.vulkan.addressed_memory()]
-        self._device.submit(self._work, self._reads, writes, self._shader.name)
+        self._device.submit(self._work, self._reads, writes, shader.name)
         for copy in self._copies:
             copy.fetch()
 
@@ -133,10 +133,10 @@ class CompiledShader:
         self._slots = lru_cache(MAX_CALLS)(shader.slots)
         self._group_counts = lru_cache(MAX_CALLS)(shader.group_counts)
         self._calls: dict[tuple[Any, ...], PreparedCall] = {}
-        check_features(device, shader)
         self._pipelines: dict[Lengths, Any] = {}
         self._is_open = any(block.length == 0 for block in shader.blocks)
         if self._is_open:
+            check_features(device, shader)
             check_limits(device, shader)
         else:
             self._pipeline()
@@ -154,15 +154,7 @@ class CompiledShader:
             if len(self._pipelines) >= MAX_PIPELINES:
                 self._pipelines.clear()
                 self._calls.clear()  # which have pipelines, too
-            device, shader = self._device, self.shader
-            check_limits(device, shader, lengths)
-            self._pipelines[lengths] = pipeline = device.vulkan.shader_pipeline(
-                within_bounds(device, shader, lengths),
-                shader.bindings(dict(lengths)),
-                shader.entry_point,
-                shader.push_nbytes,
-            )
-            pipeline.set_name(device.vulkan.native, shader.name)
+            self._pipelines[lengths] = make_pipeline(self._device, self.shader, lengths)
         return self._pipelines[lengths]
 
     def _lengths(self, slots: Sequence[Slot]) -> Lengths:
@@ -282,12 +274,6 @@ class CompiledShader:
             return BoundShader(self._device, self.shader)
         located = self._located(slots, values)
         return self._bound(*located, counts, self._packed(push_constants))
-
-    def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
-        """Check bindings, and return the call for all bindings of these kinds."""
-        return self._located(*self.shader.expanded(self._slots((*buffers,)), [*buffers.values()]))[
-            0
-        ]
 
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any

@@ -1,8 +1,9 @@
-"""Checks that a device can run a shader, and the SPIR-V that it runs."""
+"""Checks that a device can run a shader, and the pipeline that it runs."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from vkops.errors import InvalidDescError
 from vkops.gpu.run.open_device import OpenDevice
@@ -67,6 +68,17 @@ def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> N
         if got > allowed:
             message = f"got {got}, must be {allowed} at most on {device.info.label}"
             raise InvalidDescError(shader.name, field, message, "SH-08")
+
+
+def make_pipeline(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> Any:
+    """Return the pipeline of a shader that the device can run, for these lengths of arrays."""
+    check_features(device, shader)
+    check_limits(device, shader, lengths)
+    code, bindings = within_bounds(device, shader, lengths), shader.bindings(dict(lengths))
+    settings = code, bindings, shader.entry_point, shader.push_nbytes
+    pipeline = device.vulkan.shader_pipeline(*settings)
+    pipeline.set_name(device.vulkan.native, shader.name)
+    return pipeline
 
 
 def within_bounds(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> bytes:

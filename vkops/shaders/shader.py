@@ -296,7 +296,8 @@ class Shader(Module):
         Raises:
             BindingError: the value is no list, or has another length than the array (SH-04).
         """
-        values: list[Any] = [arguments[s.source] if s.source >= 0 else None for s in slots]
+        every = [*arguments, None]  # for samplers without an argument
+        values = [every[slot.source] for slot in slots]
         if not self.has_arrays:
             return slots, values
         pairs: list[tuple[Slot, Any]] = []
