@@ -22,8 +22,8 @@ class ImageView(NamedTuple):
 class Slot(NamedTuple):
     """A descriptor of a call, without the memory: all calls of a kind have the same slots.
 
-    The native module has a twin of it, for the members from ``start`` on. A slot with bytes or a
-    view refers to memory. Without these, the dispatch has bytes of its own there, or a sampler.
+    The native module has a twin of it, without the names. A slot with bytes or a view refers to
+    memory. Without these, the dispatch has bytes of its own there, or a sampler.
 
     Attributes:
         point: the name of the binding in the call; of an array of blocks, with the number.
