@@ -5,7 +5,6 @@ import re
 import numpy as np
 from spirv import VOID, bound, cooperative, head
 
-from vkops.shaders.module import Module
 from vkops.shaders.shader import Shader
 
 TYPES = {
@@ -188,7 +187,7 @@ def product(
     same = {narrow: "%narrow", "uint32": "%uint"}.get(wide)
     if same:  # a module has a type of numbers once
         text = re.sub(r"%wide\b", same, text.replace(f"%wide = {TYPES[wide]}\n", ""))
-    return Shader("product.spv", Module.read(cooperative(text)))
+    return Shader.read(cooperative(text), "product.spv")
 
 
 def operands(narrow, wide, tile, orders, largest=127, margin=3):

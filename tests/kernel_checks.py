@@ -10,7 +10,6 @@ import pytest
 from vkops.debug import check
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.gpu.run.shader_dispatch import PreparedCall
-from vkops.runtime.compiled_shader import CompiledShader
 
 
 @contextmanager
@@ -19,16 +18,10 @@ def checked(subgroup_sizes=(8, 32, 64)):
 
     Yields a list of their names.
     """
-    shaders, names = {}, []
-    prepared, run = CompiledShader._prepared, PreparedCall.run
-
-    def prepare(shader, buffers):
-        call = prepared(shader, buffers)
-        shaders[call] = shader.shader
-        return call
+    names, run = [], PreparedCall.run
 
     def contents(call, memory):
-        parts = [each[:2] if each else (0, None) for each in call.places]
+        parts = [(slot.start, slot.nbytes) for slot in call.slots]
         arrays = {}  # one for all bindings of the same bytes
         for held, (start, size) in zip(memory, parts, strict=True):
             content = held if isinstance(held, bytes) else held.read(start, size)
@@ -39,7 +32,7 @@ def checked(subgroup_sizes=(8, 32, 64)):
     def run_and_check(call, device, memory, groups, push):
         before = [*contents(call, memory)]
         run(call, device, memory, groups, push)
-        expected, shader = [*contents(call, memory)], shaders[call]
+        expected, shader = [*contents(call, memory)], call.shader
         for size in subgroup_sizes:
             report = check(shader, before, groups=groups, push=push, subgroup_size=size)
             assert report.ok, f"{shader.name}: {report}"
@@ -50,6 +43,5 @@ def checked(subgroup_sizes=(8, 32, 64)):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ElementwiseKernel, "_signature", lambda *_: None)  # calls kept from before
-        patch.setattr(CompiledShader, "_prepared", prepare)
         patch.setattr(PreparedCall, "run", run_and_check)
         yield names

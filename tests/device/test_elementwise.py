@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
+from math import prod
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from kernel_numbers import ALL, FLOATS, INTEGERS, same
 from refusals import fault
 
 import vkops
+from vkops.elementwise import kernel as kernel_module
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.errors import InvalidDescOverflowError as TooLarge
 from vkops.errors import InvalidDescTypeError as WrongKind
+from vkops.gpu.run.vulkan_device import VulkanDevice
 
 pytestmark = pytest.mark.features
 
@@ -298,7 +302,7 @@ def test_kernels_are_compiled_once_for_all_shapes(device, monkeypatch):
     kernel(x, x)
     kernel(x[1:], x[:-1])
     kernel(x, x[:, ::-1])
-    monkeypatch.setattr(vkops.Device, "compile_shader", None)
+    monkeypatch.setattr(kernel_module, "load", None)
     same(kernel(x[3:], x[3:]), 2 * x.numpy()[3:])
     same(kernel(x, x[:, :1]), x.numpy() + x.numpy()[:, :1])
     same(kernel(x[0], x[1]), x.numpy()[0] + x.numpy()[1])
@@ -318,15 +322,22 @@ def test_one_dispatch_and_no_wait(device, monkeypatch):
 # -- errors ----------------------------------------------------------------------------------------
 
 
-def test_invocations_may_depend_on_numbers(device):
-    """A call that is kept for its shapes and types has as many as its own numbers need."""
-    kernel = vkops.ElementwiseKernel("T x, int32 count", "T y", "y = x", "first")
-    kernel._invocations = lambda n, values: int(values["count"])
-    x = device.tensor(np.ones(4096, np.float32))
+def test_invocations_depend_on_shapes_alone(device):
+    """Numbers are no part of what a call is kept for: all that differ in them are one."""
+    kernel = vkops.ElementwiseKernel("T x, raw T table, int32 count", "T y", "y = x + count")
+    seen = []
+    kernel._invocations = lambda *shapes: seen.append(shapes) or prod(shapes[1]["table"])
+    x, table = device.tensor(np.ones((4, 1024), np.float32)), device.tensor(np.zeros(4096, "f4"))
     for count in (1, 4096, 1, np.int32(4096), np.int32(2), 4096):
-        y = device.tensor(np.zeros(4096, np.float32))
-        kernel(x, count, y)
-        assert bool(y.numpy().all()) == (count == 4096), count
+        y = device.tensor(np.zeros((4, 1024), np.float32))
+        kernel(x, table, count, y)
+        same(y, 1 + np.full((4, 1024), count, np.float32))
+    shapes = {"x": (4, 1024), "table": (4096,), "y": (4, 1024)}
+    assert seen == [((4, 1024), shapes)] * 2  # for numbers of Python's and of NumPy's
+    assert len(kernel._calls) == 2
+    y = device.tensor(np.zeros((4, 1024), np.float32))
+    kernel(x, table[:1], 1, y)  # too few invocations, as the function says
+    assert not y.numpy().all()
 
 
 def test_errors_of_the_compiler(device):
@@ -361,9 +372,16 @@ def test_features_that_the_device_lacks(device, monkeypatch):
 
 
 def test_same_bits_needs_modes_for_all_floats_of_the_device(device, monkeypatch):
-    kernel = vkops.ElementwiseKernel("T x", "T z", "z = x")
+    kernel, seen = vkops.ElementwiseKernel("T x", "T z", "z = x"), []
+
+    @contextmanager
+    def observer(_, bound):
+        seen.append(bound.call.shader)
+        yield
+
+    monkeypatch.setattr(VulkanDevice, "observers", [observer])
     kernel(device.tensor(np.ones(2, np.float32)))
-    ((_, shader),) = kernel._shaders.values()
+    (shader,) = seen
     modes = ("DenormPreserve", "SignedZeroInfNanPreserve", "RoundingModeRTE")
     names = {f"shader{mode}Float32" for mode in modes}
     assert names.intersection(shader.needs) == names & device.features

@@ -428,8 +428,8 @@ def test_images_are_made_with_their_sizes(device, monkeypatch, dims, layers, siz
 
 def test_shaders_store_to_one_level(device, monkeypatch):
     """Only the validation layer tells whether the view of a storage image has one level."""
-    parts, place = [], image_arguments._place
-    monkeypatch.setattr(image_arguments, "_place", lambda *a: parts.append(a[-1]) or place(*a))
+    parts, place = [], image_arguments._viewed
+    monkeypatch.setattr(image_arguments, "_viewed", lambda *a: parts.append(a[-1]) or place(*a))
     picture = device.image(np.zeros((4, 4, 4), np.uint8), mips=2)
     result = device.image(np.zeros((4, 4, 4), np.uint8))
     run(device, INVERT, picture, result, threads=(4, 4))

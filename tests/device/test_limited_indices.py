@@ -206,7 +206,7 @@ def check(device, seed):
         bound = {"Results": results}
         if shader.shader.block("Indices"):
             bound["Indices"] = device.tensor(indices if indices.size else np.zeros(1, np.int32))
-        pushed = program.pushed if shader.shader.module.push_nbytes else []
+        pushed = program.pushed if shader.shader.push_nbytes else []
         shader.dispatch(bound, 1, np.uint32(pushed).tobytes())
         expected = [*program.results, 77, 77, 77, 77]
         assert results.numpy().tolist() == expected, (seed, optimize, program.text, program.indices)

@@ -200,13 +200,13 @@ def test_texel_buffers(limited, monkeypatch):
     text = "layout(binding = 0, r32ui) uniform uimageBuffer B;"
     text += "void main() { imageStore(B, 0, imageLoad(B, 0) + 1u); }"
     with limited("max_texel_buffer_elements", "min_texel_buffer_offset_alignment") as device:
-        bound = seen(monkeypatch, device.vulkan.module, "Launch")
+        bound = seen(monkeypatch, device.vulkan.module, "PreparedCall")
         values = device.tensor(np.zeros(65537, np.uint32))
         shader = compiled(device, text)
         for start in (0, 1, 64):
             shader(values[start : start + 65536], threads=1)
         assert values.numpy()[[0, 1, 64]].tolist() == [1, 1, 1]
-        assert all(place[0] % 256 == 0 for call in bound for place in call[1])
+        assert all(slot.start % 256 == 0 for call in bound for slot in call[1])
         assert "got 65537 texels" in fault(lambda: shader(values, threads=1), BindingError)
 
 
@@ -223,7 +223,7 @@ def test_offsets_of_what_is_bound(limited, monkeypatch, name):
     axpy = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y")
     for names in ((), (name,)):
         with limited(*names) as device:
-            bound = seen(monkeypatch, device.vulkan.module, "Launch")
+            bound = seen(monkeypatch, device.vulkan.module, "PreparedCall")
             x = device.tensor(values)
             for start in (4, 16, 32, 64):
                 target = device.tensor(np.zeros(1, np.uint32))
@@ -232,7 +232,7 @@ def test_offsets_of_what_is_bound(limited, monkeypatch, name):
             np.testing.assert_array_equal(
                 axpy(x[7:90], x[100:183]).numpy(), values[7:90] + values[100:183]
             )
-            offsets = [place[0] for call in bound for place in call[1] if place]
+            offsets = [slot.start for call in bound for slot in call[1]]
             least = getattr(device.info.limits, name)
             assert all(offset % 256 == 0 for offset in offsets) == (least == 256)
 

@@ -115,17 +115,17 @@ def test_compiler_arguments(load, tmp_path, arguments, monkeypatch):
     document = of_shader(sourcePath="c.comp", compilerArgs=arguments, pushConstants=None)
     document["commands"] = []
     shader = prepared(load, document).model.dispatchables["s"].shader
-    assert shader.module.shared_nbytes == 12
+    assert shader.shared_nbytes == 12
     assert (b"INCLUDE" in shader.spirv) == ("-g" in arguments)
     monkeypatch.chdir("/")
     shader = load_model(tmp_path / "m.json").dispatchables["s"].shader
-    assert shader.module.shared_nbytes == 12
+    assert shader.shared_nbytes == 12
 
 
 @pytest.mark.parametrize("constants", [{"OFFSET": 7, "1": 1}, {"0": 7, "UP": 1}])
 def test_specialization_constants(load, constants):
     (bound,) = prepared(load, of_shader(specializationConstants=constants)).commands
-    module = bound.dispatchable.shader.module
+    module = bound.dispatchable.shader
     assert [c.default for c in module.specialization_constants] == [7, 1]
 
 
@@ -187,7 +187,7 @@ def of_hlsl(tmp_path, *arguments, **members):
 def test_hlsl(load, tmp_path, arguments, compiler):
     (bound,) = prepared(load, of_hlsl(tmp_path, *arguments, **compiler)).commands
     shader = bound.dispatchable.shader
-    assert shader.module.local_size == (8, 1, 1)
+    assert shader.local_size == (8, 1, 1)
     assert [block.point for block in shader.blocks] == ["a", "sum", "Sizes"]
     assert (b"included" in shader.spirv) == ("-Zi" in arguments)
 
@@ -333,7 +333,7 @@ def test_check_and_explain_describe_the_shader(load, capsys):
     assert lines[0].rstrip() == "s: compute shader s.comp"
     told = dict(line.rstrip().split("  ", 1) for line in lines[1:] if "  " in line)
     facts = {key: text.strip() for key, text in told.items()}
-    assert facts == dict(describe(shaders.load(GLSL).module))
+    assert facts == dict(describe(shaders.load(GLSL)))
     page = re.sub("<[^>]*>", "", Path("page.html").read_text())
     assert all(text in page for text in facts.values())
 

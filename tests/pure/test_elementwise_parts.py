@@ -77,7 +77,7 @@ def test_generated_source_is_valid_for_all_types_and_forms():
             text = generate(*texts, operands, rank, forms, local_size=64, pushed=pushed)
             assert ("_quotient(" in text) == (rank > 1)
             shader = load(text, name="k")
-            assert shader.module.push_nbytes <= (128 if pushed else 0)
+            assert shader.push_nbytes <= (128 if pushed else 0)
     texts = "k", "int q = 1;\nz = x", ""
     text = generate(*texts, operands, 1, forms, local_size=64, pushed=True)
     with pytest.raises(ShaderCompileError, match=r"^k:2: 'x' : undeclared"):

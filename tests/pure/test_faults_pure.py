@@ -37,7 +37,7 @@ FAULTS = {
 @pytest.fixture(autouse=True)
 def no_cache(own_cache, monkeypatch):
     monkeypatch.delenv("VKOPS_GLSLANG", raising=False)
-    shaders.shader._module.cache_clear()
+    shaders.shader._shader.cache_clear()
 
 
 def load():
@@ -61,7 +61,7 @@ def test_a_tool_that_misbehaves(tmp_path, monkeypatch, tool, fault):
         else:
             refusals.fault(load, ShaderCompileError)
     monkeypatch.setattr(tools, "TIMEOUT_S", 30)
-    assert load().module.local_size == (4, 1, 1)
+    assert load().local_size == (4, 1, 1)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -75,7 +75,7 @@ def test_a_tool_that_is_missing(tmp_path, monkeypatch, tool):
         patch.setattr("vkops.lavapipe.package", lambda: None)
         with pytest.raises(ShaderCompileError, match=rf"^(.*: )?{tool} is not on PATH: install it"):
             load()
-    assert load().module.local_size == (4, 1, 1)
+    assert load().local_size == (4, 1, 1)
 
 
 # -- files -----------------------------------------------------------------------------------------

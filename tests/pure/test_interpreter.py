@@ -273,7 +273,7 @@ def test_lines_whose_numbers_are_ids():
     for number in range(1, words[3]):
         for at in lines:
             words[at + 2] = words[at + 3] = number
-        program = ShaderProgram(Module.read(words.tobytes()), "x", {})
+        program = ShaderProgram(Module.read(words.tobytes()), {})
         escaping = [s.op for s in program.functions[program.main].blocks[0].steps if s.escapes]
         assert escaping == []
 

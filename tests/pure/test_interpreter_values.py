@@ -155,7 +155,7 @@ def test_blocks_in_shared_memory_are_the_same_memory():
         "BODY", "a[own] = 7 + own * 65537; barrier(); y[own] = b[own * 2] + (b[own * 2 + 1] << 8);"
     )
     loaded = shaders.load(text, target_env="vulkan1.2")
-    assert loaded.module.shared_nbytes == 20
+    assert loaded.shared_nbytes == 20
     report = check(loaded)
     assert report.ok, str(report)
     assert report.buffers["Y"].tolist() == [7, 8 + (1 << 8), 9 + (2 << 8), 10 + (3 << 8)]
@@ -165,7 +165,7 @@ def test_blocks_in_shared_memory_are_the_same_memory():
     assert "reads 'B.b', which was never written" in str(check(unwritten, target_env="vulkan1.2"))
     plain = text.replace("a[4]; };", "a[4];").replace("b[10]; };", "b[10];")
     plain = plain.replace("shared A {", "shared").replace("shared B {", "shared")
-    assert shaders.load(plain, target_env="vulkan1.2").module.shared_nbytes == 36
+    assert shaders.load(plain, target_env="vulkan1.2").shared_nbytes == 36
 
 
 # -- functions -------------------------------------------------------------------------------------

@@ -45,8 +45,8 @@ def test_registers_and_names(target_env):
     assert shader.block("2.128").name == "Other"
     clear = load(entry="Clear")
     assert [b.point for b in clear.blocks] == ["sum"]
-    assert (shader.module.shared_nbytes, clear.module.shared_nbytes) == (40, 0)
-    assert (shader.module.local_size, clear.module.local_size) == ((64, 1, 1), (1, 1, 1))
+    assert (shader.shared_nbytes, clear.shared_nbytes) == (40, 0)
+    assert (shader.local_size, clear.local_size) == ((64, 1, 1), (1, 1, 1))
     assert shader.entry_point == "Add"
 
 
@@ -151,7 +151,7 @@ def test_push_constants_that_glslang_ignores(text, message):
 def test_push_constants(declared):
     text = STRUCT.replace("[[vk::push_constant]] Sizes sizes;", declared)
     shader = load(text.replace("sizes.count", "sizes.count + n"))
-    assert shader.module.push_nbytes == 4
+    assert shader.push_nbytes == 4
 
 
 def test_files_are_hlsl_by_their_suffix(tmp_path):
@@ -182,8 +182,8 @@ def test_a_mapping_of_included_texts(tmp_path, debug):
     assert shaders.load(GLSL, include=dict(TEXTS), debug=debug).spirv == spirv
     changed = {**TEXTS, "parts/m.glsl": "const uint N = 9;\n"}
     for source in (GLSL, tmp_path / "s.comp"):
-        assert shaders.load(source, include=TEXTS, debug=debug).module.shared_nbytes == 28
-        assert shaders.load(source, include=changed, debug=debug).module.shared_nbytes == 36
+        assert shaders.load(source, include=TEXTS, debug=debug).shared_nbytes == 28
+        assert shaders.load(source, include=changed, debug=debug).shared_nbytes == 36
     assert b"vkops-" not in spirv
 
 
@@ -211,7 +211,7 @@ def test_folders_of_included_files(tmp_path, monkeypatch, include):
         path = tmp_path / "folder" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert shaders.load(GLSL, include=include).module.shared_nbytes == 28
+    assert shaders.load(GLSL, include=include).shared_nbytes == 28
 
 
 # -- how often the tools are run -------------------------------------------------------------------
@@ -242,7 +242,7 @@ def test_what_was_compiled_before_needs_no_program(tmp_path, monkeypatch, kind):
     call = dict(SOURCES[kind])
     source = call.pop("source")
     source = shaders.compile(PLAIN) if source == "spirv" else source
-    shaders.shader._module.cache_clear()
+    shaders.shader._shader.cache_clear()
     shaders.compiler._recent.clear()
     first = shaders.load(source, **call)
 
@@ -250,9 +250,9 @@ def test_what_was_compiled_before_needs_no_program(tmp_path, monkeypatch, kind):
         raise AssertionError("a program was started")
 
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    assert shaders.load(source, **call).module is first.module
-    shaders.shader._module.cache_clear()
+    assert shaders.load(source, **call) is first
+    shaders.shader._shader.cache_clear()
     shaders.compiler._recent.clear()
     again = shaders.load(source, **call)
-    assert again.module is not first.module
+    assert again is not first
     assert again.spirv == first.spirv

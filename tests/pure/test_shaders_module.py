@@ -437,7 +437,7 @@ def test_languages_that_spirv_val_does_not_know():
     spirv = two_entries()
     assert spirv.count(source) == 1
     other = spirv.replace(source, struct.pack("<3I", 3 << 16 | 3, 11, 500))
-    first, second = (shaders.load(module, entry="two").module for module in (spirv, other))
+    first, second = (shaders.load(module, entry="two") for module in (spirv, other))
     assert repr(first.blocks) == repr(second.blocks)
     assert corrected(spirv) == spirv
     for damaged in (b"", b"abc", other[:-1], other[:30], other[:20] + bytes(8)):
@@ -487,7 +487,7 @@ GROUPED = {
 @pytest.mark.parametrize("kind", GROUPED)
 def test_groups_of_decorations(kind):
     one, other = (
-        shaders.load(assembled(GROUPS.format(text), "spv1.0"), constants={4: 7}).module
+        shaders.load(assembled(GROUPS.format(text), "spv1.0"), constants={4: 7})
         for text in (PLAIN, GROUPED[kind])
     )
     assert repr(one.blocks) == repr(other.blocks)

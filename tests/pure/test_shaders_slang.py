@@ -51,8 +51,8 @@ def test_bindings_have_the_order_of_the_declarations(target_env):
         ("pairs", "storage", 0, 0), ("sum", "storage", 0, 1), ("Sizes", "uniform", 0, 2),
         ("raw", "storage", 1, 3),
     ]  # fmt: skip
-    assert (shader.entry_point, shader.module.push_names) == ("Run", ["q"])
-    assert [(c.name, c.location) for c in shader.module.specialization_constants] == [("N", 4)]
+    assert (shader.entry_point, shader.push_names) == ("Run", ["q"])
+    assert [(c.name, c.location) for c in shader.specialization_constants] == [("N", 4)]
 
 
 def test_registers_are_bindings_and_spaces_are_sets():

@@ -216,7 +216,8 @@ def arguments(
     by_place: dict[tuple[int, int], list[Argument]] = {}
     stored: dict[int, npt.NDArray[Any]] = {}
     images: dict[int, Any] = {}
-    for (point, block, _), given in shader.elements(buffers):
+    for slot, given in shader.elements(buffers):
+        point, block = slot.point, slot.block
         elements, value = by_place.setdefault(block.place, []), given
         if block.type is None:
             elements.append(OpaqueArgument(shader, point, block, value, images))

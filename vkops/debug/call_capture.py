@@ -109,7 +109,7 @@ def _write(
     shader, bindings = bound.call.shader, [*bindings_of(bound)]
     kinds = {each.block.kind: each.point for each in bindings if each.block}
     refused = [f"a {kind}, {kinds[kind]}" for kind in kinds if kind not in ("storage", "uniform")]
-    if refused or bound.call.uses_addresses:
+    if refused or shader.uses_addresses:
         what = refused[0] if refused else "addresses"
         raise DeviceError(f"capture_call: the call has {what}, which a file cannot hold")
     outputs = [each for each in bindings if each.is_written]

@@ -40,7 +40,7 @@ from vkops.interpreter.values import SourceLine
 from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
-from vkops.shaders.shader import Slot
+from vkops.shaders.slot import Slot
 from vkops.system.threads import new_lock
 
 CHECK = "VKOPS_CHECK"
@@ -166,7 +166,7 @@ class Checks:
             text = f"the device reads {groups} as the numbers of workgroups, and has {most} at most"
             finding = Finding("workgroups", SourceLine(shader.name, 0), text, (), 1)
             raise CheckError(Report(shader.name, (finding,), {}, (), 0))
-        least = prod(groups) * prod(shader.module.local_size)
+        least = prod(groups) * prod(shader.local_size)
         if least > min(self._most, MAX_INVOCATIONS):
             raise TooManyInstructionsError
         if sum(each.nbytes for each in bindings) > MAX_BYTES:
@@ -322,29 +322,32 @@ def bindings_of(bound: BoundCall) -> Iterator[BoundResource]:
     from vkops.runtime.image_copies import ImagePart
     from vkops.runtime.sampler import SETTINGS
 
-    for slot, place, memory in zip(bound.call.slots, bound.call.places, bound.memory, strict=True):
-        if place is None:
-            is_uniform = isinstance(memory, bytes)
-            value = np.frombuffer(memory, np.uint8) if is_uniform else SETTINGS[memory]
-            yield BoundResource(*slot, value)
-        elif isinstance(place[0], int):
-            part = Extent(memory, place[0], place[1])
-            yield BoundResource(*slot, part, [part], _FORMATS.get(place[3]))
-        else:
-            (_, _, first, levels, layer, layers, _), sampler, _ = place
-            sizes = memory.sizes(first)
-            corner = (layer * memory.form.has_layers, *[0] * (len(sizes) - 1))
-            sizes = (layers if memory.form.has_layers else sizes[0], *sizes[1:])
-            level = ImagePart(memory, first, corner, sizes)
-            image = Image(memory.device, level, memory.form.channels, mips=levels)
+    for slot, memory in zip(bound.call.slots, bound.memory, strict=True):
+        own, view = (slot.point, slot.block, slot.is_written), slot.view
+        if view is not None:
+            sizes = memory.sizes(view.level)
+            corner = (view.layer * memory.form.has_layers, *[0] * (len(sizes) - 1))
+            sizes = (view.layers if memory.form.has_layers else sizes[0], *sizes[1:])
+            level = ImagePart(memory, view.level, corner, sizes)
+            image = Image(memory.device, level, memory.form.channels, mips=view.levels)
+            value = (image, SETTINGS[slot.sampler]) if slot.sampler else image
             # Another level may be written: what is sampled there is undefined.
-            parts = [Extent((memory.native, first), layer, layers)]
-            yield BoundResource(*slot, (image, SETTINGS[sampler]) if sampler else image, parts)
+            yield BoundResource(
+                *own, value, [Extent((memory.native, view.level), view.layer, view.layers)]
+            )
+        elif slot.has_memory:
+            part = Extent(memory, slot.start, slot.nbytes)
+            yield BoundResource(*own, part, [part], _FORMATS.get(slot.format))
+        else:
+            is_uniform = isinstance(memory, bytes)
+            yield BoundResource(
+                *own, np.frombuffer(memory, np.uint8) if is_uniform else SETTINGS[memory]
+            )
 
 
 def _tensors(device: VulkanDevice, bound: BoundCall) -> Iterator[BoundResource]:
     """Yield the memory whose address is known, if a dispatch uses addresses."""
-    buffers = living(device.addressed) if bound.call.uses_addresses else ()
+    buffers = living(device.addressed) if bound.call.shader.uses_addresses else ()
     for address, buffer in sorted((each.device_address(), each) for each in buffers):
         part = Extent(buffer, 0, buffer.nbytes)
         yield BoundResource(f"memory at {address:#x}", None, True, part, [part], None, address)

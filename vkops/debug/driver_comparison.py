@@ -60,7 +60,7 @@ def compare(subject: Subject, device: vkops.Device) -> Difference | None:
 def _compare_shader(case: Case, device: vkops.Device) -> Difference | None:
     report = case.check()
     check_end(report.findings)  # which no device should run
-    for finding in report.findings if case.shader.module.uses_addresses else ():
+    for finding in report.findings if case.shader.uses_addresses else ():
         if finding.kind == "out of bounds":
             raise ModelError(str(finding))
     given = (each for arguments in case.given.values() for each in arguments)

@@ -107,8 +107,8 @@ def _child(manifest: Path, family: str, shaders: Sequence[Shader]) -> tuple[int,
     }
     lines = []
     for shader in shaders:
-        spirv, module = b64encode(shader.spirv).decode(), shader.module
-        lines.append(json.dumps([spirv, shader.entry_point, shader.bindings(), module.push_nbytes]))
+        spirv = b64encode(shader.spirv).decode()
+        lines.append(json.dumps([spirv, shader.entry_point, shader.bindings(), shader.push_nbytes]))
     try:
         status, output = run_limited(
             [sys.executable, "-c", _CHILD],

@@ -217,7 +217,7 @@ class Case:
         name, value = ("groups", groups) if threads is None else ("threads", threads)
         if counts is None or min(counts) < 1:
             refuse(name, show(value), "one to three numbers from 1")
-        invocations = prod(counts) * prod(loaded.module.local_size)
+        invocations = prod(counts) * prod(loaded.local_size)
         if invocations > MAX_INVOCATIONS:
             refuse(name, f"{invocations} invocations", f"{MAX_INVOCATIONS} at most")
         size = DEFAULT_SUBGROUP_SIZE if subgroup_size is None else subgroup_size
@@ -228,7 +228,7 @@ class Case:
         tensors: dict[str, npt.NDArray[Any]] = {}
         by_place = arguments(loaded, buffers, tensors)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
-        pushed = with_addresses(loaded.module.push, "push_constants", push, tensors)
+        pushed = with_addresses(loaded.push, "push_constants", push, tensors)
         packed = loaded.pack(pushed)
         how = size, others, floats, max_iterations, plain_barriers
         return cls(loaded, by_place, counts, packed, *how, tensors=tensors)
@@ -238,7 +238,7 @@ class Case:
         printing = Printing()
         first = run, memory = self.run(observers=[printing])
         count, note = prod(self.groups), ""
-        declares = any(c.startswith(_SUBGROUP) for c in self.shader.module.capabilities)
+        declares = any(c.startswith(_SUBGROUP) for c in self.shader.capabilities)
         if not run.stopped and (declares or run.program.has_subgroup_barriers):
             for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
@@ -287,7 +287,7 @@ class Case:
 
         Of an array of blocks, that is a list of memories.
         """
-        invocations = prod(self.groups) * prod(self.shader.module.local_size)
+        invocations = prod(self.groups) * prod(self.shader.local_size)
         places, alike = self.shader.places, defaultdict[object, list[Any]](list)
         for place in places:
             for number, each in enumerate(self.arguments(place)):
@@ -305,8 +305,8 @@ class Case:
         for parts, (*_, memory) in zip(alike.values(), bound, strict=True):
             for place, number, _ in parts:
                 elements[place][number] = copy(memory)  # each has a name of its own
-        tensor_memory = TensorMemory(self.tensors, self.shader.module.capabilities, self.addresses)
-        tensor_memory.follow(self.shader.module)
+        tensor_memory = TensorMemory(self.tensors, self.shader.capabilities, self.addresses)
+        tensor_memory.follow(self.shader)
         return {addresses.PLACE: tensor_memory} | {
             place: places[place][0].bound_to([memories[n] for n in range(len(memories))])
             for place, memories in elements.items()
@@ -335,7 +335,7 @@ class Case:
                 continue
             memory.share({bound[each][2]: start for each, start in starts.items() if each != first})
             for each in starts:
-                bound[each][2].follow(self.shader.module)
+                bound[each][2].follow(self.shader)
                 bound[each][2].shadow = memory.shadow
 
     def _refuse_sharing(self, one: Block, other: Block) -> NoReturn:

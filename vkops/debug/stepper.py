@@ -42,7 +42,7 @@ def step(
 
 def number(case: Case, invocation: Invocation) -> int:
     """Return the number of an invocation in the dispatch, from its global id."""
-    (lx, ly, lz), (gx, gy, _) = case.shader.module.local_size, case.groups
+    (lx, ly, lz), (gx, gy, _) = case.shader.local_size, case.groups
     sizes = tuple(n * size for n, size in zip(case.groups, (lx, ly, lz), strict=True))
     if any(n >= size for n, size in zip(invocation, sizes, strict=True)):
         refuse(f"got {invocation}, must be less than {sizes}")

@@ -280,7 +280,7 @@ def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ..
     }
     memory[0, 0] = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
     memory[0, 0].fill(words.tobytes())
-    groups = ceil_div(int(words[1]), prod(shader.module.local_size))
+    groups = ceil_div(int(words[1]), prod(shader.local_size))
     return groups, shader, memory, table.groups, b""
 
 
@@ -290,18 +290,18 @@ def _case_of_call(bound: BoundCall) -> tuple[Any, ...]:
     copies: dict[Any, _Counted] = {}  # one of the same bytes
     by_place: dict[tuple[int, int], Memory] = {}
     start = 0
-    for block, place, content in zip(call.shader.blocks, call.places, memory, strict=True):
+    for slot, content in zip(call.slots, memory, strict=True):
+        block, part = slot.block, (slot.start, slot.nbytes)
         assert block.type is not None
-        if place is None:  # numbers, which are left out as the region table is
+        if not slot.has_memory:  # numbers, which are left out as the region table is
             by_place[block.place] = Memory("", block.type, "", 1, len(content), is_written=True)
             by_place[block.place].fill(content)
             continue
-        assert isinstance(place[0], int)
-        key = id(content), *place[:2]
+        key = id(content), *part
         if key not in copies:
-            copies[key] = counted = _Counted("", block.type, "", 1, place[1], is_written=True)
-            counted.fill(content.peek(*place[:2]))
-            counted.start, start = start, round_up(start + place[1], ALIGNMENT)
+            copies[key] = counted = _Counted("", block.type, "", 1, slot.nbytes, is_written=True)
+            counted.fill(content.peek(*part))
+            counted.start, start = start, round_up(start + slot.nbytes, ALIGNMENT)
         by_place[block.place] = copies[key]
     assert not isinstance(groups, Extent)
     return prod(groups), _optimized(call.shader), by_place, groups, push

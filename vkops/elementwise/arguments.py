@@ -98,7 +98,7 @@ def number_of(name: str, operand: Operand) -> Any:
         message = f"got {show(value)}, must be {kind}, as its type is {dtype}"
         raise InvalidDescTypeError(name, field, message, "EW-05")
     try:
-        struct.pack(f"<{FORMATS[dtype.name]}", number)
+        struct.pack(f"<{FORMATS[dtype]}", number)
     except (struct.error, OverflowError):
         limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
         message = f"got {show(value)}, must be {dtype}, from {limits.min} to {limits.max}"

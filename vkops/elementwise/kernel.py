@@ -6,6 +6,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import combinations
 from math import prod
 from typing import Any, NamedTuple
@@ -23,20 +24,21 @@ from vkops.extent import slice_extents
 from vkops.gpu.kernels.layout import group_counts
 from vkops.gpu.memory.pools import ALIGNMENT
 from vkops.gpu.run.open_device import OpenDevice
+from vkops.gpu.run.shader_dispatch import PreparedCall
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.runtime.bindings import Elements, are_integers, elements
-from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS, CompiledShader
-from vkops.shaders import Shader, load
+from vkops.runtime.compiled_shader import MAX_CALLS, PACKING_ERRORS
+from vkops.runtime.shader_checks import make_pipeline
+from vkops.shaders import Shader, compiler, load
 from vkops.shaders.features import exact_floats, with_modes
+from vkops.shaders.slot import Slot
 from vkops.tensors.device_array import check_device
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 
-_MAX_SHADERS = 64
-"""Shaders that a kernel keeps."""
-
-_NUMBERS = (bool, int, float, np.generic)
+_MAX_SHADERS = 512
+"""Shaders of kernels that are kept."""
 
 _INDEX = re.compile(r"\bi\b")
 
@@ -95,8 +97,8 @@ class ElementwiseKernel:
 
     _max_local_size = 256
     """Invocations of a workgroup, if the device allows so many."""
-    _invocations: Callable[[int, Mapping[str, Any]], int] | None = None
-    """The number of invocations for that of elements and for the values of the parameters."""
+    _invocations: Callable[[Ints, Mapping[str, Ints]], int] | None = None
+    """The number of invocations for the shape of the elements and the shapes of all arrays."""
     _main: Mapping[str, Any] = {}
     """Further arguments of ``generate``."""
     _is_builtin = False
@@ -123,7 +125,6 @@ class ElementwiseKernel:
         self.preamble: str = preamble
         is_numbered = _INDEX.search(f"{operation} {preamble}") is not None
         self._in_order = is_numbered or any(parameter.raw for parameter in self._params)
-        self._shaders: dict[Any, tuple[str, Shader]] = {}
         self._calls: dict[Any, _KeptCall] = {}
         self._source = ""
 
@@ -221,16 +222,7 @@ class ElementwiseKernel:
         if device is None:
             return None
         kinds += map(memory.index, memory)  # the arguments that have the same memory
-        if self._invocations is not None:  # the number of invocations may depend on numbers
-            kinds += [value for value in scalars if isinstance(value, _NUMBERS)]
         return (ref(device.vulkan), *kinds), device, memory, scalars
-
-    def _invocations_for(self, home: Device, shape: Ints, operands: Sequence[Operand]) -> int:
-        if self._invocations is None:
-            return ceil_div(prod(shape), _batch(home))
-        return self._invocations(
-            prod(shape), {each.parameter.name: each.value for each in operands}
-        )
 
     def _run(
         self,
@@ -255,23 +247,29 @@ class ElementwiseKernel:
         views, itemsizes = zip(*[(part.view, part.itemsize) for part in plain], strict=True)
         place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
         passed = scalars_of(operands)
-        formats = "".join([FORMATS[each.passed_dtype.name] for each in passed])
+        formats = "".join([FORMATS[each.passed_dtype] for each in passed])
         packer = struct.Struct(f"<{formats}{len(place.words)}I")
         source, shader = self._compiled(home, operands, place, packer.size <= MAX_PUSH_BYTES)
+        pipeline = make_pipeline(home, shader)
         raw = [each.elements for each in arrays[len(plain) :]]
         spans = [*place.spans, *[(part.view.offset * part.itemsize, part.nbytes) for part in raw]]
-        used = sorted({block.binding for block in shader.shader.blocks})
-        buffers = {
-            str(n): bytes(packer.size) if n == len(spans) else self._part(arrays[n], spans[n], home)
-            for n in used
-        }
         places = [*map(tensors.index, arrays), len(tensors)]
-        order = [places[n] for n in used]
+        slots: list[Slot] = []
+        order: list[int] = []
+        for slot in shader.slots(tuple(block.point for block in shader.blocks)):
+            number = slot.block.binding
+            order.append(places[number])
+            if number < len(spans):  # or else it is the block of the numbers
+                slot = self._bound(slot, arrays[number], spans[number], home)
+            slots.append(slot)
+        call, words = PreparedCall(home, shader, pipeline, slots), place.words
         numbers = [scalars.index(each) for each in passed]
-        converter = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
-        call, words = shader._prepared(buffers), place.words
-        invocations = self._invocations_for(home, shape, operands)
-        groups = group_counts(ceil_div(invocations, shader.shader.module.local_size[0]))
+        converter = struct.Struct("<" + "".join([FORMATS[each.dtype] for each in passed]))
+        invocations = ceil_div(prod(shape), _batch(home))
+        if self._invocations is not None:
+            shapes = {each.parameter.name: each.value.shape for each in tensors}
+            invocations = self._invocations(shape, shapes)
+        groups = group_counts(ceil_div(invocations, shader.local_size[0]))
 
         def run(home: Device, memory: Sequence[Any], values: Sequence[Any]) -> bool:
             try:
@@ -336,42 +334,43 @@ class ElementwiseKernel:
             return self._elements(parameter, tensor.copy(), shape)
         return Elements(buffer, view, itemsize, tensor.dtype)
 
-    def _part(self, operand: Operand, span: tuple[int, int], device: OpenDevice) -> Any:
-        """The binding of a span of a buffer (EW-07)."""
+    def _bound(
+        self, slot: Slot, operand: Operand, span: tuple[int, int], device: OpenDevice
+    ) -> Slot:
+        """The descriptor of a span of a buffer (EW-07)."""
         buffer = operand.elements.buffer
         parts = slice_extents(getattr(buffer, "extents", ()), *span)  # those of the host have none
         most = device.pool.max_range
         if len(parts) != 1 or span[1] > most:
             message = f"covers {span[1]} bytes, must be at most {most} in one piece on the device"
             refuse(self.name, operand.parameter.name, message, "EW-07")
-        return buffer, *span
+        return slot._replace(start=span[0], nbytes=span[1])
 
     # -- compilation ------------------------------------------------------------------------------
 
     def _compiled(
         self, home: Device, operands: Sequence[Operand], place: Indexing, pushed: bool
-    ) -> tuple[str, CompiledShader]:
-        """The GLSL and the shader for data types and forms, compiled when it is first needed."""
+    ) -> tuple[str, Shader]:
+        """The GLSL and the shader for data types and forms."""
         local_size = min(self._max_local_size, home.tuning.invocations)
-        batch = _batch(home)
         rank = place.rank if "strided" in place.forms else 0
         widths = {32, *[8 * each.dtype.itemsize for each in operands if each.dtype.kind == "f"]}
         modes = exact_floats(home.features, sorted(widths))[0]
-        types = [(each.dtype.char, each.array) for each in operands]
-        key = (local_size, batch, rank, place.forms, *types, *modes)
-        if (known := self._shaders.get(key)) is not None:
-            source, shader = known
-            return source, CompiledShader(home, shader)
-        form: Any = rank, place.forms
-        options = {"local_size": local_size, "main": MAINS[batch], "pushed": pushed}
-        source = self._generated(operands, *form, **options)
-        spirv = with_modes(load(source, name=self.name).spirv, modes)
-        loaded = replace(load(spirv, name=self.name), is_builtin=self._is_builtin)
-        compiled: CompiledShader = home.compile_shader(loaded)
-        if len(self._shaders) >= _MAX_SHADERS:
-            self._shaders.clear()
-        self._shaders[key] = source, compiled.shader
-        return source, compiled
+        options: dict[str, Any] = {
+            "local_size": local_size, "main": MAINS[_batch(home)], "pushed": pushed,
+        }  # fmt: skip
+        source = self._generated(operands, rank, place.forms, **options)
+        form = self.name, tuple(modes), self._is_builtin, bool(compiler.line_users)
+        return source, _loaded(source, *form)
+
+
+@lru_cache(_MAX_SHADERS)
+def _loaded(
+    source: str, name: str, modes: tuple[tuple[str, int], ...], is_builtin: bool, has_lines: bool
+) -> Shader:
+    """The shader of a text, with modes of floats."""
+    spirv = with_modes(load(source, name=name, debug=has_lines).spirv, modes)
+    return replace(load(spirv, name=name), is_builtin=is_builtin)
 
 
 def _batch(home: Device) -> int:

@@ -21,7 +21,10 @@ GLSL_TYPES = {
 }  # fmt: skip
 """The GLSL type of each data type that elements can have."""
 
-FORMATS = dict(zip(GLSL_TYPES, "?bhiqBHIQefd", strict=True))
+_GLSL_TYPES = {np.dtype(name): type_ for name, type_ in GLSL_TYPES.items()}
+"""The same by the data types themselves, whose names NumPy computes each time."""
+
+FORMATS = dict(zip(_GLSL_TYPES, "?bhiqBHIQefd", strict=True))
 """The format by which the module struct packs each."""
 
 NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
@@ -90,7 +93,7 @@ class Operand:
     @property
     def type(self) -> str:
         """The GLSL type of the elements."""
-        return GLSL_TYPES[self.dtype.name]
+        return _GLSL_TYPES[self.dtype]
 
     @property
     def passed_dtype(self) -> np.dtype[Any]:

@@ -103,7 +103,7 @@ def _(shown: Shader) -> str:
         for b in shown.blocks
     ]
     blocks = table_html(f"Shader {shown.name}", ("Binding", "Name", "Kind", "Type", "Access"), rows)
-    others = [row for row in describe(shown.module) if row[0] != "Blocks"]
+    others = [row for row in describe(shown) if row[0] != "Blocks"]
     return blocks + table_html("", ("", ""), others)
 
 

@@ -90,13 +90,12 @@ class ShaderProgram:
     Raises LookupError for a damaged module, as ``Module.read``.
     """
 
-    def __init__(self, module: Module, name: str, scopes: Mapping[int, int]) -> None:
+    def __init__(self, module: Module, scopes: Mapping[int, int]) -> None:
         self.module, self.scopes = module, scopes
         self.declared = declared = declarations(module.spirv)
         self._numbers = constants.numbers(declared)
         self._known = constants.values(declared, self._numbers)
         self._types = Types(declared, self._numbers, self._known, scopes)
-        self._name = name
         self._lines = {file: embedded_lines(text) for file, text in declared.sources.items()}
         entry = next(
             words[1]
@@ -163,7 +162,7 @@ class ShaderProgram:
             if Op.ConstantTrue <= op <= Op.SpecConstantOp:
                 values[id_] = self._constant(id_, op, words, values)
             elif op == Op.Undef:
-                values[id_] = self.undefined(id_, words[0], SourceLine(self._name, 0))
+                values[id_] = self.undefined(id_, words[0], SourceLine(self.module.name, 0))
         return values
 
     def _constant(
@@ -241,7 +240,7 @@ class ShaderProgram:
         raw: list[tuple[BasicBlock, Instruction, SourceLine, bool]] = []
         unplaced = 0  # from this entry on, the line is that of a condition
         block: BasicBlock | None = None
-        place, place_is_known = SourceLine(self._name, 0), False
+        place, place_is_known = SourceLine(self.module.name, 0), False
         for instruction in body:
             op, words = instruction
             if op == Op.Line:
@@ -305,7 +304,9 @@ class ShaderProgram:
 
     def _place(self, file: str, line: int) -> SourceLine:
         """Return a place; a text that was compiled has the name of the shader."""
-        return SourceLine(self._name if file in ("", TEXT) else re.sub(r"^\.[/\\]", "", file), line)
+        return SourceLine(
+            self.module.name if file in ("", TEXT) else re.sub(r"^\.[/\\]", "", file), line
+        )
 
 
 def _ordered(blocks: Mapping[int, BasicBlock]) -> Iterator[BasicBlock]:

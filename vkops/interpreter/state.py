@@ -108,10 +108,10 @@ class State:
         self.has_addresses = False
         self.shown = -1
         self.groups = (groups[0], groups[1], groups[2])
-        self.local = shader.module.local_size
+        self.local = shader.local_size
         self.group_size = int(np.prod(self.local))
         scopes = {WORKGROUP_SCOPE: self.group_size, SUBGROUP_SCOPE: settings.subgroup_size}
-        self.program = ShaderProgram(shader.module, shader.name, scopes)
+        self.program = ShaderProgram(shader, scopes)
         self.settings = settings
         self.executed = 0
         self.stopped = False

@@ -41,8 +41,8 @@ def builtin(kernel: _Kernel) -> _Kernel:
 class InnerKernel(ElementwiseKernel):
     """A kernel with parameters that a declaration cannot have, such as ``n``.
 
-    ``main`` are arguments of ``generate``. ``invocations`` is a function of the number of elements
-    and the values of the parameters, if there is not one invocation for each element.
+    ``main`` are arguments of ``generate``. ``invocations`` is a function of the shape of the
+    elements and the shapes of all arrays, if there is not one invocation for each element.
     """
 
     _max_local_size = LANES
@@ -53,7 +53,7 @@ class InnerKernel(ElementwiseKernel):
         operation: str,
         name: str,
         preamble: str,
-        invocations: Callable[[int, Mapping[str, Any]], int] | None = None,
+        invocations: Callable[[Ints, Mapping[str, Ints]], int] | None = None,
         **main: Any,
     ) -> None:
         self._set(params, operation, name, preamble)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from vkops.kernels.functions import converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
 from vkops.plan.rounding import ceil_div
+from vkops.plan.view import Ints
 from vkops.tensors.creation import empty, zeros
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
@@ -48,6 +50,10 @@ def _is_shared(table: Tensor) -> bool:
     return table.size <= _SHARED and not table.device.tuning.is_cpu
 
 
+def _invocations(shape: Ints, _: object) -> int:
+    return ceil_div(prod(shape), _LENGTH)
+
+
 @lru_cache(64)
 def _counting(
     name: str, inputs: str, operation: str, shared: bool, preamble: str = ""
@@ -56,7 +62,7 @@ def _counting(
     counts = "_counts" if shared else "table"
     operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
-    more: dict[str, Any] = {"invocations": lambda n, _: ceil_div(n, _LENGTH), "main": _MAIN}
+    more: dict[str, Any] = {"invocations": _invocations, "main": _MAIN}
     return builtin(InnerKernel(params, operation, name, preamble, **more if shared else {}))
 
 

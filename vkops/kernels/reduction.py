@@ -214,7 +214,7 @@ void main() {{
             self._declared(types),
             main=(head, tail),
             index="_k",
-            invocations=lambda _, values: lanes * int(values[_PARTIALS].size),
+            invocations=lambda _, arrays: lanes * prod(arrays[_PARTIALS]),
         )
 
     def _new_end(self, dtype: DType, types: Sequence[Any], has_elements: bool) -> ElementwiseKernel:

@@ -24,6 +24,7 @@ from vkops.kernels.axis_kernel import (
 )
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
+from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
 from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor
@@ -163,11 +164,11 @@ class ScanKernel(AxisKernel):
                 rows, types = prod(shape) // count, [form[0], np.dtype(np.int32)]
                 types = types[: 1 + bool(self._texts[3])]
                 sums = [empty((rows, runs), dtype=each, device=home) for each in types]
-                kernel = self._pass(*form, "run_sums", together)
+                kernel = self._pass(*form, "run_sums", together, axis is None)
                 kernel(*values, count, out=sums, device=home)
                 before = sums[:1]
                 self._scan_of_sums(*form)(*sums, axis=1, out=before)
-            kernel = self._pass(*form, "run_before" * len(before), together)
+            kernel = self._pass(*form, "run_before" * len(before), together, axis is None)
             kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -178,13 +179,16 @@ class ScanKernel(AxisKernel):
         strides = [abs(stride) for stride in first.placed()[1].strides]
         return len(strides) == 1 or strides[-1] <= strides[-2] or not strides[-2]
 
-    def _new_pass(self, dtype: DType, types: Any, part: str, together: bool) -> InnerKernel:
+    def _new_pass(
+        self, dtype: DType, types: Any, part: str, together: bool, flat: bool
+    ) -> InnerKernel:
         """The kernel whose invocations each scan a run of elements, one after the other.
 
-        Its arguments are arrays whose last dimension has the ``n`` elements to scan, ``n``, and, if
-        there are several runs, the results ``run_before`` them. The outputs are those of the
-        elements; or ``run_sums`` and ``run_starts``, the result of each run, and whether a segment
-        starts in it. Those of a workgroup read and write its elements ``together`` or alone.
+        Its arguments are arrays whose last dimension has the ``n`` elements to scan, or which have
+        ``n`` elements in all if they are ``flat``, ``n``, and, if there are several runs, the
+        results ``run_before`` them. The outputs are those of the elements; or ``run_sums`` and
+        ``run_starts``, the result of each run, and whether a segment starts in it. Those of a
+        workgroup read and write its elements ``together`` or alone.
         """
         mapped, scanned, statement, start = self._texts
         element, name, is_bool = GLSL_TYPES[dtype.name], self.name, dtype.kind == "b"
@@ -226,6 +230,11 @@ _some = true; _start = _start || _starts;"""
             operation = f"{read}\n{scan}\n{output}"
             head = _HEAD % ("_place % _rows", "_place / _rows")
             main = f"{head}\n    {begin}{_ALONE}", f"    }}\n    {end}\n}}"
+
+        def invocations(shape: Ints, _: object) -> int:
+            rows = 1 if flat else prod(shape[:-1])
+            return rows * ceil_div(prod(shape) // rows, RUN) * (LANES // runs)
+
         arguments = f"{element} a, {element} b, bool across_seg_boundary"
         function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
         declared = f"""#define _RUNS {runs}
@@ -241,9 +250,7 @@ bool _some = false, _had, _starts, _start = false, _reads = true;
             declared,
             main=main,
             index="_k",
-            invocations=lambda count, values: (
-                count // values["n"] * ceil_div(values["n"], RUN) * (LANES // runs)
-            ),
+            invocations=invocations,
         )
 
     def _new_scan_of_sums(self, dtype: DType, types: Any) -> ScanKernel:

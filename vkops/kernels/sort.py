@@ -304,7 +304,7 @@ else
         "sort",
         declared,
         main=main,
-        invocations=lambda _, values: int(values["runs"]) * lanes,
+        invocations=lambda _, arrays: (prod(arrays["table"]) >> digit_bits) * lanes,
     )
     return builtin(kernel)
 

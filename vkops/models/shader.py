@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vkops.models.explanation import Section
     from vkops.shaders import Number, Shader
     from vkops.shaders.module import Block
-    from vkops.shaders.shader import Slot
+    from vkops.shaders.slot import Slot
 
 SUFFIXES = {"glsl": ".comp", "hlsl": ".hlsl", "spirv": ".spv"}
 """The suffix of the source file for each type."""
@@ -114,7 +114,7 @@ class ShaderDispatchable(Dispatchable):
             raise source.error(printable(str(error))) from error
         except InvalidDescError as error:
             raise (values or node).error(str(error)) from error
-        if shader.module.uses_addresses and not folders.allow_paths:
+        if shader.uses_addresses and not folders.allow_paths:
             raise source.error(
                 "uses physical addresses, which have no bounds: only with --allow_paths a model may"
             )
@@ -235,7 +235,7 @@ class ShaderDispatchable(Dispatchable):
         from vkops.models.explanation import Section
         from vkops.shaders.listing import describe
 
-        facts = describe(self.shader.module)
+        facts = describe(self.shader)
         yield Section(self.name, f"compute shader {self.shader.name}", facts, ())
 
 
@@ -308,7 +308,7 @@ def _read_push_constants(
 
     items = list(node.items()) if node else []
     numbers = []
-    for item, scalar in zip(items, leaves(shader.module.push), strict=False):
+    for item, scalar in zip(items, leaves(shader.push), strict=False):
         item.known("name")
         kind = item.required("type")
         data_type = TensorDataType[f"{scalar.type.kind.upper()}{8 * scalar.type.nbytes}"]

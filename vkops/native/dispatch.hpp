@@ -77,20 +77,36 @@ struct Addressed
 using Table = Addressed<std::uint32_t>;  // a region table
 using Runs = Addressed<std::uint64_t>;   // of each run: the place in the source and the target, bytes
 
-// What a shader is bound to: a part of memory, or bytes of its own, which it only reads: some that are
-// given, or a table at addresses. If it has a view, the shader is bound to that: of an image, a sampler
-// or both, or of the memory as texels.
-struct BoundBytes
+// What a descriptor refers to, with what keeps that alive: a part of memory, also as texels; an image, a sampler
+// or both; or bytes of the dispatch's own, which shaders only read: some that are given, or a table at addresses.
+// These have no owners, and get their memory when the dispatch is recorded.
+struct Descriptor
 {
-    std::shared_ptr<Memory> memory;
-    std::uint64_t offset = 0, nbytes = 0;
+    std::array<std::shared_ptr<void>, 2> owners;
+    vk::DescriptorBufferInfo buffer;
+    vk::DescriptorImageInfo image;
+    vk::BufferView texels;
+    std::array<std::uint64_t, 3> key{};  // what a descriptor set depends on: serial numbers, offsets, sizes
     std::string bytes;
     std::shared_ptr<Table> table;
     std::vector<std::uint32_t> starts;
-    std::shared_ptr<void> view;  // keeps alive what the next two name
-    vk::DescriptorImageInfo image;
-    vk::BufferView texels;
-    Key key;  // of the view
+
+    void refer(const Range& range)
+    {
+        buffer = range;
+        key = { range.serial, range.offset, range.range };
+    }
+    void refer(std::shared_ptr<Memory> memory, std::uint64_t offset, std::uint64_t nbytes)
+    {
+        refer(Range(*memory, offset, nbytes));
+        owners[0] = memory;
+    }
+    void place(Commands& commands, bool many)
+    {
+        refer(commands.place(table ? table->words.nbytes() : bytes.size(), [&](char* to) {
+            table ? table->write(to, starts) : void(bytes.copy(to, bytes.size()));
+        }, many));
+    }
 };
 
 // The counts of workgroups: three numbers, or the offset of three words in memory.
@@ -102,19 +118,10 @@ struct Groups
     std::uint64_t offset = 0;
 };
 
-inline Range memory_of(const BoundBytes& bound, bool many, Commands& commands)
-{
-    if (bound.memory) return { *bound.memory, bound.offset, bound.nbytes };
-    const auto& [bytes, table] = std::tie(bound.bytes, bound.table);
-    return commands.place(table ? table->words.nbytes() : bytes.size(), [&](char* to) {
-        table ? table->write(to, bound.starts) : void(bytes.copy(to, bytes.size()));
-    }, many);
-}
-
 // A dispatch of a pipeline, by the name of the shader; `all` are in the order of its bindings. `nbytes` is
 // what it reads and writes; without it, profiles count the bytes that it is bound to.
 inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline, const std::string& name,
-                                           std::vector<BoundBytes> all, Groups groups,
+                                           std::vector<Descriptor> all, Groups groups,
                                            std::string push, bool ordered,
                                            std::uint64_t nbytes = 0)
 {
@@ -125,40 +132,24 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline, c
     if (all.size() != expected)
         throw py::value_error("bound: must be one for each descriptor of the pipeline");
     if (!nbytes)
-        for (const auto& each : all) nbytes += each.nbytes;
+        for (const auto& each : all) nbytes += each.buffer.range;
     const auto [x, y, z] = groups.counts;
     const bool many = groups.memory || std::uint64_t(x) * y * z > Groups::MANY;
-    const auto reserve = [=, infos = std::vector<vk::DescriptorBufferInfo>(),
-                          images = std::vector<vk::DescriptorImageInfo>(),
-                          texels = std::vector<vk::BufferView>(),
-                          writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
-        auto bound = all.begin();
+    auto reserve = [=, all = std::move(all),
+                    writes = std::vector<vk::WriteDescriptorSet>()](Commands& commands) mutable {
+        auto each = all.begin();
         for (std::size_t number = 0; number < pipeline->sets.size(); ++number) {
             const auto& bindings = pipeline->bindings[number];
             if (bindings.empty()) continue;
-            std::size_t total = 0;
-            for (const auto& binding : bindings) total += std::get<2>(binding);
-            infos.resize(total);
-            images.resize(total);
-            texels.resize(total);
             writes.clear();
             Key key{ pipeline->serial, number };
-            std::size_t at = 0;
-            for (const auto& [binding, type, count] : bindings) {
-                writes.emplace_back(vk::DescriptorSet(), binding, 0, count, vk::DescriptorType(type),
-                                    &images[at], &infos[at], &texels[at]);
-                for (std::uint32_t i = 0; i < count; ++i, ++bound, ++at) {
-                    if (bound->view) {
-                        images[at] = bound->image;
-                        texels[at] = bound->texels;
-                        key.insert(key.end(), bound->key.begin(), bound->key.end());
-                        continue;
-                    }
-                    const auto range = memory_of(*bound, many, commands);
-                    key.insert(key.end(), { range.serial, range.offset, range.range });
-                    infos[at] = range;
+            for (const auto& [binding, type, count] : bindings)
+                for (std::uint32_t i = 0; i < count; ++i, ++each) {
+                    if (!each->owners[0]) each->place(commands, many);
+                    key.insert(key.end(), each->key.begin(), each->key.end());
+                    writes.emplace_back(vk::DescriptorSet(), binding, i, 1, vk::DescriptorType(type),
+                                        &each->image, &each->buffer, &each->texels);
                 }
-            }
             commands.sets.push_back(
               commands.descriptors(pipeline->sets[number], pipeline->counts[number], key, writes));
         }
@@ -180,7 +171,7 @@ inline std::shared_ptr<Operation> dispatch(std::shared_ptr<Pipeline> pipeline, c
         else
             buffer.dispatch(groups.counts[0], groups.counts[1], groups.counts[2]);
     };
-    return std::make_shared<Operation>(Label{ name, nbytes }, record, ordered, reserve);
+    return std::make_shared<Operation>(Label{ name, nbytes }, record, ordered, std::move(reserve));
 }
 
 // A step of a plan: a dispatch of a kernel with a table and so many other bindings, or copies. All
@@ -203,12 +194,12 @@ struct Step
             runs->write(regions.data(), starts);
             return copy_regions(memories[0], memories[0], regions, ordered);
         }
-        std::vector<BoundBytes> all(1);
+        std::vector<Descriptor> all(1 + bindings);
         all[0].table = table;
         all[0].starts = starts;
         for (std::size_t i = 0; i < bindings; ++i) {
             const auto& memory = memories[std::min(i, memories.size() - 1)];
-            all.push_back({ memory, 0, memory->size, {}, {}, {}, {}, {}, {}, {} });
+            all[1 + i].refer(memory, 0, memory->size);
         }
         return dispatch(pipeline, pipeline->name, std::move(all), groups, {}, ordered, nbytes);
     }

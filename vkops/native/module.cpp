@@ -281,63 +281,48 @@ std::int64_t run(const Device& device, const std::vector<const Step*>& steps, co
     return submit_all(device, operations, reads, writes, name);
 }
 
-// A dispatch of a user's shader without addresses and values. A binding has bytes of the dispatch's own
-// or a sampler; or some bytes of a buffer: the first one, how many, whether the shader writes them, and
-// the format of texels, if they are; or a view of an image, a sampler or none, and whether it is written.
-struct Launch
+// The twin of the class in vkops/shaders/slot.py: a descriptor of a call without its memory.
+struct Slot
 {
-    using Part = std::tuple<std::uint64_t, std::uint64_t, bool, std::uint32_t>;
-    using View = std::tuple<Image::View, std::shared_ptr<Sampler>, bool>;
-    using Place = std::variant<Part, View>;
-    const std::shared_ptr<Pipeline> pipeline;
-    const std::vector<std::optional<Place>> places;
+    const bool is_written;  // by the shader, or because it is a copy
+    const std::uint64_t start, nbytes;
+    const std::uint32_t format;
+    const std::optional<Image::View> view;
+    const std::shared_ptr<Sampler> sampler;
 
-    // `name` is that of the shader: pipelines are shared. `given` are bytes and buffers; `counts` are three numbers, or (buffer, first byte, 12). If `exact`,
+    explicit Slot(py::handle slot)
+      : is_written(slot.attr("is_written").cast<bool>() || slot.attr("is_copied").cast<bool>()),
+        start(slot.attr("start").cast<std::uint64_t>()),
+        nbytes(slot.attr("nbytes").cast<std::uint64_t>()),
+        format(slot.attr("format").cast<std::uint32_t>()),
+        view(slot.attr("view").cast<std::optional<Image::View>>()),
+        sampler(slot.attr("sampler").cast<std::shared_ptr<Sampler>>())
+    {
+    }
+    // Whether it refers to memory that other dispatches can use, too.
+    bool has_memory() const { return nbytes || view; }
+};
+
+// The twin of the class in vkops/gpu/run/shader_dispatch.py: a dispatch without its memory and values.
+struct PreparedCall
+{
+    const std::shared_ptr<Pipeline> pipeline;
+    const std::vector<Slot> slots;
+
+    PreparedCall(std::shared_ptr<Pipeline> pipeline_, const py::tuple& slots_)
+      : pipeline(std::move(pipeline_)), slots(slots_.begin(), slots_.end())
+    {
+    }
+    // `name` is that of the shader: pipelines are shared. `given` are buffers, images, samplers and bytes; `counts` are three numbers, or (buffer, first byte, 12). If `exact`,
     // a buffer of the device covers each binding alone: the validation layer finds accesses beyond it.
     std::shared_ptr<Operation> bind(const Device& device, const py::sequence& given,
                                     const py::tuple& counts, const py::bytes& push, bool exact,
                                     const std::string& name) const
     {
-        if (given.size() != places.size()) throw py::value_error("given: must be one for each binding");
-        std::vector<BoundBytes> all(places.size());
-        for (std::size_t i = 0; i < places.size(); ++i) {
-            auto& own = all[i];
-            if (!places[i]) {
-                if (!py::isinstance<Sampler>(given[i])) {
-                    own.bytes = given[i].cast<std::string>();
-                    continue;
-                }
-                const auto sampler = given[i].cast<std::shared_ptr<Sampler>>();
-                own.image.sampler = sampler->sampler;
-                own.view = sampler;
-                own.key = { sampler->serial };
-                continue;
-            }
-            if (const auto place = std::get_if<View>(&*places[i])) {
-                const auto image = given[i].attr("native").cast<std::shared_ptr<Image>>();
-                const auto& [view, sampler, is_written] = *place;
-                own.image = { sampler ? sampler->sampler : vk::Sampler(), image->view(view), GENERAL };
-                own.view = std::make_shared<std::pair<std::shared_ptr<Image>, std::shared_ptr<Sampler>>>(
-                  image, sampler);
-                own.key = { image->serial, (std::uint64_t)VkImageView(own.image.imageView),
-                            sampler ? sampler->serial : 0 };
-                continue;
-            }
-            const auto& [start, nbytes, written, format] = std::get<Part>(*places[i]);
-            std::tie(own.memory, own.offset) = find(given[i], start);
-            own.nbytes = nbytes;
-            if (exact) try {
-                own.memory = std::make_shared<Memory>(device, own.memory, own.offset, own.nbytes);
-                own.offset = 0;
-            } catch (const std::exception&) {  // the driver allows none there
-            }
-            if (format) {
-                const auto view = own.memory->texels(own.offset, own.nbytes, format);
-                own.texels = view->view;
-                own.view = view;
-                own.key = { view->serial };
-            }
-        }
+        if (given.size() != slots.size()) throw py::value_error("given: must be one for each slot");
+        std::vector<Descriptor> all(slots.size());
+        for (std::size_t i = 0; i < slots.size(); ++i)
+            refer(all[i], slots[i], given[i], exact ? &device : nullptr);
         Groups groups;
         if (py::isinstance<py::int_>(counts[0]))
             groups.counts = counts.cast<std::array<std::uint32_t, 3>>();
@@ -351,15 +336,45 @@ struct Launch
         const Operations work{ bind(device, given, counts, push, exact, name) };
         return submit(device, work, name, [&](std::uint64_t number) {
             if (!py::isinstance<py::int_>(counts[0])) allocation(counts[0]).note(number, false);
-            for (std::size_t i = 0; i < places.size(); ++i)
-                if (places[i])
-                    allocation(given[i]).note(number, std::visit([](const auto& place) {
-                        return std::get<2>(place);
-                    }, *places[i]));
+            for (std::size_t i = 0; i < slots.size(); ++i)
+                if (slots[i].has_memory()) allocation(given[i]).note(number, slots[i].is_written);
         });
     }
 
   private:
+    // Let a descriptor refer to a buffer, an image, a sampler or bytes; see `bind` for `exact`.
+    static void refer(Descriptor& made, const Slot& slot, py::handle given, const Device* exact)
+    {
+        if (slot.view) {
+            const auto image = given.attr("native").cast<std::shared_ptr<Image>>();
+            const auto& sampler = slot.sampler;
+            made.image = { sampler ? sampler->sampler : vk::Sampler(), image->view(*slot.view), GENERAL };
+            made.owners = { image, sampler };
+            made.key = { image->serial, (std::uint64_t)VkImageView(made.image.imageView),
+                         sampler ? sampler->serial : 0 };
+        } else if (slot.nbytes) {
+            auto [memory, offset] = find(given, slot.start);
+            if (exact) try {
+                memory = std::make_shared<Memory>(*exact, memory, offset, slot.nbytes);
+                offset = 0;
+            } catch (const std::exception&) {  // the driver allows none there
+            }
+            made.refer(memory, offset, slot.nbytes);
+            if (slot.format) {
+                const auto view = memory->texels(offset, slot.nbytes, slot.format);
+                made.texels = view->view;
+                made.owners[1] = view;
+                made.key = { view->serial };
+            }
+        } else if (py::isinstance<Sampler>(given)) {
+            const auto sampler = given.cast<std::shared_ptr<Sampler>>();
+            made.image.sampler = sampler->sampler;
+            made.owners = { sampler };
+            made.key = { sampler->serial };
+        } else {
+            made.bytes = given.cast<std::string>();
+        }
+    }
     static Allocation& allocation(py::handle buffer)
     {
         static const auto name = PyUnicode_InternFromString("allocation");
@@ -521,13 +536,10 @@ void define_operations(py::module_ module)
            }))
       .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, 0, runs }; }))
       .def("bind", &Step::bind);
-    py::class_<Launch>(module, "Launch")
-      .def(py::init([](std::shared_ptr<Pipeline> pipeline,
-                       std::vector<std::optional<Launch::Place>> places) {
-               return Launch{ pipeline, std::move(places) };
-           }))
-      .def("bind", &Launch::bind)
-      .def("run", &Launch::run);
+    py::class_<PreparedCall>(module, "PreparedCall")
+      .def(py::init<std::shared_ptr<Pipeline>, const py::tuple&>())
+      .def("bind", &PreparedCall::bind)
+      .def("run", &PreparedCall::run);
     py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init([](const Made& device, Operations operations) {
                auto made = std::make_shared<Commands>(*device);
@@ -542,7 +554,7 @@ void define_operations(py::module_ module)
 PYBIND11_MODULE(vkops_native, module)
 {
     define_errors(module);
-    module.attr("interface") = 16;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 17;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

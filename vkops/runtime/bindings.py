@@ -13,10 +13,10 @@ from vkops.errors import BindingError, show
 from vkops.extent import Extent, slice_extents
 from vkops.gpu.run.buffer import BindableMemory, Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, movement
-from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import View
-from vkops.runtime.shader_argument import Resolved, ShaderCopy
-from vkops.shaders.shader import Shader, Slot
+from vkops.runtime.shader_argument import ShaderCopy
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import Slot
 
 Binding = Any
 """None, a Buffer, a Tensor, or (buffer or tensor, byte offset, bytes)."""
@@ -101,9 +101,9 @@ class Elements(NamedTuple):
         except np.exceptions.TooHardError:
             return True
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
-        """Check type and size; return the place, and whether a dispatch can be bound to it."""
-        point, block, is_written = slot
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+        """Check type and size; return the slot with the bytes."""
+        point, block = slot.point, slot.block
         start, nbytes = self.view.offset * self.itemsize, self.nbytes
         if self.dtype is not None:
             shader.check_elements(point, block, self.dtype, self.view.sizes)
@@ -112,7 +112,8 @@ class Elements(NamedTuple):
             shader.check_bytes(point, block, start, nbytes, self.buffer.nbytes)
         else:
             shader.check_bytes(point, block, 0, nbytes, nbytes)
-        return (start, nbytes, is_written, 0), self.is_one_run(alignment)
+        bound = slot._replace(start=start, nbytes=nbytes)
+        return bound if self.is_one_run(alignment) else bound.in_copy()
 
     def is_one_run(self, alignment: int) -> bool:
         """Whether they are contiguous and aligned memory of the device, in one piece."""
@@ -145,12 +146,6 @@ class Elements(NamedTuple):
             "strides": tuple([stride * size for stride in strides]), "version": 3,
         }  # fmt: skip
         return SimpleNamespace(__array_interface__=interface)
-
-
-def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
-    """Return the elements that a value of a call names; see ``elements``."""
-    argument = elements(device, shader.name, slot.point, value, written=slot.is_written)
-    return argument, argument.buffer, (argument[1:], argument.buffer.layout)
 
 
 def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> int:

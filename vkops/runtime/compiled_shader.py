@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -17,30 +17,19 @@ from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Groups, PreparedCall, place_in_copy
+from vkops.gpu.run.shader_dispatch import Groups, PreparedCall
 from vkops.notebook import repr_html
 from vkops.plan.view import View
-from vkops.runtime import bindings, sampler
 from vkops.runtime.bindings import Binding, Elements, are_integers, elements, is_memory
 from vkops.runtime.image import Image, create
-from vkops.runtime.shader_argument import Resolved, ShaderArgument, ShaderCopy, make_copies
-from vkops.runtime.shader_arguments import images, texels, uniform_values
+from vkops.runtime.shader_argument import ShaderArgument, ShaderCopy, make_copies
+from vkops.runtime.shader_arguments import RESOLVERS
 from vkops.runtime.shader_arguments.uniform_values import with_addresses
-from vkops.runtime.shader_checks import check_features, check_limits, within_bounds
+from vkops.runtime.shader_checks import check_features, check_limits, make_pipeline
 from vkops.shaders.limited_indices import Lengths
 from vkops.shaders.module import Block
-from vkops.shaders.shader import Arguments, Shader, Slot
-
-_RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
-    "storage": bindings.resolved,
-    "uniform": uniform_values.resolved,
-    **dict.fromkeys(("storage image", "sampled image", "combined image sampler"), images.resolved),
-    "sampler": sampler.resolved,
-    **dict.fromkeys(("storage texel buffer", "uniform texel buffer"), texels.resolved),
-}
-"""The functions that make an argument for each kind of block.
-
-They take the device, the shader, the slot, and the value that the call has for it."""
+from vkops.shaders.shader import Arguments, Shader
+from vkops.shaders.slot import Slot
 
 _GROUPS_NBYTES = 12
 
@@ -56,9 +45,6 @@ PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
 Counts = Any
 """One to three numbers, or a tensor, a buffer or (one of these, byte offset) of three numbers."""
 
-Launch = tuple[Sequence[Any], Sequence[Allocation], Sequence[Allocation], Sequence[ShaderCopy]]
-"""Operations, the memory that they read, the memory that they write, and the copies in them."""
-
 
 class BoundShader:
     """A shader with its bindings, to be dispatched again and again.
@@ -68,12 +54,18 @@ class BoundShader:
     """
 
     def __init__(
-        self, device: OpenDevice, name: str, launch: Launch, *, uses_addresses: bool = False
+        self,
+        device: OpenDevice,
+        shader: Shader,
+        work: Sequence[Any] = (),
+        reads: Sequence[Allocation] = (),
+        writes: Sequence[Allocation] = (),
+        copies: Sequence[ShaderCopy] = (),
     ) -> None:
         self._device = device
-        self._name = name
-        self._launch = launch
-        self._uses_addresses = uses_addresses
+        self._shader = shader
+        self._work, self._reads, self._writes = work, reads, writes
+        self._copies = copies
 
     def dispatch(self) -> None:
         """Run the shader; wait for it only if it writes memory of the host.
@@ -81,20 +73,20 @@ class BoundShader:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        work, reads, writes, copies = self._launch
-        if not work:  # it was bound for no threads
+        if not self._work:  # it was bound for no threads
             self._device.check()
             return
-        for copy in copies:
+        for copy in self._copies:
             copy.send()
-        if self._uses_addresses:  # also those that were given out since
+        writes, shader = self._writes, self._shader
+        if shader.uses_addresses:  # also those that were given out since
             writes = [*writes, *self._device.vulkan.addressed_memory()]
-        self._device.submit(work, reads, writes, self._name)
-        for copy in copies:
+        self._device.submit(self._work, self._reads, writes, shader.name)
+        for copy in self._copies:
             copy.fetch()
 
     def __repr__(self) -> str:
-        return f"<vkops.BoundShader {self._name!r}>"
+        return f"<vkops.BoundShader {self._shader.name!r}>"
 
     def __enter__(self) -> BoundShader:
         return self
@@ -141,10 +133,10 @@ class CompiledShader:
         self._slots = lru_cache(MAX_CALLS)(shader.slots)
         self._group_counts = lru_cache(MAX_CALLS)(shader.group_counts)
         self._calls: dict[tuple[Any, ...], PreparedCall] = {}
-        check_features(device, shader)
         self._pipelines: dict[Lengths, Any] = {}
         self._is_open = any(block.length == 0 for block in shader.blocks)
         if self._is_open:
+            check_features(device, shader)
             check_limits(device, shader)
         else:
             self._pipeline()
@@ -162,15 +154,7 @@ class CompiledShader:
             if len(self._pipelines) >= MAX_PIPELINES:
                 self._pipelines.clear()
                 self._calls.clear()  # which have pipelines, too
-            device, shader = self._device, self.shader
-            check_limits(device, shader, lengths)
-            self._pipelines[lengths] = pipeline = device.vulkan.shader_pipeline(
-                within_bounds(device, shader, lengths),
-                shader.bindings(dict(lengths)),
-                shader.entry_point,
-                shader.module.push_nbytes,
-            )
-            pipeline.set_name(device.vulkan.native, shader.name)
+            self._pipelines[lengths] = make_pipeline(self._device, self.shader, lengths)
         return self._pipelines[lengths]
 
     def _lengths(self, slots: Sequence[Slot]) -> Lengths:
@@ -232,10 +216,7 @@ class CompiledShader:
         if counts is None:
             self._device.check()
         else:
-            every.append(None)  # of samplers without an argument
-            slots, values = self.shader.expanded(
-                arguments.slots, [*map(every.__getitem__, arguments.sources)]
-            )
+            slots, values = self.shader.expanded(arguments.slots, every)
             for number, value in enumerate(values):
                 if isinstance(value, np.ndarray):
                     values[number] = self._sent(slots[number], value)
@@ -243,7 +224,7 @@ class CompiledShader:
                     values[number] = self._sent(slots[number], value[0]), *value[1:]  # a sampler
             pushed, packed = {}, None
             try:
-                if arguments.packer is not None and not self.shader.module.uses_addresses:
+                if arguments.packer is not None and not self.shader.uses_addresses:
                     packed = arguments.packer.pack(*map(every.__getitem__, arguments.order))
             except PACKING_ERRORS:  # ``pack`` says what is wrong
                 pass
@@ -289,19 +270,10 @@ class CompiledShader:
         Arguments and errors are those of ``dispatch``.
         """
         slots, values, counts = self._mapped(buffers, groups, threads)
-        launch: Launch = (), (), (), ()
-        if counts is not None:
-            call, arguments, memory = self._located(slots, values)
-            push = self._packed(push_constants)
-            launch = self._launch(slots, call, arguments, memory, counts, push)
-        addressed = self.shader.module.uses_addresses
-        return BoundShader(self._device, self.name, launch, uses_addresses=addressed)
-
-    def _prepared(self, buffers: Mapping[str, Binding]) -> PreparedCall:
-        """Check bindings, and return the call for all bindings of these kinds."""
-        slots = self._slots((*buffers,))
-        values = [buffers.get(slot.point) for slot in slots]
-        return self._located(*self.shader.expanded(slots, values))[0]
+        if counts is None:
+            return BoundShader(self._device, self.shader)
+        located = self._located(slots, values)
+        return self._bound(*located, counts, self._packed(push_constants))
 
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
@@ -315,7 +287,7 @@ class CompiledShader:
             groups = 1
         counts = self._counts(groups, threads)
         slots = () if counts is None else self._slots((*bound,))
-        return *self.shader.expanded(slots, [bound.get(slot.point) for slot in slots]), counts
+        return *self.shader.expanded(slots, [*bound.values()]), counts
 
     def _run(
         self,
@@ -331,29 +303,27 @@ class CompiledShader:
         if not call.copied and not isinstance(counts, ShaderCopy):
             call.run(self._device, memory, counts, push)
             return
-        launch = self._launch(slots, call, arguments, memory, counts, push)
-        BoundShader(self._device, self.name, launch).dispatch()
+        self._bound(call, arguments, memory, counts, push).dispatch()
 
     def _packed(self, push_constants: Any) -> bytes:
         """Return push constants as bytes, and tensors in them as their addresses."""
         values = with_addresses(self._device, self.shader, "push_constants", push_constants)
         return self.shader.pack(values)
 
-    def _launch(
+    def _bound(
         self,
-        slots: Sequence[Slot],
         call: PreparedCall,
         arguments: Sequence[ShaderArgument],
         memory: Sequence[Any],
         counts: Groups | ShaderCopy,
         push: bytes,
-    ) -> Launch:
+    ) -> BoundShader:
         """Bind a call, with copies of what cannot be bound where it is."""
-        copies = make_copies(self._device, call, slots, arguments)
+        copies = make_copies(self._device, call, arguments)
         if copies:
             memory = [copies[n].resource if n in copies else each for n, each in enumerate(memory)]
-            places = [place_in_copy(p) if n in copies else p for n, p in enumerate(call.places)]
-            call = PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places)
+            if [*copies] != call.copied:  # a copy is also bound where the same elements would fit
+                call = call.with_copies(self._device, copies)
         distinct = [*dict.fromkeys(copies.values())]
         if isinstance(counts, ShaderCopy):
             distinct.append(counts)
@@ -365,7 +335,7 @@ class CompiledShader:
             writes += copy.used
             if not isinstance(copy.source, HostBuffer):
                 (writes if copy.is_written else reads).append(copy.source.allocation)
-        return work, reads, writes, distinct
+        return BoundShader(self._device, self.shader, work, reads, writes, distinct)
 
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
@@ -375,7 +345,7 @@ class CompiledShader:
         arguments: list[ShaderArgument] = []
         memory: list[Any] = []
         for slot, value in zip(slots, values, strict=True):
-            resolve = _RESOLVERS[slot.block.kind]
+            resolve = RESOLVERS[slot.block.kind]
             argument, resource, kind = resolve(self._device, self.shader, slot, value)
             arguments.append(argument)
             memory.append(resource)
@@ -392,11 +362,9 @@ class CompiledShader:
     def _checked(self, slots: Sequence[Slot], arguments: Sequence[ShaderArgument]) -> PreparedCall:
         """Check all arguments, and decide what is bound where it is."""
         pairs = zip(slots, arguments, strict=True)
-        placed = [argument.place(self._device, self.shader, slot) for slot, argument in pairs]
+        bound = [argument.bind(self._device, self.shader, slot) for slot, argument in pairs]
         self.shader.check_complete([slot.block for slot in slots])
-        copied = [number for number, (_, fits) in enumerate(placed) if not fits]
-        places = [place for place, _ in placed]
-        return PreparedCall(self._device, self.shader, slots, self._pipeline(slots), places, copied)
+        return PreparedCall(self._device, self.shader, self._pipeline(slots), bound)
 
     # -- arguments --------------------------------------------------------------------------------
 
@@ -433,9 +401,8 @@ class CompiledShader:
         """Return the shape of the argument of a block, and its data type if an output has that."""
         source = self.shader.block(name)
         place = source and source.place
-        inputs = zip(arguments.slots, arguments.sources, strict=True)
-        like = [n for slot, n in inputs if n < len(values) and slot.block.place == place]
-        example: Any = values[like[0]] if like else None
+        like = [slot.source for slot in arguments.slots if slot.block.place == place]
+        example: Any = values[like[0]] if like and 0 <= like[0] < len(values) else None
         if type(example) is tuple:  # with a sampler, or a part
             example = example[0]
         if not hasattr(example, "shape"):

@@ -1,18 +1,14 @@
-"""Samplers: how shaders read textures between texels and outside of them, and as arguments."""
+"""Samplers: how shaders read textures between texels and outside of them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary, ref
 
 from vkops.arguments.values import Place, boolean, refuse
-from vkops.errors import BindingError, show
+from vkops.errors import show
 from vkops.gpu.adapters.kompute import Native
-from vkops.gpu.run import shader_dispatch
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.vulkan_device import VulkanDevice
-from vkops.runtime.shader_argument import Resolved
-from vkops.shaders.shader import Shader, Slot
 
 _ADDRESSES = {"repeat": 0, "mirror": 1, "clamp": 2, "border": 3}
 _FILTERS = ("linear", "nearest")
@@ -61,44 +57,3 @@ class Sampler:
 
     def __repr__(self) -> str:
         return f"<vkops.Sampler {self.filter}, {self.address}>"
-
-
-# -- arguments of shaders --------------------------------------------------------------------------
-
-_defaults: WeakKeyDictionary[VulkanDevice, dict[str, Sampler]] = WeakKeyDictionary()
-
-
-class SamplerArgument(NamedTuple):
-    """A sampler that is bound alone."""
-
-    sampler: Sampler
-
-    def place(
-        self, device: OpenDevice, shader: Shader, slot: Slot
-    ) -> tuple[shader_dispatch.Place, bool]:
-        """A dispatch has the sampler itself."""
-        return None, True
-
-
-def default_sampler(device: OpenDevice, *, is_linear: bool) -> Sampler:
-    """The sampler of a texture for which a call gives none."""
-    samplers, name = _defaults.setdefault(device.vulkan, {}), "linear" if is_linear else "nearest"
-    return samplers.get(name) or samplers.setdefault(name, Sampler(device, name))
-
-
-def check_sampler(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Sampler:
-    """Return a sampler of the adapter (SH-13)."""
-    if not isinstance(value, Sampler) or not value.is_on(device):
-        message = f"got {show(value)}, must be a sampler of this device: device.sampler() makes one"
-        raise BindingError(shader.name, slot.point, message, "SH-13")
-    return value
-
-
-def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
-    """Return a sampler; None stands for the default."""
-    if value is None:
-        kinds = {block.image.kind for block in shader.blocks if block.image}
-        sampler = default_sampler(device, is_linear=kinds <= {"float"})
-    else:
-        sampler = check_sampler(device, shader, slot, value)
-    return SamplerArgument(sampler), sampler.native, sampler

@@ -10,18 +10,19 @@ from typing import Any, Protocol
 from vkops.errors import BindingError
 from vkops.gpu.run.buffer import HostBuffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Place, PreparedCall
-from vkops.shaders.shader import Shader, Slot
+from vkops.gpu.run.shader_dispatch import PreparedCall
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import Slot
 
 
 class ShaderArgument(Protocol):
-    """An argument of a call; each kind of argument is a module with a class and ``resolved``."""
+    """An argument of a call; each kind of argument is a module of ``shader_arguments``."""
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
-        """Check it; return its place in its memory, and whether a dispatch can be bound to it.
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+        """Check it; return the slot with what a dispatch is bound to.
 
-        If not, the dispatch is bound to a copy that its method ``copy`` makes; ``overlaps`` says
-        whether it shares bytes with another one then.
+        That is a copy, if the dispatch cannot be bound to its memory: the method ``copy`` makes it.
+        ``overlaps`` says whether it shares bytes with another one then.
         """
 
 
@@ -65,14 +66,13 @@ class ShaderCopy:
             self.source.write(self.resource.peek(), self.start)
 
 
-def make_copies(
-    device: OpenDevice, call: PreparedCall, slots: Sequence[Slot], arguments: Sequence[Any]
-) -> dict[int, Any]:
+def make_copies(device: OpenDevice, call: PreparedCall, arguments: Sequence[Any]) -> dict[int, Any]:
     """Make copies, by the numbers of the bindings that are bound to them (SH-06).
 
     Bindings of the same elements share one.
     """
-    used = [(n, argument) for n, argument in enumerate(arguments) if call.places[n]]
+    slots = call.slots
+    used = [(n, argument) for n, argument in enumerate(arguments) if slots[n].has_memory]
     for (one, first), (other, second) in combinations(used, 2):
         copied = one in call.copied or other in call.copied
         written = slots[one].is_written or slots[other].is_written

@@ -1,15 +1,27 @@
-"""Checks that a device can run a shader, and the SPIR-V that it runs."""
+"""Checks that a device can run a shader, and the pipeline that it runs."""
 
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from vkops.errors import InvalidDescError
 from vkops.gpu.run.open_device import OpenDevice
+from vkops.runtime.shader_arguments import COUNTED
 from vkops.shaders.limited_indices import Lengths, with_limited_indices
 from vkops.shaders.shader import Shader
 
 _AXES = "xyz"
+
+_COUNTED = {
+    "storage blocks": "max_per_stage_descriptor_storage_buffers",
+    "uniform blocks": "max_per_stage_descriptor_uniform_buffers",
+    "storage images": "max_per_stage_descriptor_storage_images",
+    "textures": "max_per_stage_descriptor_sampled_images",
+    "samplers": "max_per_stage_descriptor_samplers",
+    "blocks": "max_per_stage_resources",
+}
+"""The limits of what is counted; all kinds of blocks count towards the last one."""
 
 _SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
 """The newest version of SPIR-V for each version of Vulkan."""
@@ -36,34 +48,37 @@ def check_features(device: OpenDevice, shader: Shader) -> None:
 
 def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> None:
     """Refuse a shader that takes more than the device has (SH-08); see ``with_limited_indices``."""
-    module, limit = shader.module, device.info.limits
-    x, y, z = module.local_size
-    sizes = zip(_AXES, module.local_size, limit.max_compute_work_group_size, strict=True)
+    limit = device.info.limits
+    x, y, z = shader.local_size
+    sizes = zip(_AXES, shader.local_size, limit.max_compute_work_group_size, strict=True)
     used = [(f"local_size_{axis}", got, allowed) for axis, got, allowed in sizes]
-    kinds: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for place, (block, *_) in shader.places.items():
-        kinds[block.kind] += block.length or dict(lengths).get(place, 1)
-    images = kinds["storage image"] + kinds["storage texel buffer"]
-    samplers = kinds["sampler"] + kinds["combined image sampler"]
-    textures = kinds["sampled image"] + kinds["uniform texel buffer"]
-    textures += kinds["combined image sampler"]
+        count = block.length or dict(lengths).get(place, 1)
+        numbers.update(dict.fromkeys((*COUNTED[block.kind], "blocks"), count))
     sets = 1 + max((block.set for block in shader.blocks), default=-1)
     used += [
         ("descriptor sets", sets, limit.max_bound_descriptor_sets),
         ("invocations of a workgroup", x * y * z, limit.max_compute_work_group_invocations),
-        ("bytes of shared memory", module.shared_nbytes, limit.max_compute_shared_memory_size),
-        ("bytes of push constants", module.push_nbytes, limit.max_push_constants_size),
-        ("storage blocks", kinds["storage"], limit.max_per_stage_descriptor_storage_buffers),
-        ("uniform blocks", kinds["uniform"], limit.max_per_stage_descriptor_uniform_buffers),
-        ("storage images", images, limit.max_per_stage_descriptor_storage_images),
-        ("textures", textures, limit.max_per_stage_descriptor_sampled_images),
-        ("samplers", samplers, limit.max_per_stage_descriptor_samplers),
-        ("blocks", kinds.total(), limit.max_per_stage_resources),
+        ("bytes of shared memory", shader.shared_nbytes, limit.max_compute_shared_memory_size),
+        ("bytes of push constants", shader.push_nbytes, limit.max_push_constants_size),
+        *[(field, numbers[field], getattr(limit, name)) for field, name in _COUNTED.items()],
     ]
     for field, got, allowed in used:
         if got > allowed:
             message = f"got {got}, must be {allowed} at most on {device.info.label}"
             raise InvalidDescError(shader.name, field, message, "SH-08")
+
+
+def make_pipeline(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> Any:
+    """Return the pipeline of a shader that the device can run, for these lengths of arrays."""
+    check_features(device, shader)
+    check_limits(device, shader, lengths)
+    code, bindings = within_bounds(device, shader, lengths), shader.bindings(dict(lengths))
+    settings = code, bindings, shader.entry_point, shader.push_nbytes
+    pipeline = device.vulkan.shader_pipeline(*settings)
+    pipeline.set_name(device.vulkan.native, shader.name)
+    return pipeline
 
 
 def within_bounds(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> bytes:

@@ -9,7 +9,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from vkops.errors import InvalidDescError, ShaderCompileError, show
 from vkops.shaders import constants, features
@@ -44,6 +44,8 @@ _RESOURCES = (Storage.UNIFORM_CONSTANT, Storage.UNIFORM, Storage.STORAGE_BUFFER)
 _STORED = 2
 _COUNTERS = ("counter.var.", "@count")
 _ARRAYS = (Op.TypeArray, Op.TypeRuntimeArray)
+
+_Module = TypeVar("_Module", bound="Module")
 
 
 class Block(NamedTuple):
@@ -117,7 +119,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """A SPIR-V module with one of its compute entry points.
+    """A SPIR-V module with one of its compute entry points; errors call it ``name``.
 
     ``needs`` are the features of Vulkan that a device must have, ``capabilities`` what it declares,
     and ``unknown`` are the capabilities and execution modes that vkops does not support. ``fault``
@@ -126,8 +128,9 @@ class Module:
     ``push`` is the struct of its push constants.
     """
 
+    name: str
     spirv: bytes = field(repr=False)
-    version: tuple[int, int]
+    spirv_version: tuple[int, int]
     entry_point: str
     entry_points: tuple[str, ...]
     capabilities: tuple[str, ...]
@@ -144,8 +147,10 @@ class Module:
     loops: int
 
     @classmethod
-    def read(cls, spirv: bytes, name: str = "SPIR-V", entry: str | None = None) -> Module:
-        """Read the bytes of a .spv file; errors call it ``name``. None is the first entry point.
+    def read(
+        cls: type[_Module], spirv: bytes, name: str = "SPIR-V", entry: str | None = None
+    ) -> _Module:
+        """Read the bytes of a .spv file; None is the first entry point.
 
         Raises:
             ShaderCompileError: the bytes are not a module with a compute shader.
@@ -165,7 +170,7 @@ class Module:
             if entry not in entries:
                 message = f"got {show(entry)}, must be {' or '.join(map(show, entries))}"
                 raise InvalidDescError(name, "entry point", message, "SH-03")
-            return _read(spirv, module, entry, entries)
+            return _read(cls, name, spirv, module, entry, entries)
         except ShaderCompileError as error:
             raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
         except InvalidDescError:
@@ -173,7 +178,7 @@ class Module:
         except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
             raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
 
-    @property
+    @cached_property
     def uses_addresses(self) -> bool:
         """Whether it accesses memory by addresses."""
         return "PhysicalStorageBufferAddresses" in self.capabilities
@@ -199,7 +204,14 @@ class Module:
         return self.push.nbytes if self.push else 0
 
 
-def _read(spirv: bytes, module: Declarations, entry: str, entries: Mapping[str, int]) -> Module:
+def _read(
+    cls: type[_Module],
+    name: str,
+    spirv: bytes,
+    module: Declarations,
+    entry: str,
+    entries: Mapping[str, int],
+) -> _Module:
     function = entries[entry]
     numbers = constants.numbers(module)
     values = constants.values(module, numbers)
@@ -221,7 +233,8 @@ def _read(spirv: bytes, module: Declarations, entry: str, entries: Mapping[str, 
             key = module.shared_memory(id_, pointee)
             shared[key] = max(shared.get(key, 0), types.type(pointee).nbytes)
     ops = [each.op for body in module.functions.values() for each in body]
-    return Module(
+    return cls(
+        name,
         spirv,
         module.version,
         entry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
@@ -26,13 +26,14 @@ from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
 from vkops.shaders.module import DESCRIPTOR_TYPES, Block, Module
 from vkops.shaders.packing import Number, fitting
+from vkops.shaders.slot import Slot
 from vkops.shaders.tensor_layout import find_fault
 from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
     import numpy
 
-__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "Slot", "load"]
+__all__ = ["MAX_BINDING", "Arguments", "Number", "Shader", "load"]
 
 MAX_SETS = 32
 """Descriptor sets of a shader; drivers bind 4 to 32."""
@@ -58,78 +59,36 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-class Slot(NamedTuple):
-    """A binding of a call: its name there, one of its blocks, and whether the shader writes it."""
-
-    point: str
-    block: Block
-    is_written: bool
-
-    @property
-    def name(self) -> str:
-        """The block's own name, which an element of an array has with its number."""
-        return self.block.point + "".join(self.point.partition("[")[1:])
-
-
 class Arguments(NamedTuple):
     """Where the arguments of a call go: those by position, then those by name, then outputs.
 
     Attributes:
         slots: the bindings that have an argument, by set and number.
-        sources: the number of the argument of each.
         outputs: the names of the outputs.
         pushed: the numbers of the arguments that are push constants.
         packer: packs the arguments of the numbers in ``order``, if each push constant has one.
     """
 
     slots: tuple[Slot, ...]
-    sources: tuple[int, ...]
     outputs: tuple[str, ...]
     pushed: Mapping[str, int]
     packer: struct.Struct | None
     order: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Shader:
-    """A shader that ``load`` made; errors call it ``name``.
+@dataclass(frozen=True, eq=False, repr=False)
+class Shader(Module):
+    """A shader that ``load`` made: a module whose blocks and push constants take values by name.
 
     ``is_builtin`` is whether it is a part of vkops: checks of users' shaders leave it out.
     """
 
-    name: str
-    module: Module
     is_builtin: bool = False
 
     _repr_html_ = repr_html
 
     def __repr__(self) -> str:
         return f"<vkops.shaders.Shader {self.name!r} of blocks {_listed(self.blocks)}>"
-
-    @property
-    def spirv(self) -> bytes:
-        """The SPIR-V, with the values of specialization constants."""
-        return self.module.spirv
-
-    @property
-    def spirv_version(self) -> tuple[int, int]:
-        """The version of SPIR-V."""
-        return self.module.version
-
-    @property
-    def entry_point(self) -> str:
-        """The name of the function that is run."""
-        return self.module.entry_point
-
-    @property
-    def needs(self) -> tuple[str, ...]:
-        """The features of Vulkan that a device must have."""
-        return self.module.needs
-
-    @property
-    def subgroup_operations(self) -> tuple[str, ...]:
-        """The VkSubgroupFeatureFlagBits that a device must have."""
-        return self.module.subgroup_operations
 
     def with_limited_indices(self, lengths: limited_indices.Lengths = ()) -> bytes:
         """Return the SPIR-V with each index clamped to the elements of its array or vector.
@@ -140,15 +99,10 @@ class Shader:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
         spirv = limited_indices.with_limited_indices(self.spirv, lengths)
-        if not self.module.uses_addresses:
+        if not self.uses_addresses:
             spirv = tools.with_robust_access(spirv)
             validated(spirv, self.name)
         return spirv
-
-    @property
-    def blocks(self) -> tuple[Block, ...]:
-        """The blocks that buffers must be bound to, by set and binding."""
-        return self.module.blocks
 
     @cached_property
     def _by_point(self) -> dict[str, Block]:
@@ -157,16 +111,14 @@ class Shader:
         Of a block that is not used, that is a block with the same binding.
         """
         pairs = [(block, block) for block in self.blocks]
-        pairs += [
-            (u, self.places[u.place][0]) for u in self.module.unused if u.place in self.places
-        ]
+        pairs += [(u, self.places[u.place][0]) for u in self.unused if u.place in self.places]
         return {name: used for block, used in reversed(pairs) for name in block.names}
 
     @cached_property
     def _keywords(self) -> dict[str, bool]:
         """Whether each name that a call can have is that of a push constant."""
-        is_pushed = {name: False for unused in self.module.unused for name in unused.names}
-        is_pushed |= dict.fromkeys(self.module.push_names, True)
+        is_pushed = {name: False for unused in self.unused for name in unused.names}
+        is_pushed |= dict.fromkeys(self.push_names, True)
         return is_pushed | dict.fromkeys(self._by_point, False)
 
     @cached_property
@@ -210,7 +162,7 @@ class Shader:
                 if (other := names.setdefault(block.place, point)) != point:
                     message = f"binding {block.number} is also that of {other}"
                     raise BindingError(self.name, point, message, "SH-04")
-            elif not any(point in unused.names for unused in self.module.unused):
+            elif not any(point in unused.names for unused in self.unused):
                 message = f"there is no such block; there are {_listed(self.blocks)}"
                 message += did_you_mean(point, self._by_point)
                 name = point if point and point.isprintable() else repr(point)
@@ -218,15 +170,26 @@ class Shader:
         ordered = [names[place] for place in self.places if place in names]
         return {name: self._by_point[name] for name in ordered}
 
-    def slots(self, points: Iterable[str]) -> tuple[Slot, ...]:
-        """Return the binding of each name, see ``named``, and those of all other samplers."""
+    def slots(
+        self, points: Collection[str], sources: Sequence[int] | None = None
+    ) -> tuple[Slot, ...]:
+        """Return the binding of each name, see ``named``, and those of all other samplers.
+
+        ``sources`` are the numbers of the arguments, by default 0, 1 and so on.
+        """
+        sources = range(len(points)) if sources is None else sources
+        numbers = dict(zip(points, sources, strict=True))
         bound = self.named(points)
         taken = {block.place for block in bound.values()}
         samplers = [b.point for b in self.blocks if b.kind == "sampler" and b.place not in taken]
         return tuple(
-            Slot(point, block, not all(each.readonly for each in self.places[block.place]))
+            Slot(point, block, self.is_written(block), numbers.get(point, -1))
             for point, block in (self.named([*bound, *samplers]) if samplers else bound).items()
         )
+
+    def is_written(self, block: Block) -> bool:
+        """Whether the shader writes what is bound to a block."""
+        return not all(each.readonly for each in self.places[block.place])
 
     def arguments(
         self, positional: int, keywords: Sequence[str], outputs: Sequence[str] | int | None
@@ -245,7 +208,7 @@ class Shader:
         for number, keyword in enumerate(keywords, positional):
             name = keyword if keyword in self._keywords else keyword.removesuffix("_")
             if name not in self._keywords:
-                push = ", ".join(self.module.push_names) or "none"
+                push = ", ".join(self.push_names) or "none"
                 message = f"is no block ({_listed(self.blocks)}) and no push constant ({push})"
                 message += did_you_mean(keyword, self._keywords)
                 raise BindingError(self.name, keyword, message, "SH-04")
@@ -268,13 +231,12 @@ class Shader:
                 raise BindingError(self.name, "out", message, "SH-04")
         written = tuple([block.point for block in free]) if isinstance(outputs, int) else named
         bound |= {name: n for n, name in enumerate(written, positional + len(keywords))}
-        slots = self.slots(bound)
-        sources = tuple([bound.get(slot.point, -1) for slot in slots])
-        layout = self.module.push or Struct((), 0)
+        layout = self.push or Struct((), 0)
         packer, order = None, tuple(pushed.values())
         if pushed.keys() == layout.numbered.keys():
             packer, order = layout.packer, tuple([pushed[name] for name in layout.numbered])
-        return Arguments(slots, sources, written, pushed, packer, order)
+        slots = self.slots(bound, [*bound.values()])
+        return Arguments(slots, written, pushed, packer, order)
 
     def check(self, extents: Mapping[str, Any]) -> None:
         """Check the bytes that are bound to blocks, and that all but samplers are bound.
@@ -288,10 +250,10 @@ class Shader:
                 bytes are outside of the resource, misaligned or too few (SH-05).
         """
         bound = [block for block in self.blocks if block.kind == "sampler"]
-        for (point, block, _), ((_, start, nbytes), capacity) in self.elements(extents):
-            bound.append(block)
-            if block.type is not None:
-                self.check_bytes(point, block, start, nbytes, capacity)
+        for slot, ((_, start, nbytes), capacity) in self.elements(extents):
+            bound.append(slot.block)
+            if slot.block.type is not None:
+                self.check_bytes(slot.point, slot.block, start, nbytes, capacity)
         self.check_complete(bound)
 
     def elements(self, values: Mapping[str, Any]) -> Iterator[tuple[Slot, Any]]:
@@ -300,8 +262,8 @@ class Shader:
         Blocks that the shader declares and does not use are ignored. Errors are those of ``named``
         and ``expanded``.
         """
-        slots = [slot for slot in self.slots(values) if slot.point in values]
-        return zip(*self.expanded(slots, [values[slot.point] for slot in slots]), strict=True)
+        slots = [slot for slot in self.slots(values) if slot.source >= 0]
+        return zip(*self.expanded(slots, [*values.values()]), strict=True)
 
     def check_bytes(self, point: str, block: Block, start: int, nbytes: int, capacity: int) -> None:
         """Check the bytes that are bound to the blocks of one binding; see ``check`` (SH-05)."""
@@ -327,13 +289,15 @@ class Shader:
                 raise BindingError(self.name, block.point, "nothing is bound to it", "SH-04")
 
     def expanded(
-        self, slots: Sequence[Slot], values: list[Any]
+        self, slots: Sequence[Slot], arguments: Sequence[Any]
     ) -> tuple[Sequence[Slot], list[Any]]:
-        """Return slots and their values with one for each element of an array.
+        """Return slots and the argument of each; for an array, both of each element.
 
         Raises:
             BindingError: the value is no list, or has another length than the array (SH-04).
         """
+        every = [*arguments, None]  # for samplers without an argument
+        values = [every[slot.source] for slot in slots]
         if not self.has_arrays:
             return slots, values
         pairs: list[tuple[Slot, Any]] = []
@@ -399,8 +363,8 @@ class Shader:
         if len(values) > len(free):
             names = ", ".join(free) or "none"
             message = f"got {len(values)} by position, must be {len(free)} at most: {names}"
-            if self.module.unused:
-                message += f"; the shader does not use {_listed(self.module.unused)}"
+            if self.unused:
+                message += f"; the shader does not use {_listed(self.unused)}"
             raise BindingError(self.name, "buffers", message + self._named_samplers, "SH-04")
         return dict(zip(free, values, strict=False))
 
@@ -433,7 +397,7 @@ class Shader:
                 raise InvalidDescError(self.name, "threads", message, "SH-07")
             if 0 in counts:
                 return None
-            sizes = self.module.local_size
+            sizes = self.local_size
         x, y, z = [-(-count // size) for count, size in zip(counts, sizes, strict=True)]
         for axis, (count, most, size) in enumerate(zip((x, y, z), limit, sizes, strict=False)):
             if not 1 <= count <= most:
@@ -454,7 +418,7 @@ class Shader:
         Raises:
             InvalidDescError: a name is missing or unknown, or a value does not fit (SH-09).
         """
-        return packing.pack(self.name, "push_constants", self.module.push, values)
+        return packing.pack(self.name, "push_constants", self.push, values)
 
     def pack_uniform(self, block: Block, values: packing.Values) -> bytes:
         """Return the contents of a uniform block as bytes; as ``pack`` in all other respects."""
@@ -507,16 +471,16 @@ def load(
         name = printable(source.name if isinstance(source, Path) else name)
         spirv = compiler.read(source, **settings, name=name, root=root)
     entry = entry.partition("<")[0]  # the arguments of a generic function of Slang
-    module = _module(spirv, name, entry)
+    shader = _shader(spirv, name, entry)
     if constants:
-        module = _module(spirv, name, entry, _constants(name, module, constants))
-    if module.fault:  # not before the constants are known
-        raise ShaderCompileError(f"{name}: {module.fault}", file=name)
-    for axis, size in zip("xyz", module.local_size, strict=True):
+        shader = _shader(spirv, name, entry, _constants(name, shader, constants))
+    if shader.fault:  # not before the constants are known
+        raise ShaderCompileError(f"{name}: {shader.fault}", file=name)
+    for axis, size in zip("xyz", shader.local_size, strict=True):
         if size < 1:
             message = f"got {size}, must be at least 1"
             raise InvalidDescError(name, f"local_size_{axis}", message, "SH-08")
-    return Shader(name, module)
+    return shader
 
 
 def _listed(blocks: Sequence[Block]) -> str:
@@ -542,15 +506,15 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
 
 
 @functools.lru_cache(maxsize=128)
-def _module(
+def _shader(
     spirv: bytes, name: str, entry: str, values: tuple[tuple[int, bytes], ...] = ()
-) -> Module:
+) -> Shader:
     """Return a valid module that vkops can run, with values of specialization constants."""
     _refuse(name, features.unsupported(declared_capabilities(spirv) if is_spirv(spirv) else ()))
     layout = validated(spirv, name)
-    module = Module.read(constants.specialized(spirv, dict(values)), name, entry)
-    _check(name, module)
-    return replace(module, needs=(*module.needs, layout)) if layout else module
+    shader = Shader.read(constants.specialized(spirv, dict(values)), name, entry)
+    _check(name, shader)
+    return replace(shader, needs=(*shader.needs, layout)) if layout else shader
 
 
 def _check(name: str, module: Module) -> None:

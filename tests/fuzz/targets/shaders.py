@@ -60,7 +60,7 @@ class Target(target.Target):
         shader = self.device.compile_shader(source, constants=constants)
         buffers = {block.point: self.buffer for block in shader.shader.blocks}
         groups = hostile.value(choices) if choices.one_in(10) else [1]
-        pushed = [0] * len(shader.shader.module.push_constants)
+        pushed = [0] * len(shader.shader.push_constants)
         # Not dispatched: what passes may write anywhere, or never end.
         with shader.bound(buffers, groups, pushed):
             pass

@@ -7,15 +7,22 @@ from typing import Any, NamedTuple, NoReturn
 from vkops.errors import BindingError, show
 from vkops.gpu.run.image_memory import LINEAR, SAMPLED, STORED, ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Place
 from vkops.plan.view import Ints
 from vkops.runtime.bindings import Elements, is_memory
 from vkops.runtime.image import Image, allocated
 from vkops.runtime.image_copies import elements_on_device
-from vkops.runtime.sampler import Sampler, check_sampler, default_sampler
+from vkops.runtime.sampler import Sampler
 from vkops.runtime.shader_argument import Resolved, ShaderCopy
+from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
 from vkops.shaders.image_formats import refusal, view_format
-from vkops.shaders.shader import Shader, Slot
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import ImageView, Slot
+
+KINDS = {
+    "storage image": ("storage images",),
+    "sampled image": ("textures",),
+    "combined image sampler": ("textures", "samplers"),
+}
 
 
 class ImageArgument(NamedTuple):
@@ -29,8 +36,8 @@ class ImageArgument(NamedTuple):
         """The memory of the image."""
         return self.image.part.memory
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
-        """Check dimensions and format; return the view of the image, and whether it is a level."""
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+        """Check dimensions and format; return the slot with the view of the image."""
         image, bound, declared = self.image, self.image.part, slot.block.image
         assert declared is not None
         form = bound.memory.form
@@ -41,7 +48,8 @@ class ImageArgument(NamedTuple):
         layers = (bound.corner[0], bound.sizes[0]) if form.has_layers else (0, 1)
         levels = image.mips if slot.block.kind != "storage image" else 1
         part = bound.level, levels, *layers
-        return _place(device, shader, slot, self, form, bound.sizes, part), bound.is_level
+        viewed = _viewed(device, shader, slot, self, form, bound.sizes, part)
+        return viewed if bound.is_level else viewed.in_copy()
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy of a part of an image."""
@@ -76,10 +84,10 @@ class TensorImage(NamedTuple):
         """The memory of the elements."""
         return self.elements.buffer
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
-        """Check the format; return the view of an image that it has to be copied to."""
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
+        """Check the format; return the slot with the view of an image that it is copied to."""
         part = 0, 1, 0, self.grid[0] if self.form.has_layers else 1
-        return _place(device, shader, slot, self, self.form, self.grid, part), False
+        return _viewed(device, shader, slot, self, self.form, self.grid, part).in_copy()
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
         """Return a copy as an image."""
@@ -126,7 +134,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
     return image, elements.buffer, (elements[1:], shape, elements.buffer.layout, sampler)
 
 
-def _place(
+def _viewed(
     device: OpenDevice,
     shader: Shader,
     slot: Slot,
@@ -134,7 +142,7 @@ def _place(
     form: ImageForm,
     sizes: Ints,
     part: tuple[int, int, int, int],
-) -> Place:
+) -> Slot:
     """Check a cube (SH-13); choose the format of a view (SH-14), and its sampler (SH-15).
 
     ``part`` are the first level, the number of levels, the first layer and the number of layers.
@@ -165,8 +173,9 @@ def _place(
             message = f"got a linear sampler: {device.info.label} filters no {format_.name}"
             _refuse(shader, slot, f"{message}; device.sampler(filter='nearest')", "SH-15")
         native = sampler.native
-    view = (format_.vulkan, declared.view_type, *part, is_stored)
-    return view, native, slot.is_written
+    assert declared.view_type is not None
+    view = ImageView(format_.vulkan, declared.view_type, *part, is_stored)
+    return slot._replace(view=view, sampler=native)
 
 
 def _refuse(shader: Shader, slot: Slot, message: str, rule: str) -> NoReturn:

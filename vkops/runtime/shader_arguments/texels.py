@@ -7,11 +7,13 @@ from typing import Any
 from vkops.errors import BindingError
 from vkops.gpu.run.image_memory import SAMPLED_TEXELS, STORED_TEXELS
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Place
 from vkops.runtime.bindings import Elements, elements
 from vkops.runtime.shader_argument import Resolved
 from vkops.shaders.image_formats import refusal, view_format
-from vkops.shaders.shader import Shader, Slot
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import Slot
+
+KINDS = {"storage texel buffer": ("storage images",), "uniform texel buffer": ("textures",)}
 
 
 class Texels(Elements):
@@ -19,9 +21,9 @@ class Texels(Elements):
 
     __slots__ = ()
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Choose the format (SH-14), and check the size (SH-05, SH-12)."""
-        point, block, is_written = slot
+        block = slot.block
         declared, limits, nbytes = block.image, device.info.limits, self.nbytes
         assert declared is not None
         format_, channels = None, declared.channels(self.view.sizes)
@@ -43,9 +45,11 @@ class Texels(Elements):
             message = f"got {count} texels, must be {most} at most on this device"
             rule = "SH-12"
         if message or format_ is None:
-            raise BindingError(shader.name, point, message, rule)
-        place = self.view.offset * self.itemsize, nbytes, is_written, format_.vulkan
-        return place, self.is_one_run(limits.min_texel_buffer_offset_alignment)
+            raise BindingError(shader.name, slot.point, message, rule)
+        start = self.view.offset * self.itemsize
+        bound = slot._replace(start=start, nbytes=nbytes, format=format_.vulkan)
+        fits = self.is_one_run(limits.min_texel_buffer_offset_alignment)
+        return bound if fits else bound.in_copy()
 
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:

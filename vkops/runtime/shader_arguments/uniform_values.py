@@ -7,27 +7,29 @@ from typing import Any
 
 from vkops.errors import BindingError
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.gpu.run.shader_dispatch import Place
-from vkops.runtime import bindings
 from vkops.runtime.bindings import check_size, extent_of, is_memory
 from vkops.runtime.shader_argument import Resolved
-from vkops.shaders.shader import Shader, Slot
+from vkops.runtime.shader_arguments import buffers
+from vkops.shaders.shader import Shader
+from vkops.shaders.slot import Slot
+
+KINDS = {"uniform": ("uniform blocks",)}
 
 
 class UniformValues(bytes):
     """The packed contents of a uniform block."""
 
-    def place(self, device: OpenDevice, shader: Shader, slot: Slot) -> tuple[Place, bool]:
+    def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
         """Check the size; a dispatch has the bytes itself."""
         check_size(device, shader, slot, len(self))
         shader.check_bytes(slot.point, slot.block, 0, len(self), len(self))
-        return None, True
+        return slot
 
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:
     """Return values as bytes, or the elements that are bound to the block."""
     if is_memory(value):
-        return bindings.resolved(device, shader, slot, value)
+        return buffers.resolved(device, shader, slot, value)
     value = with_addresses(device, shader, slot.point, value)
     values = UniformValues(shader.pack_uniform(slot.block, value))
     return values, values, len(values)
@@ -35,7 +37,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
 
 def with_addresses(device: OpenDevice, shader: Shader, path: str, value: Any) -> Any:
     """Return values with the address of each tensor in them, if the shader uses addresses."""
-    if not shader.module.uses_addresses:
+    if not shader.uses_addresses:
         return value
     if hasattr(value, "placed"):
         base, _ = value.placed()
