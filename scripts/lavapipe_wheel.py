@@ -1,10 +1,10 @@
-"""Build the wheels of Mesa's CPU driver, vkops_lavapipe, from packages of Debian; print their paths.
+"""Build the wheels of Mesa's CPU driver, vkops_lavapipe, from packages of Debian; print paths.
 
     lavapipe_wheel.py FOLDER            write the wheels for this processor to this folder
     lavapipe_wheel.py FOLDER aarch64    those for another one: aarch64 or x86_64
 
 There is one for each of RELEASES, with the Mesa of its backports. A wheel's version is that of
-Mesa, and its tag names the C library that it needs, so pip takes the newest Mesa that the system can
+Mesa, and its tag names the C library that it needs, so pip takes the newest that a system can
 load. A wheel contains the driver and its manifest, the libraries that the driver needs, and the
 licences of all packages. The driver's C library, libstdc++ and libgcc_s are those of the system, as
 in every manylinux wheel. The names of the other libraries are changed and each one looks beside

@@ -101,7 +101,9 @@ def mirror(monkeypatch):
                 package = name.partition("_")[0]
                 files = {"mesa-vulkan-drivers": [f"lib/own-linux-gnu/{lavapipe_wheel.DRIVER}"],
                          "glslang-tools": [f"bin/{each}" for each in debian_packages.PROGRAMS]}  # fmt: skip
-                return "".join(f"- root/root 1 day hour ./usr/{each}\n" for each in files.get(package, ()))
+                return "".join(
+                    f"- root/root 1 day hour ./usr/{each}\n" for each in files.get(package, ())
+                )
         return ""
 
     def pack(tree, target):
@@ -136,11 +138,15 @@ def test_each_wheel_has_the_mesa_of_a_release_and_the_tag_of_its_c_library(mirro
                 for end in ("METADATA", "__about__.py")
             )
         assert f"GNU C library 2.{glibc} or newer" in metadata
-        assert {"glslang-tools", "mesa-vulkan-drivers"} == {*re.findall(r"License-File: (.*)", metadata)}
+        assert {"glslang-tools", "mesa-vulkan-drivers"} == {
+            *re.findall(r"License-File: (.*)", metadata)
+        }
         assert f'MESA = "{wheel.name[15:21]}-' in about
     (programs, *_), *drivers = mirror
     assert programs == lavapipe_wheel.PROGRAM_SUITES
-    for release, (suites, packages, preferences) in zip(("bookworm", "trixie"), drivers, strict=True):
+    for release, (suites, packages, preferences) in zip(
+        ("bookworm", "trixie"), drivers, strict=True
+    ):
         assert all(release in suite for suite in suites)
         assert "mesa-vulkan-drivers" in packages
         assert f"Pin: release n={release}-backports\n" in preferences
