@@ -14,6 +14,7 @@ from time import perf_counter_ns
 from types import CodeType, FrameType
 from typing import Any
 
+from vkops.system.callers import calling_frame
 from vkops.system.threads import new_lock
 
 
@@ -139,11 +140,8 @@ class ProfileRecorder:
         """Return the line from which this thread entered vkops."""
         if (caller := _given.get()) is not None:
             return caller
-        frame: FrameType | None = sys._getframe(2)
-        inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
-        while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
-            frame = frame.f_back
-        if frame is None or frame.f_globals.get("__name__") == "threading":
+        frame = calling_frame()
+        if frame is None:
             return Caller()
         key = frame.f_code, frame.f_lineno
         if key not in self._callers:
