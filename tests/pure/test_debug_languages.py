@@ -170,6 +170,37 @@ def test_findings_have_the_names_of_variables_parameters_and_members_of_slang(co
     assert "{first = 1, second = <not written>}" in out
 
 
+OF_ARGUMENTS = """#version 450
+layout(local_size_x = 4) in;
+layout(std430, binding = 0) buffer Result { float result[]; };
+float at(float list[3], uint k) {
+    return list[k];  //! index 3 of 'list' is out of bounds
+}
+void add(out float total, float part) {
+    total += part;  //! reads 'total', which was never written
+}
+void main() {
+    uint t = gl_LocalInvocationIndex;
+    float copied[3] = float[3](1.0, 2.0, 3.0), sum = 0.0;
+    add(sum, at(copied, t));
+    result[t] = sum;
+}
+"""
+
+
+def test_variables_for_arguments_have_the_names_of_parameters(command, tmp_path):
+    """glslang calls them "param", as the debugger does not, where they are no variables."""
+    (tmp_path / "x.comp").write_text(OF_ARGUMENTS)
+    findings = check(tmp_path / "x.comp").findings
+    marked = [(n, line.split("//! ")) for n, line in enumerate(OF_ARGUMENTS.splitlines(), 1)]
+    wanted = [(n, parts[1]) for n, parts in marked if parts[1:]]
+    assert [(f.place.line, f.message.partition(":")[0]) for f in findings] == wanted
+    (tmp_path / "commands").write_text("break 14\ncontinue\ncontinue\ninfo locals\n")
+    _, out, _ = command("step", "x.comp", "--commands", "commands")
+    assert "copied = {1.0, 2.0, 3.0}\n" in out
+    assert "list" not in out.partition("info locals")[2]
+
+
 # -- both sides of a choice ------------------------------------------------------------------------
 
 HLSL_HEAD = """RWStructuredBuffer<int> data : register(u0);

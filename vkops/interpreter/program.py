@@ -230,6 +230,24 @@ class ShaderProgram:
                 users.setdefault(id_, []).append(step)
         return users
 
+    @cached_property
+    def argument_names(self) -> dict[int, str]:
+        """The names of parameters, by the variables that compilers make for arguments of calls.
+
+        glslang calls them "param".
+        """
+        names: dict[int, str] = {}
+        for step in self._steps() if self.words else ():
+            if step.op == Op.FunctionCall:
+                callee, *arguments = step.operands
+                for id_, parameter in zip(
+                    arguments, self.functions[callee].parameters, strict=False
+                ):
+                    made = self.made.get(id_)
+                    if made and made.op == Op.Variable and self.name(id_) not in self.words:
+                        names[id_] = self.name(parameter)
+        return names
+
     @property
     def has_atomics(self) -> bool:
         """Whether the shader executes atomic operations."""
