@@ -75,7 +75,12 @@ def test_installed_drivers_of_no_use_have_a_cure(broken):
     _, printed, _ = run("-c", hidden + OPEN, drivers=[], **variables)
     cure = "a driver that needs no GPU: pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install"
     assert cure in printed.splitlines()[0]
-    _, _, errors = run("-c", f"{hidden}from vkops.cli import main; sys.exit(main(['devices']))", drivers=[], **variables)
+    _, _, errors = run(
+        "-c",
+        f"{hidden}from vkops.cli import main; sys.exit(main(['devices']))",
+        drivers=[],
+        **variables,
+    )
     assert cure in errors
 
 

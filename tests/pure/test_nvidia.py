@@ -45,7 +45,10 @@ def test_a_system_without_a_gpu_of_nvidia_lacks_nothing(tmp_path):
     [
         (without(), ""),
         (without("libXext.so.6"), "libXext.so.6 (package libxext6)"),
-        (without("libEGL.so.1", "libGLX_nvidia.so.0"), f"libEGL.so.1 (package libegl1), {OF_DRIVER}"),
+        (
+            without("libEGL.so.1", "libGLX_nvidia.so.0"),
+            f"libEGL.so.1 (package libegl1), {OF_DRIVER}",
+        ),
         (
             without("libXext.so.6", by={"libGLX_nvidia.so.0": "libXext.so.6"}),
             "libXext.so.6 (package libxext6)",
