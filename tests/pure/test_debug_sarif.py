@@ -45,7 +45,6 @@ PLACE = {
 RULE = record(
     "id shortDescription fullDescription help",
     id={"type": "string", "pattern": "^[a-z]+(-[a-z]+)*$"},
-    name={"type": "string", "pattern": "^([A-Z][a-z]+)+$"},
     shortDescription=MESSAGE,
     fullDescription=MESSAGE,
     help=MESSAGE,

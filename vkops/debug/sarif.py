@@ -178,7 +178,6 @@ def _rule(kind: str, rule: Rule) -> dict[str, Any]:
     title, fault, cure, level = rule
     return {
         "id": _id(kind),
-        "name": kind.title().replace(" ", ""),
         "shortDescription": {"text": f"{title}."},
         "fullDescription": {"text": fault},
         "help": {"text": f"{fault} {cure}"},
