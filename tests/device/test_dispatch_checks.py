@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import json
 import pickle
 import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from processes import run_with
+from processes import ROOT, outcome, run_with
 
 import vkops
 from vkops.debug import CheckError, checking, dispatch_checks, selftest
@@ -507,6 +508,7 @@ except AssertionError as error:
     ("offset", "variables", "out", "err"),
     [
         (0, {"VKOPS_CHECK": "1"}, "0.0", "1 checked, 0 not\n"),
+        (0, {"VKOPS_CHECK": "1", "VKOPS_CHECK_SARIF": "/"}, "0.0", "VKOPS_CHECK_SARIF: /: cannot be written: "),
         (1, {"VKOPS_CHECK": "1"}, "ahead:1: out of bounds", "0 checked, 0 not\n"),
         (1, {"VKOPS_CHECK": "1", "VKOPS_CHECK_INSTRUCTIONS": "9"}, "0.0", "not checked: ahead: more than 9 instructions\n"),
         (0, {"VKOPS_CHECK": "strict", "VKOPS_CHECK_INSTRUCTIONS": "9"}, "ahead: not checked: more than 9", "0 checked, 1 not\n"),
@@ -613,21 +615,49 @@ if __name__ == "__main__":
     run()
 """
 FORKS = pytest.mark.posix("forks", tests_only=True)
-
-
-@pytest.mark.parametrize(
-    ("how", "count"),
-    [
-        ("none", 1),
-        ("program", 2),
-        ("spawn", 2),
-        *(pytest.param(how, 2, marks=FORKS) for how in ("fork", "exit")),
-    ],
+OF_PROCESSES = (
+    "none",
+    "program",
+    "spawn",
+    *(pytest.param(how, marks=FORKS) for how in ("fork", "exit")),
 )
-def test_the_totals_of_a_programs_processes_are_added_up(tmp_path, how, count):
+
+
+@pytest.mark.parametrize("how", OF_PROCESSES)
+def test_the_totals_of_a_programs_processes_are_added_up(tmp_path, how):
+    count = 1 if how == "none" else 2
     (tmp_path / "children.py").write_text(CHILDREN)
     gone = {"VKOPS_CHECK_TOTALS": str(tmp_path / "gone")}  # that of a program that has ended
     arguments = [tmp_path / "children.py", how]
     _, _, complaints = run_with(tmp_path, arguments, VKOPS_CHECK="1", **gone)
     lines = [line for line in complaints.splitlines() if "dispatches of" in line]
     assert lines == [f"dispatches of shaders: {count} checked, 0 not"]
+
+
+OF_EACH_PROCESS = """    try:
+        kernel(np.ones(4, np.float32), 4 + os.getpid(), size=1)
+    except AssertionError:
+        os.chdir("/")
+"""
+
+
+@pytest.mark.parametrize("how", OF_PROCESSES)
+def test_the_findings_of_a_programs_processes_are_in_one_file(tmp_path, how):
+    """They are at the line of Python that called the shader, wherever the program goes then."""
+    text = CHILDREN.replace(
+        '"float32 x", "float32 y", "y = x + 1"',
+        '"raw float32 x, uint32 far", "float32 y", "y = x[far]"',
+    )
+    text = text.replace("    kernel(np.ones(4, np.float32)).numpy()\n", OF_EACH_PROCESS)
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "children.py").write_text(text)
+    variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_SARIF": "all.sarif", "PYTHONPATH": str(ROOT)}
+    status, _, complaints = outcome("children.py", how, cwd=tmp_path, **variables)
+    assert status == 0, complaints
+    (run,) = json.loads((tmp_path / "all.sarif").read_bytes())["runs"]
+    places = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    line = text.splitlines().index(OF_EACH_PROCESS.splitlines()[1]) + 1
+    assert {(p["artifactLocation"]["uri"], p["region"]["startLine"]) for p in places} == {
+        ("children.py", line)
+    }
+    assert len(places) == (1 if how == "none" else 2)  # the index is another one

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from adapters import manifest
+from adapters import manifest, own_loader
 from processes import outcome
 
 import vkops
@@ -53,12 +53,35 @@ def test_a_driver_of_no_use(broken, name):
     status, printed, _ = run("-c", OPEN, drivers=[broken / f"{name}.json"])
     said, after = printed.splitlines()
     assert (status, after) == (0, "8")
+    cure = "; VK_DRIVER_FILES names the drivers: without it, those that are installed are used"
     assert re.fullmatch(  # which result it is depends on the loader's version
-        r"no Vulkan driver that works was found: VkError[A-Z]\w+; `vkops devices` lists the drivers|"
-        r"no Vulkan adapter: the drivers found no hardware to drive \(VkError[A-Z]\w+\); one that "
-        r"needs none: pip install 'vkops\[lavapipe\]', or Debian and Ubuntu: apt install mesa-vulkan-drivers",
+        rf"no Vulkan driver that works was found: VkError[A-Z]\w+{cure}; `vkops devices` lists the drivers|"
+        rf"no Vulkan adapter: the drivers found no hardware to drive \(VkError[A-Z]\w+\){cure}",
         said,
     )
+
+
+@own_loader
+def test_installed_drivers_of_no_use_have_a_cure(broken):
+    """The user has not named these; also ``vkops devices`` says it."""
+    (broken / "vulkan").mkdir()
+    (broken / "icd.d").mkdir()
+    shutil.copy(broken / "absent.json", broken / "icd.d")
+    (broken / "icd.d").rename(broken / "vulkan/icd.d")
+    empty = broken / "empty"
+    places = ("XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_HOME", "HOME", "VK_ADD_DRIVER_FILES")
+    variables = {**dict.fromkeys(places, str(empty)), "XDG_DATA_DIRS": str(broken)}
+    hidden = "import sys; sys.modules['vkops_lavapipe'] = None\n"
+    _, printed, _ = run("-c", hidden + OPEN, drivers=[], **variables)
+    cure = "a driver that needs no GPU: pip install 'vkops[lavapipe]', or Debian and Ubuntu: apt install"
+    assert cure in printed.splitlines()[0]
+    _, _, errors = run(
+        "-c",
+        f"{hidden}from vkops.cli import main; sys.exit(main(['devices']))",
+        drivers=[],
+        **variables,
+    )
+    assert cure in errors
 
 
 def test_broken_ones_do_not_hide_those_that_work(broken, adapter):

@@ -124,6 +124,83 @@ def test_sources_that_do_not_fit_one_instruction(tmp_path, suffix):
     assert sources == ["int quotient = 100 / int(t);", "result[t + 1] = quotient;"]
 
 
+OF_SLANG = """RWStructuredBuffer<float> result;
+struct Pair { int first; float second; };
+groupshared Pair pairs[4];
+float at(float list[3], int k) { return list[k]; }  //! index 3 of 'list' is out of bounds
+[shader("compute")]
+[numthreads(4, 1, 1)]
+void main(uint3 id : SV_GroupThreadID) {
+    uint t = id.x;
+    float unset[4];
+    float3 list = float3(1, 2, 3);
+    float copied[3] = { 1, 2, 3 };
+    float2 both;
+    if (t > 0)
+        result[t] = both.y;  //! reads 'both', which was never written
+    pairs[t].first = 1;
+    GroupMemoryBarrierWithGroupSync();
+    result[t] = pairs[3 - t].second;  //! reads 'pairs.second', which was never written
+    result[t] = unset[t];  //! reads 'unset', which was never written
+    result[t] = both.x;  //! reads 'both', which was never written
+    result[t] = at(copied, int(t));
+}
+"""
+
+
+@SLANG
+def test_findings_have_the_names_of_variables_parameters_and_members_of_slang(command, tmp_path):
+    """Slang does not name what is never written, and gives all members of Pair the number 0."""
+    file = tmp_path / "x.slang"
+    file.write_text(OF_SLANG)
+    wanted = [
+        (n, line.partition("//! ")[2])
+        for n, line in enumerate(OF_SLANG.splitlines(), 1)
+        if "//!" in line
+    ]
+    findings = check(file, {"result": 16}).findings
+    assert [(f.place.line, f.message.partition(":")[0]) for f in findings] == wanted
+    assert [f.invocations[0] for f in findings if f.place.line == 14] == [(1, 0, 0)]
+    commands = tmp_path / "commands"
+    commands.write_text("break 17\ncontinue\ninfo locals\nprint pairs[0]\n")
+    _, out, _ = command("step", file, "--commands", commands)
+    for text in ("t = 0", "list = {1.0, 2.0, 3.0}", "copied = {1.0, 2.0, 3.0}"):
+        assert f"\n{text}\n" in out, out
+    assert "unset = {<not written>, <not written>, <not written>, <not written>}\n" in out
+    assert "{first = 1, second = <not written>}" in out
+
+
+OF_ARGUMENTS = """#version 450
+layout(local_size_x = 4) in;
+layout(std430, binding = 0) buffer Result { float result[]; };
+float at(float list[3], uint k) {
+    return list[k];  //! index 3 of 'list' is out of bounds
+}
+void add(out float total, float part) {
+    total += part;  //! reads 'total', which was never written
+}
+void main() {
+    uint t = gl_LocalInvocationIndex;
+    float copied[3] = float[3](1.0, 2.0, 3.0), sum = 0.0;
+    add(sum, at(copied, t));
+    result[t] = sum;
+}
+"""
+
+
+def test_variables_for_arguments_have_the_names_of_parameters(command, tmp_path):
+    """glslang calls them "param", as the debugger does not, where they are no variables."""
+    (tmp_path / "x.comp").write_text(OF_ARGUMENTS)
+    findings = check(tmp_path / "x.comp").findings
+    marked = [(n, line.split("//! ")) for n, line in enumerate(OF_ARGUMENTS.splitlines(), 1)]
+    wanted = [(n, parts[1]) for n, parts in marked if parts[1:]]
+    assert [(f.place.line, f.message.partition(":")[0]) for f in findings] == wanted
+    (tmp_path / "commands").write_text("break 14\ncontinue\ncontinue\ninfo locals\n")
+    _, out, _ = command("step", "x.comp", "--commands", "commands")
+    assert "copied = {1.0, 2.0, 3.0}\n" in out
+    assert "list" not in out.partition("info locals")[2]
+
+
 # -- both sides of a choice ------------------------------------------------------------------------
 
 HLSL_HEAD = """RWStructuredBuffer<int> data : register(u0);

@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import zipfile
+from pathlib import Path
 
 import cross_wheel
 import debian_packages
@@ -65,6 +67,91 @@ def test_only_the_c_library_and_those_of_the_compiler_are_left_to_the_system(mon
     assert lavapipe_wheel.needed(tmp_path) == ["libz.so.1", "libcap.so.2", "libmd.so.0"]
 
 
+@pytest.fixture
+def mirror(monkeypatch):
+    """Debian with small files: each release has the Mesa and the C library of a test."""
+    releases = {"bookworm": ("25.0.7-2~bpo12+1", 36), "trixie": ("26.1.6-1~bpo13+1", 38)}
+    asked = []
+
+    def unpack(work, machine, suites, *packages, preferences=""):
+        asked.append((suites, packages, preferences))
+        release = suites[0].removeprefix("/debian ")
+        mesa, glibc = releases[release]
+        versions = {"mesa-vulkan-drivers": mesa, "base-files": "1"}
+        for folder in ("lib/own-linux-gnu", "bin", "share/vulkan/icd.d", "share/common-licenses"):
+            (work / "root/usr" / folder).mkdir(parents=True)
+        (work / "root/usr/lib/own-linux-gnu" / lavapipe_wheel.DRIVER).write_text(f"GLIBC_2.{glibc}")
+        (work / "root/usr/share/vulkan/icd.d/lvp_icd.json").write_text('{"ICD": {}}')
+        for name in debian_packages.PROGRAMS:
+            (work / "root/usr/bin" / name).touch()
+        archives = []
+        for package in packages:
+            about = work / "root/usr/share/doc" / package / "copyright"
+            about.parent.mkdir(parents=True)
+            about.write_text(f"Free: {package}")
+            archives.append(work / f"{package}_{versions.get(package, '15.1')}_own.deb")
+            archives[-1].touch()
+        return archives
+
+    def run(*command):
+        match command[0], command[-1].name if hasattr(command[-1], "name") else "":
+            case "readelf", name:
+                return "".join(file.read_text() for file in command[2:])
+            case "dpkg-deb", name:
+                package = name.partition("_")[0]
+                files = {"mesa-vulkan-drivers": [f"lib/own-linux-gnu/{lavapipe_wheel.DRIVER}"],
+                         "glslang-tools": [f"bin/{each}" for each in debian_packages.PROGRAMS]}  # fmt: skip
+                return "".join(
+                    f"- root/root 1 day hour ./usr/{each}\n" for each in files.get(package, ())
+                )
+        return ""
+
+    def pack(tree, target):
+        (info,) = tree.glob("*.dist-info")
+        (tag,) = re.findall(r"Tag: (.*)", (info / "WHEEL").read_text())
+        wheel = target / f"{info.stem}-{tag}.whl"
+        with zipfile.ZipFile(wheel, "w") as file:
+            for path in filter(Path.is_file, tree.rglob("*")):
+                file.write(path, path.relative_to(tree))
+        return wheel
+
+    monkeypatch.setattr(lavapipe_wheel, "unpack", unpack)
+    monkeypatch.setattr(lavapipe_wheel, "pack_wheel", pack)
+    monkeypatch.setattr(lavapipe_wheel.shutil, "which", lambda name: name)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")  # which it changes
+    for module in (lavapipe_wheel, debian_packages):
+        monkeypatch.setattr(module, "run", run)
+    return asked
+
+
+def test_each_wheel_has_the_mesa_of_a_release_and_the_tag_of_its_c_library(mirror, tmp_path):
+    """So pip takes the newest Mesa that the C library of a system can load."""
+    work, dist = tmp_path / "work", tmp_path / "dist"
+    dist.mkdir()
+    wheels = lavapipe_wheel.build(work, dist, "own")
+    names = ["25.0.7-py3-none-manylinux_2_36_own", "26.1.6-py3-none-manylinux_2_38_own"]
+    assert [wheel.stem.removeprefix("vkops_lavapipe-") for wheel in wheels] == names
+    for wheel, glibc in zip(wheels, (36, 38), strict=True):
+        with zipfile.ZipFile(wheel) as file:
+            metadata, about = (
+                next(file.read(name).decode() for name in file.namelist() if name.endswith(end))
+                for end in ("METADATA", "__about__.py")
+            )
+        assert f"GNU C library 2.{glibc} or newer" in metadata
+        assert {"glslang-tools", "mesa-vulkan-drivers"} == {
+            *re.findall(r"License-File: (.*)", metadata)
+        }
+        assert f'MESA = "{wheel.name[15:21]}-' in about
+    (programs, *_), *drivers = mirror
+    assert programs == lavapipe_wheel.PROGRAM_SUITES
+    for release, (suites, packages, preferences) in zip(
+        ("bookworm", "trixie"), drivers, strict=True
+    ):
+        assert all(release in suite for suite in suites)
+        assert "mesa-vulkan-drivers" in packages
+        assert f"Pin: release n={release}-backports\n" in preferences
+
+
 def test_licences_with_those_that_they_name(tmp_path):
     root, target = tmp_path / "root", tmp_path / "licences"
     target.mkdir()
@@ -123,7 +210,8 @@ def test_the_tag_is_that_of_the_newest_function_of_the_c_library(tmp_path, monke
         (root / "usr" / name).parent.mkdir(parents=True)
         (root / "usr" / name).write_text(name)
     versions = "Name: GLIBC_2.17\nName: GLIBC_2.34\nName: GLIBC_2.4\n"
-    monkeypatch.setattr(cross_wheel, "run", lambda *command: versions)
+    for module in (cross_wheel, debian_packages):
+        monkeypatch.setattr(module, "run", lambda *command: versions)
     assert cross_wheel.add_loader(tree, root) == "manylinux_2_34_aarch64"
     assert (tree / "kp.libs/libvulkan-vkops.so.1").exists()
     assert (tree / "kp-0.9.0.dist-info/LICENSE.vulkan-loader").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -106,7 +107,8 @@ _OF_MODELS = _names(_model) | {"dispatch"}
 @_subject
 @_checked_shader
 @_model
-def check(target: str, **arguments: Any) -> None:
+@options.file("--sarif", help="Write the findings in SARIF, which GitHub shows in pull requests.")
+def check(target: str, sarif: Path | None, **arguments: Any) -> None:
     """Find faults of a shader or a model without a device.
 
     The shader is run in an interpreter. Data races, barriers that not all invocations reach, reads
@@ -118,12 +120,11 @@ def check(target: str, **arguments: Any) -> None:
     and those of vkops' kernels.
     """
     from vkops.debug.host_execution import run_all
+    from vkops.debug.sarif import write_sarif
     from vkops.debug.shader_check import Case
 
     subject, count = _subject_of(target, arguments), 0
-    kinds: set[str] = set()
-    unfilled: set[str] = set()
-    reached: list[Finding] = []
+    findings: list[Finding] = []
 
     def check(name: str, run: Any) -> None:
         nonlocal count
@@ -132,14 +133,17 @@ def check(target: str, **arguments: Any) -> None:
             click.echo(printable(f"{name}{invocation}: {text}"))
         for finding in report.findings:
             click.echo(_printable(f"{name}{finding.text}"))
-            kinds.add(finding.kind)
-            unfilled.update(filter(None, [finding.block]))
-            can_be_stepped_to = finding.invocations and finding.place.line and not finding.order
-            reached.extend([finding] if can_be_stepped_to else ())
-        if "loop" in kinds and not isinstance(subject, Case):
+        findings.extend(report.findings)
+        if any(each.kind == "loop" for each in findings) and not isinstance(subject, Case):
             raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device
 
-    run_all(subject, check)
+    with suppress(click.exceptions.Exit):
+        run_all(subject, check)
+    if sarif is not None:
+        write_sarif(sarif, findings)
+    kinds = {finding.kind for finding in findings}
+    reached = [each for each in findings if each.invocations and each.place.line and not each.order]
+    unfilled = {finding.block for finding in findings} - {""}
     if reached and isinstance(subject, Case):
         click.echo(printable(f"Step to the first: {_step_command(target, reached[0])}"))
     if "out of bounds" in kinds and isinstance(subject, Case):

@@ -39,6 +39,7 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
     from dataclasses import asdict
 
     from vkops import gpu, shaders
+    from vkops.gpu.adapters import nvidia
     from vkops.gpu.adapters.adapter import LIST_DRIVERS
 
     drivers, problem = gpu.drivers(), None
@@ -58,6 +59,8 @@ def devices(as_json: bool, verbose: bool, selftest: bool, adapter: str) -> None:
         click.echo(json.dumps(lists, indent=2))
     elif infos:
         _show_devices(infos, verbose=verbose)
+        if all(info.vendor_id != nvidia.VENDOR for info in infos) and (why := nvidia.missing()):
+            click.echo(why)
         click.echo(f"Native operations: {gpu.native_state()}")
         click.echo(f"GLSL compiler: {shaders.compiler_state()}")
     if problem is not None:

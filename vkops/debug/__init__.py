@@ -5,7 +5,8 @@ dispatch of a program.
 """
 
 from vkops.debug.dispatch_checks import CheckError, Checks, checking
+from vkops.debug.sarif import write_sarif
 from vkops.debug.shader_check import Report, check
 from vkops.interpreter.findings import Finding
 
-__all__ = ["CheckError", "Checks", "Finding", "Report", "check", "checking"]
+__all__ = ["CheckError", "Checks", "Finding", "Report", "check", "checking", "write_sarif"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import shutil
 from collections import Counter
@@ -20,10 +21,12 @@ import numpy as np
 from vkops.arguments.values import Place, integer
 from vkops.console import complain
 from vkops.debug.results import TOLERANCE_OF_DEVICES, first_difference, tolerance_of
+from vkops.debug.sarif import Result, repository, result, write_results
 from vkops.debug.shader_check import MAX_INVOCATIONS, SUBGROUP_SIZES, Case, Report
 from vkops.errors import (
     DeviceError,
     InvalidDescError,
+    ModelError,
     ShaderCompileError,
     VkopsError,
     one_line,
@@ -41,6 +44,7 @@ from vkops.shaders import compiler
 from vkops.shaders.image_formats import FORMATS, Format
 from vkops.shaders.module import Block
 from vkops.shaders.slot import Slot
+from vkops.system.callers import calling_frame
 from vkops.system.threads import new_lock
 
 CHECK = "VKOPS_CHECK"
@@ -54,6 +58,9 @@ PLAIN_BARRIERS = "VKOPS_CHECK_PLAIN_BARRIERS"
 
 KERNELS = "VKOPS_CHECK_KERNELS"
 """The variable that has vkops' own kernels checked with 1, too."""
+
+SARIF = "VKOPS_CHECK_SARIF"
+"""The variable that names a file for all findings, which the first process writes when it ends."""
 
 TOTALS = "VKOPS_CHECK_TOTALS"
 """The folder for totals of other processes; the first process sets it, and those inherit it."""
@@ -200,12 +207,15 @@ class _ProgramChecks(Checks):
     """The dispatches of a program, with those of the processes that it starts.
 
     The first process shows them when it ends. Others append a line to a file of their own for each
-    dispatch: its reason, which is empty for one that was checked. So the totals are right however
-    they end, and those of a forked process are known, too.
+    dispatch: its reason, which is empty for one that was checked; and one to another file for each
+    finding, if ``sarif`` is a file. So the totals are right however they end, and those of a forked
+    process are known, too.
     """
 
-    def __init__(self, **how: Any) -> None:
+    def __init__(self, sarif: str = "", **how: Any) -> None:
         super().__init__(**how)
+        self._sarif, self._root = sarif and os.path.abspath(sarif), repository()
+        self._results: list[Result] = []
         self._folder, self._first = os.environ.get(TOTALS, ""), 0
         if not os.path.isdir(self._folder):  # it is gone with a program that has ended
             try:
@@ -219,20 +229,50 @@ class _ProgramChecks(Checks):
         if os.getpid() == self._first:
             super()._count(reason)
             return
-        path = Path(self._folder, str(os.getpid()))
+        self._append(one_line(reason))
+
+    @contextmanager
+    def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
+        """Keep the findings, too."""
+        try:
+            with super()._around(device, bound):
+                yield
+        except CheckError as error:
+            if self._sarif:
+                frame = calling_frame()
+                for finding in error.report.findings:
+                    self._keep(result(finding.called_from(frame), self._root))
+            raise
+
+    def _keep(self, result: Result) -> None:
+        if os.getpid() == self._first:
+            self._results.append(result)
+        else:
+            self._append(json.dumps(result), ".json")
+
+    def _append(self, line: str, suffix: str = "") -> None:
+        path = Path(self._folder, f"{os.getpid()}{suffix}")
         # The first process may have ended. A file is written as a whole line at a time.
         with suppress(OSError), path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(f"{one_line(reason)}\n")
+            file.write(f"{line}\n")
 
     def _end(self) -> None:
-        """Show the dispatches of all processes."""
+        """Show the dispatches of all processes, and write their findings."""
         if os.getpid() != self._first:  # it was forked
             return
         for path in Path(self._folder).iterdir():
-            for reason in path.read_text("utf-8").split("\n")[:-1]:
-                self._count(reason)
+            for line in path.read_text("utf-8").split("\n")[:-1]:
+                if path.suffix:
+                    self._keep(json.loads(line))
+                else:
+                    self._count(line)
         shutil.rmtree(self._folder, ignore_errors=True)
         self._show()
+        if self._sarif:
+            try:
+                write_results(self._sarif, self._results)
+            except ModelError as error:
+                complain(f"{SARIF}: {error}")
 
 
 class BoundResource(NamedTuple):
@@ -397,8 +437,8 @@ def checking(
     overlap, are not checked. They are listed on standard error at the end. The environment variable
     ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
     ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,
-    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers, and ``VKOPS_CHECK_KERNELS=1`` checks
-    vkops' own kernels.
+    ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers, ``VKOPS_CHECK_KERNELS=1`` checks
+    vkops' own kernels, and ``VKOPS_CHECK_SARIF`` names a file that gets all findings in SARIF.
 
     Args:
         strict: raise for a dispatch that is not checked.
@@ -439,6 +479,7 @@ def check_all() -> None:
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
     checks = _ProgramChecks(
+        os.environ.get(SARIF, ""),
         strict=mode == "strict",
         max_instructions=int(most),
         compare=True,

@@ -32,6 +32,7 @@ from vkops.interpreter.undefined import Floats, Undefined
 from vkops.notebook import repr_html
 from vkops.shaders import shader as shaders
 from vkops.shaders.module import Block
+from vkops.system.callers import calling_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -136,7 +137,9 @@ def check(
     [('out of bounds', 4)]
     """
     options = groups, threads, push, subgroup_size, floats, max_iterations, plain_barriers
-    return Case.of(shader, buffers, *options, **settings).check()
+    report = Case.of(shader, buffers, *options, **settings).check()
+    frame = calling_frame()
+    return replace(report, findings=tuple(each.called_from(frame) for each in report.findings))
 
 
 class _Results(dict[str, Any]):

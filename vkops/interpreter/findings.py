@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import FrameType
 from typing import Any
 
 from vkops.interpreter.values import SourceLine
@@ -23,10 +25,11 @@ class Finding:
         count: how often it happened.
         other: the place of the other access, of a data race; or where another invocation made an
             undefined value.
-        source: the source lines of both places, as far as the module has them.
+        texts: the source lines of these places, as far as they are known.
         block: the block whose values are read and were not given, if that is the fault.
         order: "descending" if only a run with this order of workgroups had it.
         subgroup_size: that of the run that had it, if no run with the size of the check did.
+        caller: the line of Python that ran the shader, if that is known.
     """
 
     kind: str
@@ -35,27 +38,51 @@ class Finding:
     invocations: tuple[Invocation, ...]
     count: int
     other: SourceLine | None = None
-    source: str = ""
+    texts: tuple[tuple[SourceLine, str], ...] = ()
     block: str = ""
     order: str = ""
     subgroup_size: int = 0
+    caller: SourceLine | None = None
 
     def __str__(self) -> str:
+        return f"{self.place}: {self.kind}: {self.details}"
+
+    @property
+    def details(self) -> str:
+        """The message, with the invocations, how often it happened, and how the run was made."""
         who = " and ".join(str(each) for each in self.invocations)
         by = f"; invocation{'s' if len(self.invocations) > 1 else ''} {who}" if who else ""
         often = f", {self.count} times" if self.count > 1 else ""
         how = f", with workgroups in {self.order} order" if self.order else ""
         how += f", with subgroups of {self.subgroup_size}" if self.subgroup_size else ""
-        return f"{self.place}: {self.kind}: {self.message}{by}{often}{how}"
+        return f"{self.message}{by}{often}{how}"
+
+    def called_from(self, frame: FrameType | None) -> Finding:
+        """Add the line at which a frame of Python is."""
+        if frame is None:
+            return self
+        caller = SourceLine(frame.f_code.co_filename, frame.f_lineno)
+        text = linecache.getline(*caller, frame.f_globals).rstrip()
+        return replace(self, caller=caller, texts=(*self.texts, (caller, text)))
 
     def with_source(self, sources: Mapping[str, Sequence[str]]) -> Finding:
         """Add source lines, from those of each file."""
-        lines = []
+        texts = []
         for place in dict.fromkeys(filter(None, (self.place, self.other))):
             text = "".join(sources.get(place.file, ())[max(place.line - 1, 0) : place.line])
-            where = f"{place.line:>5}" if place.file == self.place.file else f"{place:>5}"
-            lines += [f"{where} | {text.expandtabs().rstrip()}"] if text.strip() else []
-        return replace(self, source="\n".join(lines))
+            texts += [(place, text.rstrip())] if text.strip() else []
+        return replace(self, texts=tuple(texts))
+
+    @property
+    def source(self) -> str:
+        """The source lines with their numbers."""
+        lines = []
+        for place, text in self.texts:
+            if place == self.caller:
+                continue
+            where = str(place.line if place.file == self.place.file else place)
+            lines.append(f"{where:>5} | {text.expandtabs()}")
+        return "\n".join(lines)
 
     @property
     def text(self) -> str:

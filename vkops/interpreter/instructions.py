@@ -43,7 +43,9 @@ def _declare(run: State, step: Decoded) -> Pointer:
     frame, id_ = run.frame, step.result
     known = frame.variables.get(id_)
     if known is None:
-        variable = run.variable(run.program.name(id_), type_, run.active, frame)
+        variable = run.variable(
+            run.program.argument_names.get(id_) or run.program.name(id_), type_, run.active, frame
+        )
         known = frame.variables[id_] = Pointer(variable, type_, 0)
     if step.operands[1:]:
         run.store(known, run.raw(step.operands[1]))
@@ -400,12 +402,11 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     **dict.fromkeys(subgroups.OPERATIONS, _subgroup),
     **dict.fromkeys(range(Op.SDot, Op.SDot + 6), _dot_product),
     **{op: lambda run, step: None
-       for op in (Op.Nop, Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR)},
+       for op in (Op.Nop, Op.Undef, Op.LifetimeStart, Op.LifetimeStop, Op.AssumeTrueKHR)},
     **{op: lambda run, step: run.raw(step.operands[0])
        for op in (Op.CopyObject, Op.CopyLogical, Op.ExpectKHR)},
     **dict.fromkeys((Op.AccessChain, Op.InBoundsAccessChain, *_ELEMENT_ACCESS), _access),
     **dict.fromkeys((Op.PtrEqual, Op.PtrNotEqual), _same_pointers),
-    Op.Undef: lambda run, step: run.program.undefined(step.result, step.type, step.place),
     Op.Load: lambda run, step: run.load(run.pointer(step.operands[0])),
     Op.Store: lambda run, step: run.store(run.pointer(step.operands[0]), run.raw(step.operands[1])),
     Op.CopyMemory: lambda run, step:

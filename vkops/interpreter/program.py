@@ -24,7 +24,7 @@ from vkops.system.threads import cached_property
 
 _CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 _LINE = re.compile(r'\s*#\s*line\s+0*([1-9]\d{0,5})(?:\s+"(.*)")?')
-_DEBUG_LINE = 103
+_DEBUG_DECLARE, _DEBUG_LINE = 28, 103
 
 WORKGROUP_SCOPE, SUBGROUP_SCOPE = 2, 3
 _BARRIERS = (Op.ControlBarrier, Op.MemoryBarrier)
@@ -161,9 +161,9 @@ class ShaderProgram:
         for id_, (op, words) in self.declared.defined.items():
             if Op.ConstantTrue <= op <= Op.SpecConstantOp:
                 values[id_] = self._constant(id_, op, words, values)
-            elif op == Op.Undef:
-                values[id_] = self.undefined(id_, words[0], SourceLine(self.module.name, 0))
-        return values
+            elif op == Op.Undef:  # a part of a constant
+                values[id_] = self.undefined(id_, SourceLine(self.module.name, 0))
+        return {id_: value for id_, value in values.items() if id_ not in self._undefined}
 
     def _constant(
         self, id_: int, op: int, words: tuple[int, ...], values: Mapping[int, Value]
@@ -188,11 +188,18 @@ class ShaderProgram:
         assert isinstance(constant, Numbers)
         return int(constant.array[0])
 
-    def undefined(self, id_: int, type_: int, place: SourceLine) -> Value:
-        """Return the value of OpUndef."""
+    @cached_property
+    def _undefined(self) -> dict[int, int]:
+        """The types of the results of OpUndef, by their ids."""
+        types = {i: words[0] for i, (op, words) in self.declared.defined.items() if op == Op.Undef}
+        return types | {step.result: step.type for step in self._steps() if step.op == Op.Undef}
+
+    def undefined(self, id_: int, place: SourceLine) -> Value:
+        """Return the result of OpUndef where it is read; KeyError if an id is another one."""
+        type_ = self.type(self._undefined[id_])
         why = Reason(f"reads '{self.name(id_)}', which was never written", place)
         return replaced(
-            zeros(self.type(type_)), lambda n: Numbers(n.array, np.ones_like(n.array, bool), (why,))
+            zeros(type_), lambda n: Numbers(n.array, np.ones_like(n.array, bool), (why,))
         )
 
     # -- functions ---------------------------------------------------------------------------------
@@ -222,6 +229,24 @@ class ShaderProgram:
                 users.setdefault(id_, []).append(step)
         return users
 
+    @cached_property
+    def argument_names(self) -> dict[int, str]:
+        """The names of parameters, by the variables that compilers make for arguments of calls.
+
+        glslang calls them "param".
+        """
+        names: dict[int, str] = {}
+        for step in self._steps() if self.words else ():
+            if step.op == Op.FunctionCall:
+                callee, *arguments = step.operands
+                for id_, parameter in zip(
+                    arguments, self.functions[callee].parameters, strict=False
+                ):
+                    made = self.made.get(id_)
+                    if made and made.op == Op.Variable and self.name(id_) not in self.words:
+                        names[id_] = self.name(parameter)
+        return names
+
     @property
     def has_atomics(self) -> bool:
         """Whether the shader executes atomic operations."""
@@ -234,6 +259,7 @@ class ShaderProgram:
         return any(s.op in _BARRIERS and s.operands[0] in scopes for s in self._steps())
 
     def _function(self, id_: int, body: list[Instruction]) -> Function:
+        self._name_variables(body)
         blocks: dict[int, BasicBlock] = {}
         parameters: dict[int, int] = {}
         uses: dict[int, set[int]] = {}
@@ -280,6 +306,42 @@ class ShaderProgram:
         numbers = {block.label: block.number for block in order}
         return Function(id_, parameters, tuple(order), numbers)
 
+    def _name_variables(self, body: list[Instruction]) -> None:
+        """Name the variables of a function that Slang has not named.
+
+        It makes two of each: one for debuggers, which DebugDeclare names, and one that is used. If
+        nothing is stored in either, the second has no name; it is told by its type if that is the
+        only one of that type. An array that is a parameter is copied to a variable without a name.
+        """
+        names, stored, used = self.declared.names, dict[int, int](), set[int]()
+        parameters, declared = set[int](), dict[int, str]()
+        for instruction in body:
+            op, words = instruction
+            if op == Op.ExtInst and self._is_debug(words):
+                if words[3] == _DEBUG_DECLARE:
+                    local = self.declared.extended[words[4]].words
+                    declared[words[5]] = self.declared.strings.get(local[4], "")
+            elif op == Op.FunctionParameter:
+                parameters.add(words[1])
+            elif op != Op.Variable:
+                used.update(instruction.ids)
+                if op == Op.Store:
+                    stored[words[0]] = words[1]
+        variables = {words[1]: words[0] for op, words in body if op == Op.Variable}
+        unused: dict[int, list[int]] = {}  # those for debuggers, by their types
+        for id_, name in declared.items():
+            names.setdefault((id_,), name or f"%{id_}")
+            if id_ not in used and id_ in variables:
+                unused.setdefault(variables[id_], []).append(id_)
+        for id_, type_ in variables.items():
+            alike = [stored[id_]] if stored.get(id_) in parameters else unused.get(type_, [])
+            if len(alike) == 1 and stored.get(id_, alike[0]) == alike[0]:
+                names.setdefault((id_,), names.get((alike[0],), f"%{id_}"))
+
+    def _is_debug(self, words: tuple[int, ...]) -> bool:
+        """Whether an extended instruction is debug information."""
+        return self.declared.strings.get(words[2]) in DEBUG_INFO
+
     def _condition(self, file: int, before: SourceLine, after: SourceLine) -> SourceLine:
         """Return the place of instructions between two places of which the second begins later.
 
@@ -294,7 +356,7 @@ class ShaderProgram:
 
     def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
         """Return the place after an instruction of a set with debug information."""
-        if self.declared.strings.get(words[2]) not in DEBUG_INFO:
+        if not self._is_debug(words):
             return None
         if words[3] != _DEBUG_LINE:
             return place

@@ -193,7 +193,9 @@ class State:
             return self.variables[id_]
         if id_ in self.frame.variables:
             return self.frame.variables[id_]
-        return take(self.frame.values[id_], self.active.at)
+        if id_ in self.frame.values:
+            return take(self.frame.values[id_], self.active.at)
+        return self.program.undefined(id_, self.step.place)
 
     def numbers(self, id_: int) -> Numbers:
         """Return the numbers that an id stands for; some may be undefined."""

@@ -6,6 +6,7 @@ Terms and numbers are those of the SPIR-V specification.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -246,6 +247,7 @@ def declarations(spirv: bytes) -> Declarations:
     types: dict[int, int] = {}  # of values
     texts: dict[int, str] = {}  # of strings, with line breaks
     file = 0  # whose source text may be continued
+    members: Counter[int] = Counter()  # the names of each structure's
     for at, op, count in positions(words):
         operands = tuple(words[at + 1 : at + count])
         if op in WITH_RESULT:
@@ -285,7 +287,12 @@ def declarations(spirv: bytes) -> Declarations:
         elif op in (Op.ExecutionMode, Op.ExecutionModeId):
             module.modes.append(instruction)
         elif op in (Op.Name, Op.MemberName):
-            module.names[operands[:width]] = printable(string(operands[width:]))
+            named = operands[:width]
+            if op == Op.MemberName:
+                members[named[0]] += 1
+                if named in module.names:  # Slang gives all members of some structures the number 0
+                    named = named[0], members[named[0]] - 1
+            module.names[named] = printable(string(operands[width:]))
         elif op in (Op.Decorate, Op.MemberDecorate):
             target = module.decorations.setdefault(operands[:width], {})
             target[operands[width]] = operands[width + 1 :]

@@ -13,7 +13,7 @@ from typing import Literal, NoReturn
 
 from vkops import lavapipe
 from vkops.errors import DeviceError, show
-from vkops.gpu.adapters import forks, layer_messages, loader_files, mesa_cache
+from vkops.gpu.adapters import forks, layer_messages, loader_files, mesa_cache, nvidia
 from vkops.gpu.adapters.adapter_limits import Limits, limits_of
 from vkops.gpu.adapters.kompute import Native, load_native, native_error, version_text
 from vkops.gpu.adapters.layer_messages import SETTINGS
@@ -132,9 +132,10 @@ def choose(adapter: str | int | None, expect: str | None = None, mode: Mode = ""
         )
     adapter = _chosen() if adapter is None else adapter
     if adapter is None and not expected and info.type == "CPU":
+        found = f"no GPU was found: {info.label} is a CPU driver"
         _warn_once(
-            f"no GPU was found: {info.label} is a CPU driver; to silence this message, pass an "
-            f"adapter (--adapter on the command line) or set {_EXPECT}=lavapipe"
+            f"{'; '.join(filter(None, [found, nvidia.missing()]))}; to silence this message, pass "
+            f"an adapter (--adapter on the command line) or set {_EXPECT}=lavapipe"
         )
     return info
 
@@ -297,21 +298,28 @@ def instances(process: int, mode: Mode, *variables: str | None) -> tuple[Native,
         if not manifests:
             if variable := loader_files.chosen_by():
                 raise DeviceError(f"no Vulkan driver: {variable} names none") from error
-            raise DeviceError(f"no Vulkan driver is installed ({_HOW_TO_INSTALL})") from error
-        message = f"no Vulkan driver that works was found: {_result(error)}{LIST_DRIVERS}"
-        raise DeviceError(message) from error
+            raise DeviceError(f"no Vulkan driver is installed; {_cure()}") from error
+        message = f"no Vulkan driver that works was found: {_result(error)}; {_cure()}"
+        raise DeviceError(f"{message}{LIST_DRIVERS}") from error
     try:
         # The others first: those of the system are preferred to the packaged driver.
         adapters = tuple(sorted(instance.adapters(), key=_is_packaged))
     except native_error() as error:
-        raise DeviceError(
-            f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)}); "
-            f"one that needs none: {_HOW_TO_INSTALL}"
-        ) from error
+        message = f"no Vulkan adapter: the drivers found no hardware to drive ({_result(error)})"
+        raise DeviceError(f"{message}; {_cure()}") from error
     if not adapters:
         message = "no Vulkan adapter: the loader works but no driver offers a device"
-        raise DeviceError(f"{message} ({_HOW_TO_INSTALL})")
+        raise DeviceError(f"{message}; {_cure()}")
     return adapters
+
+
+def _cure() -> str:
+    """Say what to do where no driver works."""
+    if variable := loader_files.chosen_by():
+        return f"{variable} names the drivers: without it, those that are installed are used"
+    return "; ".join(
+        filter(None, [nvidia.missing(), f"a driver that needs no GPU: {_HOW_TO_INSTALL}"])
+    )
 
 
 def _is_packaged(adapter: Native) -> bool:

@@ -18,6 +18,7 @@ from vkops.gpu.adapters.kompute import Native
 from vkops.gpu.run.timestamps import profile_operations
 from vkops.gpu.run.vulkan_device import SubmissionObserver, VulkanDevice
 from vkops.notebook import place_of
+from vkops.system.callers import calling_frame
 from vkops.system.threads import new_lock
 
 
@@ -161,11 +162,8 @@ class ProfileRecorder(SubmissionObserver):
         """Return the line from which this thread entered vkops."""
         if (caller := _given.get()) is not None:
             return caller
-        frame: FrameType | None = sys._getframe(3)
-        inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
-        while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
-            frame = frame.f_back
-        if frame is None or frame.f_globals.get("__name__") == "threading":
+        frame = calling_frame()
+        if frame is None:
             return Caller()
         key = frame.f_code, frame.f_lineno
         if key not in self._callers:
