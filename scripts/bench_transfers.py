@@ -1,6 +1,7 @@
-"""Measure transfers. Usage: scripts/bench --transfers [--json] [--rounds N] [--mib N] [--staged] [--adapter NAME].
+"""Measure transfers. Usage: scripts/bench --transfers [options].
 
---staged moves data through staging memory, as on a discrete GPU, where host and device share memory.
+--json; --rounds N; --mib N; --adapter NAME; --staged: move data through staging memory, as on a
+discrete GPU, also where the host sees the memory of the device.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ def rows(device: vkops.Device, nbytes: int) -> dict[str, Callable[[], Any]]:
     """Functions that each move so many bytes, by name, and copies by memcpy to compare with."""
     source = np.random.default_rng(0).integers(0, 256, nbytes, np.uint8)
     between, out = np.zeros_like(source), np.zeros_like(source)
-    tensor, pinned, pinned_out = device.tensor(source), device.pinned_like(source), device.pinned_like(source)
+    tensor, pinned, pinned_out = (
+        device.tensor(source),
+        device.pinned_like(source),
+        device.pinned_like(source),
+    )
     pinned[:] = source
     pinned_out[:] = 0
 
@@ -98,7 +103,11 @@ def main() -> None:
     rates = {name: nbytes / seconds / 1e9 for name, seconds in least.items()}
     ratios = {name: least[other] / least[name] for name, other in COMPARED.items()}
     if options.json:
-        print(json.dumps({"device": label, "date": str(date.today()), "gb_per_s": rates, "ratios": ratios}))
+        print(
+            json.dumps(
+                {"device": label, "date": str(date.today()), "gb_per_s": rates, "ratios": ratios}
+            )
+        )
         return
     title = f"{options.mib} MiB on {label}, best of {options.rounds}"
     lines = [

@@ -60,6 +60,10 @@ from vkops.gpu.adapters.adapter import (
     devices as devices,
 )
 from vkops.gpu.run.event import Event as Event
+from vkops.gpu.run.handles import (
+    DeviceHandles as DeviceHandles,
+    TensorHandles as TensorHandles,
+)
 from vkops.gpu.run.profile import (
     Profile as Profile,
     profile as profile,

@@ -222,6 +222,11 @@ CASES = {
         "__reduce__ __repr__ dtype of shape",
         lambda device: {"of": lambda handle: None, "opened": [device]},
     ),
+    "DeviceHandles": Case(
+        lambda device: device.handles,
+        "__repr__",
+        lambda device: {"locked": lambda handles: handles.locked().__enter__()},
+    ),
     "Philox": Case(
         lambda device: vkops.kernels.random.Philox(1),
         "__repr__ position",

@@ -34,8 +34,11 @@ def pinned_copy(device, array):
 def test_an_array_has_a_shape_and_a_dtype_and_is_counted_while_it_has_views(home):
     before = home.memory_report()
     array = home.pinned((3, 5), "int16")
-    assert type(array) is np.ndarray and array.shape == (3, 5) and array.dtype == np.int16
-    assert array.flags.writeable and array.flags.c_contiguous
+    assert type(array) is np.ndarray
+    assert array.shape == (3, 5)
+    assert array.dtype == np.int16
+    assert array.flags.writeable
+    assert array.flags.c_contiguous
     assert array.ctypes.data % 64 == 0
     assert home.memory_report().used >= before.used + array.nbytes
     assert home.memory_report().heaps == before.heaps + 1
@@ -66,7 +69,8 @@ def test_all_ways_to_and_from_a_pinned_array(home, start):
     assert (tensor.numpy() == X[start:]).all()
     out[:] = 7
     assert tensor.numpy(out=out[start:]) is not None
-    assert (out[start:] == X[start:]).all() and (out[:start] == 7).all()
+    assert (out[start:] == X[start:]).all()
+    assert (out[:start] == 7).all()
     tensor[...] = X[start:][::-1]
     array[start:] = X[start:][::-1]
     assert (tensor.numpy(out=np.zeros(N - start, np.uint8)) == part).all()
@@ -116,7 +120,8 @@ def test_early_returns_with_events(home):
     event = turned.numpy(out=out, wait=False)
     turned[...] = 0  # later
     event.wait()
-    assert sent.done and event.done
+    assert sent.done
+    assert event.done
     assert (out == X[::-1]).all()
 
     async def both():
@@ -140,9 +145,11 @@ def test_ordinary_arrays_are_copied_before_calls_with_wait_false_return(home):
     assert event.done
     source[:] = 0
     event = tensor.numpy(out=out, wait=False)
-    assert event.done and (out == X).all()
+    assert event.done
+    assert (out == X).all()
     event = tensor.set(7, wait=False)
-    assert event.done and set(tensor.tolist()) == {7}
+    assert event.done
+    assert set(tensor.tolist()) == {7}
 
 
 def test_arrays_of_other_packages_over_pinned_memory_are_found(home):
@@ -196,7 +203,9 @@ def test_what_is_refused(home, message):
     for name, values in refused.items():
         for value in values:
             call = {"out": np.zeros((2, 3), np.int32), name: value}
-            with pytest.raises(vkops.InvalidDescError, match=rf"NUMPY {name}: .*\[ARRAY-20\]") as raised:
+            with pytest.raises(
+                vkops.InvalidDescError, match=rf"NUMPY {name}: .*\[ARRAY-20\]"
+            ) as raised:
                 tensor.numpy(**call)
             message(str(raised.value))
     for call in (
@@ -230,14 +239,14 @@ def test_checks_report_arrays_that_are_used_too_early(home):
     with vkops.debug.checking():
         for read in reads:
             event = tensor.numpy(out=array, wait=False)
-            with pytest.raises(AssertionError, match="early access: a pinned array .* is read"):
+            with pytest.raises(AssertionError, match=r"early access: a pinned array .* is read"):
                 read()
             event.wait()
             read()
             home.synchronize()
         for write in writes:
             event = tensor.set(array, wait=False)
-            with pytest.raises(AssertionError, match="early access: a pinned array .* is written"):
+            with pytest.raises(AssertionError, match=r"early access: a pinned array .* is written"):
                 write()
             while not event.done:
                 pass
@@ -282,7 +291,9 @@ def test_closed_devices(adapter):
     event = tensor.numpy(out=out, wait=False)
     device.close()
     event.wait()
-    assert event.done and (out == X).all() and (array == X).all()
+    assert event.done
+    assert (out == X).all()
+    assert (array == X).all()
     for call in (lambda: device.pinned(3), lambda: tensor.numpy(out=out), lambda: device.event()):
         with pytest.raises(vkops.DeviceError, match="is closed"):
             call()
@@ -365,7 +376,9 @@ print(device.mapped)
 
 
 @pytest.mark.system("cc")
-@pytest.mark.parametrize(("kind", "mapped"), [("integrated", True), ("small-bar", False), ("minimum", False)])
+@pytest.mark.parametrize(
+    ("kind", "mapped"), [("integrated", True), ("small-bar", False), ("minimum", False)]
+)
 def test_memory_of_other_devices(adapter, faulty, kind, mapped):
     """That of "integrated" is not coherent: the device writes whole atoms of it alone."""
     assert faulty(INCOHERENT, adapter.index, "direct", kind=kind) == f"{mapped}\n"
@@ -387,4 +400,7 @@ print(json.dumps([sorted(types), counts()["vkCmdCopyBuffer"]]))
 
 @pytest.mark.system("cc")
 def test_the_device_copies_at_once_from_memory_that_the_host_caches(adapter, faulty):
-    assert json.loads(faulty(PLACES, adapter.index, "staged", kind="discrete")) == [["flags=0xe"], 2]
+    assert json.loads(faulty(PLACES, adapter.index, "staged", kind="discrete")) == [
+        ["flags=0xe"],
+        2,
+    ]

@@ -1,7 +1,6 @@
 """Memory that several processes see."""
 
 import gc
-import json
 import os
 import pickle
 import socket
@@ -13,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from imitated import START, run
 
 import vkops
 from vkops.system import handover
@@ -90,7 +88,8 @@ input()
     say(process)
     assert heard(process) == "-3"
     assert heard(process) == "written"
-    assert tensor.numpy()[-6, 0] == -3 and tensor.numpy()[0, 0] == X[-1]
+    assert tensor.numpy()[-6, 0] == -3
+    assert tensor.numpy()[0, 0] == X[-1]
     assert shown[5, 0] == 5  # a copy
 
 
@@ -152,7 +151,8 @@ def test_a_handle_ends_with_the_tensor_and_after_a_time(home):
     tensor = home.tensor(X, shared=True)
     held, before = descriptors(), home.memory_report()
     early, late = tensor.share(timeout=0.1), tensor.share()
-    assert gone(early._path) and Path(late._path).exists()
+    assert gone(early._path)
+    assert Path(late._path).exists()
     del tensor
     gc.collect()
     assert gone(late._path)
@@ -172,7 +172,8 @@ def test_the_memory_is_its_own_zeroed_and_does_not_move(home):
     assert memory[0].start == 0
     shown = tensor.numpy()
     tensor[1] = 5
-    assert tensor.buffer.extents is memory and not shown.any()
+    assert tensor.buffer.extents is memory
+    assert not shown.any()
     assert home.empty((0, 2), shared=True).nbytes == 0
     assert home.tensor(X, shared=True, wait=False)[1].done
 
@@ -248,7 +249,9 @@ def test_a_driver_that_cannot(adapter, faulty):
 print(call(lambda: device.tensor([1], shared=True)))
 print(call(lambda: device.empty(3, shared=True)))
 """
-    said = faulty(program, adapter.index, "direct", VKOPS_HIDDEN_EXTENSIONS="VK_KHR_external_memory_fd")
+    said = faulty(
+        program, adapter.index, "direct", VKOPS_HIDDEN_EXTENSIONS="VK_KHR_external_memory_fd"
+    )
     assert said.count("DeviceError: ") == said.count("a driver with VK_KHR_external_memory_fd") == 2
 
 
@@ -300,6 +303,9 @@ def test_multiprocessing(home, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(SPAWNED)
     done = subprocess.run(
-        [sys.executable, str(program), str(home.info.index)], capture_output=True, text=True, timeout=90
+        [sys.executable, str(program), str(home.info.index)],
+        capture_output=True,
+        text=True,
+        timeout=90,
     )
     assert (done.stdout, done.stderr) == ("(5,)\n[42, 1, 2, 3, 4]\n", "")

@@ -120,6 +120,10 @@ if device.vulkan.native.shares_memory:
     assert_type(handle, vkops.SharedHandle)
     assert_type(vkops.open_shared(handle, device), Tensor)
 device.synchronize()
+assert_type(device.handles, vkops.DeviceHandles)
+assert_type(x.handles, vkops.TensorHandles)
+with device.handles.locked():
+    assert_type(device.handles.queue, int)
 
 # The array API
 info = vkops.__array_namespace_info__()

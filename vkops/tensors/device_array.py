@@ -23,6 +23,7 @@ from vkops.gpu.run import open_device
 from vkops.gpu.run.asynchronous import ended
 from vkops.gpu.run.buffer import Buffer, HostBuffer, MemoryView, read_into
 from vkops.gpu.run.event import Event
+from vkops.gpu.run.handles import TensorHandles
 from vkops.gpu.run.program import BoundProgram, Program, TensorMemory
 from vkops.gpu.run.streaming import Progress
 from vkops.gpu.run.vulkan_device import VulkanDevice
@@ -200,6 +201,38 @@ class DeviceArray:
                 if self._buffer is buffer:  # else another thread was faster
                     self._buffer = moved
         return buffer
+
+    @property
+    def handles(self) -> TensorHandles:
+        """Where the elements are: a buffer of Vulkan, the first byte and the number of bytes.
+
+        From now on the memory does not move, until the tensor is freed or released. All that was
+        submitted to write it is in order with what is submitted to ``device.handles.queue``
+        afterwards.
+
+        Raises:
+            DeviceError: the elements are not on the device in one piece, or it is closed or lost.
+            BindingError: it has no elements or is not contiguous (SH-12).
+
+        >>> import vkops
+        >>> x = vkops.zeros((4, 8), "int16")
+        >>> x[2:].handles.offset - x.handles.offset, x[2:].handles.size
+        (32, 32)
+        """
+        self.device.check()
+        base, view = self.placed()
+        if not self.size or not view.is_contiguous:
+            what = "is a view that is not contiguous" if self.size else "has no elements"
+            raise BindingError("", "handles", f"{what}, must have one place", "SH-12")
+        buffer = base.buffer
+        if not isinstance(buffer, Buffer) or len(buffer.extents) > 1:
+            raise DeviceError(
+                "the tensor has no handles: its memory is not one buffer of the device"
+            )
+        buffer.is_addressed = True  # it stays where it is
+        memory, start, _ = buffer.extents[0]
+        first = start + view.offset * self.dtype.itemsize
+        return TensorHandles(memory.native.handle, first, self.nbytes)
 
     @property
     def device_address(self) -> int:

@@ -24,6 +24,7 @@ from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
 from vkops.gpu.memory.pools import MemoryReport, Pool, SeparatePool, living
 from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.handles import DeviceHandles
 from vkops.gpu.run.profile_recorder import record_if_profiled
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
@@ -151,6 +152,26 @@ class OpenDevice(ABC):
     def info(self) -> DeviceInfo:
         """The adapter: its name, type, driver, memory and limits; see ``DeviceInfo``."""
         return self.vulkan.info
+
+    @property
+    def handles(self) -> DeviceHandles:
+        """Vulkan's handles of the device, for libraries that attach to it, and a lock of its queue.
+
+        What such a library submits must end with a barrier that makes what it writes available, as
+        what vkops submits does. vkops does not know what others use: keep tensors until their work
+        has ended, and wait for it before you write to them.
+
+        Raises:
+            DeviceError: the device is closed or lost.
+
+        >>> import vkops
+        >>> handles = vkops.Device().handles
+        >>> with handles.locked():
+        ...     handles.queue != 0  # here, other libraries may submit to the queue
+        True
+        """
+        self.check()
+        return DeviceHandles(self.vulkan)
 
     @property
     def limits(self) -> Limits:

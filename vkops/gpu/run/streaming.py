@@ -24,8 +24,9 @@ from vkops.system.processes import cores
 
 # -- transfers, through memory that both see ------------------------------------------------------
 
-PIECE = 4 << 20
-"""Bytes that are transferred at a time, for each thread that copies them on the host."""
+PIECE = 2 << 20
+"""Bytes that are transferred at a time, for each thread that copies them on the host: the caches of
+most processors hold the pieces that are on their way."""
 
 MAX_THREADS = 4
 """Threads that copy on the host: one moves 5 to 10 GB/s, and a fast link more than 25."""
