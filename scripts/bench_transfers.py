@@ -10,7 +10,7 @@ import argparse
 import json
 from collections.abc import Callable
 from datetime import date
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -76,15 +76,18 @@ COMPARED = {
 """What each transfer is compared with."""
 
 
-def measure(functions: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """The least seconds that each function takes; all run in turn."""
-    least = dict.fromkeys(functions, float("inf"))
+def measure(
+    functions: dict[str, Callable[[], Any]], rounds: int
+) -> tuple[dict[str, float], dict[str, float]]:
+    """The least seconds that each function takes, and those of the processor; all run in turn."""
+    least, least_cpu = (dict.fromkeys(functions, float("inf")) for _ in range(2))
     for _ in range(rounds):
         for name, function in functions.items():
-            began = perf_counter()
+            began, began_cpu = perf_counter(), process_time()
             function()
             least[name] = min(least[name], perf_counter() - began)
-    return least
+            least_cpu[name] = min(least_cpu[name], process_time() - began_cpu)
+    return least, least_cpu
 
 
 def main() -> None:
@@ -98,23 +101,25 @@ def main() -> None:
     options = parser.parse_args()
     nbytes = options.mib << 20
     with vkops.Device(options.adapter, staged=options.staged) as device:
-        least = measure(rows(device, nbytes), options.rounds)
+        least, least_cpu = measure(rows(device, nbytes), options.rounds)
         label = device.info.label
     rates = {name: nbytes / seconds / 1e9 for name, seconds in least.items()}
-    ratios = {name: least[other] / least[name] for name, other in COMPARED.items()}
+    ratios, ratios_cpu = (
+        {name: seconds[other] / (seconds[name] or 1e-9) for name, other in COMPARED.items()}
+        for seconds in (least, least_cpu)
+    )
     if options.json:
-        print(
-            json.dumps(
-                {"device": label, "date": str(date.today()), "gb_per_s": rates, "ratios": ratios}
-            )
-        )
+        about = {"device": label, "date": str(date.today()), "mib": options.mib}
+        print(json.dumps({**about, "gb_per_s": rates, "ratios": ratios, "ratios_cpu": ratios_cpu}))
         return
     title = f"{options.mib} MiB on {label}, best of {options.rounds}"
-    lines = [
-        (name, f"{rate:.2f}", f"{ratios[name]:.2f} of {COMPARED[name]}" if name in ratios else "")
-        for name, rate in rates.items()
-    ]
-    console.show(console.table(title, ["", "GB/s", ""], lines))
+    headings = ["", "GB/s", "ratio", "of processor time", "to"]
+    lines = []
+    for name, rate in rates.items():
+        of = COMPARED.get(name, "")
+        each = [f"{ratios[name]:.2f}", f"{ratios_cpu[name]:.2f}"] if of else ["", ""]
+        lines.append((name, f"{rate:.2f}", *each, of))
+    console.show(console.table(title, headings, lines))
 
 
 if __name__ == "__main__":

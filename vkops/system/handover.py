@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import struct
+import sys
 from _thread import start_new_thread
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,8 +15,9 @@ from hmac import compare_digest
 from tempfile import mkdtemp
 from time import monotonic
 
-IS_POSSIBLE = hasattr(socket, "SO_PEERCRED") and hasattr(socket, "send_fds")
-"""Whether the system passes descriptors on, and says who asks: Linux does."""
+IS_POSSIBLE = sys.platform == "linux"
+"""Whether the system passes descriptors on, and says who asks; elsewhere nothing calls this module.
+"""
 
 TOKEN_BYTES = 32
 
@@ -45,6 +47,8 @@ def offer(
     processes of the same user can connect: the socket and its folder belong to that user alone, and
     the kernel says who is at the other end.
     """
+    if sys.platform != "linux":
+        raise NotImplementedError
     folder = mkdtemp(prefix="vkops-")  # which only this user may enter
     _folders[folder] = os.getpid()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -70,6 +74,8 @@ def _serve(
     is_wanted: Callable[[], bool],
     until: float,
 ) -> None:
+    if sys.platform != "linux":
+        raise NotImplementedError
     try:
         listener.settimeout(_LOOK_S)
         while is_wanted() and monotonic() < until:
@@ -96,6 +102,8 @@ def fetch(path: str, token: bytes, proof: bytes) -> int:
     Raises:
         OSError: there is no such offer any more, or it is not the one that is meant.
     """
+    if sys.platform != "linux":
+        raise NotImplementedError
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
         other.settimeout(_PATIENCE_S)
         other.connect(path)
@@ -114,6 +122,8 @@ def fetch(path: str, token: bytes, proof: bytes) -> int:
 
 def _is_own(other: socket.socket) -> bool:
     """Whether a process of the same user is at the other end; it must answer in time."""
+    if sys.platform != "linux":
+        raise NotImplementedError
     other.settimeout(_PATIENCE_S)
     credentials = other.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     user: int = struct.unpack("3i", credentials)[1]
