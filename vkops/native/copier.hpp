@@ -17,34 +17,35 @@ class Copier
     Copier& operator=(const Copier&) = delete;
     ~Copier()
     {
-        if (process_.forked()) {  // where the threads do not exist
-            new std::vector<std::thread>(std::move(threads_));
+        if (process_.forked()) {  // without the threads, for which the end of a condition would wait
+            (void)shared_.release();
             return;
         }
         {
-            const std::lock_guard lock(mutex_);
-            ends_ = true;
+            const std::lock_guard lock(shared_->mutex);
+            shared_->ends = true;
         }
-        wake_.notify_all();
-        for (auto& each : threads_) each.join();
+        shared_->wake.notify_all();
+        for (auto& each : shared_->threads) each.join();
     }
     // Copy bytes; the caller copies, too. Several callers take turns.
     void copy(char* to, const char* from, std::size_t nbytes)
     {
-        const std::lock_guard turn(turn_);
+        auto& all = *shared_;
+        const std::lock_guard turn(all.turn);
         auto part = (nbytes + count_ - 1) / count_;
         part = std::max(LEAST, (part + PAGE - 1) / PAGE * PAGE);
-        std::unique_lock lock(mutex_);
-        for (std::size_t start = 0; start < nbytes; start += part, ++left_)
-            parts_.push_back({ to + start, from + start, std::min(part, nbytes - start) });
-        while (threads_.size() + 1 < std::min(count_, parts_.size())) try {
-            threads_.emplace_back(&Copier::work, this);
+        std::unique_lock lock(all.mutex);
+        for (std::size_t start = 0; start < nbytes; start += part, ++all.left)
+            all.parts.push_back({ to + start, from + start, std::min(part, nbytes - start) });
+        while (all.threads.size() + 1 < std::min(count_, all.parts.size())) try {
+            all.threads.emplace_back(&Shared::work, &all);
         } catch (const std::system_error&) {  // the system has no more threads: the others do it
             break;
         }
-        if (parts_.size() > 1) wake_.notify_all();
-        while (!parts_.empty()) copy_one(lock);
-        done_.wait(lock, [&] { return !left_; });
+        if (all.parts.size() > 1) all.wake.notify_all();
+        while (!all.parts.empty()) all.copy_one(lock);
+        all.done.wait(lock, [&] { return !all.left; });
     }
 
   private:
@@ -55,31 +56,36 @@ class Copier
         const char* from;
         std::size_t nbytes;
     };
+    // What the threads share.
+    struct Shared
+    {
+        std::mutex turn, mutex;
+        std::condition_variable wake, done;
+        std::deque<Part> parts;
+        std::size_t left = 0;  // parts that are not copied yet
+        bool ends = false;
+        std::vector<std::thread> threads;
+
+        void copy_one(std::unique_lock<std::mutex>& lock)
+        {
+            const auto part = parts.front();
+            parts.pop_front();
+            lock.unlock();
+            std::memcpy(part.to, part.from, part.nbytes);
+            lock.lock();
+            if (!--left) done.notify_all();
+        }
+        void work()
+        {
+            std::unique_lock lock(mutex);
+            for (;;) {
+                wake.wait(lock, [&] { return ends || !parts.empty(); });
+                if (ends) return;
+                copy_one(lock);
+            }
+        }
+    };
     const std::size_t count_;  // of threads, the caller's included
     Process process_;
-    std::mutex turn_, mutex_;
-    std::condition_variable wake_, done_;
-    std::deque<Part> parts_;
-    std::size_t left_ = 0;  // parts that are not copied yet
-    bool ends_ = false;
-    std::vector<std::thread> threads_;
-
-    void copy_one(std::unique_lock<std::mutex>& lock)
-    {
-        const auto part = parts_.front();
-        parts_.pop_front();
-        lock.unlock();
-        std::memcpy(part.to, part.from, part.nbytes);
-        lock.lock();
-        if (!--left_) done_.notify_all();
-    }
-    void work()
-    {
-        std::unique_lock lock(mutex_);
-        for (;;) {
-            wake_.wait(lock, [&] { return ends_ || !parts_.empty(); });
-            if (ends_) return;
-            copy_one(lock);
-        }
-    }
+    std::unique_ptr<Shared> shared_ = std::make_unique<Shared>();
 };
