@@ -59,11 +59,17 @@ from vkops.gpu.adapters.adapter import (
     DeviceInfo as DeviceInfo,
     devices as devices,
 )
+from vkops.gpu.run.event import Event as Event
+from vkops.gpu.run.handles import (
+    DeviceHandles as DeviceHandles,
+    TensorHandles as TensorHandles,
+)
 from vkops.gpu.run.profile import (
     Profile as Profile,
     profile as profile,
 )
 from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
+from vkops.gpu.run.shared_memory import SharedHandle as SharedHandle
 from vkops.kernels.fusion import (
     fuse as fuse,
 )
@@ -101,6 +107,7 @@ from vkops.tensors.creation import (
 )
 from vkops.tensors.tensor import (
     Device as Device,
+    open_shared as open_shared,
 )
 from vkops.tensors.eager import (
     join as join,

@@ -25,7 +25,14 @@ from vkops.dml.function_table import FUNCTIONS
 from vkops.gpu.adapters.adapter import select
 
 ROOT = Path(__file__).parents[2]
-PAGES_WITH_PROGRAMS = "index", "elementwise", "kernels", "asynchronous", "directml_differences"
+PAGES_WITH_PROGRAMS = (
+    "index",
+    "elementwise",
+    "kernels",
+    "asynchronous",
+    "moving_data",
+    "directml_differences",
+)
 PAGES = [
     *(ROOT / f"docs/{name}.md" for name in PAGES_WITH_PROGRAMS),
     *sorted(ROOT.glob("docs/tutorials/*.md")),

@@ -75,6 +75,7 @@ def of_tensor(device):
         "moveaxis": [0, 1],
         "over": [device, x.buffer, (4,), x.dtype],
         "reshape": [4],
+        "set": [1],
         "squeeze": [()],
         "swapaxes": [0, 1],
         "to": [device.info.index],
@@ -96,6 +97,8 @@ def of_device(device):
         "fits": [1 << 30],
         "host_buffer": [16],
         "image": [(4, 4)],
+        "pinned": [4],
+        "pinned_like": [WORDS],
         "shares_memory_with": [device],
         "submit": [[object()]],
         "tensor": [WORDS],
@@ -134,7 +137,11 @@ def recorded(device):
 
 def of_image(device):
     form = device.image((4, 4), "float32").part.memory.form
-    return {"__getitem__": [0], "__setitem__": [..., 1], "mip": [0], "viewed": [form]}
+    return {"__getitem__": [0], "__setitem__": [..., 1], "mip": [0], "set": [1], "viewed": [form]}
+
+
+async def awaited(event):
+    await event
 
 
 DESCRIBED = "shape ndim size nbytes __len__ __repr__"
@@ -203,6 +210,21 @@ CASES = {
         "create_operator features host_buffer info limits name same_bits",
         of_device,
         "close __exit__",
+    ),
+    "Event": Case(
+        lambda device: device.tensor(WORDS).numpy(out=device.pinned_like(WORDS), wait=False),
+        "__repr__",
+        lambda device: {"__await__": lambda event: asyncio.run(awaited(event))},
+    ),
+    "SharedHandle": Case(
+        lambda device: device.tensor(WORDS, shared=True).share(),
+        "__reduce__ __repr__ dtype of shape",
+        lambda device: {"of": lambda handle: None, "opened": [device]},
+    ),
+    "DeviceHandles": Case(
+        lambda device: device.handles,
+        "__repr__",
+        lambda device: {"locked": lambda handles: handles.locked().__enter__()},
     ),
     "Philox": Case(
         lambda device: vkops.kernels.random.Philox(1),

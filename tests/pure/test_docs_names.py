@@ -92,6 +92,7 @@ OF_OTHERS = {
     *("rechunk", "custom_metadata_map", "HOME", "DML_OPERATOR_"),  # Dask, ONNX Runtime, DirectML
     *("sourcePath", "targetPath", "hlsl"),  # DxDispatch
     *("broadcast_tensors", "repeat_interleave", "take_along_dim", "tensor_split"),  # PyTorch
+    *("non_blocking", "pin_memory", "pinned_array"),  # PyTorch, numba-vulkan
     *("max_work_item_sizes", "max_work_group_size", "local_mem_size"),  # PyOpenCL
     "max_mem_alloc_size",
     *("max_constant_buffer_size", "max_parameter_size", "mem_base_addr_align", "image2d_max_width"),

@@ -105,6 +105,26 @@ vkops.atleast_1d(x)
 vkops.atleast_2d(x, [1])
 vkops.atleast_3d(x, device=device)
 
+# Transfers
+out = device.pinned(3, "int32")
+assert_type(device.pinned_like(x), npt.NDArray[Any])
+assert_type(x.numpy(out=np.empty(x.shape, x.dtype)), npt.NDArray[Any])
+sent, event = device.tensor(out, wait=False)
+assert_type(sent, Tensor)
+assert_type(event, vkops.Event)
+assert_type(sent.set(out, wait=False), vkops.Event)
+sent.numpy(out=out, wait=False)
+assert_type(device.event().done, bool)
+if device.vulkan.native.shares_memory:
+    handle = device.tensor(out, shared=True).share(timeout=5)
+    assert_type(handle, vkops.SharedHandle)
+    assert_type(vkops.open_shared(handle, device), Tensor)
+device.synchronize()
+assert_type(device.handles, vkops.DeviceHandles)
+assert_type(x.handles, vkops.TensorHandles)
+with device.handles.locked():
+    assert_type(device.handles.queue, int)
+
 # The array API
 info = vkops.__array_namespace_info__()
 assert_type(info.devices(), list[vkops.Device])

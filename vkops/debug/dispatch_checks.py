@@ -33,6 +33,7 @@ from vkops.errors import (
     show,
 )
 from vkops.extent import Extent
+from vkops.gpu.memory import pinned
 from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
@@ -431,7 +432,9 @@ def checking(
     with subgroups of the device's size. If there are faults, it is not submitted, and the call
     raises. Otherwise it is waited for, and what it writes is compared. The steps of a recorded
     program are checked when it runs. Shaders that are compiled in the block have source lines.
-    Dispatches of all threads are checked. Blocks can overlap in any order: each checks them.
+    Dispatches of all threads are checked. Blocks can overlap in any order: each checks them. A call
+    that uses a pinned array while a transfer with ``wait=False`` uses it, which nobody has waited
+    for, raises as well.
 
     Dispatches of too many instructions, or bound to more than 64 MiB or to parts of images that
     overlap, are not checked. They are listed on standard error at the end. The environment variable
@@ -451,7 +454,8 @@ def checking(
         The ``Checks``, which count the dispatches.
 
     Raises:
-        CheckError: a dispatch has faults, its results differ, or with ``strict`` it is not checked.
+        CheckError: a dispatch has faults, its results differ, or with ``strict`` it is not checked;
+            or a pinned array is used too early.
         InvalidDescError: ``max_instructions`` is not an integer from 1 (SH-07).
     """
     count = integer(max_instructions, Place("", "max_instructions", "SH-07"))
@@ -462,9 +466,11 @@ def checking(
     checks = Checks(max_instructions=count, kernels=kernels, **how)
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
+    pinned.observers.append(_refuse_access)
     try:
         yield checks
     finally:
+        pinned.observers.remove(_refuse_access)
         VulkanDevice.observers.remove(checks._around)
         compiler.line_users.remove(checks)
         if checks.not_checked:
@@ -488,6 +494,14 @@ def check_all() -> None:
     )
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
+    pinned.observers.append(_refuse_access)
+
+
+def _refuse_access(message: str) -> None:
+    """Report an access to a pinned array that a device uses."""
+    name = "pinned array"
+    finding = Finding("early access", SourceLine(name, 0), message, (), 1)
+    raise CheckError(Report(name, (finding,), {}, (), 0))
 
 
 def _is_on(name: str, default: str) -> bool:

@@ -236,7 +236,8 @@ class Adapter
     std::set<std::string> extensions_;
     vk::StructureChain<vk::PhysicalDeviceProperties2, vk::PhysicalDeviceMaintenance3Properties,
       vk::PhysicalDeviceMaintenance4Properties, vk::PhysicalDeviceSubgroupProperties,
-      vk::PhysicalDeviceDriverProperties, vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>
+      vk::PhysicalDeviceDriverProperties, vk::PhysicalDeviceIDProperties,
+      vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>
       chain_;
 };
 

@@ -7,6 +7,8 @@ constexpr auto SHADER = vk::PipelineStageFlagBits::eComputeShader;
 constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
 
+constexpr auto SHARED_HANDLE = vk::ExternalMemoryHandleTypeFlagBits::eOpaqueFd;
+
 // Newer headers of Vulkan have the loader of functions in a namespace of its own.
 namespace vk { namespace detail {} using namespace detail; }
 using Functions = vk::DispatchLoaderDynamic;
@@ -24,6 +26,7 @@ class Device
     std::shared_ptr<vk::PipelineCache> pipelines;
     std::uint32_t family = 0;
     std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
+    bool shares_memory = false;          // with other processes, by file descriptors
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
     vk::BufferUsageFlags usage;          // of every buffer
@@ -51,6 +54,7 @@ class Device
             import_alignment =
               adapter->properties<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>()
                 .minImportedHostPointerAlignment;
+        shares_memory = can_share() && enable(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
 
         is_calibrated_ = has_clock() && enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
         const auto chosen = adapter->compute_family();
@@ -65,7 +69,7 @@ class Device
         // To look for all functions would take a millisecond.
 #define LOAD(name) functions.name = reinterpret_cast<PFN_##name>(device->getProcAddr(#name));
         LOAD(vkGetCalibratedTimestampsEXT) LOAD(vkGetMemoryHostPointerPropertiesEXT)
-        LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
+        LOAD(vkGetMemoryFdKHR) LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
         LOAD(vkSetDebugUtilsObjectNameEXT)
         LOAD(vkCmdBeginDebugUtilsLabelEXT) LOAD(vkCmdEndDebugUtilsLabelEXT)
 #undef LOAD
@@ -134,6 +138,16 @@ class Device
     static constexpr auto CLOCK = vk::TimeDomainEXT::eClockMonotonic;  // of std::chrono::steady_clock
     bool is_calibrated_ = false;
 
+    // Whether the adapter exports and imports memory of buffers.
+    bool can_share() const
+    {
+        if (adapter->properties().apiVersion < VK_API_VERSION_1_1) return false;
+        using Feature = vk::ExternalMemoryFeatureFlagBits;
+        const auto needs = Feature::eExportable | Feature::eImportable;
+        const auto found = adapter->physical->getExternalBufferProperties(
+          { {}, vk::BufferUsageFlagBits::eStorageBuffer, SHARED_HANDLE });
+        return (found.externalMemoryProperties.externalMemoryFeatures & needs) == needs;
+    }
     // Whether a tool is there that shows names, such as RenderDoc.
     bool has_tool() const
     {

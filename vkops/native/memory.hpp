@@ -47,11 +47,7 @@ class Memory : public DeviceObject
         owner.name(buffer, use + " memory");
         if (owner.features.has_addresses())
             address = device_->getBufferAddress({ buffer }, owner.functions);
-        const auto flags = owner.adapter->memory.memoryTypes[type].propertyFlags;
-        if (use == "device") return;  // the host may see it, and nothing relies on that
-        data = static_cast<char*>(device_->mapMemory(memory_, 0, VK_WHOLE_SIZE));
-        if (!(flags & vk::MemoryPropertyFlagBits::eHostCoherent))
-            atom_ = owner.adapter->properties().limits.nonCoherentAtomSize;
+        if (use != "device") map(owner);  // the host may see that, too, and nothing relies on it
     }
     // The whole pages of the host that hold an array.
     Memory(const Device& owner, const py::array& array)
@@ -114,15 +110,18 @@ class Memory : public DeviceObject
     }
     bool coherent() const { return !atom_; }
 
-  private:
-    static constexpr std::size_t MAX_TEXELS = 256;
-
+  protected:
     vk::DeviceMemory memory_;
-    std::map<std::array<std::uint64_t, 3>, std::shared_ptr<Texels>> texels_;
-    std::uint64_t atom_ = 0;         // 0: the host need not flush what it writes
-    py::object array_;               // keeps imported memory alive
-    std::shared_ptr<Memory> whole_;  // keeps its memory alive
 
+    // Without a buffer and an allocation, which a derived class makes.
+    Memory(const Device& owner, vk::DeviceSize size_) : DeviceObject(owner.device), size(size_) {}
+    void map(const Device& owner)
+    {
+        data = static_cast<char*>(device_->mapMemory(memory_, 0, VK_WHOLE_SIZE));
+        const auto flags = owner.adapter->memory.memoryTypes[type].propertyFlags;
+        if (!(flags & vk::MemoryPropertyFlagBits::eHostCoherent))
+            atom_ = owner.adapter->properties().limits.nonCoherentAtomSize;
+    }
     // Allocate memory for the buffer, of the first type with a bit that the driver has some of.
     void allocate(const Device& owner, vk::DeviceSize nbytes, std::vector<std::uint32_t> types,
                   std::uint32_t bits, const void* next)
@@ -143,6 +142,15 @@ class Memory : public DeviceObject
         }
         device_->bindBufferMemory(buffer, memory_, 0);
     }
+
+  private:
+    static constexpr std::size_t MAX_TEXELS = 256;
+
+    std::map<std::array<std::uint64_t, 3>, std::shared_ptr<Texels>> texels_;
+    std::uint64_t atom_ = 0;         // 0: the host need not flush what it writes
+    py::object array_;               // keeps imported memory alive
+    std::shared_ptr<Memory> whole_;  // keeps its memory alive
+
     vk::MappedMemoryRange atoms(std::uint64_t start, std::uint64_t nbytes) const
     {
         const auto first = start / atom_ * atom_;

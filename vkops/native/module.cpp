@@ -3,8 +3,10 @@
 // It is built together with Kompute (scripts/kp_wheel.py), whose sources stay as they are. Its
 // operations are custom operations of Kompute, and its queue executes Kompute's own ones, too.
 
+#include "copier.hpp"
 #include "pool.hpp"
 #include "queue.hpp"
+#include "shared.hpp"
 #include "statistics.hpp"
 
 py::object kp_trace, kp_debug, kp_info, kp_warning, kp_error;  // Kompute's headers declare them
@@ -190,6 +192,15 @@ void define_adapters(py::module_& module)
         [](const Adapter& self) {
             const auto& id = self.properties().pipelineCacheUUID;
             return py::bytes(reinterpret_cast<const char*>(id.data()), id.size());
+        })
+      .def_property_readonly(
+        "uuids",  // of the device and of the driver
+        [](const Adapter& self) {
+            const auto& ids = self.properties<vk::PhysicalDeviceIDProperties>();
+            const auto bytes = [](const auto& id) {
+                return py::bytes(reinterpret_cast<const char*>(id.data()), id.size());
+            };
+            return py::make_tuple(bytes(ids.deviceUUID), bytes(ids.driverUUID));
         })
       .def_property_readonly("driver", &driver)
       .def_property_readonly("limits", &limits)
@@ -406,6 +417,13 @@ void define_addressed(py::module_& module, const char* name)
            }));
 }
 
+// A handle of Vulkan as an integer.
+template <class Handle>
+std::uint64_t number_of(Handle handle)
+{
+    return (std::uint64_t)static_cast<typename Handle::NativeType>(handle);
+}
+
 // The classes that use those of Kompute's module, which must be imported before.
 void define_operations(py::module_ module)
 {
@@ -438,6 +456,16 @@ void define_operations(py::module_ module)
            })
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
+      .def_readonly("shares_memory", &Device::shares_memory)
+      .def_property_readonly("usage", [](const Device& self) { return VkFlags(self.usage); })
+      .def_property_readonly(
+        "handles",  // instance, physical device, device, queue, and the number of its family
+        [](const Device& self) {
+            return py::make_tuple(number_of(*self.adapter->instance), number_of(*self.adapter->physical),
+                                  number_of(*self.device), number_of(self.handle), self.family);
+        })
+      .def("lend", [](const Made& self) { self->queue->lend(); })
+      .def("take_back", [](const Made& self) { self->queue->take_back(); })
       .def_readonly("timestamp_period", &Device::timestamp_period)
       .def_property_readonly("features", [](const Device& self) { return self.features.names(); })
       .def_property_readonly("pitch_alignment", &LinearImage::pitch_alignment)
@@ -476,8 +504,24 @@ void define_operations(py::module_ module)
           return py::array_t<std::uint8_t>(
             self->size, reinterpret_cast<std::uint8_t*>(self->data), py::cast(self));
       })
+      .def_property_readonly("handle", [](const Memory& self) { return number_of(self.buffer); })
       .def("flush", &Memory::flush)
       .def("invalidate", &Memory::invalidate);
+    py::class_<SharedMemory, Memory, std::shared_ptr<SharedMemory>>(module, "SharedMemory")
+      .def(py::init<const Device&, vk::DeviceSize, const std::string&>())
+      .def(py::init<const Device&, vk::DeviceSize, std::uint64_t, std::uint32_t, bool, int>())
+      .def_readonly("allocated", &SharedMemory::allocated)
+      .def("descriptor", &SharedMemory::descriptor);
+    py::class_<Copier>(module, "Copier")
+      .def(py::init<std::size_t>())
+      .def("copy", [](Copier& self, py::array_t<std::uint8_t>& target,
+                      const py::array_t<std::uint8_t>& source) {
+          const auto to = reinterpret_cast<char*>(target.mutable_data());  // throws if it is read-only
+          const auto from = reinterpret_cast<const char*>(source.data());
+          const auto nbytes = std::size_t(source.nbytes());
+          if (target.nbytes() != source.nbytes()) throw py::value_error("target: must have as many bytes");
+          without_lock([&] { self.copy(to, from, nbytes); return true; });
+      }, "target"_a.noconvert(), "source"_a.noconvert());
     py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
                     std::uint32_t, std::uint64_t>());
@@ -554,7 +598,7 @@ void define_operations(py::module_ module)
 PYBIND11_MODULE(vkops_native, module)
 {
     define_errors(module);
-    module.attr("interface") = 17;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 18;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported

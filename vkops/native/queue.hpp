@@ -107,15 +107,31 @@ class Queue
         measures_ = what;
     }
 
-    // Whether the device has all the submissions that it can have at a time.
+    // Lend Vulkan's queue to the calling thread, which may submit to it as long as it has it: what
+    // vkops was given before is submitted, and what others give it meanwhile waits for the end.
+    void lend()
+    {
+        await_return();
+        submit_open();
+        lent_ = std::this_thread::get_id();
+    }
+    void take_back()
+    {
+        const std::lock_guard lock(mutex_);
+        lent_ = {};
+        wake_.notify_all();
+    }
+
+    // Whether the device has all the submissions that it can have at a time, or the queue is lent.
     bool is_full() const
     {
         const std::lock_guard lock(mutex_);
-        return running_.size() >= limit_;
+        return running_.size() >= limit_ || lent_ != std::thread::id();
     }
     // Wait until it can have one more.
     void make_room()
     {
+        await_return();
         retire();
         std::unique_lock lock(mutex_);
         if (running_.size() < limit_) return;
@@ -202,6 +218,7 @@ class Queue
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::thread thread_;  // which submits what is open, while it runs
+    std::thread::id lent_;  // the thread that has Vulkan's queue, if one does
     bool ends_ = false, stuck_ = false;
     int measures_ = NOTHING;
     std::shared_ptr<Commands> open_;   // which have operations, and are not submitted
@@ -224,6 +241,22 @@ class Queue
         if (!lost_.empty()) throw Lost(lost_);
         if (int(result) < 0) fail(result, command);
     }
+    // Wait until no other thread has Vulkan's queue.
+    void await_return()
+    {
+        for (std::unique_lock lock(mutex_); lent_ != std::thread::id();) {
+            if (lent_ == std::this_thread::get_id())
+                throw Failure("this thread has locked the queue for its own submissions");
+            lock.unlock();
+            without_lock([&] {
+                std::unique_lock waiting(mutex_);
+                const auto returned = [&] { return lent_ == std::thread::id(); };
+                return wake_.wait_for(waiting, std::chrono::nanoseconds(SLICE), returned);
+            });
+            if (PyErr_CheckSignals()) throw py::error_already_set();
+            lock.lock();
+        }
+    }
     vk::Result await(const vk::Fence& fence, std::uint64_t nanoseconds) const
     {
         return owner_.device->waitForFences(1, &fence, VK_TRUE, nanoseconds);  // no throw
@@ -234,6 +267,7 @@ class Queue
     {
         const auto found = static_cast<vk::Result>(vkGetFenceStatus(*owner_.device, *fence));
         if (found != vk::Result::eSuccess || !owner_.validated) return found;
+        if (lent_ != std::thread::id()) return found;  // waiting for it needs the queue, too
         return static_cast<vk::Result>(vkQueueWaitIdle(owner_.handle));
     }
     Fence fence_of(std::uint64_t number) const

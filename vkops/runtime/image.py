@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from vkops.arguments.values import Place, boolean, integer, integers, refuse
 from vkops.errors import CONVERSION_ERRORS, InvalidDescError, from_builtin, show
+from vkops.gpu.run.event import Event
 from vkops.gpu.run.image_memory import ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.notebook import repr_html
@@ -121,10 +122,30 @@ class Image:
         self.device.submit(work, *memory, "image.tensor")
         return tensor
 
-    def numpy(self) -> npt.NDArray[Any]:
-        """Copy it to an array of NumPy, when all that writes it has ended."""
-        array: npt.NDArray[Any] = self.tensor().numpy()
-        return array
+    def numpy(self, *, out: npt.NDArray[Any] | None = None, wait: bool = True) -> Any:
+        """Copy it to an array of NumPy, when all that writes it has ended.
+
+        Arguments, errors and what is returned are those of ``Tensor.numpy``.
+        """
+        return self.tensor().numpy(out=out, wait=wait)
+
+    def set(self, value: Any, *, wait: bool = True) -> Event:
+        """Write to all texels, as ``image[...] = value`` does.
+
+        Arguments and what is returned are those of ``Tensor.set``.
+
+        Raises:
+            InvalidDescError: as for assignment (IMG-06), or ``wait`` is not True or False.
+            OutOfDeviceMemoryError: no memory to send the value.
+        """
+        event = Event(self.device, 0)
+        array = self._converted(value, self.shape)
+        if isinstance(array, np.ndarray):
+            array, event = self.device.tensor(array, wait=False)
+        self._write(self, array)
+        if boolean(wait, Place("", "wait", "IMG-06")):
+            event.wait()
+        return event
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
@@ -156,18 +177,29 @@ class Image:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         target = self[key]
-        device, shape = target.device, target.shape
+        value = self._converted(value, target.shape)
+        if isinstance(value, np.ndarray):
+            value = self.device.tensor(value)
+        self._write(target, value)
+
+    def _converted(self, value: Any, shape: Ints) -> Any:
+        """A value of this dtype as a tensor, or as a contiguous array of a shape (IMG-06)."""
         if isinstance(value, Image):
             value = value.tensor()
-        if not hasattr(value, "placed"):
-            try:
-                is_typed = hasattr(value, "dtype")  # not numbers of Python
-                numbers = np.asarray(value, None if is_typed else self.dtype)
-                array = np.broadcast_to(numbers.astype(self.dtype, casting="same_kind"), shape)
-            except CONVERSION_ERRORS as error:
-                message = f"got {show(value)}, must be an array of {shape} {self.dtype}: {error}"
-                raise InvalidDescError("", "image", message, "IMG-06") from None
-            value = device.tensor(np.ascontiguousarray(array))
+        if hasattr(value, "placed"):
+            return value
+        try:
+            is_typed = hasattr(value, "dtype")  # not numbers of Python
+            numbers = np.asarray(value, None if is_typed else self.dtype)
+            kind = numbers.astype(self.dtype, casting="same_kind", copy=False)
+            return np.ascontiguousarray(np.broadcast_to(kind, shape))
+        except CONVERSION_ERRORS as error:
+            message = f"got {show(value)}, must be an array of {shape} {self.dtype}: {error}"
+            raise InvalidDescError("", "image", message, "IMG-06") from None
+
+    def _write(self, target: Image, value: Any) -> None:
+        """Write a tensor to a part of this image."""
+        device, shape = target.device, target.shape
         if value.shape != shape or value.dtype != self.dtype:
             message = f"got {value.shape} {value.dtype}, must be {shape} {self.dtype}"
             raise InvalidDescError("", "image", message, "IMG-06")

@@ -7,23 +7,27 @@ from itertools import zip_longest
 from math import prod
 from operator import attrgetter
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import refuse
+from vkops.arguments.values import Place, boolean, refuse
 from vkops.errors import BindingError, DeviceError, OutOfDeviceMemoryError
 from vkops.extent import Extent
 from vkops.gpu.kernels.choice import MAX_DIMS
+from vkops.gpu.memory.pinned import access
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run import open_device
 from vkops.gpu.run.asynchronous import ended
-from vkops.gpu.run.buffer import Buffer, HostBuffer, MemoryView
+from vkops.gpu.run.buffer import Buffer, HostBuffer, MemoryView, read_into
+from vkops.gpu.run.event import Event
+from vkops.gpu.run.handles import TensorHandles
 from vkops.gpu.run.program import BoundProgram, Program, TensorMemory
 from vkops.gpu.run.streaming import Progress
 from vkops.gpu.run.vulkan_device import VulkanDevice
+from vkops.plan.execute import packed_bytes
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
 from vkops.tensors.array_plan import ArrayPlan, gathering, packing
@@ -207,6 +211,38 @@ class DeviceArray:
         return buffer
 
     @property
+    def handles(self) -> TensorHandles:
+        """Where the elements are: a buffer of Vulkan, the first byte and the number of bytes.
+
+        From now on the memory does not move, until the tensor is freed or released. All that was
+        submitted to write it is in order with what is submitted to ``device.handles.queue``
+        afterwards.
+
+        Raises:
+            DeviceError: the elements are not on the device in one piece, or it is closed or lost.
+            BindingError: it has no elements or is not contiguous (SH-12).
+
+        >>> import vkops
+        >>> x = vkops.zeros((4, 8), "int16")
+        >>> x[2:].handles.offset - x.handles.offset, x[2:].handles.size
+        (32, 32)
+        """
+        self.device.check()
+        base, view = self.placed()
+        if not self.size or not view.is_contiguous:
+            what = "is a view that is not contiguous" if self.size else "has no elements"
+            raise BindingError("", "handles", f"{what}, must have one place", "SH-12")
+        buffer = base.buffer
+        if not isinstance(buffer, Buffer) or len(buffer.extents) > 1:
+            raise DeviceError(
+                "the tensor has no handles: its memory is not one buffer of the device"
+            )
+        buffer.is_addressed = True  # it stays where it is
+        memory, start, _ = buffer.extents[0]
+        first = start + view.offset * self.dtype.itemsize
+        return TensorHandles(memory.native.handle, first, self.nbytes)
+
+    @property
     def device_address(self) -> int:
         """The address of the first element, for shaders with buffer references.
 
@@ -282,13 +318,67 @@ class DeviceArray:
         """
         self._lazy = self._buffer = None
 
-    def numpy(self) -> npt.NDArray[Any]:
+    @overload
+    def numpy(
+        self, *, out: npt.NDArray[Any] | None = None, wait: Literal[True] = True
+    ) -> npt.NDArray[Any]: ...
+
+    @overload
+    def numpy(self, *, out: npt.NDArray[Any], wait: bool) -> Event | npt.NDArray[Any]: ...
+
+    def numpy(
+        self, *, out: npt.NDArray[Any] | None = None, wait: bool = True
+    ) -> Event | npt.NDArray[Any]:
         """The elements at this moment as a read-only array, which never changes.
 
         It shows the tensor's own memory where the host sees that, and nothing else refers to it, as
         bound operators do; else it is a copy.
+
+        Args:
+            out: an array of this shape and dtype, to which the elements are copied instead. If it
+                is pinned (``Device.pinned``) and contiguous, the device writes them there.
+            wait: with False, return an ``Event`` at once if the device writes to a pinned array.
+                The array belongs to the device until the event is done. To any other array, the
+                elements are copied before this returns.
+
+        Raises:
+            InvalidDescError: ``out`` is no array that can be written to, or has another shape or
+                dtype, or is missing without ``wait`` (ARRAY-20).
+            DeviceError: the tensor was released, or the device is closed or lost.
+            OutOfDeviceMemoryError: the host has no memory for a copy.
+
+        >>> import numpy as np, vkops
+        >>> vkops.arange(3).numpy(out=np.zeros(3, int)).tolist()
+        [0, 1, 2]
         """
-        return self._elements()[0]
+        if out is None and wait is True:
+            return self._elements()[0]
+        waits, array = boolean(wait, Place("NUMPY", "wait", "ARRAY-20")), self._checked_out(out)
+        event = Event(self.device, self._copy_to(array, wait=waits))
+        return array if waits else event
+
+    def _checked_out(self, out: Any) -> npt.NDArray[Any]:
+        """The array that elements are copied to (ARRAY-20)."""
+        kind = f"an array of {self.shape} {self.dtype} that can be written to"
+        if not isinstance(out, np.ndarray):
+            raise Place("NUMPY", "out", "ARRAY-20").wrong_kind(out, kind)
+        if (out.shape, out.dtype) != (self.shape, self.dtype) or not out.flags.writeable:
+            what = "" if out.flags.writeable else " that is read-only"
+            refuse("NUMPY", "out", f"got {out.shape} {out.dtype}{what}, must be {kind}", "ARRAY-20")
+        return out
+
+    def _copy_to(self, out: npt.NDArray[Any], *, wait: bool) -> int:
+        """Copy the elements; return the submission that does, 0 if it has ended."""
+        base, view = self.placed()
+        access(out, written=True)
+        buffer = base._buffer
+        if not self.size or not isinstance(buffer, Buffer) or not out.flags.c_contiguous:
+            np.copyto(out, self._elements()[0])
+            return 0
+        if not view.is_contiguous:
+            return self.copy()._copy_to(out, wait=wait)
+        start = view.offset * self.dtype.itemsize
+        return read_into(buffer, start, packed_bytes(out), wait=wait)
 
     async def numpy_async(self) -> npt.NDArray[Any]:
         """The same as ``numpy`` at this moment, while the event loop goes on as the device works.

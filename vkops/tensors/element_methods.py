@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import Place, boolean, integer, refuse
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
+from vkops.gpu.memory.pinned import access
 from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.event import Event
 from vkops.plan.view import Ints, View
 from vkops.tensors import elements
 from vkops.tensors import shape_arguments as shapes
@@ -127,6 +129,36 @@ class ElementMethods(ViewMethods):
         source = self._assigned("ASSIGNMENT", selected.shape, value)
         elements.write_indexed(self, source, put_indices, selected, selected.shape)
 
+    def set(self, value: Any, *, wait: bool = True) -> Event:
+        """Write to all elements, as ``tensor[...] = value`` does.
+
+        Args:
+            value: an array, a tensor, a scalar or a nested list, as for assignment.
+            wait: with False, return before the device has read a pinned array (``Device.pinned``)
+                of this shape and dtype, which belongs to the device until the event is done. All
+                other values have been read when this returns.
+
+        Returns:
+            an ``Event``, which is done when the value can be changed.
+
+        Raises:
+            InvalidDescError: as for assignment, or ``wait`` is not True or False (ARRAY-10).
+            OutOfDeviceMemoryError: no memory to send the value.
+
+        >>> import vkops
+        >>> device = vkops.Device()
+        >>> x, numbers = device.empty(2, "int32"), device.pinned(2, "int32")
+        >>> numbers[:] = 4, 5
+        >>> event = x.set(numbers, wait=False)
+        >>> x.tolist(), event.done
+        ([4, 5], True)
+        """
+        waits = boolean(wait, Place("SET", "wait", "ARRAY-10"))
+        source = self._assigned("SET", self.shape, value)
+        if waits:
+            elements.write(self, source)
+        return Event(self.device, 0 if waits else elements.begin_to_write(self, source))
+
     def fill(self, value: Any) -> None:
         """Write a scalar to all elements; arrays are written by ``tensor[...] = array``.
 
@@ -178,4 +210,6 @@ class ElementMethods(ViewMethods):
                 scalar = np.empty((), self.dtype)
                 scalar[...] = value
                 return scalar
+            if isinstance(value, np.ndarray):
+                access(value)
             return np.asarray(value, self.dtype)

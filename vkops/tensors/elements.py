@@ -13,7 +13,7 @@ from vkops.arguments.basic_index import Texts, basic_index
 from vkops.arguments.values import Place
 from vkops.errors import CONVERSION_ERRORS, from_builtin
 from vkops.gpu.kernels.choice import MAX_DIMS
-from vkops.gpu.run.buffer import Buffer, HostBuffer
+from vkops.gpu.run.buffer import Buffer, HostBuffer, send
 from vkops.plan.execute import packed_bytes
 from vkops.plan.region import MAX_TERMS
 from vkops.plan.size_limits import MAX_DIMENSIONS
@@ -137,6 +137,19 @@ def _axis(parts: Sequence[Any], number: int, rank: int) -> int:
 
 
 # -- writing ---------------------------------------------------------------------------------------
+
+
+def begin_to_write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> int:
+    """Write as ``write`` does; return 0, or the submission that reads a pinned array."""
+    base, view = target.placed()
+    buffer = base.buffer
+    is_whole = view.is_contiguous and source.shape == target.shape and target.size > 0
+    if isinstance(source, np.ndarray) and isinstance(buffer, Buffer) and is_whole:
+        number = send(buffer, view.offset * target.dtype.itemsize, packed_bytes(source))
+        if number is not None:
+            return number
+    write(target, source)
+    return 0
 
 
 def write(target: DeviceArray, source: DeviceArray | npt.NDArray[Any]) -> None:

@@ -22,6 +22,7 @@ from vkops.errors import (
     from_builtin,
     show,
 )
+from vkops.gpu.memory.pinned import access
 from vkops.plan.validation import ELEMENT_SIZES
 from vkops.tensors.shape_arguments import may_copy
 
@@ -63,6 +64,7 @@ def as_array(array: Any) -> npt.NDArray[Any]:
             raise _refused("array", error) from error
         elements = extension
     check_dtype(elements.dtype)
+    access(elements)
     return elements
 
 

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from math import prod
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeAlias, TypeVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.refused_operators import has_kernel, refuse_operators
-from vkops.arguments.values import Place, refuse
+from vkops.arguments.values import Place, boolean, instance, number, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
     InvalidDescError,
@@ -22,9 +33,14 @@ from vkops.errors import (
     show,
 )
 from vkops.gpu.adapters import adapter
+from vkops.gpu.memory import pinned as pinned_memory
+from vkops.gpu.run import shared_memory
 from vkops.gpu.run.asynchronous import ended
 from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.event import Event
+from vkops.gpu.run.open_device import with_reclaim
 from vkops.gpu.run.recording import RecordedProgram
+from vkops.gpu.run.shared_memory import MAX_SECONDS, SharedHandle
 from vkops.notebook import repr_html
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
@@ -53,8 +69,8 @@ class Flags(NamedTuple):
 
 
 _INTERNAL = frozenset(
-    """check fits from_array image_pool is_read_only make mapped over owns_buffer pack placed pool
-    prepare submit tuning vulkan wait words""".split()  # noqa: SIM905
+    """check fits from_array image_pool is_read_only make mapped over owns_buffer pack pinned_pool
+    placed pool prepare shared_pool submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
 """Names that other modules of vkops use: ``dir`` leaves them out."""
 
@@ -334,6 +350,44 @@ class Tensor(ElementMethods):
     def __deepcopy__(self, memo: Any) -> Tensor:
         return self.copy()
 
+    def share(self, timeout: float = 60) -> SharedHandle:
+        """Return a handle by which another process of the same user sees the memory, too.
+
+        The tensor was made with ``shared=True``. What was submitted until now to write it is waited
+        for. From then on the processes agree by themselves who writes and reads when, and who has
+        written waits (``Device.synchronize``) before it says so. The handle can be pickled once,
+        for example as an argument of a process that Python spawns, and opened once, by
+        ``vkops.open_shared``. If nobody opens it, it ends with the tensor or after a time.
+
+        Args:
+            timeout: seconds after which the handle ends if it was not opened.
+
+        Raises:
+            InvalidDescError: the tensor was not made with ``shared=True``, or has no elements, or
+                the time is not a number above 0 (ARRAY-21).
+            DeviceError: the device is closed or lost, or the system cannot pass memory on.
+
+        >>> import vkops
+        >>> device = vkops.Device()
+        >>> x = device.tensor([1, 2, 3], shared=True)
+        >>> y = vkops.open_shared(x.share(), device)
+        >>> x[0] = 7
+        >>> device.synchronize()
+        >>> y.tolist()
+        [7, 2, 3]
+        """
+        self.device.check()
+        seconds = number(timeout, Place("SHARE", "timeout", "ARRAY-21"))
+        if not 0 < seconds < MAX_SECONDS:
+            message = f"got {show(timeout)}, must be above 0 and less than {MAX_SECONDS:,} seconds"
+            refuse("SHARE", "timeout", message, "ARRAY-21")
+        base, _ = self.placed()
+        buffer = base._buffer
+        if base is not self or not shared_memory.is_shared(buffer):
+            message = "is not shared, must be made by device.tensor(..., shared=True)"
+            refuse("SHARE", "tensor", message, "ARRAY-21")
+        return SharedHandle.of(self.device, buffer, self.shape, self.dtype, seconds)
+
     def __reduce__(self) -> tuple[Any, ...]:
         # As bytes: NumPy's own pickles lose the byte order.
         return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
@@ -451,18 +505,118 @@ class Device(OperatorDevice):
     def __dir__(self) -> list[str]:
         return _public(self)
 
-    def tensor(self, array: Any) -> Tensor:
+    @overload
+    def tensor(self, array: Any, *, shared: bool = False, wait: Literal[True] = True) -> Tensor: ...
+
+    @overload
+    def tensor(
+        self, array: Any, *, shared: bool = False, wait: Literal[False]
+    ) -> tuple[Tensor, Event]: ...
+
+    def tensor(
+        self, array: Any, *, shared: bool = False, wait: bool = True
+    ) -> Tensor | tuple[Tensor, Event]:
         """Copy an array to the device.
 
-        Raises:
-            InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02).
-            OutOfDeviceMemoryError: it does not fit.
-        """
-        return Tensor.from_array(self, array)
+        Args:
+            array: an array, or anything that NumPy makes one of.
+            shared: whether other processes can see the tensor; see ``Tensor.share``.
+            wait: with False, return the tensor and an ``Event``, before the device has read a
+                pinned array; see ``Tensor.set``.
 
-    def empty(self, shape: int | Sequence[int], dtype: Any = None) -> Tensor:
-        """Make a tensor whose elements are undefined; see ``vkops.empty``."""
+        Raises:
+            InvalidDescTypeError: its elements are not of 1, 2, 4, 8 or 16 bytes (T-02), or
+                ``shared`` or ``wait`` is not True or False (ARRAY-06).
+            OutOfDeviceMemoryError: it does not fit.
+            DeviceError: the device is closed, or cannot share memory.
+        """
+        if shared is False and wait is True:
+            return Tensor.from_array(self, array)
+        waits, source = boolean(wait, Place("TENSOR", "wait", "ARRAY-06")), exchange.as_array(array)
+        if boolean(shared, Place("TENSOR", "shared", "ARRAY-06")):
+            tensor = self.empty(source.shape, source.dtype, shared=True)
+        else:
+            tensor = Tensor(self, source.shape, source.dtype)
+        event = tensor.set(source, wait=waits)
+        return tensor if waits else (tensor, event)
+
+    def empty(
+        self, shape: int | Sequence[int], dtype: Any = None, *, shared: bool = False
+    ) -> Tensor:
+        """Make a tensor whose elements are undefined; see ``vkops.empty``.
+
+        Those of a ``shared`` one, which other processes can see, are zeros; see ``Tensor.share``.
+        """
+        if boolean(shared, Place("EMPTY", "shared", "ARRAY-06")):
+            kind = as_dtype("EMPTY", dtype)
+            sizes = shapes.sizes_of("EMPTY", shape, kind.itemsize)
+            nbytes = ceil_div(prod(sizes) * kind.itemsize, 4) * 4
+            memory = shared_memory.new_buffer(self, nbytes) if nbytes else None
+            return Tensor.over(self, memory, sizes, kind)
         return undefined("EMPTY", shape, dtype, self)
+
+    def pinned(self, shape: int | Sequence[int], dtype: Any = None) -> npt.NDArray[Any]:
+        """Make an array of NumPy in memory of the host that the device reads and writes directly.
+
+        Its elements are undefined. The memory is cached by the host where the device has such
+        memory, counted by ``memory_report``, and freed with the last view of the array. Copies from
+        and to contiguous parts of it need no staging memory: ``tensor[...] = array``,
+        ``device.tensor(array)``, ``tensor.numpy(out=array)`` and those of images. It remains usable
+        when the device is closed or lost; then it is an array like any other.
+
+        Args:
+            shape: its sizes, or one size.
+            dtype: NumPy's type of the elements, by default float64.
+
+        Raises:
+            InvalidDescError: a negative size (ARRAY-06), too large a shape (ARRAY-03), or a dtype
+                whose elements cannot be moved (T-02).
+            OutOfDeviceMemoryError: it does not fit.
+            DeviceError: the device is closed or lost.
+
+        >>> import vkops
+        >>> device = vkops.Device()
+        >>> out = device.pinned((2, 2), "int16")
+        >>> device.tensor([[1, 2], [3, 4]]).to(device).shape == out.shape
+        True
+        """
+        kind = as_dtype("PINNED", dtype)
+        sizes = shapes.sizes_of("PINNED", shape, kind.itemsize)
+        nbytes = prod(sizes) * kind.itemsize
+        self.check()
+        if not nbytes:
+            return np.empty(sizes, kind)
+        memory = with_reclaim(lambda: pinned_memory.allocate(self.pinned_pool, nbytes))
+        return memory.view(kind).reshape(sizes)
+
+    def pinned_like(self, array: Any) -> npt.NDArray[Any]:
+        """Make a pinned array with the shape and the dtype of an array or a tensor.
+
+        Errors are those of ``pinned``.
+
+        >>> import numpy as np, vkops
+        >>> vkops.Device().pinned_like(np.zeros((2, 3), np.int8)).shape
+        (2, 3)
+        """
+        like = array if isinstance(array, Tensor) else exchange.as_array(array)
+        return self.pinned(like.shape, like.dtype)
+
+    def event(self) -> Event:
+        """Return an event that is done when all that was submitted to the adapter until now is.
+
+        Raises:
+            DeviceError: the device is closed, or was lost.
+
+        >>> import vkops
+        >>> device = vkops.Device()
+        >>> x = vkops.roll(device.tensor([1, 2, 3]), 1)
+        >>> event = device.event()
+        >>> event.wait()
+        >>> x.is_ready
+        True
+        """
+        self.prepare()
+        return Event(self, self.vulkan.native.submitted)
 
     def record(self) -> RecordedProgram:
         """Record a program: what this thread does in a ``with`` block is collected, and not run.
@@ -514,6 +668,29 @@ class Device(OperatorDevice):
 
 DeviceLike: TypeAlias = Device | str | int | None
 """A device, or the adapter of one: an index, or part of its name; None if none is chosen."""
+
+
+def open_shared(handle: SharedHandle, device: DeviceLike = None) -> Tensor:
+    """Return a tensor over the memory that ``Tensor.share`` gave a handle of.
+
+    The device is one of the same adapter and driver. Nothing orders the work of the two processes:
+    see ``Tensor.share``. The memory exists until both have freed it, whichever ends first.
+
+    Raises:
+        InvalidDescTypeError: it is no handle (ARRAY-21), or no device (B-02).
+        DeviceError: the memory is of another device or driver; or the handle was opened before, its
+            tensor is gone, or its time is over; or the device is closed or lost.
+        OutOfDeviceMemoryError: the driver has no room for it.
+
+    >>> import vkops
+    >>> x = vkops.Device().tensor([1.5], shared=True)
+    >>> vkops.open_shared(x.share(), x.device).tolist()
+    [1.5]
+    """
+    place = Place("OPEN_SHARED", "handle", "ARRAY-21")
+    known = instance(SharedHandle, "a handle of Tensor.share", handle, place)
+    home = default_device() if device is None else as_device("OPEN_SHARED", device)
+    return Tensor.over(home, known.opened(home), known.shape, known.dtype)
 
 
 def default_device() -> Device:

@@ -16,7 +16,7 @@ NEEDS_GIL = (
 )
 """Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
 
-INTERFACE = 17
+INTERFACE = 18
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 

@@ -117,15 +117,20 @@ def take(nbytes: int) -> npt.NDArray[np.uint8]:
     Operating systems promise more memory than they have, and kill processes that use it. So each
     page is written to at once, after a check that the system still has memory.
     """
-    check(nbytes)
-    require(nbytes)
-    memory = np.empty(nbytes, np.uint8)
+    memory = promised(nbytes)
     for start in range(0, nbytes, _TAKEN_AT_ONCE):
         piece = memory[start : start + _TAKEN_AT_ONCE]
         if start:  # other processes may have taken some meanwhile
             _check(piece.size, nbytes)
         touch(piece)
     return memory
+
+
+def promised(nbytes: int) -> npt.NDArray[np.uint8]:
+    """Take memory as ``take`` does, which the caller writes to at once instead."""
+    check(nbytes)
+    require(nbytes)
+    return np.empty(nbytes, np.uint8)
 
 
 def touch(memory: npt.NDArray[np.uint8]) -> None:

@@ -66,7 +66,7 @@ class MemoryDevice(Protocol):
         """Return the bytes that this process can still get for a use."""
         ...
 
-    def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
+    def new_memory(self, nbytes: int, use: str, *, is_shared: bool = False) -> DeviceMemory:
         """Take memory from the driver."""
         ...
 
@@ -76,15 +76,23 @@ class DeviceMemory:
 
     ``view`` are the bytes and ``address`` is that of the first one,
     if the host sees them; else None and 0.
-    ``source`` is the Vulkan heap that it was taken from: (adapter, heap).
+    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). Other processes can get
+    it from this one if it ``is_shared``.
     """
 
     def __init__(
-        self, device: MemoryDevice, native: Native, nbytes: int, source: tuple[int, int]
+        self,
+        device: MemoryDevice,
+        native: Native,
+        nbytes: int,
+        source: tuple[int, int],
+        *,
+        is_shared: bool = False,
     ) -> None:
         self.device: MemoryDevice = device
         self.native: Native = native
         self.source = source
+        self.is_shared: bool = is_shared
         self.view: npt.NDArray[np.uint8] | None = native.array
         # NumPy would import its attribute ctypes here, which fails while Python exits.
         view = self.view
@@ -267,3 +275,43 @@ class Pool:
         """Give up all memory; that whose ranges are in use exists until these are freed."""
         self.closed = True
         self.heaps.clear()
+
+
+class SeparatePool(Pool):
+    """Allocates memory of its own for each owner, one range, which goes back to the driver with it.
+
+    With ``is_shared``, other processes can see it.
+    """
+
+    def __init__(self, device: Any, use: str, *, is_shared: bool = False) -> None:
+        super().__init__(device, use, device.info.limits.max_allocation)
+        self._is_shared = is_shared
+        self._memory: WeakValueDictionary[int, DeviceMemory] = WeakValueDictionary()
+
+    def allocate(self, nbytes: int) -> Allocation:
+        """Allocate memory; it is freed with the result."""
+        self.check()
+        size = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
+        if size > self.max_range:
+            message = f"{nbytes} bytes in one piece: the device allocates {self.max_range} at most"
+            raise OutOfDeviceMemoryError(message)
+        with self._lock:
+            self._room(size)
+            memory = self._device.new_memory(size, self._use, is_shared=self._is_shared)
+            return self.own(memory)
+
+    def own(self, memory: DeviceMemory) -> Allocation:
+        """Return all of some memory as an allocation, and count it."""
+        self._memory[id(memory)] = memory
+        allocation: Any = self._allocate([memory], memory.ranges.size, memory.ranges.size)
+        return allocation  # type: ignore[no-any-return]
+
+    @property
+    def reserved(self) -> int:
+        """Bytes held from the driver."""
+        return self.report().reserved
+
+    def report(self) -> MemoryReport:
+        """Return what is held now, all of which is used."""
+        sizes = [memory.ranges.size for memory in living(self._memory)]
+        return MemoryReport(sum(sizes), sum(sizes), len(sizes))

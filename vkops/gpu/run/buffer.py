@@ -14,6 +14,7 @@ import numpy.typing as npt
 from vkops.errors import CONVERSION_ERRORS, BindingError, DeviceError, OutOfDeviceMemoryError, show
 from vkops.extent import slice_extents
 from vkops.gpu.memory import host_memory
+from vkops.gpu.memory.pinned import access
 from vkops.gpu.memory.pools import Allocation, Extents, Pool, flush, invalidate, visible
 from vkops.gpu.run import streaming
 from vkops.gpu.run.open_device import MAX_UNCHECKED_BYTES, OpenDevice, with_reclaim
@@ -64,6 +65,7 @@ class BindableMemory(ABC):
         except CONVERSION_ERRORS as error:
             message = f"got {type(data).__name__}, must be contiguous bytes: {error}"
             raise BindingError("", "data", message, "B-04") from None
+        access(source)
         offset, _ = self._span(offset, source.size)
         if source.size:
             self._store(offset, source)
@@ -79,6 +81,7 @@ class BindableMemory(ABC):
             message = f"got {show(array)}, must be an array that holds no Python objects"
             raise BindingError("", "array", message, "B-04")
         self._span(0, array.nbytes)
+        access(array)
         if array.nbytes:
             self._store(0, packed_bytes(array))
 
@@ -186,13 +189,19 @@ class Buffer(BindableMemory):
 
     ``extents`` are its ranges of memory, one after the other; nearly always one. A ``constant`` is
     written once, when it is made, even while this thread records a program. If it ``is_addressed``,
-    shaders have its address: tensors do not move to other memory.
+    shaders have its address, or other processes see it: tensors do not move to other memory.
     """
 
     __slots__ = ("_constant", "_device", "allocation", "extents", "is_addressed", "layout")
 
     def __init__(
-        self, device: OpenDevice, nbytes: int, pool: Pool | None = None, *, constant: bool = False
+        self,
+        device: OpenDevice,
+        nbytes: int,
+        pool: Pool | None = None,
+        *,
+        constant: bool = False,
+        allocation: Allocation | None = None,
     ) -> None:
         pool = pool or device.pool
         self._device = device
@@ -200,9 +209,9 @@ class Buffer(BindableMemory):
         self.is_addressed: bool = False
         self.nbytes = nbytes
         self.shown: ref[MemoryView] = _NO_VIEW
-        allocation = None
-        try:  # noqa: SIM105  # which takes longer
-            allocation = pool.allocate(nbytes)
+        try:
+            if allocation is None:
+                allocation = pool.allocate(nbytes)
         except OutOfDeviceMemoryError:
             pass
         if allocation is None:  # not in the handler: the error's traceback keeps memory alive
@@ -379,6 +388,35 @@ class HostBuffer(BindableMemory):
     def memory_view(self, offset: int, nbytes: int) -> MemoryView:
         """Return a view of bytes of the memory."""
         return MemoryView(self, self.bytes.__array_interface__["data"][0] + offset, nbytes)
+
+
+def send(buffer: Buffer, offset: int, source: Bytes) -> int | None:
+    """Begin to copy bytes of a pinned array to byte ``offset``; return the submission's number.
+
+    Return None if the bytes are elsewhere, or this thread records a program.
+    """
+    device = buffer._device
+    if device.vulkan.recording is not None:
+        return None
+    target = slice_extents(buffer.extents, offset, source.size)
+    return streaming.send(device, target, source, buffer.allocation)
+
+
+def read_into(buffer: Buffer, offset: int, target: Bytes, *, wait: bool) -> int:
+    """Copy the bytes from byte ``offset`` on to an array; return 0.
+
+    Without ``wait``, return the number of the submission if the device writes to it.
+    """
+    device, source = buffer._device, slice_extents(buffer.extents, offset, target.size)
+    device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
+    if not wait and (number := streaming.fetch(device, source, target, buffer.allocation)):
+        return number
+    if _are_visible(source):
+        buffer.finish_writes()
+        target[...] = visible(source[0])
+    else:
+        streaming.read_into(device, source, target, buffer.allocation)
+    return 0
 
 
 def _are_visible(extents: Extents) -> bool:

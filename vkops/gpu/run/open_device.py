@@ -23,8 +23,9 @@ from vkops.gpu.adapters.layer_messages import SETTINGS
 from vkops.gpu.copies.rule import CopyRule, rule_for
 from vkops.gpu.kernels import encoding
 from vkops.gpu.kernels.choice import STREAM
-from vkops.gpu.memory.pools import Allocation, MemoryReport, Pool, living
+from vkops.gpu.memory.pools import Allocation, MemoryReport, Pool, SeparatePool, living
 from vkops.gpu.run.encoded_plan import EncodedPlan
+from vkops.gpu.run.handles import DeviceHandles
 from vkops.gpu.run.profile_recorder import record_if_profiled
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.movements import copy
@@ -123,6 +124,8 @@ class OpenDevice(ABC):
         mapped: whether the host sees the memory of its tensors.
         pool: where their memory comes from.
         image_pool: where the memory of images comes from.
+        pinned_pool: where the memory of pinned arrays comes from.
+        shared_pool: where memory comes from that other processes see.
         tuning: how plans are encoded for it.
     """
 
@@ -137,11 +140,39 @@ class OpenDevice(ABC):
         )
         self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
         self.image_pool: Pool = vulkan.new_pool("device", self.info.limits.max_allocation)
+        self.pinned_pool: SeparatePool = SeparatePool(vulkan, "readback")
+        self.shared_pool: SeparatePool = SeparatePool(
+            vulkan, "mapped" if self.mapped else "device", is_shared=True
+        )
+
+    @property
+    def _pools(self) -> tuple[Pool, ...]:
+        return self.pool, self.image_pool, self.pinned_pool, self.shared_pool
 
     @property
     def info(self) -> DeviceInfo:
         """The adapter: its name, type, driver, memory and limits; see ``DeviceInfo``."""
         return self.vulkan.info
+
+    @property
+    def handles(self) -> DeviceHandles:
+        """Vulkan's handles of the device, for libraries that attach to it, and a lock of its queue.
+
+        What such a library submits must end with a barrier that makes what it writes available, as
+        what vkops submits does. vkops does not know what others use: keep tensors until their work
+        has ended, and wait for it before you write to them.
+
+        Raises:
+            DeviceError: the device is closed or lost.
+
+        >>> import vkops
+        >>> handles = vkops.Device().handles
+        >>> with handles.locked():
+        ...     handles.queue != 0  # here, other libraries may submit to the queue
+        True
+        """
+        self.check()
+        return DeviceHandles(self.vulkan)
 
     @property
     def limits(self) -> Limits:
@@ -207,7 +238,7 @@ class OpenDevice(ABC):
     # -- memory -----------------------------------------------------------------------------------
 
     @abstractmethod
-    def tensor(self, array: Any) -> Any:
+    def tensor(self, *arguments: Any, **options: Any) -> Any:
         """Copy an array to the device; see ``vkops.Device``."""
 
     @abstractmethod
@@ -228,7 +259,7 @@ class OpenDevice(ABC):
         """Bytes reserved from the driver, bytes in use, and number of heaps."""
         self.prepare()
         with self.vulkan.lock:
-            reports = self.pool.report(), self.image_pool.report()
+            reports = [pool.report() for pool in self._pools]
         return MemoryReport(*map(sum, zip(*map(astuple, reports), strict=True)))
 
     def close(self) -> None:
@@ -243,8 +274,8 @@ class OpenDevice(ABC):
             with self.vulkan.tolerating_loss():
                 self.vulkan.settle()
         with self.vulkan.lock:
-            self.pool.close()
-            self.image_pool.close()
+            for pool in self._pools:
+                pool.close()
         with self.vulkan.tolerating_loss():
             self.vulkan.release_empty_heaps()
 

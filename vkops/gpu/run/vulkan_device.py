@@ -242,8 +242,11 @@ class VulkanDevice:
         self._pools[id(pool)] = pool
         return pool
 
-    def new_memory(self, nbytes: int, use: str) -> DeviceMemory:
-        """Take memory from the driver after a check that it is available, with the lock held."""
+    def new_memory(self, nbytes: int, use: str, *, is_shared: bool = False) -> DeviceMemory:
+        """Take memory from the driver after a check that it is available, with the lock held.
+
+        Other processes can see what ``is_shared``.
+        """
         available, is_cpu = self.available(use, limited=False), self.info.type == "CPU"
         held = held_bytes(self._source(use))
         if nbytes > available:
@@ -253,18 +256,28 @@ class VulkanDevice:
             host_memory.require(nbytes)
             host_memory.require_in_file(nbytes, held)
         try:
-            native = self.module.Memory(self.native, nbytes, use)
+            make = self.module.SharedMemory if is_shared else self.module.Memory
+            native = make(self.native, nbytes, use)
         except self.module.DeviceLostError as error:
             self._refuse(error)
         except native_error() as error:
             message = f"{nbytes} bytes: the driver has no memory ({error})"
             raise OutOfDeviceMemoryError(message) from error
-        heap = self._adapter.memory_types[native.type][0]
-        memory = DeviceMemory(self, native, nbytes, (self.info.index, heap))
+        memory = self.adopt(native, nbytes, is_shared=is_shared)
         if is_cpu and memory.view is not None:
             host_memory.check_in_file(memory.view, held)
             host_memory.touch(memory.view)
         return memory
+
+    def adopt(self, native: Any, nbytes: int, *, is_shared: bool = False) -> DeviceMemory:
+        """Return what has and counts memory of the native module."""
+        heap = self._adapter.memory_types[native.type][0]
+        return DeviceMemory(self, native, nbytes, (self.info.index, heap), is_shared=is_shared)
+
+    @property
+    def uuids(self) -> tuple[bytes, bytes]:
+        """Vulkan's UUIDs of the device and of the driver, which processes can compare."""
+        return self._adapter.uuids  # type: ignore[no-any-return]
 
     def available(self, use: str, *, limited: bool = True) -> int:
         """Return the bytes that this process can still get, within its own limit or without it."""
@@ -445,8 +458,14 @@ class VulkanDevice:
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
         done: int = self.call(lambda: self.native.completed)
-        submitted: int = self.native.submitted  # less than the number if that failed
-        return min(number, submitted) <= done
+        number = min(number, self.native.submitted)  # which is less if that failed
+        if number <= done:
+            self._waited = max(self._waited, number)
+        return number <= done
+
+    def has_waited(self, number: int) -> bool:
+        """Whether somebody has waited for a submission, or seen that it has ended."""
+        return number <= self._waited
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the native module, whose errors become those of vkops."""

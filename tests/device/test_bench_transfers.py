@@ -1,0 +1,35 @@
+"""The benchmark of transfers measures all rows, and compares the bytes."""
+
+import json
+import sys
+
+import bench_transfers as bench
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.memory
+
+
+def run(monkeypatch, capsys, adapter, *options):
+    arguments = ["--rounds", "1", "--mib", "5", "--adapter", adapter.name, *options]
+    monkeypatch.setattr(sys, "argv", ["bench_transfers", *arguments])
+    bench.main()
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("options", [[], ["--staged"]])
+def test_all_rows(monkeypatch, capsys, adapter, options):
+    document = json.loads(run(monkeypatch, capsys, adapter, "--json", *options))
+    assert document["ratios"].keys() == document["ratios_cpu"].keys() == bench.COMPARED.keys()
+    assert min(document["gb_per_s"].values()) > 0
+    printed = run(monkeypatch, capsys, adapter, *options)
+    assert "5 MiB on " in printed
+    assert "two memcpys" in printed
+
+
+def test_a_wrong_result_is_refused(monkeypatch, device):
+    monkeypatch.setattr(
+        type(device), "tensor", lambda self, array: self.empty(array.size, "uint8", shared=False)
+    )
+    with pytest.raises(SystemExit, match="changed the bytes"):
+        bench.rows(device, np.iinfo(np.uint16).max)

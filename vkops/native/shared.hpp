@@ -1,0 +1,68 @@
+// Memory that other processes see: it is exported and imported as a file descriptor.
+#pragma once
+
+#include "memory.hpp"
+
+// Memory of its own with a buffer over all of it. Vulkan wants both sides to make the same buffer, the
+// same dedicated allocation, and to choose the same type.
+class SharedMemory : public Memory
+{
+  public:
+    std::uint64_t allocated;  // bytes of the allocation
+
+    // Memory that can be exported; `use` is one of those of Adapter::memory_types.
+    SharedMemory(const Device& owner, vk::DeviceSize nbytes, const std::string& use)
+      : Memory(owner, nbytes)
+    {
+        const auto needs = make_buffer(owner);
+        allocated = needs.size;
+        const vk::MemoryDedicatedAllocateInfo dedicated({}, buffer);
+        vk::ExportMemoryAllocateInfo exported(SHARED_HANDLE);
+        exported.pNext = &dedicated;
+        place(owner, owner.adapter->memory_types(use), needs.memoryTypeBits, &exported, use != "device");
+    }
+    // The memory behind a file descriptor, which stays the caller's.
+    SharedMemory(const Device& owner, vk::DeviceSize nbytes, std::uint64_t allocated_,
+                 std::uint32_t chosen, bool is_mapped, int descriptor)
+      : Memory(owner, nbytes), allocated(allocated_)
+    {
+        const auto needs = make_buffer(owner);
+        if (needs.size > allocated || chosen >= owner.adapter->memory.memoryTypeCount)
+            throw Failure("the driver places such a buffer differently");
+        const int own = dup(descriptor);  // which the driver takes, unless it fails
+        if (own < 0) throw Failure("the process has no file descriptor left");
+        const vk::MemoryDedicatedAllocateInfo dedicated({}, buffer);
+        vk::ImportMemoryFdInfoKHR imported(SHARED_HANDLE, own);
+        imported.pNext = &dedicated;
+        try {
+            place(owner, { chosen }, needs.memoryTypeBits, &imported, is_mapped);
+        } catch (...) {
+            if (!memory_) close(own);
+            throw;
+        }
+    }
+    // A new file descriptor, which is the caller's.
+    int descriptor(const Device& owner) const
+    {
+        return device_->getMemoryFdKHR({ memory_, SHARED_HANDLE }, owner.functions);
+    }
+
+  private:
+    vk::MemoryRequirements make_buffer(const Device& owner)
+    {
+        if (!owner.shares_memory) throw Failure("memory cannot be shared");
+        const vk::ExternalMemoryBufferCreateInfo external(SHARED_HANDLE);
+        buffer = keep(device_->createBuffer(
+          { {}, size, owner.usage, vk::SharingMode::eExclusive, 0, nullptr, &external }));
+        return device_->getBufferMemoryRequirements(buffer);
+    }
+    void place(const Device& owner, const std::vector<std::uint32_t>& types, std::uint32_t bits,
+               const void* next, bool is_mapped)
+    {
+        allocate(owner, allocated, types, bits, next);
+        owner.name(buffer, "shared memory");
+        if (owner.features.has_addresses())
+            address = device_->getBufferAddress({ buffer }, owner.functions);
+        if (is_mapped) map(owner);
+    }
+};
