@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Protocol
@@ -25,6 +25,9 @@ class ShaderArgument(Protocol):
         ``overlaps`` says whether it shares bytes with another one then.
         """
 
+
+Kinds = Mapping[str, Sequence[str]]
+"""Kinds of blocks, each with the names of what it counts towards in ``shader_checks.py``."""
 
 Resolved = tuple[ShaderArgument, Any, Hashable]
 """An argument, its memory, and all that a prepared call depends on but for the address."""

@@ -6,11 +6,11 @@ from typing import Any
 
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.bindings import elements
-from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_argument import Kinds, Resolved
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
 
-KINDS = {"storage": ("storage blocks",)}
+KINDS: Kinds = {"storage": ("storage blocks",)}
 
 
 def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Resolved:

@@ -12,13 +12,13 @@ from vkops.runtime.bindings import Elements, is_memory
 from vkops.runtime.image import Image, allocated
 from vkops.runtime.image_copies import elements_on_device
 from vkops.runtime.sampler import Sampler
-from vkops.runtime.shader_argument import Resolved, ShaderCopy
+from vkops.runtime.shader_argument import Kinds, Resolved, ShaderCopy
 from vkops.runtime.shader_arguments.samplers import check_sampler, default_sampler
 from vkops.shaders.image_formats import refusal, view_format
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import ImageView, Slot
 
-KINDS = {
+KINDS: Kinds = {
     "storage image": ("storage images",),
     "sampled image": ("textures",),
     "combined image sampler": ("textures", "samplers"),

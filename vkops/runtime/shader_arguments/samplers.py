@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 from vkops.errors import BindingError, show
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.sampler import Sampler
-from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_argument import Kinds, Resolved
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
 
-KINDS = {"sampler": ("samplers",)}
+KINDS: Kinds = {"sampler": ("samplers",)}
 
 _defaults: WeakKeyDictionary[Any, dict[str, Sampler]] = WeakKeyDictionary()
 

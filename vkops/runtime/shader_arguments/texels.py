@@ -8,12 +8,12 @@ from vkops.errors import BindingError
 from vkops.gpu.run.image_memory import SAMPLED_TEXELS, STORED_TEXELS
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.bindings import Elements, elements
-from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_argument import Kinds, Resolved
 from vkops.shaders.image_formats import refusal, view_format
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
 
-KINDS = {"storage texel buffer": ("storage images",), "uniform texel buffer": ("textures",)}
+KINDS: Kinds = {"storage texel buffer": ("storage images",), "uniform texel buffer": ("textures",)}
 
 
 class Texels(Elements):

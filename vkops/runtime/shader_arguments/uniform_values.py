@@ -8,12 +8,12 @@ from typing import Any
 from vkops.errors import BindingError
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.bindings import check_size, extent_of, is_memory
-from vkops.runtime.shader_argument import Resolved
+from vkops.runtime.shader_argument import Kinds, Resolved
 from vkops.runtime.shader_arguments import buffers
 from vkops.shaders.shader import Shader
 from vkops.shaders.slot import Slot
 
-KINDS = {"uniform": ("uniform blocks",)}
+KINDS: Kinds = {"uniform": ("uniform blocks",)}
 
 
 class UniformValues(bytes):
