@@ -152,13 +152,15 @@ def test_ordinary_arrays_are_copied_before_calls_with_wait_false_return(home):
     assert set(tensor.tolist()) == {7}
 
 
-def test_arrays_of_other_packages_over_pinned_memory_are_found(home):
-    torch = pytest.importorskip("torch")
+def test_other_arrays_over_pinned_memory_are_found(home):
     array = pinned_copy(home, X)
-    event = home.tensor(torch.from_numpy(array), wait=False)[1]
-    assert event._number
     for view in (np.frombuffer(array.data, np.uint8), np.from_dlpack(array), array.view("V1")):
         assert home.tensor(view, wait=False)[1]._number
+
+
+def test_tensors_of_pytorch_over_pinned_memory_are_found(home):
+    torch = pytest.importorskip("torch")
+    assert home.tensor(torch.from_numpy(pinned_copy(home, X)), wait=False)[1]._number
 
 
 def test_a_recorded_program_keeps_the_values_of_its_recording(home):
