@@ -69,6 +69,8 @@ def judge(test: Test, count: int = 4) -> Verdict:
         if not ways:
             raise NotExpressibleError("storage classes that share memory, or of several workgroups")
         every = list(executions(test))
+        if not every:
+            raise NotExpressibleError("loops that end in few orders")
         chosen = dict.fromkeys(range(min(count, len(every))))
         for claim in test.claims:
             meant = [number for number, each in enumerate(every) if claim.holds(each.results)]

@@ -18,6 +18,9 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
 }  # fmt: skip
 WORD = 0xFFFFFFFF
 
+MAX_STEPS = 20_000
+"""How many states are looked at; only loops that end in few orders have more."""
+
 MAX_JUMPS = 2
 """How often an invocation jumps back; executions in which one does so more often are left out."""
 
@@ -176,7 +179,7 @@ def executions(test: Test, limit: int = 400, seed: int = 1) -> Iterator[Executio
     random = Random(seed)
     known: set[object] = set()
     rest = [_Machine(test)]
-    while rest and limit:
+    while rest and limit and len(known) < MAX_STEPS:
         machine = rest.pop()
         ready = [] if machine.is_endless else machine.ready()
         if not ready and (ended := machine.ended()):
