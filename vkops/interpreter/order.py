@@ -155,8 +155,11 @@ class Order:
                 self._published = np.zeros((2, self._classes, count), np.int64)
             for c in range(self._classes):
                 self._published[0, c, who] = self._fences[1, c, c % 3, who - self._first]
-            if semantics & ACQUIRES or not semantics & RELEASES:
+            acquires = semantics & ACQUIRES
+            if self.chains is None and (acquires or not semantics & RELEASES):
                 self._published[1][:, who] = self._published[0][:, who]
+            for c in self._chosen(semantics, VISIBLE) if self.chains and acquires else ():
+                self._published[1, c, who] = self._published[0, c, who]
         self._memoized.clear()
         for c in classes:
             self._full_barriers[c, groups] = time
@@ -168,8 +171,7 @@ class Order:
             self._barriers[:, groups] = self._full_barriers[:, groups]
             if self.chains is None:  # a plain barrier
                 self._barriers[BUFFERS, groups] = self._barriers[IMAGES, groups] = time
-                semantics = ACQUIRES | sum(MEMORY) | AVAILABILITY
-            self.acquire(who, 0, semantics, time)
+                self.acquire(who, 0, ACQUIRES | sum(MEMORY) | AVAILABILITY, time)
             self._observes[groups - self._first // self.group_size] = False
 
     def _chosen(self, semantics: int, flags: int) -> list[int]:
@@ -313,7 +315,7 @@ class Order:
                 last[each.level, each.reads if each.own else each.semantics, each.own] = each
         acquired = []
         for each in last.values():
-            near = self._seen_by_group[member // self.group_size]
+            near = self._seen_by_group[member // self.group_size] if self.chains is None else []
             near = [seen for seen in near if seen[0] <= each.barrier]
             first = each.reads - 1 if each.own else 0
             for _, location, count, by in (*self._seen[member][first : each.reads], *near):

@@ -73,7 +73,7 @@ class Races(Observer):
         if self._order.chains is not None:
             instances = self.machine.subgroup(who) if scope == SUBGROUP_SCOPE else active.groups
             self._order.chains.barrier(who, instances, level, semantics, time)
-        if not level or not semantics & ACQUIRES & RELEASES:  # for more than those it orders
+        if self._is_declared or not level or not semantics & ACQUIRES & RELEASES:
             self._fence(who, memory_scope, semantics)
         semantics |= self._implied
         if level > LEVELS.get(scope, 0):  # it orders memory for less than all that wait
