@@ -28,6 +28,9 @@ LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
 
 INCOHERENT, PRIVATE = 3, 4
 """Needs of accesses in Vulkan's memory model, above the levels: see ``Order``."""
+_STORE = 8
+"""What is noted beside them of an atomic store, and behind these bits the scope of any."""
+_SCOPE_BITS = 4
 
 UNORDERED, BY_BARRIER = 1, 2
 
@@ -117,7 +120,8 @@ class Order:
         # What invocations know, until they acquire more, and what adds the rest of it.
         self._memoized: dict[tuple[int, int], tuple[_Known, Iterator[None]]] = {}
         self._locations: dict[tuple[object, int], list[_Release]] = {}
-        self._seen: defaultdict[int, list[tuple[int, list[_Release], int]]] = defaultdict(list)
+        self._writers: dict[tuple[object, int], tuple[int, int]] = {}  # the last ones, with scopes
+        self._seen: defaultdict[int, list[tuple[int, list[_Release], int, int]]] = defaultdict(list)
         self._seen_by_group: defaultdict[int, list[Any]] = defaultdict(list)
         self._acquires: defaultdict[int, list[_Acquire]] = defaultdict(list)
         self._members: defaultdict[int, set[int]] = defaultdict(set)
@@ -149,9 +153,13 @@ class Order:
             if self._published is None:
                 count = self._barriers.shape[1] * self.group_size
                 self._published = np.zeros((2, self._classes, count), np.int64)
-            self._published[0][:, who] = self._fences[1][:, who - self._first]
-            if semantics & ACQUIRES or not semantics & RELEASES:
+            for c in range(self._classes):
+                self._published[0, c, who] = self._fences[1, c, c % 3, who - self._first]
+            acquires = semantics & ACQUIRES
+            if self.chains is None and (acquires or not semantics & RELEASES):
                 self._published[1][:, who] = self._published[0][:, who]
+            for c in self._chosen(semantics, VISIBLE) if self.chains and acquires else ():
+                self._published[1, c, who] = self._published[0, c, who]
         self._memoized.clear()
         for c in classes:
             self._full_barriers[c, groups] = time
@@ -163,8 +171,7 @@ class Order:
             self._barriers[:, groups] = self._full_barriers[:, groups]
             if self.chains is None:  # a plain barrier
                 self._barriers[BUFFERS, groups] = self._barriers[IMAGES, groups] = time
-                semantics = ACQUIRES | sum(MEMORY) | AVAILABILITY
-            self.acquire(who, 0, semantics, time)
+                self.acquire(who, 0, ACQUIRES | sum(MEMORY) | AVAILABILITY, time)
             self._observes[groups - self._first // self.group_size] = False
 
     def _chosen(self, semantics: int, flags: int) -> list[int]:
@@ -180,10 +187,11 @@ class Order:
         if not semantics & RELEASES or scope == _INVOCATION_SCOPE:
             return
         if self._fences is None:
-            self._fences = np.zeros((3, self._classes, self._count), np.int64)
+            self._fences = np.zeros((3, self._classes, len(MEMORY), self._count), np.int64)
         rows = who - self._first
         for c in self._chosen(semantics, AVAILABLE):
-            self._fences[LEVELS.get(scope, 0) :, c, rows] = time
+            for by in (by for by, bit in enumerate(MEMORY) if semantics & bit):
+                self._fences[LEVELS.get(scope, 0) :, c, by, rows] = time
         self._fence_barriers[:, rows] = self._barriers[:, who // self.group_size]
 
     def acquire(self, who: Array, scope: int, semantics: int, time: int) -> None:
@@ -208,15 +216,20 @@ class Order:
         semantics: int,
         time: int,
         kind: str,
+        by: int,
     ) -> None:
-        """Note an atomic operation: a "load", a "store", or a "change", which is both."""
+        """Note an atomic operation: a "load", a "store", or a "change", which is both.
+
+        ``by`` is the class of the memory. Only fences that are of that class, too, order others by
+        this operation.
+        """
         level = LEVELS.get(scope, 0)
         if self.chains is not None:
-            self.chains.atomic(shadow, units, who, level, semantics, time, kind)
+            self.chains.atomic(shadow, units, who, level, semantics, time, kind, by)
         semantics = 0 if scope == _INVOCATION_SCOPE else semantics
         releases = kind != "load" and semantics & RELEASES
         rows, shape = who - self._first, (3, self._classes, len(who))
-        fences = None if self._fences is None else self._fences[:, :, rows]
+        fences = None if self._fences is None else self._fences[:, :, by, rows]
         self._has_releases |= bool(releases or (fences is not None and fences.any()))
         if not self._has_releases:
             return
@@ -229,7 +242,9 @@ class Order:
         acquires = kind != "store" and semantics & ACQUIRES
         own_acquire = (level, semantics) if acquires else None
         self._observes[rows // self.group_size] = True
-        self._log.append((time, who, shadow, units, fences, before, last, kind, own_acquire))
+        self._log.append(
+            (time, who, shadow, units, fences, before, last, kind, level, by, own_acquire)
+        )
         if acquires:
             self._memoized.clear()
 
@@ -243,11 +258,15 @@ class Order:
                     self._acquires[one].append(acquire)
                     self._members[one // self.group_size].add(one)
                 continue
-            shadow, units, fences, before, last, kind, acquires = noted
+            shadow, units, fences, before, last, kind, level, by, acquires = noted
             for n, (one, unit) in enumerate(zip(who.tolist(), units.tolist(), strict=True)):
                 location = self._locations.setdefault((shadow, unit), [])
-                if location and kind != "store":
-                    seen, past = (time, location, len(location)), self._seen[one]
+                writer, scope = self._writers.get((shadow, unit), (one, 0))
+                is_ordered = max(level, scope) <= self._nearness(one, writer)
+                if kind != "load":
+                    self._writers[shadow, unit] = one, level
+                if location and kind != "store" and is_ordered:
+                    seen, past = (time, location, len(location), MEMORY[by]), self._seen[one]
                     if not past or past[-1][1] is not location or past[-1][2] != len(location):
                         past.append(seen)
                         self._seen_by_group[one // self.group_size].append(seen)
@@ -255,8 +274,8 @@ class Order:
                         own = _Acquire(time, acquires[0], acquires[1], len(past), 0, own=True)
                         self._acquires[one].append(own)
                         self._members[one // self.group_size].add(one)
-                if kind == "store":  # it ends a sequence of releases
-                    location = self._locations[shadow, unit] = []
+                if kind == "store" or (kind == "change" and not is_ordered):
+                    location = self._locations[shadow, unit] = []  # a sequence of releases ends
                 if kind != "load" and fences[..., n].any():
                     location.append(_Release(one, fences[..., n], before[:, n], last[:, n]))
         self._log.clear()
@@ -293,14 +312,15 @@ class Order:
         last: dict[object, _Acquire] = {}
         for each in self._acquires[member]:
             if each.time <= limit and c in self._chosen(each.semantics, VISIBLE):
-                last[(each.level, each.reads) if each.own else each.level] = each
+                last[each.level, each.reads if each.own else each.semantics, each.own] = each
         acquired = []
         for each in last.values():
-            near = self._seen_by_group[member // self.group_size]
+            near = self._seen_by_group[member // self.group_size] if self.chains is None else []
             near = [seen for seen in near if seen[0] <= each.barrier]
             first = each.reads - 1 if each.own else 0
-            for _, location, count in (*self._seen[member][first : each.reads], *near):
-                acquired.append((location, count, each.level))
+            for _, location, count, by in (*self._seen[member][first : each.reads], *near):
+                if each.own or each.semantics & by:
+                    acquired.append((location, count, each.level))
         return acquired
 
     def _nearness(self, one: Any, other: Any) -> Any:
@@ -308,46 +328,70 @@ class Order:
         same = one // self.group_size == other // self.group_size
         return same * (1 + (self._subgroup(one) == self._subgroup(other)))
 
-    def note(self, kind: str, time: int, need: int, c: int) -> None:
-        """Note what the accesses of a time need; reads only for what is accessed before them."""
-        self._has_narrow |= c == SHARED and need > LEVELS[_WORKGROUP_SCOPE]
+    def note(self, kind: str, time: int, need: int, scope: int, c: int, *, is_store: bool) -> None:
+        """Note what accesses of a time need for those behind them, and the scope of atomic ones.
+
+        What reads need is only for accesses before them. ``is_store`` says whether an atomic
+        operation does not read.
+        """
+        self._has_narrow |= c == SHARED and max(need, scope) > LEVELS[_WORKGROUP_SCOPE]
         if kind == "read" and need < PRIVATE:
             return
         if time + 1 >= len(self.needs):
             self.needs = np.r_[self.needs, np.zeros(2 * time + 2, np.int8)]
-        self.needs[time] = need
+        self.needs[time] = need | _STORE * is_store | scope << _SCOPE_BITS
+
+    def is_narrow(self, time: int) -> bool:
+        """Whether something was noted of the accesses of a time."""
+        return bool(self.needs[min(time, len(self.needs) - 1)] & ~_STORE)
 
     def _pairs(self, before: Array, who: Array) -> tuple[Array, Array]:
-        """Return what earlier accesses need, and how near invocations are to theirs."""
+        """Return what was noted of earlier accesses, and how near invocations are to theirs."""
         other = (before & LANES) - 1
-        needs = self.needs.take(before >> LANE_BITS, mode="clip")
-        return needs, self._nearness(who, other)
+        noted = self.needs.take(before >> LANE_BITS, mode="clip")
+        return noted, self._nearness(who, other)
 
-    def apart(self, before: Array, who: Array, need: int) -> Array:
+    def apart(self, before: Array, who: Array, scope: int) -> Array:
         """Return which atomic operations are not in the scopes of earlier ones, or vice versa."""
-        needs, near = self._pairs(before, who)
-        return near < np.maximum(needs, need)
+        noted, near = self._pairs(before, who)
+        return near < np.maximum(noted >> _SCOPE_BITS, scope)
 
-    def unordered(self, before: Array, who: Array, c: int, need: int) -> Array:
+    def unordered(
+        self,
+        before: Array,
+        who: Array,
+        c: int,
+        need: int,
+        element: tuple[object, Array],
+        *,
+        are_changes: bool,
+    ) -> Array:
         """Return which accesses conflict with earlier ones, which are entries of a shadow.
 
-        The result is 0, UNORDERED, or BY_BARRIER where a barrier is between them that does not
-        order this memory, in a module without Vulkan's memory model. A read is ordered before a
-        write only if it happens before that, too.
+        An element is a shadow and the units of it that are accessed. ``are_changes`` says whether
+        the earlier accesses are atomic. The result is 0, UNORDERED, or BY_BARRIER where a barrier
+        is between them that does not order this memory, in a module without Vulkan's memory model.
+        A read is ordered before any access if it happens before that; so is an atomic operation
+        that both reads and writes.
         """
         if self.chains is None or not before.any():
             return self._unordered(before, who, c)
         other = (before & LANES) - 1
-        needs, near = self._pairs(before, who)
+        noted, near = self._pairs(before, who)
+        needs = noted & _STORE - 1
+        need_each = np.full(len(before), need)
+        if are_changes and need < PRIVATE:
+            need_each *= (noted & _STORE) != 0
         # The class of memory for what each pair must have, by its flags.
-        flavor = 2 * (near >= needs) + (near >= need)
+        flavor = 2 * (near >= needs) + (near >= need_each)
         result = np.zeros(len(before), bool)
         for each in np.unique(flavor[before != 0]).tolist():
             unordered = self._unordered(before, who, c + 3 * each) != 0
             result |= (flavor == each) & unordered
         for at in np.flatnonzero(result).tolist():
             first = int(other[at]), int(before[at]) >> LANE_BITS, int(needs[at])
-            result[at] = not self.chains.ordered(*first, int(who[at]), need, c)
+            last, place = (int(who[at]), int(need_each[at])), (element[0], int(element[1][at]))
+            result[at] = not self.chains.ordered(*first, *last, c, place)
         return result | ((before != 0) & (other != who) & (np.maximum(needs, need) == PRIVATE))
 
     def is_past(self, time: int, c: int) -> bool:

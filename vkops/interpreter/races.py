@@ -26,8 +26,15 @@ from vkops.interpreter.values import Pointer
 from vkops.interpreter.visibility import ACQUIRES, RELEASES
 from vkops.shaders.binary import Op
 
-VERBS = {"read": "reads it", "write": "writes it", "atomic": "changes it atomically"}
-PAST = {"read": "read it", "written": "wrote it", "changed": "changed it atomically"}
+VERBS = {
+    "read": "reads it", "write": "writes it", "atomic": "changes it atomically",
+    "load": "reads it atomically",
+}  # fmt: skip
+PAST = {
+    "read": "read it", "written": "wrote it", "changed": "changed it atomically",
+    "loaded": "read it atomically",
+}  # fmt: skip
+_ATOMIC = {"atomic", "load", "changed", "loaded"}
 
 _OPERANDS = {
     Op.Load: 1, Op.Store: 2, Op.CopyMemory: 2, Op.ImageRead: 2, Op.ImageWrite: 3,
@@ -54,6 +61,7 @@ class Races(Observer):
         size = run.settings.subgroup_size
         self._order = Order(groups, run.group_size, size, is_declared=is_declared)
         self._is_declared, self._implied = is_declared, 0 if is_declared else AVAILABILITY
+        self._is_mixed = is_declared and self._mixes()
         self._deferred: list[tuple[Shadow, Array, Array, Callable[[int], None]]] = []
         self._exchanged: dict[Shadow, list[Array]] = {}
 
@@ -65,7 +73,7 @@ class Races(Observer):
         if self._order.chains is not None:
             instances = self.machine.subgroup(who) if scope == SUBGROUP_SCOPE else active.groups
             self._order.chains.barrier(who, instances, level, semantics, time)
-        if not level or not semantics & ACQUIRES & RELEASES:  # for more than those it orders
+        if self._is_declared or not level or not semantics & ACQUIRES & RELEASES:
             self._fence(who, memory_scope, semantics)
         semantics |= self._implied
         if level > LEVELS.get(scope, 0):  # it orders memory for less than all that wait
@@ -95,31 +103,57 @@ class Races(Observer):
             return
         is_image, time = isinstance(memory, ImageVariable), self.machine.time
         c = SHARED if memory.kind else IMAGES if is_image else BUFFERS
-        need = self._need(kind)
-        if need:
-            self._order.note(kind, time, need, c)
-        if kind == "write" and need < PRIVATE:
-            need = 0
+        op, scope, need = self.machine.step.op, 0, self._need(kind)
+        if op in Op.ATOMICS:  # what is read behind a change of an atomic variable needs no more
+            kind, scope = "load" if op == Op.AtomicLoad else kind, need
+            need = need if op == Op.AtomicStore else 0
+        is_write = kind in ("write", "atomic")
+        is_store = self._is_declared and op == Op.AtomicStore
+        if need or scope or is_store:
+            self._order.note(kind, time, need, scope, c, is_store=is_store)
+        is_noted = self._is_mixed and kind in ("read", "write") and need < INCOHERENT
+        level = need
+        need = scope if kind == "load" else 0 if is_write and need < PRIVATE else need
         for units in memory.touched(pointer.type, pointer.offset, active):
             who = active.who
+            if is_noted and self._order.chains is not None:
+                every = np.broadcast_to(units, (len(who), units.shape[1])).reshape(-1)
+                repeated = np.repeat(who, units.shape[1])
+                self._order.chains.coherent(
+                    memory.shadow, every, repeated, level, time, is_write=is_write
+                )
             if len(units) == 1 and len(who) > 1:
                 if kind == "read":
                     who = who[[0, -1]]
                 units = np.broadcast_to(units, (len(who), units.shape[1]))
             who = np.repeat(who, units.shape[1]) if units.shape[1] > 1 else who
             units = units.reshape(-1)
-            if kind == "atomic":  # it acquires before it reads, and releases after it has written
-                self._change(memory, units, who)
-            for conflict in memory.shadow.access(kind, self._order, units, who, time, c, need):
+            if kind in ("atomic", "load"):  # it acquires first, and releases at last
+                self._change(memory, units, who, c)
+            for conflict in memory.shadow.access(
+                kind, self._order, units, who, time, c, need, scope
+            ):
                 self._race(kind, memory, conflict, units, who)
 
-    def _change(self, memory: Memory, units: Array, who: Array) -> None:
+    def _change(self, memory: Memory, units: Array, who: Array, c: int) -> None:
         op, shadow = self.machine.step.op, memory.shadow
         assert shadow is not None
         kind = {Op.AtomicLoad: "load", Op.AtomicStore: "store"}.get(op, "change")
-        self._order.atomic(shadow, units, who, *self._atomic, self.machine.time, kind)
+        self._order.atomic(shadow, units, who, *self._atomic, self.machine.time, kind, c)
         if op == Op.AtomicCompareExchange:
             self._exchanged.setdefault(shadow, []).append(units << 32 | who)
+
+    def _mixes(self) -> bool:
+        """Whether some accesses that take part in the order are not coherent, or less than others.
+
+        Only then does it matter what coherent ones do for others of the same element.
+        """
+        found = set()
+        for function in self.machine.program.functions.values():
+            for step in (step for block in function.blocks for step in block.steps):
+                if step.op in _OPERANDS:
+                    found.add(step.operands[_OPERANDS[step.op] :])
+        return len({operands for operands in found if any(operands)}) > 2  # of reads and of writes
 
     def _need(self, kind: str) -> int:
         """Return what an access needs, by its scope or its memory operands."""
@@ -171,7 +205,7 @@ class Races(Observer):
             end = "there is no barrier between them" if memory.kind else "nothing orders them"
             if self._is_declared:
                 end = "nothing orders them and makes the second available and visible to the first"
-            if (kind, conflict.did) == ("atomic", "changed"):
+            if {kind, conflict.did} <= _ATOMIC:
                 end = "the scope of one does not contain the other invocation"
             if conflict.has_barrier:
                 what = "Image" if isinstance(memory, ImageVariable) else "Buffer"

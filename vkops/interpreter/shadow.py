@@ -9,6 +9,14 @@ import numpy as np
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import BY_BARRIER, LANE_BITS, LANES, SHARED, UNORDERED, Order
 
+_CONFLICTS = {
+    "read": ("written", "changed"), "load": ("written", "changed"),
+    "write": ("written", "read", "changed", "loaded"),
+    "atomic": ("written", "read", "changed", "loaded"),
+}  # fmt: skip
+"""The earlier accesses that conflict with one."""
+_ATOMIC = {"atomic": "changed", "load": "loaded"}
+
 
 class Conflict(NamedTuple):
     """Accesses that are not ordered with earlier ones.
@@ -28,38 +36,61 @@ class Conflict(NamedTuple):
 class Shadow:
     """The last accesses to each unit of a memory.
 
-    Two readers and two atomic operations are kept: the last one, and one of another workgroup if
-    there was any, else of another invocation.
+    Two readers are kept, and two atomic operations that only load or do more: the last one, and one
+    of another workgroup if there was any, else of another invocation. Of writes and of atomic
+    operations that are not for all the device, the last one is kept as well: a later one may be
+    ordered, and this one not.
     """
 
     def __init__(self, units: int) -> None:
-        counts = {"written": 1, "read": 2, "changed": 2}
-        self._entries = {
-            did: [np.zeros(units, np.int64) for _ in range(n)] for did, n in counts.items()
-        }
-        self._latest = dict.fromkeys(counts, 0)
+        self._units = units
+        self._entries = {did: self._empty(did) for did in ("written", "read", "changed")}
+        self._latest = dict.fromkeys(self._entries, 0)
+        self._narrow: dict[str, Array] = {}
+
+    def _empty(self, did: str) -> list[Array]:
+        return [np.zeros(self._units, np.int64) for _ in range(1 if did == "written" else 2)]
 
     def access(
-        self, kind: str, order: Order, at: Array, who: Array, time: int, c: int, need: int
+        self,
+        kind: str,
+        order: Order,
+        at: Array,
+        who: Array,
+        time: int,
+        c: int,
+        need: int,
+        scope: int,
     ) -> list[Conflict]:
         """Record accesses of units by invocations, and return a conflict of each kind.
 
-        Their kind is "read", "write" or "atomic", and ``need`` is what ``Order`` says.
+        Their kind is "read", "write", "atomic", or "load" for an atomic one that does not write;
+        ``need`` and ``scope`` are what ``Order`` says.
         """
-        does = {"read": "read", "write": "written", "atomic": "changed"}[kind]
+        does = {"read": "read", "write": "written", **_ATOMIC}[kind]
         code, befores, conflicts = time << LANE_BITS | (who + 1), [], []
-        conflicts_with_own = kind == "write" or (kind == "atomic" and len(order.needs) > 1)
-        for did, kept in self._entries.items():
-            if (did != does or conflicts_with_own) and not order.is_past(self._latest[did], c):
-                befores += [(did, entries[at]) for entries in kept]
+        if does not in self._entries:  # few shaders have atomic loads
+            self._entries[does] = self._empty(does)
+        have_scopes = len(order.needs) > 1
+        for did in _CONFLICTS[kind]:
+            is_exempt = kind in _ATOMIC and did in _ATOMIC.values() and not have_scopes
+            if did in self._entries and not is_exempt and not order.is_past(self._latest[did], c):
+                befores += [(did, entries[at]) for entries in self._entries[did]]
+                if did in self._narrow:
+                    befores.append((did, self._narrow[did][at]))
         self._record(order, self._entries[does], at, code, c)
         self._latest[does] = time
+        if does != "read" and order.is_narrow(time):
+            self._narrow.setdefault(does, np.zeros(self._units, np.int64))[at] = code
+        conflicts_with_own = kind == "write" or (kind == "atomic" and have_scopes)
         for entries in self._entries[does] if conflicts_with_own else ():
             befores += [(does, now)] if ((now := entries[at]) != code).any() else []
         for did, before in befores:
-            unordered = order.unordered(before, who, c, need)
-            if kind == "atomic" and did == does and unordered.any():
-                unordered = unordered * order.apart(before, who, need)
+            unordered = order.unordered(
+                before, who, c, need, (self, at), are_changes=did == "changed"
+            )
+            if kind in _ATOMIC and did in _ATOMIC.values() and unordered.any():
+                unordered = unordered * order.apart(before, who, scope)
             for status in (UNORDERED, BY_BARRIER) if unordered.any() else ():
                 rows = np.flatnonzero(unordered == status)
                 if len(rows):

@@ -34,9 +34,13 @@ class _Operation(NamedTuple):
 
 
 class _Write(NamedTuple):
-    """An atomic write, after the first ``past`` operations of its invocation."""
+    """An atomic write, with the level of its scope.
+
+    It is behind the first ``past`` operations of its invocation.
+    """
 
     who: int
+    level: int
     past: int
     own: _Operation | None
 
@@ -48,32 +52,32 @@ class Chains:
     domain, and that domain is visible to the access (a write needs no visibility). Domains are the
     device, a workgroup and a subgroup; their levels are those of scopes:
 
-    - A write is available to the domain of its own scope if it is coherent (MakePointerAvailable),
-      and an operation that releases with MakeAvailable makes the earlier writes of its invocation
-      available to the domain of its scope. What is available to a domain becomes available to a
-      wider one by such an operation of any invocation in that domain, if the first one happens
-      before it.
-    - A read sees the domain of its own scope if it is coherent (MakePointerVisible), and an
-      operation that acquires with MakeVisible makes the domain of its scope visible to the later
-      reads of its invocation. A wider domain becomes visible to a narrower one by such an operation
-      of any invocation in the narrower one, if it happens before that.
+    - A write is available to the domain of its own scope if it is coherent (MakePointerAvailable).
+      The earlier writes of its invocation become available to the domain of the scope of an
+      operation that releases with MakeAvailable, and those of the same element to that of a
+      coherent write. What is available to a domain becomes available to a wider one by such an
+      operation of any invocation in that domain, if the first one happens before it.
+    - A read sees the domain of its own scope if it is coherent (MakePointerVisible). The later
+      reads of its invocation see the domain of the scope of an operation that acquires with
+      MakeVisible, and those of the same element that of a coherent read. A wider domain becomes
+      visible to a narrower one by such an operation of any invocation in the narrower one, if it
+      happens before that.
 
-    So there is one path back from an access, on which each part happens before the next: first
+    So there is a path back from an access, on which each part happens before the next: first
     through operations that make ever wider domains visible, then through those that make writes
-    available to ever narrower ones. On the path, an invocation is in one of these states: the
-    number of a level up to which all is visible (3 is the invocation itself), or 4 and the number
-    of a subgroup, one of whose invocations has made available what is available to it.
+    available to ever narrower ones. Each part can be ordered by operations for another class of
+    memory, if the operations at its ends are of that class as well.
     """
 
     def __init__(self, group_size: int, subgroup_size: int) -> None:
         self._group_size, self._subgroup_size = group_size, subgroup_size
-        self._subgroups = -(-group_size // subgroup_size)
         self._log: list[tuple[Any, ...]] = []
         self._flags = 0
-        self._known: dict[tuple[int, int, int], _Known] = {}
+        self._known: dict[tuple[object, ...], _Known] = {}
+        self._coherent: dict[tuple[object, int], _Coherent] = {}
         self._operations: defaultdict[int, list[_Operation]] = defaultdict(list)
         self._locations: dict[tuple[object, int], list[_Write]] = {}
-        self._seen: defaultdict[int, list[tuple[list[_Write], int]]] = defaultdict(list)
+        self._seen: defaultdict[int, list[tuple[list[_Write], int, int]]] = defaultdict(list)
         self._waits: defaultdict[int, list[tuple[int, tuple[int, ...]]]] = defaultdict(list)
 
     # -- what is executed --------------------------------------------------------------------------
@@ -95,9 +99,17 @@ class Chains:
         semantics: int,
         time: int,
         kind: str,
+        by: int,
     ) -> None:
         """Note an atomic operation, as ``Order`` does."""
-        self._note(semantics, time, who, level, semantics, shadow, units, kind)
+        self._note(semantics, time, who, level, semantics, shadow, units, kind, MEMORY[by])
+
+    def coherent(
+        self, shadow: object, units: Array, who: Array, level: int, time: int, *, is_write: bool
+    ) -> None:
+        """Note a coherent access that is not atomic."""
+        semantics = AVAILABLE if is_write else VISIBLE
+        self._note(0, time, who, level, semantics, shadow, units)
 
     def _note(self, semantics: int, *event: object) -> None:
         self._flags |= semantics
@@ -109,10 +121,15 @@ class Chains:
         log, self._log = self._log, []
         for time, who, level, semantics, *noted in log:
             each = [int(one) for one in who]
-            if len(noted) == 3:
-                shadow, units, kind = noted
+            if len(noted) == 2:
+                shadow, units = noted
                 for one, unit in zip(each, units.tolist(), strict=True):
-                    self._change((shadow, unit), kind, one, time, level, semantics)
+                    self._make((shadow, unit), one, time, level, semantics)
+                continue
+            if len(noted) == 4:
+                shadow, units, kind, by = noted
+                for one, unit in zip(each, units.tolist(), strict=True):
+                    self._change((shadow, unit), kind, by, one, time, level, semantics)
                 continue
             if noted:
                 instances: dict[int, list[int]] = {}
@@ -125,17 +142,42 @@ class Chains:
                 operation = _Operation(time, level, semantics, len(self._seen[one]), True)
                 self._operations[one].append(operation)
 
+    def _make(
+        self, at: tuple[object, int], who: int, time: int, level: int, semantics: int
+    ) -> None:
+        """Note a coherent access of an element: the last one before each operation counts."""
+        made = self._coherent.setdefault(at, {}).setdefault(who, [])
+        operation = _Operation(time, level, semantics, len(self._operations[who]), False)
+        if made and made[-1][1:] == operation[1:]:
+            made.pop()
+        made.append(operation)
+
     def _change(
-        self, at: tuple[object, int], kind: str, who: int, time: int, level: int, semantics: int
+        self,
+        at: tuple[object, int],
+        kind: str,
+        by: int,
+        who: int,
+        time: int,
+        level: int,
+        semantics: int,
     ) -> None:
         location, operations = self._locations.setdefault(at, []), self._operations[who]
+        made = AVAILABLE * (kind != "load") | VISIBLE * (kind != "store")
+        self._make(at, who, time, level, made | semantics & sum(MEMORY))
         own, seen = None, self._seen[who]
-        if kind == "store":  # it ends a sequence of releases
+        is_ordered = all(
+            max(level, last.level) <= self._near(who, last.who) for last in location[-1:]
+        )
+        if kind == "store" or not is_ordered:  # it ends a sequence of releases
+            location = []
+            if kind != "load":
+                self._locations[at] = location
+        if kind == "store":
             semantics &= ~(ACQUIRES & ~RELEASES)
-            location = self._locations[at] = []
         else:
             if not seen or seen[-1][0] is not location or seen[-1][1] != len(location):
-                seen.append((location, len(location)))
+                seen.append((location, len(location), by))
             elif operations and operations[-1].reads == len(seen) and kind == "load":
                 last = operations[-1]  # of a loop that waits
                 if (last.level, last.semantics, last.is_fence) == (level, semantics, False):
@@ -145,102 +187,142 @@ class Chains:
             operations.append(own)
         if kind != "load":
             releases = own if own is not None and semantics & RELEASES else None
-            location.append(_Write(who, len(operations), releases))
+            location.append(_Write(who, level, len(operations), releases))
 
     # -- what is known -----------------------------------------------------------------------------
 
     def _near(self, one: int, other: int) -> int:
-        if one == other:
-            return ITSELF
-        return self._near_subgroup(one, self._subgroup(other))
+        (group, local), (other_group, other_local) = (
+            divmod(each, self._group_size) for each in (one, other)
+        )
+        if one == other or group != other_group:
+            return ITSELF * (one == other)
+        size = self._subgroup_size
+        return 1 + (local // size == other_local // size)
 
-    def _subgroup(self, one: int) -> int:
-        group, local = divmod(one, self._group_size)
-        return group * self._subgroups + local // self._subgroup_size
-
-    def _near_subgroup(self, one: int, subgroup: int) -> int:
-        if self._subgroup(one) == subgroup:
-            return 2
-        return int(one // self._group_size == subgroup // self._subgroups)
-
-    def ordered(self, other: int, when: int, needs: int, who: int, need: int, c: int) -> bool:
+    def ordered(
+        self, other: int, when: int, needs: int, who: int, need: int, c: int, at: tuple[object, int]
+    ) -> bool:
         """Whether what another invocation did is ordered before what an invocation does now.
 
         The needs are the levels of coherent accesses, and 3 for others; 0 for those that need
-        nothing. ``c`` is the class of the memory.
+        nothing. ``c`` is the class of the memory, ``at`` the element of it.
         """
-        flags = self._flags  # of all that was executed
-        can_be_available = needs < ITSELF or flags & AVAILABLE
-        if not (flags & RELEASES and can_be_available and (need < ITSELF or flags & VISIBLE)):
+        if not self._flags & RELEASES:  # nothing that was executed
             return False
-        known = self._known.get((who, need, c))
-        if known is None:
-            self._understand()
-            known = self._known[who, need, c] = self._search(who, need, c)
-        if known.available.get(other, 0) >= when:
-            return True
-        for state, times in known.times.items():
-            if state > ITSELF:
-                is_available = needs <= self._near_subgroup(other, state - ITSELF - 1)
-            else:
-                is_available = max(needs, state) <= self._near(other, who)
-            if is_available and times.get(other, 0) >= when:
+        self._understand()
+        coherent = self._coherent.get(at)
+        for element in (None, at) if coherent else (None,):
+            known = self._known.get((who, need, c, element))
+            if known is None:
+                made = coherent if element else None
+                known = self._known[who, need, c, element] = self._search(who, need, c, made or {})
+            if known.available.get(other, 0) >= when:
                 return True
+            for level, one, times in known.times:
+                if times.get(other, 0) >= when and max(needs, level) <= self._near(other, one):
+                    return True
         return False
 
-    def _search(self, who: int, need: int, c: int) -> _Known:
-        """Go back from an access of an invocation on all paths."""
-        known = _Known(defaultdict(dict), {})
-        rest: list[tuple[int, float, int]] = [(who, inf, need)]
-        while rest:
-            one, upto, state = rest.pop()
-            better = range(state + 1) if state <= ITSELF else (state,)
-            if any(known.times[each].get(one, 0) >= upto for each in better):
-                continue
-            known.times[state][one] = upto
+    def _search(self, who: int, need: int, c: int, coherent: _Coherent) -> _Known:
+        """Go back from an access of an invocation on all paths.
+
+        Those of an element that has ``coherent`` accesses go through these, too.
+        """
+        known, done = _Known([], {}), set[tuple[int, float, int, bool]]()
+        mine = MEMORY[c]
+
+        def made(one: int, upto: float, kind: int, flag: int) -> Iterator[tuple[_Operation, int]]:
+            """Yield operations that have a flag up to a time, and the classes they are of."""
             operations = [
                 each
                 for each in self._operations[one]
-                if each.time <= upto and each.semantics & MEMORY[c] and each.level < ITSELF
+                if each.time <= upto and each.semantics & mine and each.level < ITSELF
             ]
-            if state <= ITSELF and self._near(one, who) >= state:
-                visible = _latest(operations, ACQUIRES, VISIBLE)
-                rest += [(one, each.time, min(state, each.level)) for each in visible]
-            for each in _latest(operations, RELEASES, AVAILABLE):
-                if state > ITSELF:
-                    is_inside = each.level <= self._near_subgroup(one, state - ITSELF - 1)
-                else:
-                    is_inside = max(state, each.level) <= self._near(one, who)
-                if is_inside:
-                    known.available[one] = max(each.time, known.available.get(one, 0))
-                    rest.append((one, each.time, ITSELF + 1 + self._subgroup(one)))
-            for release in self._synchronized(one, operations, c):
-                rest.append((*release, state))
+            for each in _latest(operations, kind, flag):
+                yield each, each.semantics
+            accesses = [each for each in coherent.get(one, ()) if each.time <= upto]
+            for each in _latest(accesses, flag, flag):
+                yield each, mine | each.semantics
+
+        rest: list[tuple[int, float, int, bool, int]] = []
+        if need < ITSELF:
+            rest.append((who, inf, need, False, mine))
+        for each, classes in made(who, inf, ACQUIRES, VISIBLE):
+            rest.append((who, each.time, each.level, False, classes))
+        while rest:
+            one, upto, level, is_available, classes = rest.pop()
+            if (one, upto, level, is_available) in done:
+                continue
+            done.add((one, upto, level, is_available))
+            for bit in MEMORY:
+                if not classes & bit:
+                    continue
+                times = self._before(one, upto, bit)
+                if bit == mine:
+                    known.times.append((level, one, times))
+                for other, time in times.items():
+                    near = self._near(other, one)
+                    for each, of in made(other, time, RELEASES, AVAILABLE):
+                        if max(level, each.level) <= near and of & bit:
+                            known.available[other] = max(each.time, known.available.get(other, 0))
+                            rest.append((other, each.time, 0, True, of))
+                    if is_available or near < level:
+                        continue
+                    for each, of in made(other, time, ACQUIRES, VISIBLE):
+                        if each.level < level and of & bit:
+                            rest.append((other, each.time, each.level, False, of))
+        return known
+
+    def _before(self, one: int, upto: float, bits: int) -> dict[int, float]:
+        """Return up to when invocations did what happens before a time of one of them.
+
+        Only operations count whose semantics have some bits.
+        """
+        known: dict[int, float] = {}
+        rest = [(one, upto)]
+        while rest:
+            one, upto = rest.pop()
+            if known.get(one, 0) >= upto:
+                continue
+            known[one] = upto
+            operations = [
+                each
+                for each in self._operations[one]
+                if each.time <= upto and each.semantics & bits == bits and each.level < ITSELF
+            ]
+            rest += self._synchronized(one, operations, bits)
         return known
 
     def _synchronized(
-        self, one: int, operations: list[_Operation], c: int
+        self, one: int, operations: list[_Operation], bits: int
     ) -> Iterator[tuple[int, int]]:
         """Yield the invocations, and the times, of releases that some operations acquire."""
         acquires = [each for each in operations if each.semantics & ACQUIRES]
         fences = _latest([each for each in acquires if each.is_fence], ACQUIRES, 0)
         for acquire in (*(each for each in acquires if not each.is_fence), *fences):
             first = 0 if acquire.is_fence else max(acquire.reads - 1, 0)
-            for location, count in self._seen[one][first : acquire.reads]:
+            for location, count, by in self._seen[one][first : acquire.reads]:
+                if acquire.is_fence and not acquire.semantics & by:
+                    continue  # fences order others only by atomic operations on their memory
                 for write in location[:count]:
                     before = self._operations[write.who][: write.past]
-                    before = [each for each in before if each.is_fence or each is write.own]
-                    yield from self._released(one, acquire, write.who, before, c)
+                    before = [
+                        each
+                        for each in before
+                        if each is write.own or (each.is_fence and each.semantics & by)
+                    ]
+                    yield from self._released(one, acquire, write.who, before, bits)
             waits = self._waits[one] if acquire.is_fence else ()
             last = {members: time for time, members in waits if time <= acquire.time}
             for members, time in last.items():
                 for member in members:
                     before = [each for each in self._operations[member] if each.is_fence]
                     before = [each for each in before if each.time <= time]
-                    yield from self._released(one, acquire, member, before, c)
+                    yield from self._released(one, acquire, member, before, bits)
 
     def _released(
-        self, one: int, acquire: _Operation, other: int, before: Iterable[_Operation], c: int
+        self, one: int, acquire: _Operation, other: int, before: Iterable[_Operation], bits: int
     ) -> Iterator[tuple[int, int]]:
         """Yield the last release of these that is in scope, and in whose scope the acquire is."""
         near = self._near(one, other)
@@ -248,21 +330,26 @@ class Chains:
             each.time
             for each in before
             if each.semantics & RELEASES
-            and each.semantics & MEMORY[c]
+            and each.semantics & bits == bits
             and max(each.level, acquire.level) <= near
         ]
         if times and one != other:
             yield other, max(times)
 
 
-class _Known(NamedTuple):
-    """Up to when an invocation knows what others did, by state and invocation.
+_Coherent = dict[int, list[_Operation]]
+"""The coherent accesses of an element, by their invocations."""
 
-    What is ``available`` needs no more, even if it is not coherent.
+
+class _Known(NamedTuple):
+    """Up to when an invocation knows what others did.
+
+    Each entry of ``times`` is for what is available to the domain of a level that an invocation is
+    in. What is ``available`` needs no more, even if it is not coherent.
     """
 
-    times: defaultdict[int, dict[int, float]]
-    available: dict[int, int]
+    times: list[tuple[int, int, dict[int, float]]]
+    available: dict[int, float]
 
 
 def _latest(operations: list[_Operation], kind: int, flag: int) -> list[_Operation]:
