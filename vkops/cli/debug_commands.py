@@ -72,6 +72,19 @@ _shader = options.all_of(  # arguments of ``_case``
     ),
     shader_commands.settings,
 )
+_schedule = options.text(
+    "--schedule",
+    metavar="NAME",
+    help="The order of workgroups and subgroups that a finding of `check` names.",
+)
+_explored = options.all_of(
+    options.number(
+        "--schedules",
+        minimum=1,
+        help="Run it in N orders of workgroups: ascending, descending, and shuffled ones.",
+    ),
+    options.number("--seed", default=0, help="Number of the first shuffled order."),
+)
 _checked_shader = options.all_of(
     _shader,
     options.flag("--floats", help="Report NaN and infinity that are made of finite numbers."),
@@ -98,13 +111,14 @@ def _names(decorator: Any) -> set[str]:
     return {parameter.name for parameter in decorator(lambda: None).__click_params__}
 
 
-_OF_SHADERS = _names(_checked_shader)
+_OF_SHADERS = _names(options.all_of(_checked_shader, _explored, _schedule))
 _OF_MODELS = _names(_model) | {"dispatch"}
 
 
 @debug.command()
 @_subject
 @_checked_shader
+@_explored
 @_model
 def check(target: str, **arguments: Any) -> None:
     """Find faults of a shader or a model without a device.
@@ -134,7 +148,7 @@ def check(target: str, **arguments: Any) -> None:
             click.echo(_printable(f"{name}{finding.text}"))
             kinds.add(finding.kind)
             unfilled.update(filter(None, [finding.block]))
-            can_be_stepped_to = finding.invocations and finding.place.line and not finding.order
+            can_be_stepped_to = finding.invocations and finding.place.line
             reached.extend([finding] if can_be_stepped_to else ())
         if "loop" in kinds and not isinstance(subject, Case):
             raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device
@@ -172,6 +186,8 @@ def _step_command(target: str, finding: Finding) -> str:
                 words += [option, str(each)]
     if finding.subgroup_size:
         words += ["--subgroup-size", str(finding.subgroup_size)]
+    if finding.schedule:
+        words += ["--schedule", finding.schedule]
     words += ["--invocation", ",".join(map(str, finding.invocations[0])), "--to-fault"]
     return shlex.join(words)
 
@@ -204,6 +220,7 @@ def _subject_of(target: str, arguments: Mapping[str, Any]) -> Subject:
     help="Read commands from a file, not from standard input.",
 )
 @options.flag("--to-fault", help="Begin at the first fault of the invocation.")
+@_schedule
 @_checked_shader
 def step(
     source: str, invocation: str, commands: TextIO | None, to_fault: bool, **arguments: Any
@@ -238,6 +255,9 @@ def _case(source: str, arguments: Mapping[str, Any]) -> Case:
         floats=arguments.get("floats", False),
         max_iterations=arguments["max_iterations"],
         plain_barriers=not arguments.get("no_plain_barriers", False),
+        schedules=arguments.get("schedules"),
+        seed=arguments.get("seed", 0),
+        schedule=arguments.get("schedule", ""),
     )
 
 
@@ -347,6 +367,7 @@ def validate(context: click.Context, target: str) -> None:
     metavar="ADAPTER",
     help="Compare with the first adapter whose name contains this text.",
 )
+@_schedule
 @_shader
 @_model
 def trace(
