@@ -126,6 +126,8 @@ CALLS = """uint f(uint x) { return x * 7u + own; }
 void main() { uint x = data[i]; for (uint k = 0u; k < 60u; ++k) x = f(x) ^ f(k); result[i] = x; }"""
 
 GROUPS = 40
+LEAST = 1.0
+"""Seconds for which a short check is repeated; the fastest one counts."""
 
 
 def workloads() -> dict[str, tuple[str, dict[str, Any]]]:
@@ -158,9 +160,12 @@ def measure(name: str) -> dict[str, Any]:
     text, buffers = workloads()[name]
     shader = shaders.load(HEAD + text, debug=True, name=name)
     vkops.debug.check(shaders.load(HEAD + SCALE, debug=True, name="first"), workloads()["scale"][1])
-    begin = process_time()
-    report = vkops.debug.check(shader, buffers, groups=GROUPS)
-    return {"seconds": process_time() - begin, "found": sorted({f.kind for f in report.findings})}
+    seconds: list[float] = []
+    while sum(seconds) < LEAST:
+        begin = process_time()
+        report = vkops.debug.check(shader, buffers, groups=GROUPS)
+        seconds.append(process_time() - begin)
+    return {"seconds": min(seconds), "found": sorted({f.kind for f in report.findings})}
 
 
 def _run(name: str, checkout: Path) -> dict[str, Any]:

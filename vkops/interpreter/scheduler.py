@@ -61,8 +61,6 @@ class Run(State):
     def __init__(self, *arguments: Any, observers: Sequence[Observer] = ()) -> None:
         super().__init__(*arguments)
         self.has_addresses = any(each.needs_addresses for each in observers)
-        self.frames: list[Frame] = []
-        self.all = self.active
         self._turns: Array | None = None
         self._live: Array = np.zeros(0, np.int64)
         for observer in observers:
@@ -200,9 +198,9 @@ class Run(State):
     def _active(self, frame: Frame, slots: Array) -> Active:
         """Return invocations that continue a call."""
         all_, rest = self.all, frame if len(slots) == frame.live else None
-        is_all = len(slots) == all_.together
-        who = all_.who if is_all else all_.who[slots]
-        return Active(slots, who, slots // self.group_size, all_.together, rest)
+        if len(slots) == all_.together:
+            return all_._replace(rest=rest)
+        return Active(slots, all_.who[slots], all_.groups[slots], all_.together, rest)
 
     def _enter(
         self, function: Function, arguments: Sequence[Value], active: Active, caller: Caller | None
@@ -218,8 +216,7 @@ class Run(State):
 
     def _leave(self, frame: Frame) -> None:
         """Let the invocations that have returned go on behind the call."""
-        slots = np.sort(np.concatenate(frame.returned))
-        frame.returned = []
+        slots, frame.returned = _joined(frame.returned), []
         if not frame.live:
             self.frames.remove(frame)
         caller = frame.caller

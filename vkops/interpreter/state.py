@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -46,9 +46,6 @@ from vkops.shaders.binary import Decoration, Storage
 from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Type
 from vkops.shaders.shader import Shader
-
-if TYPE_CHECKING:
-    from vkops.interpreter.waits import Waits
 
 Blocks = Memory | Sequence[Memory]
 """The memory of a block, or that of each element of an array of blocks."""
@@ -112,7 +109,8 @@ class State:
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
-    are those of ids of the block. ``time`` counts the accesses of shared memory and of buffers;
+    are those of ids of the block. ``all`` are the invocations that run together, and ``frames`` the
+    calls that they are in. ``time`` counts the accesses of shared memory and of buffers;
     ``access_places`` has their lines. ``buffers`` has the memory of each binding, by set and
     number; ``push`` the bytes of push constants. ``told`` has the methods of observers by name. A
     finding names the invocation ``shown`` if that has the fault.
@@ -139,14 +137,15 @@ class State:
         self.executed = 0
         self.stopped = False
         self.begun = 0
-        self.waits: Waits | None = None  # if invocations can wait for others
+        self.waits: Any = None  # of waits.py, if invocations can wait for others
+        self.frames: list[Frame] = []
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value | None]] = []
         self.variables: dict[int, Pointer | tuple[Pointer, ...]] = {}
         self.time = 0
         self.access_places: list[SourceLine] = [SourceLine(shader.name, 0)]
         nothing = np.zeros(0, np.int64)
-        self.active = Active(nothing, nothing, nothing, 0)
+        self.active = self.all = Active(nothing, nothing, nothing, 0)
         self.frame = Frame(self.program.functions[self.program.main], 0)
         self.step = Decoded(0, 0, 0, (), SourceLine(shader.name, 0), False)
         self.values: dict[int, Value] = {}

@@ -17,8 +17,7 @@ from vkops.interpreter.values import Pointer, SourceLine, differ
 
 if TYPE_CHECKING:
     from vkops.interpreter.program import Function
-    from vkops.interpreter.scheduler import Run
-    from vkops.interpreter.state import Frame
+    from vkops.interpreter.state import Frame, State
 
 PATIENCE = 256
 """Iterations of a loop that may wait, after which it lets others go on, even if it changes."""
@@ -66,7 +65,7 @@ class Waits:
     sleep until then. Those of a loop that may wait, but counts, sleep from time to time.
     """
 
-    def __init__(self, run: Run, polling: Polling) -> None:
+    def __init__(self, run: State, polling: Polling) -> None:
         self._run, self._polling = run, polling
         self._has_atomics = run.program.has_atomics
         self.found: dict[tuple[SourceLine, str], Wait] = {}
