@@ -223,7 +223,7 @@ void main() { uint x = data[i];
   while (n != 1000u) //!
     n = n * 2u;
   result[i] = n; }""", {"buffers": {"Data": "zeros:256"}}),
-    Case("barrier_of_all_workgroups", "loop", """layout(std430, binding = 2) buffer Counter { uint counter; };
+    Case("barrier_of_all_workgroups", "forward progress", """layout(std430, binding = 2) buffer Counter { uint counter; };
 void main() { if (own != 0) return;
   atomicAdd(counter, 1u);
   while (atomicAdd(counter, 0u) < gl_NumWorkGroups.x); //!

@@ -85,14 +85,15 @@ void main() { t[own] = data[i]; uint step = 1;
     if (own < d) { uint a = step * (2 * own + 1) - 1, b = step * (2 * own + 2) - 1;
       uint kept = t[a]; t[a] = t[b]; t[b] += kept; } }
   barrier(); result[i] = t[own]; }""", groups=2),
-    _case("scan_with_look_back", _64 + _buffers("uint data[]", "uint result[]", "uint flags[]", "uint sums[]") + """
-shared uint part[64]; shared uint before;
-void main() { uint group = gl_WorkGroupID.x; part[own] = data[i]; barrier();
+    _case("scan_with_look_back", _64 + _buffers("uint data[]", "uint result[]", "uint flags[]", "uint sums[]", "uint tickets") + """
+shared uint part[64]; shared uint before, ticket;
+void main() { if (own == 0) ticket = atomicAdd(tickets, 1u); barrier(); uint group = ticket; i = group * 64 + own;
+  part[own] = data[i]; barrier();
   for (uint s = 1; s < 64; s *= 2) { uint v = own >= s ? part[own - s] : 0u; barrier(); part[own] += v; barrier(); }
   if (own == 0) { uint sum = 0;
     if (group > 0) { while (atomicAdd(flags[group - 1], 0u) == 0u) {} memoryBarrierBuffer(); sum = sums[group - 1]; }
     sums[group] = sum + part[63]; memoryBarrierBuffer(); atomicExchange(flags[group], 1u); before = sum; }
-  barrier(); result[i] = before + part[own]; }""", groups=6, buffers={"B2": "zeros:24"}),
+  barrier(); result[i] = before + part[own]; }""", groups=6, buffers={"B2": "zeros:24", "B4": "zeros:4"}),
     _case("histogram", _IN_OUT + """shared uint bins[16];
 void main() { if (own < 16) bins[own] = 0; barrier();
   atomicAdd(bins[data[i] % 16], 1u); barrier();

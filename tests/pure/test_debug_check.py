@@ -63,7 +63,7 @@ def test_an_invocation_that_a_finding_names_executes_its_line(case):
     for finding in findings:
         one = loaded(case)
         recorder = Recorder(stepper.number(one, finding.invocations[0]))
-        one.run(finding.subgroup_size, finding.order or "ascending", observers=[recorder])
+        one.run(finding.subgroup_size, finding.schedule, observers=[recorder])
         faults = [(stop.place, each) for stop in recorder.stops for each in stop.faults]
         places = [place for place, each in faults if each.startswith(f"{finding.kind}: ")]
         assert finding.place in places, faults
@@ -135,12 +135,10 @@ ENDLESS = "did not end: no invocation left it in 100 iterations"
     [
         "void main() { uint n = data[i]; while (n != 1000u) n += 2000u; result[0] = n; }",
         "void main() { do { result[i] = i; } while (true); result[0] = part[0]; barrier(); }",
-        # A lock that the invocations of a subgroup take together.
-        "void main() { while (atomicCompSwap(data[0], 0u, 1u) != 0u); result[0] += 1u; atomicExchange(data[0], 0u); }",
         "uint f(uint n) { while (n < 99u) n = n * 2u; return n; } void main() { result[0] = f(0u) + f(own & 1u); }",
         "void main() { for (uint k = 0u; k < 5u; k += own) result[0] = subgroupAdd(k); }",
     ],
-    ids=["counter", "do", "lock", "function", "subgroups"],
+    ids=["counter", "do", "function", "subgroups"],
 )  # fmt: skip
 def test_a_loop_that_does_not_end_is_the_last_finding(body):
     """Data races after it, results of other orders and other sizes of subgroups only follow from it."""
@@ -150,17 +148,15 @@ def test_a_loop_that_does_not_end_is_the_last_finding(body):
     assert ("data race" in dict(findings)) == ("subgroupAdd" in body)  # all store result[0] in it
 
 
-def test_an_endless_loop_names_the_workgroups_only_if_it_waits_for_some():
+def test_a_barrier_of_all_workgroups_needs_those_that_have_not_begun():
+    """Not all of 2,048 workgroups begin at once; one that waits for another number never ends."""
     waits = WAIT.replace("LIMIT", "")
-    note = "; it ends if more run at once, which no device guarantees"
-    assert loop_findings(waits, groups=2) == [
-        ("loop", f"{ENDLESS}, while 1 of 2 workgroups ran{note}")
-    ]
-    never = WAIT.replace("LIMIT", "+ 1u")
-    assert loop_findings(never, groups=2) == [("loop", ENDLESS)]
-    # 2,048 workgroups do not run at once.
-    ran = f"{ENDLESS}, while 1,024 of 2,048 workgroups ran"
-    assert loop_findings(waits, groups=2048) == [("loop", ran)]
+    needs = "needs forward progress of a workgroup that need not have begun: waits for 'counter' to change, while"
+    assert loop_findings(waits, groups=2) == [("forward progress", f"{needs} 1 of 2 workgroups ran")]
+    ran = f"{needs} 1,024 of 2,048 workgroups ran"
+    assert loop_findings(waits, groups=2048) == [("forward progress", ran)]
+    never = ("loop", "did not end: waits for 'counter', which nothing changes")
+    assert loop_findings(WAIT.replace("LIMIT", "+ 1u"), groups=2) == [never]
 
 
 def test_iterations_that_an_invocation_leaves_do_not_count():
@@ -363,7 +359,7 @@ def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
 
 
 def test_a_finding_of_one_run_says_how_it_ran(command, tmp_path):
-    """The command that steps to it has the size of subgroups, and there is none for an order."""
+    """The command that steps to it has the size of subgroups, and the order."""
     small = next(case for case in faulty_shaders.CASES if case.name == "clusters")
     (tmp_path / "small.comp").write_text(small.text)
     _, out, _ = command("small.comp")
@@ -375,7 +371,7 @@ def test_a_finding_of_one_run_says_how_it_ran(command, tmp_path):
     np.save("zeros.npy", np.zeros(64, np.uint32))
     _, out, _ = command("late.comp", "--groups", "2", "--buffer", "Data=zeros.npy")
     assert "; invocation (64, 0, 0), with workgroups in descending order\n" in out
-    assert "Step to" not in out
+    assert " --schedule descending --invocation 64,0,0 --to-fault\n" in out
 
 
 def test_push_constants_are_named_by_their_option(command):
@@ -437,7 +433,7 @@ def test_a_terminal_shows_where_a_run_is_and_interrupts_it(command, tmp_path, ar
 
     (tmp_path / "loop.comp").write_text(
         "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
-        "void main() { while (data[0] != 2u) {\n data[0] = 1u; } }"
+        "void main() { while (data[0] != 2u) {\n data[0] = (data[0] | 1u) + 2u; } }"
     )
     terminal, end = pty.openpty()
     name, *rest = arguments

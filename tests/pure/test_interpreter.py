@@ -212,11 +212,12 @@ def test_a_workgroup_may_wait_for_the_ones_before_it(monkeypatch):
     text = """#version 450
     layout(local_size_x = 16) in;
     layout(std430, binding = 0) buffer Sums { uint sums[]; };
-    uint group = gl_WorkGroupID.x;
+    layout(std430, binding = 1) buffer Tickets { uint tickets; };
     void main() { if (gl_LocalInvocationIndex != 0) return;
-      uint sum = 0; if (group > 0) do sum = atomicOr(sums[group - 1], 0u); while (sum == 0);
+      uint group = atomicAdd(tickets, 1u), sum = 0; if (group > 0) do sum = atomicOr(sums[group - 1], 0u); while (sum == 0);
       atomicExchange(sums[group], sum + 1); }"""
-    report = check(text, {"Sums": np.zeros(20, np.uint32)}, groups=20)
+    buffers = {"Sums": np.zeros(20, np.uint32), "Tickets": np.zeros(1, np.uint32)}
+    report = check(text, buffers, groups=20)
     assert report.ok, str(report)
     np.testing.assert_array_equal(report.buffers["Sums"], np.arange(1, 21))
 

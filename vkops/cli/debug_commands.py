@@ -73,6 +73,19 @@ _shader = options.all_of(  # arguments of ``_case``
     ),
     shader_commands.settings,
 )
+_schedule = options.text(
+    "--schedule",
+    metavar="NAME",
+    help="The order of workgroups and subgroups that a finding of `check` names.",
+)
+_explored = options.all_of(
+    options.number(
+        "--schedules",
+        minimum=1,
+        help="Run it in N orders of workgroups: ascending, descending, and shuffled ones.",
+    ),
+    options.number("--seed", default=0, help="Number of the first shuffled order."),
+)
 _checked_shader = options.all_of(
     _shader,
     options.flag("--floats", help="Report NaN and infinity that are made of finite numbers."),
@@ -99,13 +112,14 @@ def _names(decorator: Any) -> set[str]:
     return {parameter.name for parameter in decorator(lambda: None).__click_params__}
 
 
-_OF_SHADERS = _names(_checked_shader)
+_OF_SHADERS = _names(options.all_of(_checked_shader, _explored, _schedule))
 _OF_MODELS = _names(_model) | {"dispatch"}
 
 
 @debug.command()
 @_subject
 @_checked_shader
+@_explored
 @_model
 @options.file("--sarif", help="Write the findings in SARIF, which GitHub shows in pull requests.")
 def check(target: str, sarif: Path | None, **arguments: Any) -> None:
@@ -142,7 +156,7 @@ def check(target: str, sarif: Path | None, **arguments: Any) -> None:
     if sarif is not None:
         write_sarif(sarif, findings)
     kinds = {finding.kind for finding in findings}
-    reached = [each for each in findings if each.invocations and each.place.line and not each.order]
+    reached = [each for each in findings if each.invocations and each.place.line]
     unfilled = {finding.block for finding in findings} - {""}
     if reached and isinstance(subject, Case):
         click.echo(printable(f"Step to the first: {_step_command(target, reached[0])}"))
@@ -176,6 +190,8 @@ def _step_command(target: str, finding: Finding) -> str:
                 words += [option, str(each)]
     if finding.subgroup_size:
         words += ["--subgroup-size", str(finding.subgroup_size)]
+    if finding.schedule:
+        words += ["--schedule", finding.schedule]
     words += ["--invocation", ",".join(map(str, finding.invocations[0])), "--to-fault"]
     return shlex.join(words)
 
@@ -208,6 +224,7 @@ def _subject_of(target: str, arguments: Mapping[str, Any]) -> Subject:
     help="Read commands from a file, not from standard input.",
 )
 @options.flag("--to-fault", help="Begin at the first fault of the invocation.")
+@_schedule
 @_checked_shader
 def step(
     source: str, invocation: str, commands: TextIO | None, to_fault: bool, **arguments: Any
@@ -242,6 +259,9 @@ def _case(source: str, arguments: Mapping[str, Any]) -> Case:
         floats=arguments.get("floats", False),
         max_iterations=arguments["max_iterations"],
         plain_barriers=not arguments.get("no_plain_barriers", False),
+        schedules=arguments.get("schedules"),
+        seed=arguments.get("seed", 0),
+        schedule=arguments.get("schedule", ""),
     )
 
 
@@ -351,6 +371,7 @@ def validate(context: click.Context, target: str) -> None:
     metavar="ADAPTER",
     help="Compare with the first adapter whose name contains this text.",
 )
+@_schedule
 @_shader
 @_model
 def trace(

@@ -52,7 +52,8 @@ def named_options() -> Iterator[None]:
         yield
     except InvalidDescError as error:
         field, _, part = error.field.partition(".")
-        option = {"push_constants": "--push", "constants": "--spec"}.get(field)
+        named = {"push_constants": "--push", "constants": "--spec"}
+        option = {**named, "schedule": "--schedule"}.get(field)
         if option is None:
             raise
         name = f"{option} {part}".rstrip()

@@ -47,6 +47,13 @@ RULES: Mapping[str, Rule] = {
         "Put memoryBarrierBuffer() or memoryBarrierImage() before barrier().",
         "warning",
     ),
+    "forward progress": Rule(
+        "A wait that need not end",
+        "An invocation waits for another one that need not begin or go on while it waits: of a "
+        "workgroup that need not have begun, of another subgroup, or of its own subgroup.",
+        "Let workgroups take their numbers from an atomic counter, wait only for lower ones, and "
+        "do not wait within a subgroup.",
+    ),
     "barrier": Rule(
         "A barrier that not all invocations reach",
         "Some invocations of a workgroup have returned, or are in another branch.",
@@ -227,7 +234,7 @@ def result(finding: Finding, root: Path) -> Result:
 def _properties(finding: Finding) -> dict[str, Any]:
     known: Sequence[tuple[str, Any]] = (
         ("invocations", finding.invocations),
-        ("order", finding.order),
+        ("schedule", finding.schedule),
         ("subgroupSize", finding.subgroup_size),
     )
     return {name: value for name, value in known if value}

@@ -27,8 +27,10 @@ from vkops.interpreter.observer import Observer
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
 from vkops.interpreter.scheduler import Run
-from vkops.interpreter.state import MAX_ITERATIONS, Settings
+from vkops.interpreter.schedules import ASCENDING, FORMS, described, explored, is_schedule
+from vkops.interpreter.state import FORWARD_PROGRESS, MAX_ITERATIONS, Settings
 from vkops.interpreter.undefined import Floats, Undefined
+from vkops.interpreter.waits import Wait
 from vkops.notebook import repr_html
 from vkops.shaders import shader as shaders
 from vkops.shaders.module import Block
@@ -41,6 +43,9 @@ DEFAULT_SUBGROUP_SIZE = 32
 OTHER_SUBGROUP_SIZES = (8, 64)
 SUBGROUP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_INVOCATIONS = 1 << 24
+MAX_SEED = 999_999_999
+MAX_WAITS = 2
+"""Loops that wait for which a run lets those that wait begin first."""
 
 CHECKS: tuple[type[Observer], ...] = (Aliases, Barriers, Bounds, Undefined)
 """The checks that are made by default, with that of data races."""
@@ -88,6 +93,8 @@ def check(
     floats: bool = False,
     max_iterations: int = MAX_ITERATIONS,
     plain_barriers: bool = True,
+    schedules: int | None = None,
+    seed: int = 0,
     **settings: Any,
 ) -> Report:
     """Run a shader in an interpreter, without Vulkan, and report its faults.
@@ -119,6 +126,10 @@ def check(
             default, 16,384, takes a few seconds unless they are long.
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates, which
             orders shared memory.
+        schedules: run it in so many orders of workgroups and subgroups: in ascending order, in
+            descending order, then in shuffled ones. By default, the first, and the second one if it
+            has atomic operations; and if a loop waits, those that wait first.
+        seed: the number of the first shuffled order.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
@@ -137,7 +148,7 @@ def check(
     [('out of bounds', 4)]
     """
     options = groups, threads, push, subgroup_size, floats, max_iterations, plain_barriers
-    report = Case.of(shader, buffers, *options, **settings).check()
+    report = Case.of(shader, buffers, *options, schedules, seed, **settings).check()
     frame = calling_frame()
     return replace(report, findings=tuple(each.called_from(frame) for each in report.findings))
 
@@ -187,6 +198,9 @@ class Case:
     floats: bool = False
     max_iterations: int = MAX_ITERATIONS
     plain_barriers: bool = True
+    schedules: int | None = None
+    seed: int = 0
+    schedule: str = ASCENDING
     max_instructions: float = inf
     tensors: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
     addresses: Sequence[int] = ()
@@ -204,9 +218,12 @@ class Case:
         floats: bool = False,
         max_iterations: int = MAX_ITERATIONS,
         plain_barriers: bool = True,
+        schedules: int | None = None,
+        seed: int = 0,
+        schedule: str = "",
         **settings: Any,
     ) -> Self:
-        """Check the arguments of ``check``."""
+        """Check the arguments of ``check``, and the name of the schedule of a single run."""
         loaded = getattr(shader, "shader", shader)  # that of a CompiledShader
         if not isinstance(loaded, shaders.Shader):
             loaded = shaders.load(loaded, **{"debug": True, **settings})
@@ -228,45 +245,56 @@ class Case:
             refuse("subgroup_size", show(subgroup_size), "1, 2, 4, 8, 16, 32 or 64")
         if not isinstance(max_iterations, int) or max_iterations < 1:
             refuse("max_iterations", show(max_iterations), "an integer from 1")
+        for name, number, least in (("schedules", schedules, 1), ("seed", seed, 0)):
+            is_known = type(number) is int and least <= number <= MAX_SEED
+            if not is_known and (name, number) != ("schedules", None):
+                refuse(name, show(number), f"an integer from {least} to {MAX_SEED:,}")
+        if not is_schedule(schedule := schedule or ASCENDING):
+            refuse("schedule", show(schedule), FORMS)
         tensors: dict[str, npt.NDArray[Any]] = {}
         by_place = arguments(loaded, buffers, tensors)
         others = OTHER_SUBGROUP_SIZES if subgroup_size is None else ()
         pushed = with_addresses(loaded.push, "push_constants", push, tensors)
         packed = loaded.pack(pushed)
-        how = size, others, floats, max_iterations, plain_barriers
+        how = size, others, floats, max_iterations, plain_barriers, schedules, seed, schedule
         return cls(loaded, by_place, counts, packed, *how, tensors=tensors)
 
     def check(self) -> Report:
-        """Run it, also with other sizes of subgroups and another order if these can matter."""
+        """Run it, also with other sizes of subgroups and other schedules if these can matter."""
         printing = Printing()
         first = run, memory = self.run(observers=[printing])
-        count, note = prod(self.groups), ""
+        count, has_ended = prod(self.groups), not run.stopped
         declares = any(c.startswith(_SUBGROUP) for c in self.shader.capabilities)
-        if not run.stopped and (declares or run.program.has_subgroup_barriers):
+        if has_ended and (declares or run.program.has_subgroup_barriers):
             for size in self.other_sizes:
                 self._compare(first, self.run(size), "subgroup size", f"subgroups of {size}",
                               f"subgroups of {self.subgroup_size}")  # fmt: skip
-        if run.program.has_atomics and count > 1 and (run.begun < count or not run.stopped):
-            other = self.run(order="descending")
-            self._compare(first, other, "order of workgroups", "workgroups in descending order",
-                          "ascending order")  # fmt: skip
-            last = other[0] if other[0].stopped else run
-            if run.stopped and last.begun < count:
-                note = f", while {last.begun:,} of {count:,} workgroups ran"
-                note += "; it ends if more run at once, which no device guarantees" * (last is run)
-        findings = tuple(
-            replace(finding, message=finding.message + note * (finding.kind == "loop")).with_source(
-                run.program.sources
-            )
-            for finding in self.findings
-        )
+        number = self.schedules
+        if number is None:
+            number = 1 + (run.program.has_atomics and count > 1)
+        names, waits = explored(number, self.seed)[1:], self._waits(run)
+        for schedule in names if has_ended or run.begun < count else ():
+            other = self.run(schedule=schedule)
+            how = f"workgroups in {described(schedule)}"
+            self._compare(first, other, "order of workgroups", how, "ascending order")
+            waits |= self._waits(other[0])
+            if not has_ended and other[0].stopped and other[0].begun == count:
+                self.findings.remove(FORWARD_PROGRESS)  # it hangs even if all have begun
+        # Those that wait run before those that they wait for.
+        for wait in [*waits.values()][:MAX_WAITS] if has_ended else ():
+            self.run(schedule=f"first:{wait.group}:{wait.subgroup}")
+        findings = tuple(finding.with_source(run.program.sources) for finding in self.findings)
         results, printed = self.results(memory), tuple(printing.texts)
         return Report(self.shader.name, findings, results, printed, run.executed)
+
+    @staticmethod
+    def _waits(run: Run) -> dict[Any, Wait]:
+        return {} if run.waits is None else run.waits.found
 
     def run(
         self,
         subgroup_size: int | None = None,
-        order: str = "ascending",
+        schedule: str = "",
         observers: Sequence[Observer] = (),
     ) -> _Outcome:
         """Run it on fresh buffers, and add what is found for the first time.
@@ -274,15 +302,15 @@ class Case:
         ``observers`` are told before the checks of what happens.
         """
         size = subgroup_size or self.subgroup_size
-        settings = Settings(size, order, self.max_iterations, self.max_instructions)
+        limits = self.max_iterations, self.max_instructions
+        settings = Settings(size, schedule or self.schedule, *limits)
         checks = [kind() for kind in (*CHECKS, *[Floats] * self.floats)]
         told = [*observers, *checks, Races(plain_barriers=self.plain_barriers)]
         memory = self.memory()
         run = Run(self.shader, memory, self.groups, self.push, settings, observers=told)
         with activity(lambda: f"{run.step.place}: {run.executed:,} instructions executed"):
             run.run()
-        how = {"order": "" if order == "ascending" else order, "subgroup_size": subgroup_size or 0}
-        self.findings.update(run.findings, **how)
+        self.findings.update(run.findings, subgroup_size=subgroup_size or 0)
         return run, memory
 
     def memory(self) -> dict[tuple[int, int], Any]:
@@ -373,7 +401,9 @@ class Case:
 
     def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
         """Report the first element that differs, unless a fault that is known may be the reason."""
-        if any(finding.kind in ("data race", "loop") for finding in self.findings):
+        if any(
+            finding.kind in ("data race", "loop", FORWARD_PROGRESS) for finding in self.findings
+        ):
             return
         run, memory = one
         changed, compared = self.stored(other[1]), set()
@@ -401,5 +431,5 @@ def result_name(block: Block, number: int) -> str:
 def check_end(findings: Iterable[Finding]) -> None:
     """Raise a ModelError if a loop does not end, as results then mean nothing."""
     for finding in findings:
-        if finding.kind == "loop":
+        if finding.kind in ("loop", FORWARD_PROGRESS):
             raise ModelError(str(finding))

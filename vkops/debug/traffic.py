@@ -32,6 +32,7 @@ from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import zeros
 from vkops.interpreter.scheduler import Run
+from vkops.interpreter.schedules import Batch
 from vkops.interpreter.state import Settings
 from vkops.interpreter.values import Numbers, Pointer, SourceLine, Value
 from vkops.plan.region import CopyPlan, Indices
@@ -234,7 +235,7 @@ def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
     step = groups // chunks if counted < groups else at_once
     for first in range(0, chunks * step, step):
         with np.errstate(all="ignore"):
-            run.run_groups(np.arange(first, min(first + at_once, groups)))
+            run.run_groups(Batch(np.arange(first, min(first + at_once, groups))))
         counter.move()
 
 

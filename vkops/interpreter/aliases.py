@@ -41,6 +41,7 @@ class Aliases(Observer):
             self._others |= {memory: others} if others else {}
         self._references = References(run.program)
         self._live: list[int] = []
+        self._inside: list[list[int]] = []  # calls: the function, and how many are in it
         # The last reads and changes of each unit, with the invocations, as those of a shadow.
         self._seen: dict[_Way, Array] = {}
         for memory in self._others:
@@ -49,11 +50,18 @@ class Aliases(Observer):
     def enter(self, function: Function, active: Active) -> None:
         memory, declared = self.machine.tensor_memory, self._references.declared(function)
         self._live += declared
+        self._inside.append([function.id, len(active.slots)])
         for way in ((id_, other) for id_ in declared for other in (False, True)):
             self._seen[way] = np.zeros((2, memory.units if memory else 0), np.int64)
 
     def leave(self, function: Function, active: Active) -> None:
-        del self._live[len(self._live) - len(self._references.declared(function)) :]
+        """Forget the references of a call when all invocations have left it, perhaps in parts."""
+        call = next(each for each in reversed(self._inside) if each[0] == function.id)
+        call[1] -= len(active.slots)
+        if not call[1]:
+            self._inside.remove(call)
+            for id_ in self._references.declared(function):
+                self._live.remove(id_)
 
     def _ways(self, kind: str, memory: Memory) -> Iterator[tuple[_Way, _Way]]:
         """Yield the ways in which memory is accessed, each with one that excludes it."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
+from vkops.interpreter.schedules import described
 from vkops.interpreter.values import SourceLine
 
 Invocation = tuple[int, int, int]
@@ -27,7 +28,8 @@ class Finding:
             undefined value.
         texts: the source lines of these places, as far as they are known.
         block: the block whose values are read and were not given, if that is the fault.
-        order: "descending" if only a run with this order of workgroups had it.
+        schedule: the name of the order of workgroups and subgroups of the run that had it; "" if
+            that is the usual one.
         subgroup_size: that of the run that had it, if no run with the size of the check did.
         caller: the line of Python that ran the shader, if that is known.
     """
@@ -40,7 +42,7 @@ class Finding:
     other: SourceLine | None = None
     texts: tuple[tuple[SourceLine, str], ...] = ()
     block: str = ""
-    order: str = ""
+    schedule: str = ""
     subgroup_size: int = 0
     caller: SourceLine | None = None
 
@@ -53,7 +55,7 @@ class Finding:
         who = " and ".join(str(each) for each in self.invocations)
         by = f"; invocation{'s' if len(self.invocations) > 1 else ''} {who}" if who else ""
         often = f", {self.count} times" if self.count > 1 else ""
-        how = f", with workgroups in {self.order} order" if self.order else ""
+        how = f", with workgroups in {described(self.schedule)}" if self.schedule else ""
         how += f", with subgroups of {self.subgroup_size}" if self.subgroup_size else ""
         return f"{self.message}{by}{often}{how}"
 
@@ -100,6 +102,10 @@ class Findings:
         """Add a finding; those with the same kind, place and key are alike."""
         known = self._found.get(at := (finding.kind, str(finding.place), key))
         self._found[at] = replace(known, count=known.count + finding.count) if known else finding
+
+    def remove(self, kind: str) -> None:
+        """Forget the findings of a kind."""
+        self._found = {at: each for at, each in self._found.items() if each.kind != kind}
 
     def update(self, others: Findings, **how: Any) -> None:
         """Add the findings of another run that are not known, with attributes of that run."""

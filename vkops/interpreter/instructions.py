@@ -25,10 +25,28 @@ from vkops.interpreter import (
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.operations import Array, Function, dtype_of
 from vkops.interpreter.printing import conversions
-from vkops.interpreter.program import Decoded, composed, dtype_in, parts_of, shape_of, zeros
+from vkops.interpreter.program import (
+    SUBGROUP_SCOPE,
+    Decoded,
+    composed,
+    dtype_in,
+    parts_of,
+    shape_of,
+    zeros,
+)
 from vkops.interpreter.state import State
 from vkops.interpreter.undefined_results import OPERATIONS, RULES, Misuse, undefined
-from vkops.interpreter.values import Choice, Numbers, Outside, Pointer, Reason, Value, merge, take
+from vkops.interpreter.values import (
+    Choice,
+    Numbers,
+    Outside,
+    Pointer,
+    Reason,
+    Value,
+    differ,
+    merge,
+    take,
+)
 from vkops.shaders import layout
 from vkops.shaders.binary import DEBUG_INFO, Decoration, Op
 from vkops.shaders.grammar import OPCODES
@@ -196,6 +214,8 @@ def _print(run: State, ids: Sequence[int]) -> None:
             allowed = "an OpString for %s" if letter == "s" else "a scalar or a vector"
             refuse(f"argument {number}", id_, allowed)
         values.append(run.checked(value).array)
+    if run.waits is not None:
+        run.waits.effect(run.active)
     run.tell("printed", strings[form], values)
 
 
@@ -274,6 +294,8 @@ def _barrier(run: State, step: Decoded) -> None:
     scope, memory_scope, semantics = (int(run.value(id_)[0]) for id_ in step.operands)
     run.tell("barrier", scope, memory_scope, semantics, run.active)
     run.tick()
+    if run.waits is not None and scope != SUBGROUP_SCOPE:
+        run.waits.barrier(run.active)
 
 
 def _fence(run: State, operands: Sequence[int], active: Active) -> None:
@@ -330,14 +352,24 @@ def _atomic(run: State, step: Decoded) -> Value:
     if kind and kind != {"int": "s", "uint": "u"}[number.kind]:
         number = Number("int" if kind == "s" else "uint", number.nbytes)
         operand = operations.integers(operand, kind)
-    before = memory.change(number, pointer.offset, active, operand, update).view(dtype)
+    before = memory.change(number, pointer.offset, active, operand, update)
+    changed = None
+    if run.waits is not None:
+        count = len(before)
+        after = (
+            before
+            if op == Op.AtomicLoad
+            else update(before, np.broadcast_to(operand, (count, *operand.shape[1:])))
+        )
+        changed = differ(Numbers(before), Numbers(after), np.arange(count))
+    before = before.view(dtype)
     missing = np.broadcast_to(0 if old.missing is None else old.missing, len(before))
     if op == Op.AtomicExchange and missing.any():  # all but the first find what another one stored
         at = memory.addresses(number, pointer.offset, active)
         first = np.unique(at, return_index=True)[1]
         missing = missing * np.isin(np.arange(len(missing)), first)
     result = Numbers(before, missing, old.why)
-    run.access("atomic", pointer, active)
+    run.access("atomic", pointer, active, changed)
     if mask is None:
         return result
     return merge(zeros(pointer.type), result, np.flatnonzero(mask), len(mask))
@@ -389,6 +421,8 @@ def _dot_product(run: State, step: Decoded) -> Value:
 
 def _clock(run: State, step: Decoded) -> Numbers:
     """Return the number of instructions that were executed, in one number or two words."""
+    if run.waits is not None:
+        run.waits.effect(run.active)
     words = np.full((1, 1), run.executed, np.uint64)
     is_vector = isinstance(run.program.type(step.type), layout.Array)
     return Numbers(words.view(np.uint32) if is_vector else words[:, 0])

@@ -123,6 +123,11 @@ class Register(Variable):
             nothing = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
             self._value = Numbers(nothing, np.ones_like(nothing, bool), (NEVER,))
 
+    @property
+    def value(self) -> Value | None:
+        """The values of all invocations, which are never changed, but replaced."""
+        return self._value
+
     def load(self, type_: Type, offset: int | Array, active: Active, place: SourceLine) -> Value:
         if self._value is None:
             return zeros(type_)
@@ -238,6 +243,10 @@ class Memory(Variable):
         """Set the only row to what ``state`` returned."""
         self._data, marks = state[: self._row], state[self._row :]
         self._missing = marks.astype(np.uint16) if len(marks) else None
+
+    def rows(self) -> Array:
+        """Return a copy of the bytes of all rows."""
+        return self._data.reshape(-1, self._row).copy()
 
     def room(self, offset: int) -> int:
         """Return the number of bytes from an offset on."""

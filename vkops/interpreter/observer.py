@@ -37,7 +37,7 @@ class Observer:
         """A function is called, by ``machine.step`` unless it is the entry point."""
 
     def leave(self, function: Function, active: Active) -> None:
-        """All of these invocations have returned from the function that was entered last."""
+        """These invocations have returned from a function; others may still be in it."""
 
     def block(self, block: BasicBlock) -> None:
         """The active invocations begin a block."""

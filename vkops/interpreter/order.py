@@ -128,11 +128,12 @@ class Order:
 
     def begin(self, who: Array) -> None:
         """Let workgroups begin, in which nobody has released anything."""
-        self._first, self._count = int(who.min()), len(who)
+        self._first = int(who.min())
+        self._count = int(who.max()) + 1 - self._first  # others between may have begun before
         self._met = 0  # when the last workgroup had a barrier for shared memory
         self._fences: Array | None = None
-        self._fence_barriers = np.zeros((self._classes, len(who)), np.int64)
-        self._observes = np.zeros(len(who) // self.group_size, bool)
+        self._fence_barriers = np.zeros((self._classes, self._count), np.int64)
+        self._observes = np.zeros(self._count // self.group_size, bool)
 
     def _subgroup(self, who: Any) -> Any:
         return subgroup_of(who, self.group_size, self.subgroup_size)
@@ -205,7 +206,7 @@ class Order:
             who = who[self._observes[(who - self._first) // self.group_size]]
             barriers = self._barriers[BUFFERS, who // self.group_size]
             self._log.append((time, who, LEVELS.get(scope, 0), semantics, barriers))
-            self._memoized.clear()
+            self._forget(who)
 
     def atomic(
         self,
@@ -246,7 +247,12 @@ class Order:
             (time, who, shadow, units, fences, before, last, kind, level, by, own_acquire)
         )
         if acquires:
-            self._memoized.clear()
+            self._forget(who)
+
+    def _forget(self, who: Array) -> None:
+        """Forget what invocations know that acquire more; others know no more by that."""
+        acquirers = {*who.tolist()}
+        self._memoized = {at: e for at, e in self._memoized.items() if at[0] not in acquirers}
 
     def _understand(self) -> None:
         """Add what was noted to what each invocation has seen and acquired."""
@@ -285,26 +291,28 @@ class Order:
         self._understand()
         done: dict[tuple[int, int, int], int] = {}
         now = int(self._barriers[c, who // self.group_size])
-        rest: list[tuple[int, float, int, int]] = [(who, np.inf, now, now)]
-        while rest:
-            one, upto, barrier, last = rest.pop()
-            group, members = one // self.group_size, []
+        rest: list[tuple[int, float]] = []
+
+        def add(one: int, upto: float, barrier: int, last: int) -> None:
+            group = one // self.group_size
             if upto > known.invocations.get(one, 0):
                 known.invocations[one] = upto
-                members.append((one, upto))
+                rest.append((one, upto))
             known.groups[group] = max(barrier, known.groups.get(group, 0))
             if last > known.released.get(group, 0):
                 known.released[group] = last
-                members += [(member, last) for member in self._members[group]]
-            for member, limit in members:
-                for location, count, level in self._acquired(member, limit, c):
-                    at = (id(location), member, level)
-                    for release in location[done.get(at, 0) : count]:
-                        near = self._nearness(member, release.who)
-                        if level <= near and release.fences[near, c]:
-                            when = release.barriers[c], release.last[c]
-                            rest.append((release.who, release.fences[near, c], *map(int, when)))
-                    done[at] = max(count, done.get(at, 0))
+                rest.extend((member, last) for member in self._members[group])
+
+        add(who, np.inf, now, now)
+        for member, limit in rest:  # the list grows
+            for location, count, level in reversed(self._acquired(member, limit, c)):
+                at = (id(location), member, level)
+                for release in reversed(location[done.get(at, 0) : count]):
+                    near = self._nearness(member, release.who)
+                    if level <= near and release.fences[near, c]:
+                        when = int(release.barriers[c]), int(release.last[c])
+                        add(release.who, release.fences[near, c], *when)
+                done[at] = max(count, done.get(at, 0))
             yield
 
     def _acquired(self, member: int, limit: float, c: int) -> list[tuple[list[_Release], int, int]]:

@@ -56,7 +56,12 @@ class Decoded(NamedTuple):
 
 @dataclass
 class BasicBlock:
-    """A block of a function; ``number`` is its place in the order of execution."""
+    """A block of a function; ``number`` is its place in the order of execution.
+
+    Blocks are divided: a call ends a part, and a barrier of the workgroup, where invocations wait
+    for others, begins one (``is_barrier``). Execution goes on with the part behind one that
+    ``is_divided``; all parts have the label.
+    """
 
     label: int
     steps: list[Decoded] = field(default_factory=list)
@@ -64,6 +69,8 @@ class BasicBlock:
     merge: int = 0
     continues: int = 0
     is_loop: bool = False
+    is_barrier: bool = False
+    is_divided: bool = False
     number: int = 0
 
 
@@ -263,7 +270,9 @@ class ShaderProgram:
         blocks: dict[int, BasicBlock] = {}
         parameters: dict[int, int] = {}
         uses: dict[int, set[int]] = {}
+        parts: dict[int, int] = {}
         raw: list[tuple[BasicBlock, Instruction, SourceLine, bool]] = []
+        part = 0  # of all blocks
         unplaced = 0  # from this entry on, the line is that of a condition
         block: BasicBlock | None = None
         place, place_is_known = SourceLine(self.module.name, 0), False
@@ -281,29 +290,34 @@ class ShaderProgram:
                 parameters[words[1]] = words[0]
             elif op == Op.Label:
                 block = blocks[words[0]] = BasicBlock(words[0])
+                part += 1
                 unplaced = len(raw) if place_is_known else unplaced
                 place_is_known = False
             elif block is not None and op not in (Op.NoLine, Op.FunctionEnd):
+                part += self._is_barrier(op, words)
+                if op in WITH_RESULT:
+                    parts[words[1]] = part
                 raw.append((block, instruction, place, place_is_known))
                 if place_is_known:
                     unplaced = len(raw)
                 for used in instruction.ids:
-                    uses.setdefault(used, set()).add(-1 if op == Op.Phi else block.label)
+                    uses.setdefault(used, set()).add(0 if op == Op.Phi else part)
+                part += op == Op.FunctionCall
         for block, (op, words), place, has_line in raw:
             if op in (Op.LoopMerge, Op.SelectionMerge):
                 block.merge, block.is_loop = words[0], op == Op.LoopMerge
                 block.continues = words[1] if block.is_loop else 0
                 continue
             if op in WITH_RESULT:
-                escapes = uses[words[1]] != {block.label}
+                escapes = uses[words[1]] != {parts[words[1]]}
                 step = Decoded(op, words[1], words[0], words[2:], place, escapes, has_line)
             else:
                 step = Decoded(op, 0, 0, words, place, False, has_line)
             (block.phis if op == Op.Phi else block.steps).append(step)
-        order = [*_ordered(blocks)] if blocks else []
+        order = [p for b in _ordered(blocks) for p in self._divided(b)] if blocks else []
         for number, block in enumerate(order):
             block.number = number
-        numbers = {block.label: block.number for block in order}
+        numbers = {block.label: block.number for block in reversed(order)}
         return Function(id_, parameters, tuple(order), numbers)
 
     def _name_variables(self, body: list[Instruction]) -> None:
@@ -341,6 +355,22 @@ class ShaderProgram:
     def _is_debug(self, words: tuple[int, ...]) -> bool:
         """Whether an extended instruction is debug information."""
         return self.declared.strings.get(words[2]) in DEBUG_INFO
+
+    def _is_barrier(self, op: int, operands: Sequence[int]) -> bool:
+        return op == Op.ControlBarrier and self._known.get(operands[0]) != SUBGROUP_SCOPE
+
+    def _divided(self, block: BasicBlock) -> list[BasicBlock]:
+        """Return the parts of a block."""
+        parts, steps, block.steps = [block], block.steps, []
+        for step in steps:
+            part, is_barrier = parts[-1], self._is_barrier(step.op, step.operands)
+            if part.is_divided or (is_barrier and part.steps):
+                part.is_divided = True
+                parts.append(part := BasicBlock(block.label))
+            part.is_barrier |= is_barrier
+            part.steps.append(step)
+            part.is_divided = step.op == Op.FunctionCall
+        return parts
 
     def _condition(self, file: int, before: SourceLine, after: SourceLine) -> SourceLine:
         """Return the place of instructions between two places of which the second begins later.

@@ -151,14 +151,16 @@ class Recorder(Observer):
         self.stops.append(Stop(Scope("", None, 0), end, False, []))
 
     def workgroups(self, active: Active) -> None:
+        slots = active.slots[active.who == self.watched]
+        self._slot = int(slots[0]) if len(slots) else -1
         lane = self._lane(active)
         self._group = -1 if lane is None else int(active.groups[lane])
         self._all = active
 
     def _lane(self, active: Active) -> int | None:
         """Return where the invocation is among the active ones."""
-        at = int(active.who.searchsorted(self.watched))
-        return at if at < len(active.who) and active.who[at] == self.watched else None
+        at = int(active.slots.searchsorted(self._slot))
+        return at if at < len(active.slots) and active.slots[at] == self._slot else None
 
     # -- where the invocation is -------------------------------------------------------------------
 

@@ -8,21 +8,29 @@ it together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, TypeAlias
+from typing import Any, NoReturn
 
 import numpy as np
 
 from vkops.errors import OutOfDeviceMemoryError
-from vkops.interpreter import operations, subgroups
+from vkops.interpreter import operations, schedules, subgroups
 from vkops.interpreter.instructions import HANDLERS
 from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
+from vkops.interpreter.polling import Polling
 from vkops.interpreter.program import BasicBlock, Decoded, Function
-from vkops.interpreter.state import Frame, State, TooManyInstructionsError
+from vkops.interpreter.state import (
+    FORWARD_PROGRESS,
+    Caller,
+    Frame,
+    State,
+    TooManyInstructionsError,
+)
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
+from vkops.interpreter.waits import INVOCATION, SUBGROUP, Waits
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.grammar import BUILT_IN
 from vkops.shaders.layout import Member, Struct
@@ -30,8 +38,9 @@ from vkops.shaders.layout import Member, Struct
 MAX_TOGETHER = 1 << 16
 """Invocations that run together, in whole workgroups."""
 
-_PATIENCE = 256
-"""Iterations of a loop after which it alternates with other workgroups: it may wait for them."""
+_STRICT, _AT_BARRIERS, _OTHER_SUBGROUPS, _ALL = range(4)
+"""Who may go on while others of a workgroup wait: nobody, but barriers do not wait for those who
+are elsewhere; other subgroups; or all."""
 
 
 class _EndlessLoopError(Exception):
@@ -40,9 +49,6 @@ class _EndlessLoopError(Exception):
 
 _FOR_ALL = (Op.Select, Op.ControlBarrier, Op.MemoryBarrier, *subgroups.OPERATIONS)
 """Instructions that are not executed for some invocations after others, and OpSelect."""
-
-Call: TypeAlias = "Generator[Any, Value | None, Any]"
-"""A call of a function, or a part of it: it yields the calls in it, and is sent their results."""
 
 
 class Run(State):
@@ -55,6 +61,8 @@ class Run(State):
     def __init__(self, *arguments: Any, observers: Sequence[Observer] = ()) -> None:
         super().__init__(*arguments)
         self.has_addresses = any(each.needs_addresses for each in observers)
+        self._turns: Array | None = None
+        self._live: Array = np.zeros(0, np.int64)
         for observer in observers:
             observer.machine = self
             for name in EVENTS:
@@ -65,16 +73,16 @@ class Run(State):
         """Run all workgroups, many at a time; stop at a loop that does not end."""
         count = int(np.prod(self.groups))
         together = max(1, MAX_TOGETHER // self.group_size)
-        step = -1 if self.settings.order == "descending" else 1
-        if self.program.has_atomics and step == 1:  # to find those that wait for later ones
-            together = min(together, -(-count // 2))
-        order = np.arange(count)
+        subgroups_ = -(-self.group_size // self.settings.subgroup_size)
+        sizes = schedules.Sizes(count, subgroups_, together, self.program.has_atomics)
+        polling = Polling(self.program, self._shared_variables())
+        self.waits = Waits(self, polling) if polling else None
         self.tell("begin")
         with np.errstate(all="ignore"):
-            for first in range(0, count, together):
+            for batch in schedules.batches(self.settings.schedule, sizes):
                 try:
-                    self.begun = min(first + together, count)
-                    self.run_groups(order[first : first + together][::step])
+                    self.begun += len(batch.groups)
+                    self.run_groups(batch)
                 except _EndlessLoopError:
                     self.stopped = True  # what is found later may only follow from that
                     break
@@ -83,12 +91,24 @@ class Run(State):
                     raise OutOfDeviceMemoryError(message) from error
         self.tell("end")
 
-    def run_groups(self, groups: Array) -> None:
+    def _shared_variables(self) -> set[int]:
+        """Return the ids of variables that invocations share and can change."""
+        shared = {id_ for declared in self.shared.values() for id_, _, _ in declared}
+        for id_, pointers in self.variables.items():
+            each = pointers if isinstance(pointers, tuple) else (pointers,)
+            shared |= {id_ for pointer in each if pointer.variable.shadow is not None}
+        return shared
+
+    def run_groups(self, batch: schedules.Batch) -> None:
         """Run workgroups together."""
-        size = self.group_size
+        groups, size = batch.groups, self.group_size
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         slots = np.arange(len(who))
-        active = Active(slots, who, slots // size, len(who))
+        active = self.all = Active(slots, who, slots // size, len(who))
+        self._turns = None
+        if batch.turns is not None:
+            self._turns = batch.turns[slots % size // self.settings.subgroup_size]
+        self._live = np.full(len(groups), size)
         inputs = self._inputs(who)
         shared = {id_ for declared in self.shared.values() for id_, _, _ in declared}
         for declared in self.shared.values():
@@ -147,60 +167,155 @@ class Run(State):
         return {BUILT_IN[name]: values for name, values in inputs.items()}
 
     def _execute(self, function: Function, active: Active) -> None:
-        """Execute a function and those that it calls, to any depth."""
-        calls, result = [self.call(function, [], active)], None
-        while calls:
-            try:
-                calls.append(calls[-1].send(result))
-                result = None
-            except StopIteration as end:
-                calls.pop()
-                result = end.value
+        """Execute a function and those that it calls, to any depth.
 
-    def call(self, function: Function, arguments: Sequence[Value], active: Active) -> Call:
-        """Execute a function's blocks, and return its results for all; yield calls in it."""
+        Invocations are in blocks of several calls; the last call is continued first.
+        """
+        self.frames = []
+        if self.waits is not None:
+            self.waits.begin(active)
+        self._enter(function, [], active, None)
+        while self.frames:
+            frame = self.frames[-1]
+            if self._turns is not None or (self.waits is not None and self.waits.are_any):
+                for call in self.frames[::-1]:
+                    if call.returned:
+                        self._leave(call)
+                if not self.frames:
+                    break
+                frame, number, slots = self._chosen()
+            elif frame.live:
+                number = min(frame.waiting)
+                slots = _joined(frame.waiting.pop(number))
+            else:
+                self._leave(frame)
+                continue
+            self.frame, self.values, self.active = frame, {}, self._active(frame, slots)
+            block = frame.function.blocks[number]
+            for target, mask in self._block(frame, block):
+                self._branch(frame, block, target, mask)
+
+    def _active(self, frame: Frame, slots: Array) -> Active:
+        """Return invocations that continue a call."""
+        all_, rest = self.all, frame if len(slots) == frame.live else None
+        if len(slots) == all_.together:
+            return all_._replace(rest=rest)
+        return Active(slots, all_.who[slots], all_.groups[slots], all_.together, rest)
+
+    def _enter(
+        self, function: Function, arguments: Sequence[Value], active: Active, caller: Caller | None
+    ) -> None:
+        """Let invocations call a function."""
         self.tell("enter", function, active)
-        saved = self.frame, self.values, self.active
-        frame = self.frame = Frame(function, len(active.slots))
+        is_polling = self.waits is not None and self.waits.is_polling and caller is not None
+        frame = Frame(function, len(active.slots), caller, is_polling)
         for id_, value in zip(function.parameters, arguments, strict=True):
             frame.values[id_] = merge(None, value, active.at, active.together)
         frame.waiting[0] = [active.slots]
-        while frame.waiting:
-            number, slots = self._next(frame)
-            groups = slots // self.group_size
-            is_all = len(slots) == len(active.slots)
-            who = active.who if is_all else active.who[np.searchsorted(active.slots, slots)]
-            rest = frame if len(slots) == frame.live else None
-            self.active = Active(slots, who, groups, active.together, rest)
-            self.values = {}
-            block = function.blocks[number]
-            targets = yield from self._block(frame, block)
-            for target, mask in targets:
-                self._branch(frame, block, target, mask)
-        self.frame, self.values, self.active = saved
-        self.tell("leave", function, active)
-        return frame.result
+        self.frames.append(frame)
 
-    def _next(self, frame: Frame) -> tuple[int, Array]:
-        """Remove the block to execute next from those that wait; with its invocations."""
-        waiting = frame.waiting
-        number = min(waiting)
-        done, _ = frame.iterations.get(number, (0, 0))
-        if len(waiting) > 1 and done >= _PATIENCE and done % 2:
-            # Workgroups of which no invocation waits in an earlier block.
-            busy = np.concatenate(waiting[number]) // self.group_size
-            for later in sorted(waiting)[1:]:
-                slots = np.concatenate(waiting[later])
-                free = ~np.isin(slots // self.group_size, busy)
-                if free.any():
-                    chosen, rest = slots[free], slots[~free]
-                    del waiting[later]
-                    if len(rest):
-                        waiting[later] = [rest]
-                    return later, np.sort(chosen)
-                busy = np.concatenate((busy, slots // self.group_size))
-        parts = waiting.pop(number)
-        return number, parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+    def _leave(self, frame: Frame) -> None:
+        """Let the invocations that have returned go on behind the call."""
+        slots, frame.returned = _joined(frame.returned), []
+        if not frame.live:
+            self.frames.remove(frame)
+        caller = frame.caller
+        if caller is None:
+            self.tell("leave", frame.function, self._active(frame, slots))
+            np.subtract.at(self._live, slots // self.group_size, 1)
+            return
+        self.frame, self.values = caller.frame, {}
+        self.active = active = self._active(caller.frame, slots)
+        self.tell("leave", frame.function, active)
+        self.step = step = caller.step
+        value = None if frame.result is None else take(frame.result, active.at)
+        for tell in self.told["result"]:
+            tell(step, value)
+        if step.escapes and value is not None:
+            self._put(caller.frame, step.result, value, active)
+        caller.frame.waiting.setdefault(caller.number, []).append(slots)
+
+    def _chosen(self) -> tuple[Frame, int, Array]:
+        """Remove the block to execute next while some invocations wait, or have their turns.
+
+        The other invocations of a workgroup wait, too, as Vulkan does not promise that they go on.
+        If nothing else can, they do: first those of other subgroups, then those of the same one.
+        """
+        waits = self.waits
+        for relaxed in _STRICT, _AT_BARRIERS, _OTHER_SUBGROUPS, _ALL:
+            ready = [
+                (frame, number, slots)
+                for frame in reversed(self.frames)
+                for number in sorted(frame.waiting)
+                if len(slots := self._ready(frame, number, relaxed))
+            ]
+            if waits is not None:
+                waits.level = INVOCATION if relaxed == _ALL else ""
+                if relaxed == _OTHER_SUBGROUPS and self._turns is not None:
+                    waits.level = SUBGROUP
+            if ready:
+                return self._taken(ready)
+            if relaxed == _AT_BARRIERS and waits is not None and waits.wake_naps():
+                return self._chosen()
+        return self._hang()
+
+    def _ready(self, frame: Frame, number: int, relaxed: int) -> Array:
+        """Return the invocations that can execute a block."""
+        slots = _joined(frame.waiting[number])
+        frame.waiting[number] = [slots]
+        groups = slots // self.group_size
+        can = np.ones(len(slots), bool)
+        if self.waits is not None and relaxed <= _OTHER_SUBGROUPS:
+            can = ~self.waits.holds(slots, by_subgroup=relaxed == _OTHER_SUBGROUPS)
+        if frame.function.blocks[number].is_barrier and relaxed != _AT_BARRIERS:
+            counts = np.bincount(groups, minlength=len(self._live))
+            can &= (counts == self._live)[groups]
+        return slots[can]
+
+    def _taken(self, ready: list[tuple[Frame, int, Array]]) -> tuple[Frame, int, Array]:
+        """Remove the first block of some, only for subgroups whose turn it is."""
+        turns = self._turns
+        if turns is not None:
+            first = np.full(len(self._live), turns.max())
+            for _, _, slots in ready:
+                np.minimum.at(first, slots // self.group_size, turns[slots])
+            own = [
+                (
+                    f,
+                    n,
+                    s[f.function.blocks[n].is_barrier | (turns[s] == first[s // self.group_size])],
+                )
+                for f, n, s in ready
+            ]
+            ready = [each for each in own if len(each[2])]
+        frame, number, slots = ready[0]
+        (all_,) = frame.waiting.pop(number)
+        if len(slots) < len(all_):
+            frame.waiting[number] = [np.setdiff1d(all_, slots, assume_unique=True)]
+        return frame, number, slots
+
+    def _hang(self) -> NoReturn:
+        """Report that nothing can go on."""
+        assert self.waits is not None
+        slots, place, names, has_counted = self.waits.hang()
+        count, who = int(np.prod(self.groups)), self.all.who[slots]
+        if self.begun < count:
+            text = "needs forward progress of a workgroup that need not have begun: waits for "
+            text += (
+                f"{names or 'memory'} to change, while {self.begun:,} of {count:,} workgroups ran"
+            )
+            self.report(FORWARD_PROGRESS, text, who, place=place)
+        elif has_counted or not names:
+            self.report("loop", self._endless, who, place=place)
+        else:
+            self.report(
+                "loop", f"did not end: waits for {names}, which nothing changes", who, place=place
+            )
+        raise _EndlessLoopError
+
+    @property
+    def _endless(self) -> str:
+        return f"did not end: no invocation left it in {self.settings.max_iterations:,} iterations"
 
     def _branch(self, frame: Frame, block: BasicBlock, target: int, mask: Array | None) -> None:
         """Let invocations go to a block, and give its phis their values."""
@@ -214,9 +329,8 @@ class Run(State):
             if len(active.slots) < fewest:  # some have left it
                 done, fewest = 0, len(active.slots)
             frame.iterations[number] = done + 1, fewest
-            if done >= self.settings.max_iterations:
-                message = f"did not end: no invocation left it in {done:,} iterations"
-                self.report("loop", message, active.who, place=to.steps[0].place)
+            if done >= self.settings.max_iterations and not self._may_wait(frame, number):
+                self.report("loop", self._endless, active.who, place=to.steps[0].place)
                 raise _EndlessLoopError
         elif to.is_loop:
             frame.iterations.pop(number, None)
@@ -229,43 +343,60 @@ class Run(State):
                 chosen_values.append((phi.result, take(self.raw(pairs[block.label]), chosen)))
         for id_, value in chosen_values:
             self._put(frame, id_, value, active)
-        frame.waiting.setdefault(number, []).append(active.slots)
+        slots = active.slots
+        if number <= block.number and self._may_wait(frame, number):
+            assert self.waits is not None
+            slots = self.waits.arrive(frame, number, active, done)
+        if len(slots):
+            frame.waiting.setdefault(number, []).append(slots)
+
+    def _may_wait(self, frame: Frame, number: int) -> bool:
+        return self.waits is not None and self.waits.can_be_in(frame.function, number)
 
     def _put(self, frame: Frame, id_: int, value: Value, active: Active) -> None:
         old = None if active.rest is frame else frame.values.get(id_)
         frame.values[id_] = merge(old, value, active.at, active.together)
 
-    def _block(self, frame: Frame, block: BasicBlock) -> Call:
-        """Execute a block, and return where invocations go; yield calls of functions."""
+    def _block(self, frame: Frame, block: BasicBlock) -> list[tuple[int, Array | None]]:
+        """Execute a block, and return where invocations go by branches."""
         self.executed += len(self.active.slots) * len(block.steps)
         if self.executed > self.settings.max_instructions:
             raise TooManyInstructionsError
         before, after = self.told["instruction"], self.told["result"]
         self.tell("block", block)
-        for step in block.steps[:-1]:
+        if self.waits is not None:
+            self.waits.block(frame, block.number)
+        last = block.steps[-1]
+        is_call = last.op == Op.FunctionCall
+        for step in block.steps if block.is_divided and not is_call else block.steps[:-1]:
             self.step = step
             for tell in before:
                 tell(step)
-            if step.op == Op.FunctionCall:
-                function = self.program.functions[step.operands[0]]
-                arguments = [self.raw(id_) for id_ in step.operands[1:]]
-                value = yield self.call(function, arguments, self.active)
-                value = None if value is None else take(value, self.active.at)
-            else:
-                handler = HANDLERS.get(step.op)
-                if handler is None:
-                    self.refuse()
-                value = self._handled(handler, step)
+            handler = HANDLERS.get(step.op)
+            if handler is None:
+                self.refuse()
+            value = self._handled(handler, step)
             for tell in after:
                 tell(step, value)
             if step.result and value is not None:
                 self.values[step.result] = value
                 if step.escapes:
                     self._put(frame, step.result, value, self.active)
-        step = self.step = block.steps[-1]
+        if block.is_divided and not is_call:
+            frame.waiting.setdefault(block.number + 1, []).append(self.active.slots)
+            return []
+        step = self.step = last
         for tell in before:
             tell(step)
         op, operands = step.op, step.operands
+        if is_call:
+            arguments = [self.raw(id_) for id_ in operands[1:]]
+            function, caller = (
+                self.program.functions[operands[0]],
+                Caller(frame, block.number + 1, step),
+            )
+            self._enter(function, arguments, self.active, caller)
+            return []
         if op == Op.Branch:
             return [(operands[0], None)]
         if op == Op.BranchConditional:
@@ -283,6 +414,7 @@ class Run(State):
         elif op not in (Op.Kill, Op.Unreachable, Op.TerminateInvocation):
             self.refuse()
         frame.live -= len(self.active.slots)
+        frame.returned.append(self.active.slots)
         return []
 
     def _handled(
@@ -312,3 +444,8 @@ class Run(State):
         targets[operands[1]] = targets.get(operands[1], False) | left
         whole = len(bits) == 1
         return [(t, None if whole else mask) for t, mask in targets.items() if mask.any()]
+
+
+def _joined(parts: list[Array]) -> Array:
+    """Return the invocations of some parts, in their order."""
+    return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from vkops.interpreter.program import (
     scalar_of,
     zeros,
 )
+from vkops.interpreter.schedules import ASCENDING
 from vkops.interpreter.selections import selections
 from vkops.interpreter.values import (
     Choice,
@@ -36,6 +37,7 @@ from vkops.interpreter.values import (
     Pointer,
     SourceLine,
     Value,
+    differ,
     merge,
     replaced,
     take,
@@ -50,6 +52,9 @@ Blocks = Memory | Sequence[Memory]
 
 UNSUPPORTED = "is not supported by the interpreter"
 
+FORWARD_PROGRESS = "forward progress"
+"""The kind of findings of what ends only by progress that Vulkan does not promise."""
+
 MAX_ITERATIONS = 16_384
 """Iterations of a loop that no invocation leaves: they take a few seconds, and it is endless."""
 
@@ -58,17 +63,32 @@ MAX_ITERATIONS = 16_384
 class Frame:
     """A call of a function, with ``waiting`` invocations by the number of their next block.
 
-    ``iterations`` has how often a loop was repeated since an invocation left it, by its number,
-    and how many execute it.
+    ``asleep`` are those that wait for others, ``napping`` those that let others go on, and
+    ``returned`` those that have not gone on behind the call. ``iterations`` has how often a loop
+    was repeated since an invocation left it, by its number, and how many execute it.
+    ``is_polling`` says whether the call is in a loop that may wait.
     """
 
     function: Function
     live: int
+    caller: Caller | None = None
+    is_polling: bool = False
     values: dict[int, Value] = field(default_factory=dict)
     variables: dict[int, Pointer] = field(default_factory=dict)
     waiting: dict[int, list[Array]] = field(default_factory=dict)
+    asleep: dict[int, list[Array]] = field(default_factory=dict)
+    napping: dict[int, list[Array]] = field(default_factory=dict)
+    returned: list[Array] = field(default_factory=list)
     iterations: dict[int, tuple[int, int]] = field(default_factory=dict)
     result: Value | None = None
+
+
+class Caller(NamedTuple):
+    """Where invocations go on when a function returns: a block of the call that they came from."""
+
+    frame: Frame
+    number: int
+    step: Decoded
 
 
 class TooManyInstructionsError(Exception):
@@ -77,10 +97,10 @@ class TooManyInstructionsError(Exception):
 
 @dataclass
 class Settings:
-    """How to run: the size of subgroups, the order of workgroups, and when a loop is endless."""
+    """How to run: the size of subgroups, in which schedule, and when a loop is endless."""
 
     subgroup_size: int = 32
-    order: str = "ascending"  # or descending
+    schedule: str = ASCENDING
     max_iterations: int = MAX_ITERATIONS
     max_instructions: float = inf
 
@@ -89,7 +109,8 @@ class State:
     """A shader that is executed, with its variables.
 
     ``active`` are the invocations that execute ``step``, which is in the call ``frame``; ``values``
-    are those of ids of the block. ``time`` counts the accesses of shared memory and of buffers;
+    are those of ids of the block. ``all`` are the invocations that run together, and ``frames`` the
+    calls that they are in. ``time`` counts the accesses of shared memory and of buffers;
     ``access_places`` has their lines. ``buffers`` has the memory of each binding, by set and
     number; ``push`` the bytes of push constants. ``told`` has the methods of observers by name. A
     finding names the invocation ``shown`` if that has the fault.
@@ -116,13 +137,15 @@ class State:
         self.executed = 0
         self.stopped = False
         self.begun = 0
+        self.waits: Any = None  # of waits.py, if invocations can wait for others
+        self.frames: list[Frame] = []
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value | None]] = []
         self.variables: dict[int, Pointer | tuple[Pointer, ...]] = {}
         self.time = 0
         self.access_places: list[SourceLine] = [SourceLine(shader.name, 0)]
         nothing = np.zeros(0, np.int64)
-        self.active = Active(nothing, nothing, nothing, 0)
+        self.active = self.all = Active(nothing, nothing, nothing, 0)
         self.frame = Frame(self.program.functions[self.program.main], 0)
         self.step = Decoded(0, 0, 0, (), SourceLine(shader.name, 0), False)
         self.values: dict[int, Value] = {}
@@ -281,7 +304,11 @@ class State:
         """
         named = tuple(self.global_id(int(each)) for each in who[: 2 if count else 1])
         place = place or self.step.place
-        finding = Finding(kind, place, message, named, count or len(who), other, block=block)
+        is_usual = self.settings.schedule == ASCENDING and kind != FORWARD_PROGRESS
+        schedule = "" if is_usual else self.settings.schedule
+        finding = Finding(
+            kind, place, message, named, count or len(who), other, (), block, schedule
+        )
         self.findings.add(finding, key)
         if count:
             message = "{}; invocations {} and {}".format(message, *named)
@@ -382,13 +409,30 @@ class State:
             if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
                 value = replaced(value, lambda numbers: self.checked(numbers, active))
             value = addresses.numbers(value) if scalar_of(pointer.type) else value
+            before = changed = None
+            if self.waits is not None and self.waits.is_watching and pointer.variable.shadow:
+                before = self._contents(pointer, active)
             pointer.variable.store(pointer.type, pointer.offset, value, active)
-            self.access("write", pointer, active)
+            if before is not None:
+                at = np.arange(len(active.slots))
+                changed = differ(before, self._contents(pointer, active), at)
+            self.access("write", pointer, active, changed)
 
-    def access(self, kind: str, pointer: Pointer, active: Active) -> None:
-        """Tell observers of an access: "read", "write" or "atomic"."""
+    def _contents(self, pointer: Pointer, active: Active) -> Value:
+        memory: Variable = pointer.variable
+        return memory.load(pointer.type, pointer.offset, active, self.step.place)
+
+    def access(
+        self, kind: str, pointer: Pointer, active: Active, changed: Array | None = None
+    ) -> None:
+        """Tell observers of an access: "read", "write" or "atomic".
+
+        ``changed`` says for which invocations it changed memory; None if that is not known.
+        """
         if pointer.variable.shadow is not None:
             self.tick()
+            if self.waits is not None:
+                self.waits.access(kind, pointer, active, changed)
         self.tell("access", kind, pointer, active)
 
     def tick(self) -> None:

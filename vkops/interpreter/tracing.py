@@ -150,6 +150,9 @@ class Tracer(Observer):
             if len(later):  # the value is what the next invocation finds
                 self._overwritten.append((made, int(later[0])))
 
+    def workgroups(self, active: Active) -> None:
+        self._slots = active.slots[np.isin(active.who, self.watched)]
+
     def enter(self, function: Function, active: Active) -> None:
         """Let the parameters of a function be made of the arguments."""
         for id_, argument in zip(function.parameters, self.machine.step.operands[1:], strict=False):
@@ -169,11 +172,11 @@ class Tracer(Observer):
 
     def _rows(self, active: Active) -> list[tuple[int, int]]:
         """Return the rows of the watched invocations among active ones, and their numbers."""
-        if not len(active.who) or not len(self.watched):
+        if not len(active.slots) or not len(self._slots):
             return []
-        rows = np.minimum(np.searchsorted(active.who, self.watched), len(active.who) - 1)
-        is_watched = active.who[rows] == self.watched
-        return [*zip(rows[is_watched].tolist(), self.watched[is_watched].tolist(), strict=True)]
+        rows = np.minimum(np.searchsorted(active.slots, self._slots), len(active.slots) - 1)
+        rows = rows[active.slots[rows] == self._slots]
+        return [*zip(rows.tolist(), active.who[rows].tolist(), strict=True)]
 
     def _made(
         self, kind: str, place: SourceLine, who: int, name: str, value: Any, sources: Sequence[Made]

@@ -248,3 +248,31 @@ def _merged_places(old: Pointer | None, new: Pointer, at: Array, count: int) -> 
         mask[rows], index[rows] = (0, 0) if outside is None else (outside.mask, outside.indices)
     outside = known and known._replace(mask=mask.astype(bool), indices=index)
     return Pointer(new.variable, new.type, offset, outside, max(old.stride, new.stride))
+
+
+def differ(one: Any, other: Any, at: Array) -> Array:
+    """Return for which invocations two values are not the same."""
+    if one is other:
+        return np.zeros(len(at), bool)
+    if isinstance(one, Numbers) and isinstance(other, Numbers):
+        result = _differ(one.array, other.array, at)
+        if one.missing is other.missing:
+            return result
+        a, b = (np.zeros(1, bool) if n.missing is None else n.missing != 0 for n in (one, other))
+        a, b = (marks.reshape(len(marks), -1).any(1) for marks in (a, b))
+        return result | _differ(a, b, at)
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return _differ(one, other, at)
+    if isinstance(one, Pointer) and isinstance(other, Pointer) and one.variable is other.variable:
+        return _differ(np.atleast_1d(one.offset), np.atleast_1d(other.offset), at)
+    if isinstance(one, tuple) and isinstance(other, tuple) and len(one) == len(other):
+        parts = [differ(a, b, at) for a, b in zip(one, other, strict=True)]
+        return np.any(parts, axis=0) if parts else np.zeros(len(at), bool)
+    return np.ones(len(at), bool)
+
+
+def _differ(one: Array, other: Array, at: Array) -> Array:
+    """Return which rows have other bits."""
+    a, b = (np.ascontiguousarray(rows_of(each, at)) for each in (one, other))
+    a, b = (each.view(np.uint8).reshape(len(each), -1) for each in (a, b))
+    return np.broadcast_to((a != b).any(1), len(at))

@@ -1,0 +1,127 @@
+"""The orders in which workgroups and subgroups begin.
+
+A schedule is named by a text such as "descending" or "shuffled:3", with numbers behind colons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from vkops.interpreter.operations import Array
+
+ASCENDING, DESCENDING = "ascending", "descending"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Numbers of workgroups, of subgroups in each, and of workgroups that run at once at most.
+
+    ``has_atomics`` says whether invocations can wait for others.
+    """
+
+    groups: int
+    subgroups: int
+    together: int
+    has_atomics: bool
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Workgroups that begin at once; the next ones begin when these have ended.
+
+    ``turns`` are the turns of the subgroups of a workgroup: one goes on only while those before it
+    wait at a barrier or have ended. Without them, all go on together.
+    """
+
+    groups: Array
+    turns: Array | None = None
+
+
+def _batches(order: Array, size: int, turns: Array | None = None) -> Iterator[Batch]:
+    for first in range(0, len(order), size):
+        yield Batch(order[first : first + size], turns)
+
+
+def _ascending(sizes: Sizes) -> Iterator[Batch]:
+    """Let half of the workgroups begin first, if invocations can wait for those that come later."""
+    half = -(-sizes.groups // 2) if sizes.has_atomics else sizes.groups
+    return _batches(np.arange(sizes.groups), min(sizes.together, half))
+
+
+def _descending(sizes: Sizes) -> Iterator[Batch]:
+    """Let all begin at once, the last one first."""
+    return _batches(np.arange(sizes.groups)[::-1], sizes.together)
+
+
+def _shuffled(sizes: Sizes, seed: int) -> Iterator[Batch]:
+    """Let some workgroups begin at once, and their subgroups go on one after the other."""
+    random = np.random.default_rng(seed)
+    size = int(random.integers(1, min(sizes.groups, sizes.together) + 1))
+    size = max(size, -(-sizes.groups // 8))  # few batches, as each takes its time
+    order, turns = random.permutation(sizes.groups), random.permutation(sizes.subgroups)
+    return _batches(order, min(size, sizes.together), turns)
+
+
+def _first(sizes: Sizes, group: int, subgroup: int = 0) -> Iterator[Batch]:
+    """Let one workgroup run before the others begin, and in it a subgroup before the others."""
+    group, subgroup = group % sizes.groups, subgroup % sizes.subgroups
+    turns = np.arange(1, sizes.subgroups + 1)
+    turns[subgroup] = 0
+    yield Batch(np.array([group]), turns)
+    yield from _batches(np.delete(np.arange(sizes.groups), group), sizes.together)
+
+
+SCHEDULES: dict[str, tuple[Callable[..., Iterator[Batch]], range]] = {
+    ASCENDING: (_ascending, range(1)),
+    DESCENDING: (_descending, range(1)),
+    "shuffled": (_shuffled, range(1, 2)),
+    "first": (_first, range(1, 3)),
+}
+"""By name: the function that yields the batches, and how many numbers the name has behind it."""
+
+
+FORMS = "ascending, descending, shuffled:SEED or first:WORKGROUP[:SUBGROUP]"
+
+
+def batches(schedule: str, sizes: Sizes) -> Iterator[Batch]:
+    """Yield the workgroups that begin at once, as a schedule says.
+
+    Raises ValueError if there is no such schedule.
+
+    >>> sizes = Sizes(groups=3, subgroups=1, together=2, has_atomics=False)
+    >>> [batch.groups.tolist() for batch in batches("descending", sizes)]
+    [[2, 1], [0]]
+    """
+    name, *numbers = schedule.split(":")
+    function, counts = SCHEDULES.get(name, (_ascending, range(0)))
+    is_known = len(numbers) in counts and all(n.isascii() and n.isdecimal() for n in numbers)
+    if not is_known or any(len(n) > 9 for n in numbers):
+        raise ValueError(schedule)
+    return function(sizes, *map(int, numbers))
+
+
+def explored(count: int, seed: int) -> list[str]:
+    """Return the names of some schedules, ``shuffled`` ones behind those without numbers.
+
+    >>> explored(4, seed=7)
+    ['ascending', 'descending', 'shuffled:7', 'shuffled:8']
+    """
+    fixed = [name for name, (_, counts) in SCHEDULES.items() if 0 in counts]
+    return [*fixed, *(f"shuffled:{seed + n}" for n in range(count))][:count]
+
+
+def is_schedule(schedule: str) -> bool:
+    """Whether there is a schedule with this name."""
+    try:
+        next(batches(schedule, Sizes(1, 1, 1, has_atomics=False)))
+    except (ValueError, AttributeError):
+        return False
+    return True
+
+
+def described(schedule: str) -> str:
+    """Return a schedule in a sentence, such as "descending order"."""
+    return f"the order {schedule}" if ":" in schedule else f"{schedule} order"
