@@ -15,8 +15,9 @@ import numpy as np
 
 from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
+from vkops.elementwise.formats import FORMATS, words_are_read
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
-from vkops.elementwise.parameters import FORMATS, Operand, Parameter, Symbol, check_texts, parse
+from vkops.elementwise.parameters import Operand, Parameter, Symbol, check_texts, parse
 from vkops.elementwise.source import BATCH, MAINS, MAX_PUSH_BYTES, generate, scalars_of
 from vkops.errors import VkopsError
 from vkops.extent import slice_extents
@@ -37,6 +38,9 @@ _MAX_SHADERS = 64
 """Shaders that a kernel keeps."""
 
 _NUMBERS = (bool, int, float, np.generic)
+
+_FLOAT_BITS = {"float16_t": 16, "double": 64}
+"""The bits of GLSL's types of floats other than float."""
 
 _INDEX = re.compile(r"\bi\b")
 
@@ -355,9 +359,12 @@ class ElementwiseKernel:
         local_size = min(self._max_local_size, home.tuning.invocations)
         batch = _batch(home)
         rank = place.rank if "strided" in place.forms else 0
-        widths = {32, *[8 * each.dtype.itemsize for each in operands if each.dtype.kind == "f"]}
+        for each in operands:
+            if each.array is not None and each.code and not each.parameter.raw:
+                each.in_words = words_are_read(each.dtype, home.features)
+        widths = {32, *[_FLOAT_BITS[each.type] for each in operands if each.type in _FLOAT_BITS]}
         modes = exact_floats(home.features, sorted(widths))[0]
-        types = [(each.dtype.char, each.array) for each in operands]
+        types = [(each.dtype.char, each.array, each.in_words) for each in operands]
         key = (local_size, batch, rank, place.forms, *types, *modes)
         if (known := self._shaders.get(key)) is not None:
             source, shader = known

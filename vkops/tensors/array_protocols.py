@@ -9,7 +9,7 @@ from inspect import BoundArguments, Parameter, Signature
 from operator import attrgetter
 from typing import Any, NoReturn
 
-from vkops.arguments.refused_operators import has_kernel
+from vkops.arguments.refused_operators import computing_function
 from vkops.errors import InvalidDescTypeError, import_late
 
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
@@ -33,10 +33,9 @@ COUNTERPARTS = {
 
 
 def refuse_to_compute(operator: str) -> NoReturn:
-    """Refuse an operator or function that computes (ARRAY-08)."""
-    name = operator.rpartition(".")[2]
-    instead = f"vkops.kernels.{name}" if has_kernel(name) else ".numpy() to compute"
-    message = f"{operator} is not available: tensors only move data; use {instead}"
+    """Refuse an operator or function that vkops does not have for tensors (ARRAY-08)."""
+    instead = computing_function(operator.rpartition(".")[2]) or ".numpy() to compute"
+    message = f"{operator} is not available for tensors; use {instead}"
     raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
 
 
