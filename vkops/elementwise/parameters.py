@@ -213,7 +213,7 @@ def parse(
     """Return the inputs and outputs that are declared (EW-01).
 
     >>> parse("kernel", "raw T x", "float32 y")[0]
-    Parameter(type='T', name='x', is_output=False, raw=True)
+    Parameter(type='T', name='x', is_output=False, raw=True, wide=False)
     """
     inputs = in_params.split(",") if in_params.strip() else []
     parameters = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]
