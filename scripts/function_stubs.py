@@ -1,14 +1,17 @@
-"""The type stub of DirectMLX's functions, vkops/dml/expressions.pyi, which this script writes."""
+"""The type stubs that this script writes: of DirectMLX's functions, and of those of arithmetic."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from inspect import Parameter
+from inspect import Parameter, signature
 from pathlib import Path
 
 from vkops.dml.function_table import FUNCTIONS
 from vkops.dml.functions import GraphFunction
+from vkops.kernels.ufuncs import FUNCTIONS as ARITHMETIC
+
+_DEFAULT = re.compile(r"= (?:\(None, None\)|[^,)]+)")
 
 
 def stub(functions: Mapping[str, GraphFunction]) -> str:
@@ -33,6 +36,27 @@ def _stub_of(function_name: str, function: GraphFunction) -> str:
     return "\n".join([head, f'    """{function.summary}"""', ""])
 
 
+def arithmetic_stub() -> str:
+    """Return the type stub of the functions of arithmetic, by all of their names."""
+    texts = [
+        "from collections.abc import Callable, Mapping",
+        "from typing import Any",
+        "",
+        "from vkops.tensors.tensor import DeviceLike, Tensor",
+        "",
+        "FUNCTIONS: Mapping[str, Callable[..., Any]]",
+        "",
+    ]
+    for name, function in sorted(ARITHMETIC.items()):
+        declared = _DEFAULT.sub("= ...", f"{signature(function)}".replace("'", ""))
+        parameters = declared[1 : declared.rindex(") ->")].split(", ")
+        result = "tuple[Tensor, Tensor]" if name == "divmod" else "Tensor"
+        head = _listed(f"def {name}", parameters, "(", f") -> {result}:")
+        summary = str(function.__doc__).partition("\n")[0]
+        texts += [head, f'    """{summary}"""', ""]
+    return "\n".join(texts)
+
+
 def _listed(start: str, items: Sequence[str], opening: str = "", closing: str = "") -> str:
     """A statement on one line, or on several as the formatter has it."""
     listed = ", ".join(items)
@@ -54,5 +78,6 @@ _TYPES = {
 
 
 if __name__ == "__main__":
-    path = Path(__file__).parents[1] / "vkops/dml/expressions.pyi"
-    path.write_text(stub(FUNCTIONS), "utf-8")
+    package = Path(__file__).parents[1] / "vkops"
+    (package / "dml/expressions.pyi").write_text(stub(FUNCTIONS), "utf-8")
+    (package / "kernels/ufuncs.pyi").write_text(arithmetic_stub(), "utf-8")

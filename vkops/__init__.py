@@ -51,10 +51,9 @@ def __getattr__(name: str) -> Any:
         if name in _NEAR:
             message += f": use {_NEAR[name]}"
         elif name in getattr(sys.modules.get("numpy"), "__all__", ()):
-            instead = f"numpy.{name} on tensor.numpy()"
-            if errors.import_late("vkops.arguments.refused_operators").has_kernel(name):
-                instead = f"vkops.kernels.{name}"
-            message += f": arrays only move data; use {instead}"
+            late = errors.import_late("vkops.arguments.refused_operators")
+            instead = late.computing_function(name) or f"numpy.{name} on tensor.numpy()"
+            message += f": use {instead}"
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
     if module == "vkops":
         return errors.import_late(f"vkops.{name}")

@@ -140,18 +140,14 @@ def test_chunks_are_converted_by_map_blocks(device):
         (lambda x: x.sum(), "numpy.sum"),
         (lambda x: x.mean(axis=0), "numpy.sum"),
         (lambda x: x.max(), "numpy.max"),
-        (lambda x: da.where(x > 3, x, 0), ">"),
-        (lambda x: x + 1, "+"),
-        (lambda x: x + x, "+"),
-        (np.sin, "numpy.sin"),
+        (lambda x: da.where(x > 3, x, 0), "numpy.where"),
+        (np.cbrt, "numpy.cbrt"),
     ],
 )
 def test_what_computes_is_refused(device, call, operator):
     name = operator.removeprefix("numpy.")
     instead = f"vkops.kernels.{name}" if hasattr(vkops.kernels, name) else ".numpy() to compute"
-    message = (
-        f"tensor: {operator} is not available: tensors only move data; use {instead} [ARRAY-08]"
-    )
+    message = f"tensor: {operator} is not available for tensors; use {instead} [ARRAY-08]"
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         call(chunked(device, "tensor")).compute()
 

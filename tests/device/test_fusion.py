@@ -131,8 +131,8 @@ def test_refusals(device, message):
 
     outer(x)
     cases = [
-        lambda v: v + 1, lambda v: v.reshape(3), lambda v: v[0], lambda v: 1 if v == 1 else 2,
-        lambda v: 1 if v else 2, lambda v: np.add(v, 1), lambda v: vkops.flip(v), lambda v: v,
+        lambda v: v @ v, lambda v: v.reshape(3), lambda v: v[0], lambda v: 1 if v == 1 else 2,
+        lambda v: 1 if v else 2, lambda v: v.__iadd__(1), lambda v: vkops.flip(v), lambda v: v,
         lambda v: None, lambda v: (ADD(v, 1),) * 2, lambda v: ADD(v, v, out=x),
         lambda v: ADD(v, x), lambda v: ADD(v, np.ones(3)), lambda v: RAW(v),
         lambda v: ADD(kernels.sum(v), 1), lambda v: kernels.var(v), lambda v: (ADD(v, 1), kernels.sum(v)),

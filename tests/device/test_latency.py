@@ -65,3 +65,42 @@ def test_small_operators_cost_little_more_than_an_empty_dispatch(adapter):
     assert min(ratios["waited"] for ratios in tries) < 2.2, tries
     assert min(ratios["bound"] for ratios in tries) < 1.1, tries
     assert min(max(r["split"], r["join"], r["slice"]) for r in tries) < 3, tries
+
+
+OPERATOR = """
+import json, sys
+from time import process_time
+import numpy as np, vkops
+
+device = vkops.Device(int(sys.argv[1]))
+x, y = device.tensor(np.ones(64, np.float32)), device.tensor(np.ones(64, np.float32))
+shader = device.compile_shader('''#version 450
+layout(local_size_x = 64) in;
+layout(binding = 0) readonly buffer X { float x[]; };
+layout(binding = 1) readonly buffer Y { float y[]; };
+layout(binding = 2) writeonly buffer Z { float z[]; };
+void main() { uint i = gl_GlobalInvocationID.x; z[i] = x[i] + y[i]; }''')
+
+def add():
+    return x + y
+
+def call():
+    return shader(x, y, vkops.empty(64, dtype="float32", device=device), groups=1)
+
+best = {add: 1e9, call: 1e9}
+for _ in range(12):
+    for work in best:
+        work()
+        device.synchronize()
+        start = process_time()
+        for _ in range(300):
+            work()
+        best[work] = min(best[work], process_time() - start)
+print(json.dumps(best[add] / best[call]))
+"""
+
+
+def test_an_operator_costs_what_a_call_of_a_shader_costs(adapter):
+    """Of the process's own time; both make a tensor for the result."""
+    ratios = [json.loads(python("-c", OPERATOR, adapter.index)) for _ in range(2)]
+    assert min(ratios) < 1.3, ratios

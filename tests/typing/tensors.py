@@ -37,6 +37,28 @@ x[...] = x[::-1]
 x[[0, 2], 1:] = 3
 assert_type(Tensor.from_array(device, [1, 2], on_host=True), Tensor)
 
+for computed in (
+    x + 1,
+    2 - x,
+    x * x,
+    x / 3,
+    x // 2,
+    x % 2,
+    x**2,
+    -x,
+    abs(x),
+    x == 1,
+    x < x,
+    (x > 1) & (x < 3),
+):
+    assert_type(computed, Tensor)
+assert_type(divmod(x, 2), tuple[Tensor, Tensor])
+assert_type(vkops.add(x, 1, where=x > 0, out=x.copy()), Tensor)
+assert_type(vkops.clip(x, 0, 1), Tensor)
+assert_type(vkops.exp(x, dtype="float32"), Tensor)
+x += 1
+x *= 2
+
 for made in (
     x[1:, ::-1], x[None, ..., 0], x[[2, 0]], x[np.array([1]), None, device.tensor([0])],
     x.T, x.mT, x.swapaxes(0, 1), x.moveaxis((0, 1), (1, 0)), x.rot90(k=3),

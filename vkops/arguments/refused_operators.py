@@ -29,13 +29,22 @@ REFUSED: dict[str, str] = {
 """The special methods of operators that compute, with the operator that calls each."""
 
 
-def has_kernel(name: str) -> bool:
-    """Whether ``vkops.kernels`` has a function that computes what is refused."""
+def computing_function(name: str) -> str:
+    """The function of vkops that computes what is refused; "" if there is none."""
     # NumPy looks for many attributes with underscores, for which nothing needs to be imported.
-    return name[:1] != "_" and callable(getattr(import_late("vkops.kernels"), name, None))
+    if name[:1] == "_":
+        return ""
+    if name in import_late("vkops.kernels.ufuncs").FUNCTIONS:
+        return f"vkops.{name}"
+    has_kernel = callable(getattr(import_late("vkops.kernels"), name, None))
+    return f"vkops.kernels.{name}" if has_kernel else ""
 
 
 def refuse_operators(kind: type, refuse: Callable[[str], NoReturn]) -> None:
-    """Have a class call a function for these operators, with the operator as text."""
+    """Have a class call a function for these operators, with the operator as text.
+
+    Operators that the class or a base class has are left as they are.
+    """
     for name, operator in REFUSED.items():
-        setattr(kind, name, lambda *_, operator=operator: refuse(operator))
+        if not any(name in vars(base) for base in kind.__mro__[:-1]):
+            setattr(kind, name, lambda *_, operator=operator: refuse(operator))

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import Place, refuse
-from vkops.elementwise.parameters import FORMATS, GLSL_TYPES, Operand, Parameter
+from vkops.elementwise.formats import FORMATS, GLSL_TYPES, dtype_of, is_known, kind_of, limits_of
+from vkops.elementwise.parameters import Operand, Parameter
 from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
 from vkops.plan.view import Ints
 from vkops.tensors.shape_arguments import broadcast_shapes, one_or_more
@@ -18,7 +19,6 @@ from vkops.tensors.tensor import Tensor
 
 MAX_ELEMENTS = (1 << 31) - 1
 
-_DTYPES = frozenset(map(np.dtype, GLSL_TYPES))
 _DEFAULTS = ((float, np.float64), (int, np.int64), (bool, np.bool_))
 _KINDS = {
     "b": (0, "a Boolean"), "u": (1, "an integer"), "i": (1, "an integer"), "f": (2, "a number"),
@@ -52,9 +52,9 @@ def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
     ):
         allowed = "an array or a tensor" if parameter.raw else "an array, a tensor or a number"
         raise place.wrong_kind(value, allowed)
-    if dtype is not None and dtype not in _DTYPES:
+    if dtype is not None and not is_known(dtype):
         dtype = dtype.newbyteorder("=")
-        if not isinstance(value, np.ndarray) or dtype not in _DTYPES:
+        if not isinstance(value, np.ndarray) or not is_known(dtype):
             message = f"has data type {value.dtype}, must be of the host's byte order and one of "
             refuse(*place[:2], message + ", ".join(GLSL_TYPES), "EW-04")
         value = value.astype(dtype)
@@ -64,7 +64,7 @@ def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
 def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
     """Give all operands the data types of their parameters (EW-04)."""
     known: dict[str, tuple[np.dtype[Any], str]] = {
-        each.parameter.type: (np.dtype(each.parameter.type), "")
+        each.parameter.type: (dtype_of(each.parameter.type), "")
         for each in operands
         if not each.parameter.is_variable
     }
@@ -93,14 +93,14 @@ def number_of(name: str, operand: Operand) -> Any:
     """Return the value of an operand as a number of Python that its data type can hold (EW-05)."""
     field, value, dtype = operand.parameter.name, operand.value, operand.dtype
     number = value.item() if isinstance(value, np.generic) else value
-    rank, kind = _KINDS[dtype.kind]
+    rank, kind = _KINDS[kind_of(dtype)]
     if (0 if isinstance(number, bool) else 1 if isinstance(number, int) else 2) > rank:
         message = f"got {show(value)}, must be {kind}, as its type is {dtype}"
         raise InvalidDescTypeError(name, field, message, "EW-05")
     try:
-        struct.pack(f"<{FORMATS[dtype]}", number)
+        struct.pack(f"<{FORMATS[dtype.name]}", number)
     except (struct.error, OverflowError):
-        limits: Any = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+        limits = limits_of(dtype)
         message = f"got {show(value)}, must be {dtype}, from {limits.min} to {limits.max}"
         raise InvalidDescOverflowError(name, field, message, "EW-05") from None
     return number

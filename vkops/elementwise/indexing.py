@@ -71,7 +71,7 @@ def indexing(
         view_strides = tuple([dim[2 + number] for dim in dims])
         first, last = view.bounds
         start = first * itemsize // alignment * alignment
-        spans.append((start, (last + 1) * itemsize - start))
+        spans.append((start, -(-((last + 1) * itemsize - start) // 4) * 4))  # whole words
         bases.append(view.offset - start // itemsize)
         if not any(view_strides):
             forms.append("constant")

@@ -16,8 +16,9 @@ import numpy as np
 
 from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
+from vkops.elementwise.formats import FORMATS, words_are_read
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
-from vkops.elementwise.parameters import FORMATS, Operand, Parameter, Symbol, check_texts, parse
+from vkops.elementwise.parameters import Operand, Parameter, Symbol, check_texts, parse
 from vkops.elementwise.source import BATCH, MAINS, MAX_PUSH_BYTES, generate, scalars_of
 from vkops.errors import VkopsError
 from vkops.extent import slice_extents
@@ -39,6 +40,9 @@ from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
 
 _MAX_SHADERS = 512
 """Shaders of kernels that are kept."""
+
+_FLOAT_BITS = {"float16_t": 16, "double": 64}
+"""The bits of GLSL's types of floats other than float."""
 
 _INDEX = re.compile(r"\bi\b")
 
@@ -247,7 +251,7 @@ class ElementwiseKernel:
         views, itemsizes = zip(*[(part.view, part.itemsize) for part in plain], strict=True)
         place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
         passed = scalars_of(operands)
-        formats = "".join([FORMATS[each.passed_dtype] for each in passed])
+        formats = "".join([FORMATS[each.passed_dtype.name] for each in passed])
         packer = struct.Struct(f"<{formats}{len(place.words)}I")
         source, shader = self._compiled(home, operands, place, packer.size <= MAX_PUSH_BYTES)
         pipeline = make_pipeline(home, shader)
@@ -264,7 +268,7 @@ class ElementwiseKernel:
             slots.append(slot)
         call, words = PreparedCall(home, shader, pipeline, slots), place.words
         numbers = [scalars.index(each) for each in passed]
-        converter = struct.Struct("<" + "".join([FORMATS[each.dtype] for each in passed]))
+        converter = struct.Struct("<" + "".join([FORMATS[each.dtype.name] for each in passed]))
         invocations = ceil_div(prod(shape), _batch(home))
         if self._invocations is not None:
             shapes = {each.parameter.name: each.value.shape for each in tensors}
@@ -354,7 +358,10 @@ class ElementwiseKernel:
         """The GLSL and the shader for data types and forms."""
         local_size = min(self._max_local_size, home.tuning.invocations)
         rank = place.rank if "strided" in place.forms else 0
-        widths = {32, *[8 * each.dtype.itemsize for each in operands if each.dtype.kind == "f"]}
+        for each in operands:
+            if each.array is not None and each.code and not each.parameter.raw:
+                each.in_words = words_are_read(each.dtype, home.features)
+        widths = {32, *[_FLOAT_BITS[each.type] for each in operands if each.type in _FLOAT_BITS]}
         modes = exact_floats(home.features, sorted(widths))[0]
         options: dict[str, Any] = {
             "local_size": local_size, "main": MAINS[_batch(home)], "pushed": pushed,

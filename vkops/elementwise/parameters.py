@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.arguments.refused_operators import REFUSED
+from vkops.elementwise.formats import ALWAYS_CODED, CODES, GLSL_TYPES, Code, kind_of
 from vkops.errors import InvalidDescError, show
 from vkops.runtime.bindings import Elements
+from vkops.tensors.operators import Operators
 from vkops.tensors.tensor import Tensor, default_device
-
-GLSL_TYPES = {
-    "bool": "bool", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "uint8": "uint8_t", "uint16": "uint16_t", "uint32": "uint", "uint64": "uint64_t",
-    "float16": "float16_t", "float32": "float", "float64": "double",
-}  # fmt: skip
-"""The GLSL type of each data type that elements can have."""
-
-_GLSL_TYPES = {np.dtype(name): type_ for name, type_ in GLSL_TYPES.items()}
-"""The same by the data types themselves, whose names NumPy computes each time."""
-
-FORMATS = dict(zip(_GLSL_TYPES, "?bhiqBHIQefd", strict=True))
-"""The format by which the module struct packs each."""
 
 NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
 _KEYWORDS = re.compile(
@@ -53,13 +43,15 @@ _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 class Parameter(NamedTuple):
     """A parameter: ``type`` is the name of a data type, or a type variable such as ``T``.
 
-    A ``raw`` parameter is indexed by the operation.
+    A ``raw`` parameter is indexed by the operation. If a parameter is ``wide``, operations compute
+    with its elements in 32 bits, if they have fewer.
     """
 
     type: str
     name: str
     is_output: bool = False
     raw: bool = False
+    wide: bool = False
 
     @property
     def is_variable(self) -> bool:
@@ -77,6 +69,7 @@ class Operand:
         array: the number of its array, or None for a scalar.
         value: a tensor, an array, a number, or None for an output that is to be made.
         elements: where the elements of an array are.
+        in_words: whether the device reads and writes elements as parts of words of 32 bits.
     """
 
     parameter: Parameter
@@ -84,6 +77,7 @@ class Operand:
     array: int | None = None
     value: Any = None
     elements: Elements = dataclasses.field(init=False)
+    in_words: bool = False
 
     @property
     def is_array(self) -> bool:
@@ -91,36 +85,88 @@ class Operand:
         return isinstance(self.value, (Tensor, np.ndarray))
 
     @property
+    def code(self) -> Code | None:
+        """How elements are made of bits; None if GLSL has their type."""
+        name = self.dtype.name
+        return CODES.get(name) if self.parameter.wide or name in ALWAYS_CODED else None
+
+    @property
     def type(self) -> str:
-        """The GLSL type of the elements."""
-        return _GLSL_TYPES[self.dtype]
+        """The GLSL type of the elements in the operation."""
+        code = self.code
+        return GLSL_TYPES[self.dtype.name] if code is None else code.type
 
     @property
     def passed_dtype(self) -> np.dtype[Any]:
         """The data type in which a scalar is passed to the device: one of 4 or 8 bytes."""
         wide = {"b": "u4", "u": "u4", "i": "i4", "f": "f4"}
-        return np.dtype(wide[self.dtype.kind]) if self.dtype.itemsize < 4 else self.dtype
+        return np.dtype(wide[kind_of(self.dtype)]) if self.dtype.itemsize < 4 else self.dtype
 
     @property
     def expression(self) -> str:
         """The GLSL of an element or a scalar."""
-        name = self.parameter.name
-        value = f"_value_{name}" if self.array is None else f"_memory_{name}[_at{self.array}]"
-        if self.dtype.kind == "b":
-            return f"uint({value}) != 0u"
-        return value if self.array is not None else f"{self.type}({value})"
+        name, code, number = self.parameter.name, self.code, self.array
+        if number is None:
+            value = f"_value_{name}"
+            if kind_of(self.dtype) == "b":
+                return f"{value} != 0u"
+            is_rounded = code is not None and code.functions
+            return code.rounded(value) if code and is_rounded else f"{self.type}({value})"
+        memory = f"_memory_{name}"
+        if code is None:
+            return f"{memory}[_at{number}]"
+        bits = f"uint({memory}[_at{number}])"
+        if self.in_words:
+            bits = f"({memory}[_at{number} >> {self._shift}] >> {self._place} & {self._mask})"
+        return code.decoded.format(bits)
+
+    @property
+    def stored(self) -> str:
+        """The GLSL that writes an element, for an output."""
+        name, code, number = self.parameter.name, self.code, self.array
+        memory, value = f"_memory_{name}", f"_element_{name}"
+        if code is None:
+            return f"{memory}[_at{number}] = {value};"
+        bits = code.encoded.format(value)
+        if not self.in_words:
+            return f"{memory}[_at{number}] = {self._narrow}({bits});"
+        # Other invocations write the other bits of the word.
+        word = f"{memory}[_at{number} >> {self._shift}]"
+        return (
+            f"{{ const uint _bits = ({bits}) & {self._mask}; "
+            f"atomicAnd({word}, ~({self._mask} << {self._place})); "
+            f"atomicOr({word}, _bits << {self._place}); }}"
+        )
 
     @property
     def block(self) -> str:
         """The GLSL of the block of an array."""
-        _, name, is_output, raw = self.parameter
-        element = "uint8_t" if self.dtype.kind == "b" else self.type
+        _, name, is_output, raw, _ = self.parameter
+        is_coded = self.code is not None
+        element = "uint" if self.in_words else self._narrow if is_coded else self.type
         array = f"{element} {name if raw else f'_memory_{name}'}[];"
         access = "buffer" if is_output else "readonly buffer"
         return f"layout(std430, binding = {self.array}) {access} _Block_{name} {{ {array} }};"
 
+    @property
+    def _narrow(self) -> str:
+        return f"uint{8 * self.dtype.itemsize}_t"
 
-class Symbol:
+    @property
+    def _shift(self) -> int:
+        return 3 - self.dtype.itemsize  # of the number of an element, to that of its word
+
+    @property
+    def _place(self) -> str:
+        mask, bits = 4 // self.dtype.itemsize - 1, 8 * self.dtype.itemsize
+        return f"(_at{self.array} & {mask}) * {bits}"
+
+    @property
+    def _mask(self) -> str:
+        return f"{(1 << 8 * self.dtype.itemsize) - 1}u"
+
+
+class Symbol(Operators):
     """A value in a function that is being fused; ``trace`` records the kernels that are called."""
 
     def __init__(self, trace: Any, name: str) -> None:
@@ -142,9 +188,15 @@ class Symbol:
         return self.trace.refuse("value", f"is used with {name}, which is not a kernel")
 
 
-_OTHERS = ("__bool__", "__eq__", "__float__", "__getitem__", "__index__", "__iter__", "__len__")
-for _name in (*REFUSED, *_OTHERS):
-    setattr(Symbol, _name, lambda self, *_, name=_name: self.__getattr__(name))
+def _refuse_symbol(name: str) -> Callable[..., Any]:
+    return lambda self, *_: self.__getattr__(name)
+
+
+for _name in ("__bool__", "__float__", "__getitem__", "__index__", "__iter__", "__len__"):
+    setattr(Symbol, _name, _refuse_symbol(_name))
+for _name in REFUSED:
+    if not hasattr(Operators, _name):
+        setattr(Symbol, _name, _refuse_symbol(_name))
 
 
 def check_texts(**texts: object) -> None:
@@ -161,7 +213,7 @@ def parse(
     """Return the inputs and outputs that are declared (EW-01).
 
     >>> parse("kernel", "raw T x", "float32 y")[0]
-    Parameter(type='T', name='x', is_output=False, raw=True)
+    Parameter(type='T', name='x', is_output=False, raw=True, wide=False)
     """
     inputs = in_params.split(",") if in_params.strip() else []
     parameters = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]

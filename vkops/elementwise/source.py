@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.indexing import fields
-from vkops.elementwise.parameters import GLSL_TYPES, Operand
+from vkops.elementwise.parameters import Operand
 
 MAX_PUSH_BYTES = 128
 """Bytes of push constants that every device has."""
@@ -87,9 +88,11 @@ def generate(
         access = "inout" if each.parameter.is_output else "const"
         declared.append(f"{access} {each.type} {each.parameter.name}")
     function = f"void _operation({', '.join(declared)})"
+    codes = dict.fromkeys([each.code.functions for each in operands if each.code])
     read = "\n    ".join(_body(elements, rank, forms, [*numbers.values()]))
     lines = [
         _HEAD,
+        *codes,
         *[f"#define {variable} {type_}" for variable, type_ in types.items()],
         f'#line 1 "{name} preamble"',
         preamble,
@@ -148,6 +151,4 @@ def _stored(elements: Sequence[Operand]) -> Iterator[str]:
     """The statements that write outputs."""
     for each in elements:
         if each.parameter.is_output:
-            value = f"_element_{each.parameter.name}"
-            value = f"uint8_t(uint({value}))" if each.dtype.kind == "b" else value
-            yield f"_memory_{each.parameter.name}[_at{each.array}] = {value};"
+            yield each.stored

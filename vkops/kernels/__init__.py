@@ -20,6 +20,7 @@ from vkops.kernels.functions import sum as sum
 from vkops.kernels.functions import var as var
 from vkops.kernels.scan import cumprod as cumprod
 from vkops.kernels.scan import cumsum as cumsum
+from vkops.kernels.scattering import scatter_add as scatter_add
 from vkops.kernels.sort import argsort as argsort
 from vkops.kernels.sort import partition as partition
 from vkops.kernels.sort import sort as sort

@@ -6,6 +6,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from vkops.elementwise.formats import kind_of
+
 DType: TypeAlias = "np.dtype[Any]"
 
 to_half = """
@@ -68,7 +70,8 @@ _FORMS = {
 }
 
 
-def _with_words(text: str, dtype: DType) -> str:
+def with_words(text: str, dtype: DType) -> str:
+    """GLSL with the words for a data type of floats in place of those for any."""
     for word, replacement in zip(_WORDS, _FORMS[dtype.name].split(), strict=True):
         text = text.replace(word, replacement)
     return text
@@ -76,9 +79,11 @@ def _with_words(text: str, dtype: DType) -> str:
 
 def divided(dtype: DType) -> str:
     """A function that divides a float32 or a float64 by an integer of 32 bits."""
-    return _with_words(_DIVIDED, dtype)
+    return with_words(_DIVIDED, dtype)
 
 
 def is_nan(dtype: DType) -> str:
     """A function that tests floats for NaN, which that of GLSL does not do on some devices."""
-    return _with_words(_IS_NAN, dtype) if dtype.kind == "f" else ""
+    if kind_of(dtype) != "f":
+        return ""
+    return with_words(_IS_NAN, dtype if dtype.name in _FORMS else np.dtype(np.float32))

@@ -10,8 +10,9 @@ import numpy as np
 
 from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, operands_of, shape_of
+from vkops.elementwise.formats import EXTENSION_FLOATS, GLSL_TYPES, dtype_of
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, check_texts, parse
+from vkops.elementwise.parameters import Operand, Parameter, check_texts, parse
 from vkops.errors import InvalidDescError, show
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty
@@ -127,8 +128,11 @@ class AxisKernel:
         home = chosen_device(self.name, device) or (devices[0] if devices else default_device())
         types = {each.parameter.type: each.dtype for each in operands}
         if self._element_type not in types:
-            types[self._element_type] = np.dtype(self._element_type)
-        form = types[self._element_type], tuple((name, types[name].name) for name in types)
+            types[self._element_type] = dtype_of(self._element_type)
+        element = types[self._element_type]
+        if element.name in EXTENSION_FLOATS:
+            element = np.dtype(np.float32)
+        form = element, tuple((name, types[name].name) for name in types)
         return home, inputs, outputs, shape_of(self.name, inputs, None), form
 
     def _results(self, home: Device, outputs: Sequence[Operand], shape: Ints) -> list[Tensor]:

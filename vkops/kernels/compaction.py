@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import refuse
+from vkops.elementwise.formats import GLSL_TYPES, kind_of
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import builtin
-from vkops.kernels.functions import converted, count_nonzero, integer_from, numbers_of, typed_input
+from vkops.kernels.functions import (
+    comparable,
+    converted,
+    count_nonzero,
+    integer_from,
+    numbers_of,
+    typed_input,
+)
 from vkops.kernels.scan import ScanKernel
 from vkops.kernels.sort import sorted_places
 from vkops.tensors.creation import empty, zeros
@@ -116,7 +123,8 @@ def unique(
         tensor, result_dtype = typed_input("unique", tensor, dtype, None)
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
-    first = _changing(flat.dtype)(values, values)
+    compared = comparable(values)
+    first = _changing(compared.dtype)(compared, compared)
     more = None if size is None else integer_from(0, None, size, "unique", "size") + 1
     firsts = _places("unique", first, more)
     chosen = firsts if size is None else firsts[:size]
@@ -147,7 +155,7 @@ def _places(name: str, tensor: Tensor, size: Any) -> Tensor:
 
 @lru_cache(64)
 def _compacting(name: str, dtype: np.dtype[Any]) -> ScanKernel:
-    test = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
+    test = "x" if kind_of(dtype) == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
     statement = "if (item != prev_item && item <= size) y[prev_item] = i"
     texts = f"{dtype} x, int32 size", "raw int32 y", f"{test} ? 1 : 0", "a + b", statement
     return builtin(ScanKernel(*texts, 0, name))

@@ -15,7 +15,7 @@ from vkops.elementwise.source import GROUP
 from vkops.errors import VkopsError, show
 from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import InnerKernel, builtin
-from vkops.kernels.functions import converted, integer_from, typed_input
+from vkops.kernels.functions import comparable, converted, integer_from, typed_input
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
 from vkops.plan.rounding import ceil_div
@@ -99,6 +99,8 @@ def searchsorted(
         v = array
     if isinstance(v, np.ndarray):
         v = as_tensor("searchsorted", v, table.device)
+    if isinstance(v, Tensor) and v.dtype == table.dtype:
+        v, table = comparable(v), comparable(table)
     shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
     if not table.size:
         return zeros(shape, result_dtype, device=table.device)
@@ -150,6 +152,7 @@ def histogram(
     tensor, result_dtype = typed_input("histogram", x, dtype, device)
     if tensor.dtype.kind == "b":
         tensor = tensor.view("uint8")
+    tensor = comparable(tensor)
     some = np.empty(0, tensor.dtype)
     try:
         requested = np.asarray(bins)

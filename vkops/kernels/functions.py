@@ -10,8 +10,9 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias
 import numpy as np
 
 from vkops.arguments.values import Place, integer, refuse
+from vkops.elementwise.formats import EXTENSION_FLOATS, GLSL_TYPES, KINDS, kind_of
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Symbol
+from vkops.elementwise.parameters import Symbol
 from vkops.errors import show
 from vkops.kernels.arithmetic import DType, divided, is_nan, to_half
 from vkops.kernels.axis_kernel import builtin
@@ -22,7 +23,11 @@ from vkops.tensors.operations import as_tensor
 from vkops.tensors.tensor import Device, DeviceLike, Tensor
 
 _CONVERTED = builtin(ElementwiseKernel("S x", "T y", "y = T(x)", "converted"))
-_NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
+_COMPUTED = tuple(name for name in GLSL_TYPES if not name.startswith("float8"))
+"""The data types of kernels that compute; smaller floats are stored and converted."""
+
+NEEDED = {"int64": "shaderInt64", "uint64": "shaderInt64", "float64": "shaderFloat64"}
+"""The features that data types need which are not in all devices' shaders."""
 
 Arguments = ParamSpec("Arguments")
 Default: TypeAlias = Callable[[DType], DType]
@@ -45,12 +50,12 @@ def indices(_: DType) -> DType:
 
 
 def _averaged(dtype: DType) -> DType:
-    return dtype if dtype.kind == "f" else np.dtype(np.float64)
+    return dtype if kind_of(dtype) == "f" else np.dtype(np.float64)
 
 
 def widened(dtype: DType) -> DType:
-    """The data type in which elements are reduced: sums of float16 are float32, as in NumPy."""
-    return np.dtype(np.float32) if dtype == np.float16 else dtype
+    """The data type in which elements are reduced: float32 for smaller floats, as in NumPy."""
+    return np.dtype(np.float32) if dtype.itemsize < 4 and kind_of(dtype) == "f" else dtype
 
 
 def numbers_of(name: str, x: Any, device: DeviceLike) -> Any:
@@ -58,8 +63,8 @@ def numbers_of(name: str, x: Any, device: DeviceLike) -> Any:
     if isinstance(x, Symbol):
         return x
     tensor = as_tensor(name, x, device)
-    if tensor.dtype not in map(np.dtype, GLSL_TYPES):
-        message = f"has data type {tensor.dtype}, must be one of {', '.join(GLSL_TYPES)}"
+    if tensor.dtype.name not in _COMPUTED or not tensor.dtype.isnative:
+        message = f"has data type {tensor.dtype}, must be one of {', '.join(_COMPUTED)}"
         refuse(name, "x", message, "EW-04")
     return tensor
 
@@ -71,7 +76,7 @@ def typed_input(
     tensor = numbers_of(name, x, device)
     result_dtype = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
     kinds = "f" if default is _averaged else "iuf"
-    allowed = [each for each in GLSL_TYPES if np.dtype(each).kind in kinds]
+    allowed = [each for each in _COMPUTED if KINDS[each] in kinds]
     require_dtype(name, result_dtype, allowed, tensor.device)
     return tensor, result_dtype
 
@@ -91,11 +96,17 @@ def converted(x: Tensor, dtype: DType) -> Tensor:
     return result
 
 
+def comparable(x: Tensor) -> Tensor:
+    """Numbers in a data type that GLSL has in memory, with the same order."""
+    is_extension = x.dtype.name in EXTENSION_FLOATS
+    return converted(x, np.dtype(np.float32)) if is_extension else x
+
+
 def require_dtype(name: str, result_dtype: DType, allowed: Sequence[str], device: Device) -> None:
     """Refuse a data type of results that a kernel (EW-04) or a device (SH-02) does not have."""
     if result_dtype.name not in allowed:
         refuse(name, "dtype", f"got {result_dtype}, must be {', '.join(allowed)}", "EW-04")
-    needed = _NEEDED.get(result_dtype.name)
+    needed = NEEDED.get(result_dtype.name)
     if needed and needed not in device.features:
         lacking = f"which {device.info.label} does not have: give another dtype="
         refuse(name, "dtype", f"is {result_dtype}, which needs {needed}, {lacking}", "SH-02")
@@ -343,14 +354,15 @@ def _folded(name: str, dtype: DType, result: DType, reduced: str, identity: str)
 
 
 def _tested(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
-    mapped = "x" if dtype.kind == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
+    mapped = "x" if kind_of(dtype) == "b" else f"!(x == {GLSL_TYPES[dtype.name]}(0))"
     texts = f"{dtype} x", f"{result} y", mapped, reduced, "y = a", identity, name
     return builtin(ReductionKernel(*texts))
 
 
 def _extreme(name: str, dtype: DType, comparison: str) -> Reduction:
-    values = ("int(a)", "int(b)") if dtype.kind == "b" else ("a", "b")
-    reduced = f"{values[0]} {comparison} {values[1]} {'|| is_nan(a) ' * (dtype.kind == 'f')}? a : b"
+    kind = kind_of(dtype)
+    values = ("int(a)", "int(b)") if kind == "b" else ("a", "b")
+    reduced = f"{values[0]} {comparison} {values[1]} {'|| is_nan(a) ' * (kind == 'f')}? a : b"
     texts = f"{dtype} x", f"{dtype} y", "x", reduced, "y = a", None, name, None
     return builtin(ReductionKernel(*texts, is_nan(dtype)))
 
@@ -369,7 +381,9 @@ def _averaging(name: str, dtype: DType, result: DType, correction: int | None) -
 
 
 def _index_of(name: str, dtype: DType, result: DType, comparison: str) -> Reduction:
-    same = "x == extreme || (is_nan(x) && is_nan(extreme))" if dtype.kind == "f" else "x == extreme"
+    same = "x == extreme"
+    if kind_of(dtype) == "f":
+        same += " || (is_nan(x) && is_nan(extreme))"
     texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[result.name]}(a)", None, name, "int32"
     inputs = f"{dtype} x, {dtype} extreme"
     extreme = _extreme(name, dtype, comparison)

@@ -10,8 +10,9 @@ import numpy as np
 
 from vkops.arguments.values import Place, refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of
+from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, NAME, Operand, Parameter, Symbol
+from vkops.elementwise.parameters import NAME, Operand, Parameter, Symbol, check_texts
 from vkops.kernels.axis_kernel import InnerKernel
 from vkops.kernels.reduction import ReductionKernel
 from vkops.plan.view import Ints
@@ -46,7 +47,15 @@ class _Step(NamedTuple):
     @property
     def counts(self) -> bool:
         """Whether an elementwise kernel uses the index or the number of elements."""
-        return _NUMBERED.search(f"{self.kernel.operation} {self.kernel.preamble}") is not None
+        return (
+            not self.is_wide
+            and _NUMBERED.search(f"{self.kernel.operation} {self.kernel.preamble}") is not None
+        )
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the kernel computes with all its elements in 32 bits at least."""
+        return all(each.parameter.wide for each in self.operands)
 
     @property
     def defines(self) -> list[str]:
@@ -120,7 +129,11 @@ class _Trace:
         if not isinstance(value, Symbol):
             operand.value = value
             data = np.array(number_of(kernel.name, operand), dtype).tobytes().ljust(4, b"\0")
-            return _literal(operand.type, dtype, np.frombuffer(data, np.uint32).tolist())
+            words = np.frombuffer(data, np.uint32).tolist()
+            code = operand.code
+            if code is not None:
+                return code.decoded.format(f"{words[0]}u")
+            return _literal(operand.type, dtype, words)
         before = self.dtypes[value.name]
         if before is not None and value.name in self.numbers and before != dtype:
             self.refuse(f"{kernel.name} {operand.parameter.name}", f"is {dtype}, and was {before}")
@@ -145,12 +158,17 @@ class _Trace:
                 steps.insert(0, step)
                 needed.update(step.inputs)
         used = [k for k, each in enumerate(self.arguments) if each.name in needed]
-        params = [Parameter(self.dtypes[f"fused{k}"].name, f"fused{k}") for k in used]
+        wide = not is_reduced and all(each.is_wide for each in steps)
+        params = [Parameter(self.dtypes[f"fused{k}"].name, f"fused{k}", wide=wide) for k in used]
         if is_reduced:
             return self._reduction(steps, params), used, last.options
-        results = [Parameter(self.dtypes[e].name, f"result{k}", True) for k, e in enumerate(names)]
-        preamble, body = self._texts(steps)
-        body += "".join(f"result{k} = {name};\n" for k, name in enumerate(names))
+        results = [
+            Parameter(self.dtypes[e].name, f"result{k}", True, wide=wide)
+            for k, e in enumerate(names)
+        ]
+        preamble, body = self._texts(steps, params)
+        for name, each in zip(names, results, strict=True):
+            body += f"{each.name} = {Operand(each, self.dtypes[name]).type}({name});\n"
         whole = [(f"result {k}", self.sources[name]) for k, name in enumerate(names)]
         whole += [
             (each.kernel.name, self.sources[each.outputs[0]]) for each in steps if each.counts
@@ -160,9 +178,10 @@ class _Trace:
         kernel._whole = whole
         return kernel, used, {}
 
-    def _texts(self, steps: Sequence[_Step]) -> tuple[str, str]:
+    def _texts(self, steps: Sequence[_Step], params: Sequence[Parameter]) -> tuple[str, str]:
         """The functions of elementwise kernels, and the statements that call them."""
         functions, statements, known = [], ["const uint zero = uint(n) >> 31;"], set()
+        types = {each.name: Operand(each, self.dtypes[each.name]).type for each in params}
         for k, step in enumerate(steps):
             kernel, line = step.kernel, f'#line 1 "{step.kernel.name}'
             preamble, form = [], (kernel.preamble, *step.defines)
@@ -176,11 +195,21 @@ class _Trace:
             head = f"void _step{k}({', '.join(declared)}) {{"
             functions += [*step.defines, *preamble, head, f'{line}"', kernel.operation, "\n;}"]
             functions += [f"#undef {each.split()[1]}" for each in step.defines]
-            statements += [f"{GLSL_TYPES[self.dtypes[name].name]} {name};" for name in step.outputs]
-            statements.append(f"_step{k}({', '.join(['i', 'n', *step.inputs, *step.outputs])});")
-            for name in step.outputs:
-                if self.dtypes[name].kind == "f":
-                    kept = _KEPT[self.dtypes[name].name].format(x=name)
+            inputs = [
+                value if types.get(value, each.type) == each.type else f"{each.type}({value})"
+                for value, each in zip(step.inputs, step.operands, strict=False)
+            ]
+            outputs = step.operands[len(inputs) :]
+            for name, each in zip(step.outputs, outputs, strict=True):
+                types[name] = each.type
+                statements.append(f"{each.type} {name};")
+            statements.append(f"_step{k}({', '.join(['i', 'n', *inputs, *step.outputs])});")
+            for name, each in zip(step.outputs, outputs, strict=True):
+                if (code := each.code) is not None:
+                    functions.append(code.functions)
+                    statements.append(f"{name} = {code.rounded(name)};")
+                elif each.dtype.kind == "f":
+                    kept = _KEPT[each.dtype.name].format(x=name)
                     statements.append(f"{name} = {kept};")
         return "\n".join(functions), "\n".join([*statements, ""])
 
@@ -192,7 +221,7 @@ class _Trace:
                 self.refuse(each.kernel.name, "uses i or n before a reduction")
         kernel, types = last.kernel, {e.parameter.type: e.dtype.name for e in last.operands}
         element = GLSL_TYPES[dtype := types.get(kernel._element_type, kernel._element_type)]
-        preamble, body = self._texts(others)
+        preamble, body = self._texts(others, params)
         arguments = ["i", "n", *[each.name for each in params]]
         declared = ["int i", "int n", *[f"{GLSL_TYPES[e.type]} {e.name}" for e in params]]
         for operand, text in zip(last.operands, last.inputs, strict=False):
@@ -238,11 +267,11 @@ class _Fused(InnerKernel):
 class FusedFunction:
     """A function of kernels that runs as one kernel; ``vkops.fuse`` makes it."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], kernel_name: str | None = None) -> None:
         if not callable(function):
             raise Place("fuse", "function", _RULE).wrong_kind(function, "a function of kernels")
         self._function = function
-        name = getattr(function, "__name__", "")
+        name = kernel_name or getattr(function, "__name__", "")
         self._name = name if isinstance(name, str) and NAME.fullmatch(name) else "fused"
         self._kernels: dict[Any, tuple[Any, list[int], dict[str, Any]]] = {}
 
@@ -276,24 +305,37 @@ class FusedFunction:
         return kernel(*[args[k] for k in used], device=device, **options)
 
 
-def fuse(function: Callable[..., Any]) -> FusedFunction:
+def fuse(function: Callable[..., Any] | None = None, *, kernel_name: str | None = None) -> Any:
     """Return a function that runs the elementwise kernels which it calls as one kernel.
 
     The results have the same bits. The function is called with symbols once for all arguments of
-    some data types. It can call elementwise kernels without ``raw`` inputs and, last, one
-    reduction. Kernels take arguments, numbers, and results of other kernels. What the function
-    returns are results of kernels: of a reduction, or one or several of one shape.
+    some data types. It can use operators and the functions of arithmetic, such as ``vkops.exp``,
+    call elementwise kernels without ``raw`` inputs and, last, one reduction. These take arguments,
+    numbers, and results of others. What the function returns are results of them: of a reduction,
+    or one or several of one shape.
+
+    Args:
+        function: the function; without it, ``fuse`` returns a decorator, as ``cupy.fuse`` does.
+        kernel_name: the name of the kernel in errors; by default, that of the function.
 
     Raises:
-        InvalidDescTypeError: it is not a function (EW-09).
+        InvalidDescError: it is not a function (EW-09), or a name is wrong (EW-01).
 
     >>> import numpy as np, vkops
+    >>> @vkops.fuse()
+    ... def squared_difference(x, y):
+    ...     return (x - y) * (x - y)
+    >>> squared_difference(np.float32([1, 2]), np.float32([4, 4])).numpy()
+    array([9., 4.], dtype=float32)
     >>> scale = vkops.ElementwiseKernel("T x, T y", "T z", "z = x * y", "scale")
-    >>> shift = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y", "shift")
     >>> @vkops.fuse
     ... def total(x, y):
-    ...     return vkops.kernels.sum(shift(scale(x, y), 1), axis=1)
+    ...     return vkops.kernels.sum(scale(x, y) + 1, axis=1)
     >>> total(np.float32([[1, 2], [3, 4]]), np.float32([10, 20])).numpy()
     array([ 52., 112.], dtype=float32)
     """
-    return FusedFunction(function)
+    if kernel_name is not None:
+        check_texts(name=kernel_name)
+    if function is None:
+        return lambda function: FusedFunction(function, kernel_name)
+    return FusedFunction(function, kernel_name)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import Place, boolean, integer, refuse
+from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES
 from vkops.errors import refuse_reentry, show
 from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.functions import integer_from, require_dtype

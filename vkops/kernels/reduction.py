@@ -7,8 +7,9 @@ from math import prod
 from typing import Any
 
 from vkops.arguments.values import refuse
+from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, Symbol
+from vkops.elementwise.parameters import Operand, Parameter, Symbol
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import DType
 from vkops.kernels.axis_kernel import (

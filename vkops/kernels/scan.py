@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from vkops.elementwise.parameters import GLSL_TYPES, Parameter
+from vkops.elementwise.formats import GLSL_TYPES
+from vkops.elementwise.parameters import Parameter
 from vkops.elementwise.source import GROUP
 from vkops.kernels.arithmetic import DType, to_half
 from vkops.kernels.axis_kernel import (

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import Place, refuse
+from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import GLSL_TYPES, parse
+from vkops.elementwise.parameters import parse
 from vkops.elementwise.source import GROUP
 from vkops.kernels.axis_kernel import FOR_EACH, LANES, InnerKernel, builtin
 from vkops.kernels.functions import converted, integer_from, numbers_of, typed_input
@@ -236,7 +237,8 @@ def _radix_sorted(
     """The bits of all elements, sorted by rows and in these, and the places that they had."""
     home, size, bits = x.device, x.size, 8 * x.itemsize
     digit_bits = 8 if home.tuning.is_cpu else 4
-    key = x.dtype.kind, bits, descending, digit_bits
+    kind = x.dtype.name if x.dtype.name == "bfloat16" else x.dtype.kind
+    key = kind, bits, descending, digit_bits
     types = np.dtype(f"uint{bits}"), np.dtype(f"uint{max(bits, 32)}")
     length = _tile_length(bits)
     if home.tuning.is_cpu:
@@ -274,16 +276,16 @@ def _pass(
     first pass, and then 2.
     """
     key = "uint64_t" if bits > 32 else "uint"
-    order = {
-        "i": "key ^= sign;",
-        "f": f"""const {key} magnitude = key & ~sign;
-if (magnitude > {key}({0x7F80 if bits == 32 else 0x7C00 if bits == 16 else 0x7FF0}) << {bits - 16})
+    infinity = 0x7FF0 if bits == 64 else 0x7F80 if bits == 32 or kind == "bfloat16" else 0x7C00
+    floats = f"""const {key} magnitude = key & ~sign;
+if (magnitude > {key}({infinity}) << {bits - 16})
     key = ~{key}(0);
 else if (magnitude == 0)
     key = sign;
 else
-    key = (key & sign) != 0 ? ~key : key | sign;""",
-    }.get(kind, "") + "key = ~key;" * descending
+    key = (key & sign) != 0 ? ~key : key | sign;"""
+    orders = {"i": "key ^= sign;", "f": floats, "bfloat16": floats}
+    order = orders.get(kind, "") + "key = ~key;" * descending
     find = f"""const {key} sign = {key}(1) << {bits - 1};
 {key} key = {key}(x);
 {order}"""

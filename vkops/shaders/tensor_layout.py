@@ -136,6 +136,8 @@ def _wrong_type(block: Block, dtype: DType, *, bits: bool) -> str:
         counts = " or ".join(map(str, sizes))
         return f"got {dtype}, must be numbers of {counts} bytes, or uint8 for raw bytes"
     is_integer = dtype.kind in "iub" and declared.kind in "iu" and dtype.isnative
+    # Types that NumPy lacks, such as bfloat16, are bound as their bits.
+    is_integer = is_integer or (dtype.isbuiltin == 2 and declared.kind == "u")
     if dtype == declared or (is_integer and dtype.itemsize == declared.itemsize):
         return ""
     message = f"got {dtype}, must be {declared}; tensor.astype() converts it"

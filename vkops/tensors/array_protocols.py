@@ -9,7 +9,7 @@ from inspect import BoundArguments, Parameter, Signature
 from operator import attrgetter
 from typing import Any, NoReturn
 
-from vkops.arguments.refused_operators import has_kernel
+from vkops.arguments.refused_operators import computing_function
 from vkops.errors import InvalidDescTypeError, import_late
 from vkops.runtime.device import OperatorDevice
 
@@ -34,10 +34,9 @@ COUNTERPARTS = {
 
 
 def refuse_to_compute(operator: str) -> NoReturn:
-    """Refuse an operator or function that computes (ARRAY-08)."""
-    name = operator.rpartition(".")[2]
-    instead = f"vkops.kernels.{name}" if has_kernel(name) else ".numpy() to compute"
-    message = f"{operator} is not available: tensors only move data; use {instead}"
+    """Refuse an operator or function that vkops does not have for tensors (ARRAY-08)."""
+    instead = computing_function(operator.rpartition(".")[2]) or ".numpy() to compute"
+    message = f"{operator} is not available for tensors; use {instead}"
     raise InvalidDescTypeError("", "tensor", message, "ARRAY-08")
 
 

@@ -9,10 +9,8 @@ from types import ModuleType
 from typing import (
     TYPE_CHECKING,
     Any,
-    ClassVar,
     Literal,
     NamedTuple,
-    NoReturn,
     TypeAlias,
     TypeVar,
     overload,
@@ -21,7 +19,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.refused_operators import has_kernel, refuse_operators
+from vkops.arguments.refused_operators import computing_function, refuse_operators
 from vkops.arguments.values import Place, boolean, instance, number, refuse
 from vkops.errors import (
     CONVERSION_ERRORS,
@@ -51,6 +49,7 @@ from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_protocols import refuse_to_compute
 from vkops.tensors.element_methods import ElementMethods
 from vkops.tensors.exchange import as_dtype, numpy_refusals
+from vkops.tensors.operators import InPlaceOperators
 
 Number = TypeVar("Number", bool, int, float, complex)
 
@@ -79,7 +78,7 @@ def _public(self: object) -> list[str]:
     return sorted({*object.__dir__(self)} - _INTERNAL)
 
 
-class Tensor(ElementMethods):
+class Tensor(ElementMethods, InPlaceOperators):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
@@ -87,10 +86,10 @@ class Tensor(ElementMethods):
     Functions such as ``join`` read the memory of views directly; an operator that is bound to a
     view reads a packed copy, made at that moment with one dispatch.
 
-    Results that do not fit on the device stay on the host. Operators that compute (``+``, ``==``,
-    ``<``, ``in`` ...) raise a TypeError: vkops moves data and does not compute; ``t.numpy()`` does.
-    Tensors are hashed by identity. A pickled tensor is restored on the default device, or on the
-    host if it does not fit there; the pickle has the elements and nothing of the device.
+    Results that do not fit on the device stay on the host. Operators compute with elements, as
+    those of NumPy's arrays do (see ``vkops.add``), so tensors have no hash. A pickled tensor is
+    restored on the default device, or on the host if it does not fit there; the pickle has the
+    elements and nothing of the device.
 
     >>> import numpy as np
     >>> from vkops import Device
@@ -109,7 +108,6 @@ class Tensor(ElementMethods):
     3
     """
 
-    __hash__: ClassVar[Any] = object.__hash__
     __slots__ = ()
 
     device: Device
@@ -416,7 +414,7 @@ class Tensor(ElementMethods):
 
         ``numpy.split`` keeps NumPy's meaning. Functions that describe, save or read an array
         run as they are, and those that say whether two arrays are the same compare the elements
-        on the host; all others raise an error, as operators that compute do.
+        on the host; all others raise an error.
 
         Raises:
             InvalidDescTypeError: vkops has no function of this name, or that has no such argument
@@ -428,24 +426,15 @@ class Tensor(ElementMethods):
             return func(*map(_on_host, args), **{k: _on_host(v) for k, v in kwargs.items()})
         return array_protocols.call_counterpart(func, args, kwargs, self.device)
 
-    def __array_ufunc__(self, ufunc: Any, *_: Any, **__: Any) -> NoReturn:
-        refuse_to_compute(f"numpy.{ufunc.__name__}")
-
-    # Weak references to a tensor compare it with itself.
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or refuse_to_compute("==")
-
-    def __ne__(self, other: object) -> bool:
-        return self is not other and refuse_to_compute("!=")
+    def __contains__(self, value: Any) -> bool:
+        return bool(import_late("vkops.kernels").any(self == value))
 
     if not TYPE_CHECKING:  # to type checkers, all attributes would exist
 
         def __getattr__(self, name: str) -> Any:
             message = f"vkops.Tensor has no attribute {name!r}"
             if hasattr(np.ndarray, name):
-                instead = f"vkops.kernels.{name}" if has_kernel(name) else f".numpy().{name}"
-                message += f": tensors only move data; use {instead}"
+                message += f": use {computing_function(name) or f'.numpy().{name}'}"
             raise AttributeError(message, name=name, obj=self)
 
 
