@@ -13,6 +13,7 @@ from weakref import ref
 
 import numpy as np
 
+from vkops.arguments.other_names import suggest_names
 from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
@@ -372,6 +373,9 @@ class ElementwiseKernel:
             self._shaders.clear()
         self._shaders[key] = source, compiled.shader
         return source, compiled
+
+
+suggest_names(ElementwiseKernel)
 
 
 def _batch(home: Device) -> int:

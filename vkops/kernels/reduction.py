@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from vkops.arguments.other_names import suggest_names
 from vkops.arguments.values import refuse
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import GLSL_TYPES, Operand, Parameter, Symbol
@@ -225,3 +226,6 @@ void main() {{
             result, operation = (), f"{element} a = {element}({self._identity}); {operation}"
         params = (*result, COUNT, *self._concrete(self._outputs, types))
         return InnerKernel(params, operation, self.name, self._declared(types))
+
+
+suggest_names(ReductionKernel)
