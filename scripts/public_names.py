@@ -62,21 +62,10 @@ LIBRARIES: dict[str, dict[str, str]] = {
 """The modules and classes of each library, and where in vkops a user would look for their names."""
 
 _PACKAGES = {"cupy": "cupy-cuda12x"}
-_BORROWED = set(
-    [
-        "__future__",
-        "_warnings",
-        "abc",
-        "collections",
-        "contextlib",
-        "dataclasses",
-        "functools",
-        "logging",
-        "typing",
-        "typing_extensions",
-        "warnings",
-    ]
-)
+_BORROWED = {
+    *("__future__", "_warnings", "abc", "collections", "contextlib", "dataclasses", "functools"),
+    *("logging", "typing", "typing_extensions", "warnings"),
+}
 
 
 def _names(place: str) -> list[str]:

@@ -452,6 +452,9 @@ def _printable(text: str) -> str:
 
 def _vkops(target: str, arguments: list[str]) -> list[str]:
     """Return the command that runs a model, a shader or a Python program."""
+    from vkops.shaders.foreign import check_file
+
+    check_file(Path(target))
     suffix = Path(target).suffix
     if suffix not in _RUN:
         raise ModelError(f"{target}: must be a {', '.join(_RUN)} file")
