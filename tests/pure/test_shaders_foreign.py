@@ -80,7 +80,9 @@ def test_messages(message):
         message(raised.value, name)
 
 
-@pytest.mark.parametrize("command", ["shader disasm", "shader run", "debug check", "debug printf"])
+@pytest.mark.parametrize(
+    "command", ["shader disasm", "shader run", "debug check", "debug validate"]
+)
 def test_commands(command, tmp_path):
     file = tmp_path / "twice.cl"
     file.write_text(SOURCES["OpenCL C"])

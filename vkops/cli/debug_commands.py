@@ -317,7 +317,9 @@ def validate(context: click.Context, target: str) -> None:
     from vkops.console import show
     from vkops.debug.layer import faults
     from vkops.debug.layer import validate as run
+    from vkops.shaders.foreign import check_file
 
+    check_file(Path(target))
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
     verdict = run(command or [target, *context.args])
     for known, count in verdict.known.items():
