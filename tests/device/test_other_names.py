@@ -11,6 +11,9 @@ from processes import outcome
 import vkops
 from vkops.arguments.other_names import FILE, NOTHING, hint, row_of, table
 
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+"""CuPy has the names of NumPy 2, of which NumPy 1 lacks some, such as acos and isdtype."""
+
 
 @pytest.fixture(scope="module")
 def places(device):
@@ -54,7 +57,8 @@ def test_every_name_is_there_or_has_a_hint(library, places):
     }
     assert len(errors) > 40
     for name, text in errors.items():
-        if text is not None:
+        is_newer = OLD_NUMPY and not hasattr(np, name.rpartition(".")[2])
+        if text is not None and (text or not is_newer):
             assert re.match(
                 ": (use|there is no replacement:|(arrays|tensors) only move data; use) .", text
             ), name
@@ -67,7 +71,8 @@ def test_every_row_is_used():
         for *_, kind, names in public_names.read()
         for name in names
     }
-    assert not [name for name in table() if name not in used and not hasattr(np, name)]
+    unused = {name for name in table() if name not in used and not hasattr(np, name)}
+    assert unused <= ({"strings"} if OLD_NUMPY else set())
     lines = [line for line in FILE.read_text("utf-8").splitlines() if line and line[0] != "#"]
     names = [name for line in lines for name in line.split("\t")[0].split()]
     assert len(names) == len(table())
@@ -89,7 +94,8 @@ def test_every_replacement_exists(places):
     for name, instead in table().items():
         text = instead.replace("{name}", name.lstrip(".")).removeprefix(NOTHING)
         for root, path in re.findall(r"(?<![\w.])(\w+)\.([a-z]\w*(?:\.\w+)*)", text, re.IGNORECASE):
-            if root in roots and path != "kernels.random.Philox":
+            is_newer = OLD_NUMPY and root == "numpy" and not hasattr(np, path)
+            if root in roots and path != "kernels.random.Philox" and not is_newer:
                 attrgetter(path)(roots[root])
                 count += 1
         for argument in re.findall(r"the argument (\w+)", instead):
