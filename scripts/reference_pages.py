@@ -1,7 +1,8 @@
 """The generated parts of the documentation's pages, as Markdown, which docs/conf.py puts in.
 
 Each takes the place of its name in braces: the rules, the help of each command, what the
-capabilities of shaders need, and which newer extensions run.
+capabilities of shaders need, which newer extensions run, and what to use instead of the names of
+other libraries.
 """
 
 from __future__ import annotations
@@ -9,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 import click
+import public_names
 
+import vkops
+from vkops.arguments.other_names import row_of, table
 from vkops.cli.main import app
 from vkops.cli.rule_commands import markdown_lines
 from vkops.interpreter.instructions import REFUSED
@@ -125,12 +129,46 @@ def _newer() -> Iterator[str]:
     yield f"{', '.join(sorted(f'`Op{each}`' for each in REFUSED))}."
 
 
+# -- names of other libraries ----------------------------------------------------------------------
+
+_IN_VKOPS = {"Philox": vkops.kernels.random.Philox} | {
+    kind: getattr(vkops, kind)
+    for places in public_names.LIBRARIES.values()
+    for kind in places.values()
+    if hasattr(vkops, kind)
+}
+_TITLES = {"cupy": "CuPy", "pyopencl": "PyOpenCL", "wgpu": "wgpu", "kp": "Kompute"}
+
+
+def _other_names() -> Iterator[str]:
+    """Yield a section for each library: its names that are in the table, with what to use."""
+    used: dict[str, dict[str, dict[str, None]]] = {library: {} for library in _TITLES}
+    versions = {}
+    for library, versions[library], place, kind, names in public_names.read():
+        for name in names:
+            row = row_of(name, of_module=kind == "vkops")
+            if row is not None and not hasattr(_IN_VKOPS.get(kind, vkops), name):
+                instead = table()[row].replace("{name}", "NAME")
+                shown = f"{place.removeprefix(f'{library}.')}.{name}" if place != library else name
+                used[library].setdefault(instead, {})[shown] = None
+    for library, title in _TITLES.items():
+        yield f"## {title} {versions[library]}\n"
+        yield "| Instead of | use |"
+        yield "|---|---|"
+        for instead in dict.fromkeys(table().values()):
+            instead = instead.replace("{name}", "NAME")
+            if names := list(used[library].get(instead, ())):
+                yield f"| {', '.join(f'`{name}`' for name in names)} | {instead} |"
+        yield ""
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "rules": lambda: "\n".join(markdown_lines()),
     "commands": lambda: "\n".join(_commands(app, None, "vkops", {})),
     "capabilities": lambda: "\n".join(
         [*_table("Capability", CAPABILITIES), "", *_table("Mode", MODES), "", *_newer()]
     ),
+    "other_names": lambda: "\n".join(_other_names()),
 }
 
 

@@ -20,19 +20,6 @@ __array_api_version__ = "2024.12"
 _MODULES = modules_of(__file__)
 """The module of each public name, which is imported at the name's first use."""
 
-_NEAR = {
-    **dict.fromkeys(("array", "asanyarray", "ascontiguousarray"), "vkops.asarray"),
-    **dict.fromkeys(("copyto", "place", "put", "putmask"), "tensor[index] = values"),
-    "asnumpy": "numpy.asarray(tensor)",
-    "float16": "numpy.float16",
-    "load": "vkops.asarray(numpy.load(file))",
-    "ndarray": "vkops.Tensor",
-    "random": "vkops.kernels.random.Philox(seed)",
-    "row_stack": "vkops.vstack",
-    "save": "numpy.save, which takes tensors",
-}
-"""The replacements of names that NumPy or others have."""
-
 _loading = new_lock()
 
 # Errors can be named while another name is being loaded.
@@ -48,12 +35,15 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         message = f"module 'vkops' has no attribute {name!r}"
-        if name in _NEAR:
-            message += f": use {_NEAR[name]}"
-        elif name in getattr(sys.modules.get("numpy"), "__all__", ()):
-            late = errors.import_late("vkops.arguments.refused_operators")
-            instead = late.computing_function(name) or f"numpy.{name} on tensor.numpy()"
-            message += f": use {instead}"
+        late = errors.import_late
+        # NumPy and others look for many names with underscores, for which nothing is imported; and
+        # Python looks for a module here before it imports it.
+        if name[:1] != "_" and not late("importlib.util").find_spec(f"{__name__}.{name}"):
+            hint = late("vkops.arguments.other_names").hint(name, of_module=True)
+            if not hint and name in late("numpy").__all__:
+                computing = late("vkops.arguments.refused_operators").computing_function(name)
+                hint = f": use {computing or f'numpy.{name} on tensor.numpy()'}"
+            message += hint
         raise AttributeError(message, name=name, obj=sys.modules[__name__])
     if module == "vkops":
         return errors.import_late(f"vkops.{name}")

@@ -341,7 +341,9 @@ def validate(context: click.Context, target: str) -> None:
     from vkops.console import show
     from vkops.debug.layer import faults
     from vkops.debug.layer import validate as run
+    from vkops.shaders.foreign import check_file
 
+    check_file(Path(target))
     command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
     verdict = run(command or [target, *context.args])
     for known, count in verdict.known.items():
@@ -477,6 +479,9 @@ def _printable(text: str) -> str:
 
 def _vkops(target: str, arguments: list[str]) -> list[str]:
     """Return the command that runs a model, a shader or a Python program."""
+    from vkops.shaders.foreign import check_file
+
+    check_file(Path(target))
     suffix = Path(target).suffix
     if suffix not in _RUN:
         raise ModelError(f"{target}: must be a {', '.join(_RUN)} file")

@@ -303,12 +303,14 @@ def _spirv(
     """Return the name and SPIR-V of a shader in a file, or of a kernel."""
     from vkops import shaders
     from vkops.shaders.binary import is_spirv
+    from vkops.shaders.foreign import check_file
 
     defines = {name: value for name, _, value in (text.partition("=") for text in define)}
     path = Path(shader)
     variant = shaders.VARIANTS.get(shader)
     if variant is not None and not path.is_file():
         return shader, variant.compile(defines=defines, debug=debug)
+    check_file(path)
     if path.suffix not in (".comp", ".hlsl", ".slang", ".spv"):
         message = "must be a .comp, .hlsl, .slang or .spv file, or a kernel of `vkops shader list`"
         raise ShaderCompileError(f"{shader}: {message}")

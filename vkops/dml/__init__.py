@@ -5,6 +5,7 @@ The public names are in ``__init__.pyi``.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from vkops.errors import import_late
@@ -20,7 +21,11 @@ def __getattr__(name: str) -> Any:
         # The next access finds the value in this module and does not come here.
         value = globals()[name] = getattr(import_late(_MODULES[name]), name)
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    message = f"module {__name__!r} has no attribute {name!r}"
+    # Python looks for a module here before it imports it.
+    if name[:1] != "_" and not import_late("importlib.util").find_spec(f"{__name__}.{name}"):
+        message += import_late("vkops.dml.spellings").hint(name)
+    raise AttributeError(message, name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

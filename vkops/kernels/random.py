@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vkops.arguments.other_names import suggest_names
 from vkops.arguments.values import Place, boolean, integer, refuse
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
@@ -359,3 +360,6 @@ class Philox:
         seed = integer_from(0, _MAX, self.seed, "Philox", "seed")
         words = [half for each in (seed, position) for half in (each & 0xFFFFFFFF, each >> 32)]
         _kernel(name, target.dtype)(*words, *numbers, out=target)
+
+
+suggest_names(Philox)

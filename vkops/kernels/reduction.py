@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+from vkops.arguments.other_names import suggest_names
 from vkops.arguments.values import refuse
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
@@ -226,3 +227,6 @@ void main() {{
             result, operation = (), f"{element} a = {element}({self._identity}); {operation}"
         params = (*result, COUNT, *self._concrete(self._outputs, types))
         return InnerKernel(params, operation, self.name, self._declared(types))
+
+
+suggest_names(ReductionKernel)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from vkops.arguments.other_names import suggest_names
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.parameters import Parameter
 from vkops.elementwise.source import GROUP
@@ -259,6 +260,9 @@ bool _some = false, _had, _starts, _start = false, _reads = true;
         inputs = f"{dtype} x{', int32 s' * bool(start)}"
         texts = inputs, f"{dtype} y", "x", scanned, "y = item", None, self.name, None
         return ScanKernel(*texts, "s != 0" * bool(start), self._declared(types))
+
+
+suggest_names(ScanKernel)
 
 
 def _shared_main(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from vkops.errors import InvalidDescError, ShaderCompileError, printable
-from vkops.shaders import diagnostics, slang, sources, tools
+from vkops.shaders import diagnostics, foreign, slang, sources, tools
 from vkops.shaders.binary import Op, corrected, is_spirv
 from vkops.shaders.module import Module
 from vkops.system.disk_cache import DiskCache
@@ -71,6 +71,8 @@ def read(
         InvalidDescError: the entry point of HLSL or Slang is missing (SH-03).
     """
     if language is None:
+        if isinstance(source, Path):
+            foreign.check_file(source)
         suffix = source.suffix if isinstance(source, Path) else ""
         language = {".spv": "spirv", ".hlsl": "hlsl", ".slang": "slang"}.get(suffix, "glsl")
     if language == "spirv" and isinstance(source, Path):
@@ -218,6 +220,8 @@ class _Compilation:
             overlapping = [block.point for block in blocks if uses[block.place] > 1]
             log = slang.with_located_errors(log, overlapping) if is_slang else log
             if returncode != 0 or overlapping:
+                if language := foreign.recognised(text):
+                    raise language.error(name, log)
                 located = diagnostics.LOCATED.search(log)
                 if _NO_ENTRY in (log if located is None else located[0]):
                     raise self._without_entry(name, text)

@@ -20,7 +20,16 @@ from vkops.errors import (
     show,
 )
 from vkops.notebook import repr_html
-from vkops.shaders import compiler, constants, features, limited_indices, packing, sources, tools
+from vkops.shaders import (
+    compiler,
+    constants,
+    features,
+    foreign,
+    limited_indices,
+    packing,
+    sources,
+    tools,
+)
 from vkops.shaders.binary import corrected, declared_capabilities, is_spirv
 from vkops.shaders.compiler import validated
 from vkops.shaders.layout import Struct
@@ -41,7 +50,7 @@ MAX_SETS = 32
 MAX_BINDING = 4095
 """Drivers allocate memory for the unused bindings of a set, too."""
 
-_SUFFIXES = (".comp", ".glsl", ".hlsl", ".slang", ".spv")
+_SUFFIXES = (".comp", ".glsl", ".hlsl", ".slang", ".spv", *foreign.SUFFIXES)
 
 LANGUAGES = ("glsl", "hlsl", "slang", "spirv")
 
@@ -498,6 +507,9 @@ def _check_kinds(settings: Mapping[str, Any]) -> None:
     if language not in (None, *LANGUAGES) or (language in wrong and not isinstance(source, Path)):
         allowed = " or ".join(repr(each) for each in LANGUAGES if each not in wrong)
         hint = "; SPIR-V is bytes or a pathlib.Path" if language == "spirv" else ""
+        for each in foreign.LANGUAGES:
+            if isinstance(language, str) and language.upper() in each.name.upper().split():
+                hint = f"; for {each.name}, {each.advice}"
         raise ShaderCompileError(f"language: got {show(language)}, must be {allowed}{hint}")
     if isinstance(source, str) and source.endswith(_SUFFIXES):
         message = f"got the text {show(source)}, must be a pathlib.Path if it is a file"

@@ -19,6 +19,7 @@ from typing import (
 import numpy as np
 import numpy.typing as npt
 
+from vkops.arguments.other_names import hint, suggest_names
 from vkops.arguments.refused_operators import computing_function, refuse_operators
 from vkops.arguments.values import Place, boolean, instance, number, refuse
 from vkops.errors import (
@@ -31,10 +32,11 @@ from vkops.errors import (
     show,
 )
 from vkops.gpu.adapters import adapter
+from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.memory import pinned as pinned_memory
 from vkops.gpu.run import shared_memory
 from vkops.gpu.run.asynchronous import ended
-from vkops.gpu.run.buffer import Buffer
+from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.event import Event
 from vkops.gpu.run.open_device import with_reclaim
 from vkops.gpu.run.recording import RecordedProgram
@@ -43,7 +45,10 @@ from vkops.notebook import repr_html
 from vkops.plan.execute import packed_bytes
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
+from vkops.runtime.compiled_shader import CompiledShader
 from vkops.runtime.device import OperatorDevice
+from vkops.runtime.image import Image
+from vkops.runtime.sampler import Sampler
 from vkops.tensors import array_protocols, elements, exchange
 from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_protocols import refuse_to_compute
@@ -433,7 +438,9 @@ class Tensor(ElementMethods, InPlaceOperators):
 
         def __getattr__(self, name: str) -> Any:
             message = f"vkops.Tensor has no attribute {name!r}"
-            if hasattr(np.ndarray, name):
+            if suggestion := hint(name):
+                message += suggestion
+            elif hasattr(np.ndarray, name):
                 message += f": use {computing_function(name) or f'.numpy().{name}'}"
             raise AttributeError(message, name=name, obj=self)
 
@@ -653,6 +660,11 @@ class Device(OperatorDevice):
         """
         await ended(self, 0)  # streams, which submit work
         await ended(self, self.vulkan.native.submitted)
+
+
+suggest_names(
+    Buffer, HostBuffer, CompiledShader, Device, DeviceInfo, Image, RecordedProgram, Sampler
+)
 
 
 DeviceLike: TypeAlias = Device | str | int | None

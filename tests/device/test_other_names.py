@@ -1,0 +1,151 @@
+"""Names of other libraries: their errors say what to use instead."""
+
+import re
+from operator import attrgetter
+
+import numpy as np
+import public_names
+import pytest
+from processes import outcome
+
+import vkops
+from vkops.arguments.other_names import FILE, NOTHING, hint, row_of, table
+
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+"""CuPy has the names of NumPy 2, of which NumPy 1 lacks some, such as acos and isdtype."""
+
+
+@pytest.fixture(scope="module")
+def places(device):
+    """What stands in vkops for each module and class of the other libraries."""
+    return {
+        "vkops": vkops,
+        "Tensor": device.tensor(np.zeros((2, 2), np.float32)),
+        "Device": device,
+        "DeviceInfo": device.info,
+        "Buffer": device.buffer(16),
+        "Image": device.image((2, 2)),
+        "Sampler": device.sampler(),
+        "CompiledShader": device.compile_shader("#version 450\nvoid main() {}"),
+        "RecordedProgram": device.record(),
+        "ElementwiseKernel": vkops.ElementwiseKernel("T x", "T y", "y = x"),
+        "ReductionKernel": vkops.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0"),
+        "Philox": vkops.kernels.random.Philox(1),
+    }
+
+
+def _error(owner, name):
+    """The text after the name in the error for a missing attribute; None if it is there."""
+    if hasattr(owner, name):
+        return None
+    with pytest.raises(AttributeError) as raised:
+        getattr(owner, name)
+    start, text = str(raised.value).split(f" has no attribute {name!r}")
+    assert start == ("module 'vkops'" if owner is vkops else f"vkops.{type(owner).__name__}")
+    assert (raised.value.name, raised.value.obj) == (name, owner)
+    return text
+
+
+@pytest.mark.parametrize("library", public_names.LIBRARIES)
+def test_every_name_is_there_or_has_a_hint(library, places):
+    """What counts is the public interface of the version in public_names.json."""
+    errors = {
+        f"{place}.{name}": _error(places[kind], name)
+        for each, _, place, kind, names in public_names.read()
+        if each == library
+        for name in names
+    }
+    assert len(errors) > 40
+    for name, text in errors.items():
+        is_newer = OLD_NUMPY and not hasattr(np, name.rpartition(".")[2])
+        if text is not None and (text or not is_newer):
+            assert re.match(
+                ": (use|there is no replacement:) .", text
+            ), name
+
+
+def test_every_row_is_used():
+    """Each row is for a name of one of the libraries, or for one of NumPy's."""
+    used = {
+        row_of(name, of_module=kind == "vkops")
+        for *_, kind, names in public_names.read()
+        for name in names
+    }
+    unused = {name for name in table() if name not in used and not hasattr(np, name)}
+    assert unused <= ({"strings"} if OLD_NUMPY else set())
+    lines = [line for line in FILE.read_text("utf-8").splitlines() if line and line[0] != "#"]
+    names = [name for line in lines for name in line.split("\t")[0].split()]
+    assert len(names) == len(table())
+    assert len({line.split("\t")[1] for line in lines}) == len(lines)
+
+
+def test_every_replacement_exists(places):
+    roots = {
+        "vkops": vkops,
+        "numpy": np,
+        "tensor": places["Tensor"],
+        "device": places["Device"],
+        "shader": places["CompiledShader"],
+        "image": places["Image"],
+        "buffer": places["Buffer"],
+        "program": places["RecordedProgram"],
+    }
+    count = 0
+    for name, instead in table().items():
+        text = instead.replace("{name}", name.lstrip(".")).removeprefix(NOTHING)
+        for root, path in re.findall(r"(?<![\w.])(\w+)\.([a-z]\w*(?:\.\w+)*)", text, re.IGNORECASE):
+            is_newer = OLD_NUMPY and root == "numpy" and not hasattr(np, path)
+            if root in roots and path != "kernels.random.Philox" and not is_newer:
+                attrgetter(path)(roots[root])
+                count += 1
+        for argument in re.findall(r"the argument (\w+)", instead):
+            assert argument in {"format", "mips", "name"}
+    assert count > 200
+    code = [text for text in table().values() if text.startswith("vkops.ElementwiseKernel(")]
+    for text in code:
+        x = places["Tensor"]
+        assert eval(text)(x, x, x).shape == x.shape
+
+
+def test_texts(places, device):
+    texts = {
+        (
+            "vkops",
+            "RawKernel",
+        ): ": use device.compile_shader(source), with GLSL, HLSL, Slang or SPIR-V",
+        ("vkops", "array"): ": use vkops.asarray",
+        ("vkops", "int_"): ": use numpy.int_",
+        ("vkops", "size"): ": use tensor.size",
+        ("vkops", "median"): ": use numpy.median on tensor.numpy()",
+        ("Buffer", "size"): ": use .nbytes, or .shape",
+        (
+            "Device",
+            "create_render_pipeline",
+        ): ": there is no replacement: vkops runs compute shaders, and draws nothing",
+        ("Tensor", "get"): ": use tensor.numpy()",
+        ("Tensor", "tofile"): ": use .numpy().tofile",
+        ("Device", "no_such"): "",
+        ("Tensor", "no_such"): "",
+    }
+    for (place, name), text in texts.items():
+        assert _error(places[place], name) == text
+    assert hint("__get__") == ""
+
+
+def test_cost():
+    """Names with underscores, which NumPy and others look for, and modules read no table."""
+    program = """
+import sys, vkops
+assert not hasattr(vkops, "__array_interface__") and not hasattr(vkops, "_private")
+from vkops import console
+assert "vkops.arguments.other_names" not in sys.modules and "numpy" not in sys.modules
+import numpy as np
+from vkops.arguments.other_names import table
+x = vkops.asarray([1, 2])
+np.stack([np.asarray(x), x])
+assert not hasattr(x, "__array_interface__") and not hasattr(x.device, "_private")
+assert table.cache_info().currsize == 0
+assert not hasattr(x, "absent")
+assert table.cache_info().currsize == 1
+"""
+    assert outcome("-c", program)[0] == 0
