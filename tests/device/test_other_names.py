@@ -59,9 +59,7 @@ def test_every_name_is_there_or_has_a_hint(library, places):
     for name, text in errors.items():
         is_newer = OLD_NUMPY and not hasattr(np, name.rpartition(".")[2])
         if text is not None and (text or not is_newer):
-            assert re.match(
-                ": (use|there is no replacement:) .", text
-            ), name
+            assert re.match(": (use|there is no replacement:) .", text), name
 
 
 def test_every_row_is_used():

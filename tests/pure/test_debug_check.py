@@ -152,7 +152,9 @@ def test_a_barrier_of_all_workgroups_needs_those_that_have_not_begun():
     """Not all of 2,048 workgroups begin at once; one that waits for another number never ends."""
     waits = WAIT.replace("LIMIT", "")
     needs = "needs forward progress of a workgroup that need not have begun: waits for 'counter' to change, while"
-    assert loop_findings(waits, groups=2) == [("forward progress", f"{needs} 1 of 2 workgroups ran")]
+    assert loop_findings(waits, groups=2) == [
+        ("forward progress", f"{needs} 1 of 2 workgroups ran")
+    ]
     ran = f"{needs} 1,024 of 2,048 workgroups ran"
     assert loop_findings(waits, groups=2048) == [("forward progress", ran)]
     never = ("loop", "did not end: waits for 'counter', which nothing changes")
