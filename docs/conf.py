@@ -102,7 +102,7 @@ def _generate(app: object, name: str, source: list[str]) -> None:
     source[0] = source[0].replace("{operators}", "\n".join(descs))
     functions = (f".. autofunction:: vkops.dml.{name}" for name in FUNCTIONS)
     source[0] = source[0].replace("{functions}", "\n".join(functions))
-    source[0] = re.sub(r"\{(vkops\.tensors\.\w+|numpy)\}", _names, source[0])
+    source[0] = re.sub(r"\{(vkops\.(?:tensors|kernels)\.\w+|numpy)\}", _names, source[0])
 
 
 def _short_navigation(

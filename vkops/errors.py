@@ -11,7 +11,7 @@ import sys
 from enum import Enum
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -28,17 +28,34 @@ class VkopsError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(one_line(arg) if isinstance(arg, str) else arg for arg in args))
-        _hide_own_frames()
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if _is_own(frame):  # pytest ends the traceback at the line of the program
+                frame.f_globals["__tracebackhide__"] = _is_of_vkops
+            frame = frame.f_back
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows: the traceback without frames of vkops but the last one."""
+        trace = self.__traceback__
+        while trace is not None:
+            # The frames have ended: the objects in a copy of their variables live no longer by it.
+            if _is_own(trace.tb_frame):
+                trace.tb_frame.f_locals["__tracebackhide__"] = True
+            trace = trace.tb_next
+        shell = sys.modules["IPython"].get_ipython().InteractiveTB
+        lines: list[str] = shell.structured_traceback(
+            type(self), self, self.__traceback__, tb_offset=shell.tb_offset
+        )
+        return lines
 
 
-def _hide_own_frames() -> None:
-    """Have pytest and IPython end a traceback at the line of the program that called vkops."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        is_function = frame.f_code.co_flags & 1  # CO_OPTIMIZED; others have the module's own names
-        if is_function and frame.f_globals.get("__name__", "").partition(".")[0] == "vkops":
-            frame.f_locals["__tracebackhide__"] = True
-        frame = frame.f_back
+def _is_own(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] == "vkops"
+
+
+def _is_of_vkops(caught: Any) -> bool:
+    """Whether what pytest caught is an error of vkops."""
+    return isinstance(caught.value, VkopsError)
 
 
 class _RuleError(VkopsError, ValueError):

@@ -151,7 +151,7 @@ class Program:
             case, names = self._case(argument)
             case.findings = Findings()
             try:
-                _, memory = case.run(order=order)
+                _, memory = case.run(schedule=order)
             except VkopsError as error:
                 raise NotExpressibleError(str(error)) from error
             arrays = case.results(memory)
@@ -178,7 +178,7 @@ class Program:
                 if name in self.inputs:
                     values = np.array(_flat(self.inputs[name]), np.int64).astype(np.uint32)
                     given[block.point] = values
-        size = shader.module.push.nbytes if shader.module.push else 0
+        size = shader.push.nbytes if shader.push else 0
         try:
             case = Case.of(
                 shader, given, groups=self.groups, subgroup_size=self.subgroup_size,

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import vkops
 from vkops import dml
 from vkops.errors import InvalidDescError
 
@@ -55,7 +56,10 @@ def test_only_frames_of_vkops_are_hidden():
     frames = [entry.frame.raw for entry in caught.traceback]
     own = [frame for frame in frames if frame.f_globals["__name__"] == __name__]
     assert len(own) == 2
-    assert not any("__tracebackhide__" in frame.f_locals for frame in own)
+    assert "__tracebackhide__" not in globals()
     others = [frame for frame in frames if frame not in own]
     assert others
-    assert all(frame.f_locals["__tracebackhide__"] is True for frame in others)
+    assert all(frame.f_globals["__tracebackhide__"](caught) for frame in others)
+    with pytest.raises(AttributeError) as caught:
+        vkops.nothing  # noqa: B018
+    assert not others[0].f_globals["__tracebackhide__"](caught)

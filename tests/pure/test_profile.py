@@ -9,7 +9,6 @@ from vkops.gpu.run.profile_recorder import (
     ProfiledCall,
     ProfiledOperation,
     ProfileRecorder,
-    recorders,
 )
 
 BITS = 12
@@ -25,7 +24,6 @@ def fake(calibrated, submissions, period):
     recorder = ProfileRecorder(
         SimpleNamespace(info=info, native=native, module=SimpleNamespace(now=lambda: 0))
     )
-    recorders.remove(recorder)
     recorder._offset = 0
     return recorder, native
 

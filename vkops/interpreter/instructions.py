@@ -61,9 +61,9 @@ def _declare(run: State, step: Decoded) -> Pointer:
     frame, id_ = run.frame, step.result
     known = frame.variables.get(id_)
     if known is None:
-        variable = run.variable(
-            run.program.argument_names.get(id_) or run.program.name(id_), type_, run.active, frame
-        )
+        name, call = run.program.argument_names.get(id_, (run.program.name(id_), None))
+        variable = run.variable(name, type_, run.active, frame)
+        variable.copied_at = call
         known = frame.variables[id_] = Pointer(variable, type_, 0)
     if step.operands[1:]:
         run.store(known, run.raw(step.operands[1]))

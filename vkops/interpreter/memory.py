@@ -61,6 +61,7 @@ class Variable(ABC):
     kind: str = "invocation"
     block: str = ""
     is_temporary: bool = False
+    copied_at: SourceLine | None = None  # the call for whose argument it is made
     shadow: Shadow | None = None
 
     def why(self, reasons: Iterable[Reason], name: str, place: SourceLine) -> tuple[Reason, ...]:
@@ -68,7 +69,8 @@ class Variable(ABC):
         message = f"reads '{name}', which was never written"
         if self.block:
             message += f": block {self.block} is given a size, but no values"
-        never = Reason(message, place, block=self.block, is_provisional=self.is_temporary)
+        is_copy = self.is_temporary or place == self.copied_at
+        never = Reason(message, place, block=self.block, is_provisional=is_copy)
 
         def reason(stored: Reason) -> Reason:
             if stored.is_provisional:

@@ -237,12 +237,12 @@ class ShaderProgram:
         return users
 
     @cached_property
-    def argument_names(self) -> dict[int, str]:
-        """The names of parameters, by the variables that compilers make for arguments of calls.
+    def argument_names(self) -> dict[int, tuple[str, SourceLine]]:
+        """The parameters for which compilers make variables: their names, and the places of calls.
 
-        glslang calls them "param".
+        glslang calls these variables "param".
         """
-        names: dict[int, str] = {}
+        names: dict[int, tuple[str, SourceLine]] = {}
         for step in self._steps() if self.words else ():
             if step.op == Op.FunctionCall:
                 callee, *arguments = step.operands
@@ -251,7 +251,7 @@ class ShaderProgram:
                 ):
                     made = self.made.get(id_)
                     if made and made.op == Op.Variable and self.name(id_) not in self.words:
-                        names[id_] = self.name(parameter)
+                        names[id_] = self.name(parameter), step.place
         return names
 
     @property

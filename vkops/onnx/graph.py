@@ -117,12 +117,11 @@ def unsupported_nodes(graph: GraphProto, opset: int) -> Iterator[tuple[str, str]
     """
     for index, node in enumerate(graph.node):
         is_own = node.domain in DOMAINS
-        schema = schema_of(node.op_type, opset) if is_own else None
         if not is_own or node.op_type not in OPERATORS:
             reason = "vkops does not have this operator"
             if is_own and node.op_type in REFUSED:
                 reason += f" ({REFUSED[node.op_type]})"
-        elif schema is None:
+        elif (schema := schema_of(node.op_type, opset)) is None:
             reason = f"opset {opset} does not have this operator"
         elif schema.since_version > (newest := OPERATORS[node.op_type].newest):
             version = schema.since_version

@@ -83,7 +83,7 @@ class Model:
     def _take(self, content: Content) -> None:
         self.opset: int = opset_of(content.proto)
         self.metadata: ModelMetadata = ModelMetadata.of(content.proto)
-        self.graph = Graph(content.proto.graph, self.opset, TensorReader(content.detached))
+        self.graph: Graph = Graph(content.proto.graph, self.opset, TensorReader(content.detached))
         self.graph.check_names({})
         self.inputs: tuple[ValueInfo, ...] = self.graph.inputs
         self.outputs: tuple[ValueInfo, ...] = self.graph.outputs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -81,21 +81,36 @@ class Operators:
 
     __slots__ = ()
 
-    __add__, __radd__ = binary("add"), reflected("add")
-    __sub__, __rsub__ = binary("subtract"), reflected("subtract")
-    __mul__, __rmul__ = binary("multiply"), reflected("multiply")
-    __truediv__, __rtruediv__ = binary("divide"), reflected("divide")
-    __floordiv__, __rfloordiv__ = binary("floor_divide"), reflected("floor_divide")
-    __mod__, __rmod__ = binary("remainder"), reflected("remainder")
-    __and__, __rand__ = binary("bitwise_and"), reflected("bitwise_and")
-    __or__, __ror__ = binary("bitwise_or"), reflected("bitwise_or")
-    __xor__, __rxor__ = binary("bitwise_xor"), reflected("bitwise_xor")
-    __lshift__, __rlshift__ = binary("bitwise_left_shift"), reflected("bitwise_left_shift")
-    __rshift__, __rrshift__ = binary("bitwise_right_shift"), reflected("bitwise_right_shift")
-    __lt__, __le__ = binary("less"), binary("less_equal")
-    __gt__, __ge__ = binary("greater"), binary("greater_equal")
-    __neg__, __pos__ = unary("negative"), unary("positive")
-    __abs__, __invert__ = unary("abs"), unary("bitwise_invert")
+    __add__: ClassVar[Binary] = binary("add")
+    __radd__: ClassVar[Binary] = reflected("add")
+    __sub__: ClassVar[Binary] = binary("subtract")
+    __rsub__: ClassVar[Binary] = reflected("subtract")
+    __mul__: ClassVar[Binary] = binary("multiply")
+    __rmul__: ClassVar[Binary] = reflected("multiply")
+    __truediv__: ClassVar[Binary] = binary("divide")
+    __rtruediv__: ClassVar[Binary] = reflected("divide")
+    __floordiv__: ClassVar[Binary] = binary("floor_divide")
+    __rfloordiv__: ClassVar[Binary] = reflected("floor_divide")
+    __mod__: ClassVar[Binary] = binary("remainder")
+    __rmod__: ClassVar[Binary] = reflected("remainder")
+    __and__: ClassVar[Binary] = binary("bitwise_and")
+    __rand__: ClassVar[Binary] = reflected("bitwise_and")
+    __or__: ClassVar[Binary] = binary("bitwise_or")
+    __ror__: ClassVar[Binary] = reflected("bitwise_or")
+    __xor__: ClassVar[Binary] = binary("bitwise_xor")
+    __rxor__: ClassVar[Binary] = reflected("bitwise_xor")
+    __lshift__: ClassVar[Binary] = binary("bitwise_left_shift")
+    __rlshift__: ClassVar[Binary] = reflected("bitwise_left_shift")
+    __rshift__: ClassVar[Binary] = binary("bitwise_right_shift")
+    __rrshift__: ClassVar[Binary] = reflected("bitwise_right_shift")
+    __lt__: ClassVar[Binary] = binary("less")
+    __le__: ClassVar[Binary] = binary("less_equal")
+    __gt__: ClassVar[Binary] = binary("greater")
+    __ge__: ClassVar[Binary] = binary("greater_equal")
+    __neg__: ClassVar[Unary] = unary("negative")
+    __pos__: ClassVar[Unary] = unary("positive")
+    __abs__: ClassVar[Unary] = unary("abs")
+    __invert__: ClassVar[Unary] = unary("bitwise_invert")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Run a universal function of NumPy as the function of vkops that has its name (NEP 13).
@@ -105,11 +120,15 @@ class Operators:
         """
         return import_late("vkops.kernels.universal").call_ufunc(ufunc, method, inputs, options)
 
-    _equal, _not_equal = binary("equal"), binary("not_equal")
-    _pow, _rpow = binary("pow"), reflected("pow")
-    _divmod, _rdivmod = binary("divmod"), reflected("divmod")
+    _equal: ClassVar[Binary] = binary("equal")
+    _not_equal: ClassVar[Binary] = binary("not_equal")
+    _pow: ClassVar[Binary] = binary("pow")
+    _rpow: ClassVar[Binary] = reflected("pow")
+    _divmod: ClassVar[Binary] = binary("divmod")
+    _rdivmod: ClassVar[Binary] = reflected("divmod")
 
-    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays, since == compares elements
+    __hash__: ClassVar[None]  # type: ignore[assignment]  # as NumPy's arrays: == compares elements
+    __hash__ = None
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return self._equal(other)
@@ -135,12 +154,15 @@ class InPlaceOperators(Operators):
 
     __slots__ = ()
 
-    __iadd__, __isub__, __imul__ = in_place("add"), in_place("subtract"), in_place("multiply")
-    __itruediv__, __ifloordiv__ = in_place("divide"), in_place("floor_divide")
-    __imod__, __ipow__ = in_place("remainder"), in_place("pow")
-    __iand__, __ior__, __ixor__ = (
-        in_place("bitwise_and"),
-        in_place("bitwise_or"),
-        in_place("bitwise_xor"),
-    )
-    __ilshift__, __irshift__ = in_place("bitwise_left_shift"), in_place("bitwise_right_shift")
+    __iadd__: ClassVar[Binary] = in_place("add")
+    __isub__: ClassVar[Binary] = in_place("subtract")
+    __imul__: ClassVar[Binary] = in_place("multiply")
+    __itruediv__: ClassVar[Binary] = in_place("divide")
+    __ifloordiv__: ClassVar[Binary] = in_place("floor_divide")
+    __imod__: ClassVar[Binary] = in_place("remainder")
+    __ipow__: ClassVar[Binary] = in_place("pow")
+    __iand__: ClassVar[Binary] = in_place("bitwise_and")
+    __ior__: ClassVar[Binary] = in_place("bitwise_or")
+    __ixor__: ClassVar[Binary] = in_place("bitwise_xor")
+    __ilshift__: ClassVar[Binary] = in_place("bitwise_left_shift")
+    __irshift__: ClassVar[Binary] = in_place("bitwise_right_shift")
