@@ -54,11 +54,21 @@ class Case:
         self.answers, self.last, self.names = answers.split(), last.split(), names.split()
 
 
+BINARY = "add sub mul truediv floordiv mod divmod pow and or xor lshift rshift"
+
+
 def of_tensor(device):
+    binary = BINARY.split()
     x, at = device.tensor(WORDS), np.arange(2)
+    operators = [
+        *binary,
+        *[f"r{each}" for each in binary],
+        *[f"i{each}" for each in binary if each != "divmod"],
+    ]
     return {
+        **{f"__{each}__": [1] for each in (*operators, "lt", "le", "gt", "ge")},
         "__array_function__": [np.flip, [vkops.Tensor], [x], {}],
-        "__array_ufunc__": [np.add, "__call__"],
+        "__array_ufunc__": [np.add, "__call__", x, 1],
         "__deepcopy__": [{}],
         "__eq__": [1],
         "__format__": [""],
@@ -178,13 +188,15 @@ CASES = {
     ),
     "HostBuffer": Case(lambda device: device.host_buffer(16), f"{BUFFER} bytes pending", of_buffer),
     "CompiledOperator": Case(
-        lambda device: reverse(device, 16), "bind binding_properties", of_operator
+        lambda device: reverse(device, 16), "__repr__ bind binding_properties", of_operator
     ),
     "BoundOperator": Case(
-        lambda device: reverse(device, 16).bind([device.buffer(16)], [device.buffer(16)])
+        lambda device: reverse(device, 16).bind([device.buffer(16)], [device.buffer(16)]),
+        "__repr__",
     ),
     "BoundOperator that streams": Case(
-        lambda device: reverse(device, 16).bind([device.host_buffer(16)], [device.host_buffer(16)])
+        lambda device: reverse(device, 16).bind([device.host_buffer(16)], [device.host_buffer(16)]),
+        "__repr__",
     ),
     "Pending": Case(
         lambda device: reverse(device, 16).dispatch(
@@ -233,7 +245,7 @@ CASES = {
     ),
     "Session": Case(
         lambda device: vkops.onnx.Session(onnx.parser.parse_model(MODEL), device),
-        "get_inputs get_modelmeta get_outputs get_overridable_initializers get_provider_options "
+        "__repr__ get_inputs get_modelmeta get_outputs get_overridable_initializers get_provider_options "
         "get_providers get_session_options specialize",
         lambda device: {"run": [{"x": WORDS}], "specialize": [{"x": WORDS}]},
     ),

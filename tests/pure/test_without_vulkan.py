@@ -155,4 +155,7 @@ def test_an_error_of_windows_that_does_not_name_the_loader():
 
 def test_the_wheel_of_another_version():
     before = "import sys, types\nsys.modules['vkops_native'] = types.SimpleNamespace(interface=0)\n"
-    assert said(before) == [WRONG_WHEEL.format(f"vkops_native has interface 0, must be {INTERFACE}")] * 3
+    assert (
+        said(before)
+        == [WRONG_WHEEL.format(f"vkops_native has interface 0, must be {INTERFACE}")] * 3
+    )

@@ -36,6 +36,7 @@ def row_of(name: str, *, of_module: bool) -> str | None:
     return next((each for each in table() if "*" in each and fnmatchcase(name, each)), None)
 
 
+@lru_cache(maxsize=512)
 def hint(name: str, *, of_module: bool = False) -> str:
     """Return the end of the error for a missing attribute: what to use instead; "" if unknown.
 

@@ -127,8 +127,8 @@ class Operators:
     _divmod: ClassVar[Binary] = binary("divmod")
     _rdivmod: ClassVar[Binary] = reflected("divmod")
 
-    __hash__: ClassVar[None]  # type: ignore[assignment]  # as NumPy's arrays: == compares elements
-    __hash__ = None
+    # As NumPy's arrays, since == compares elements.
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
         return self._equal(other)
