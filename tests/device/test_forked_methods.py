@@ -66,7 +66,7 @@ def of_tensor(device):
         *[f"i{each}" for each in binary if each != "divmod"],
     ]
     return {
-        **{f"__{each}__": [1] for each in (*operators, "lt", "le", "gt", "ge")},
+        **{f"__{each}__": [1] for each in (*operators, "lt", "le", "gt", "ge", "contains")},
         "__array_function__": [np.flip, [vkops.Tensor], [x], {}],
         "__array_ufunc__": [np.add, "__call__", x, 1],
         "__deepcopy__": [{}],
