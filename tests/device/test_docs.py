@@ -243,7 +243,7 @@ def test_continuous_integration():
     packages = {word for line in lines for word in line.split("--no-install-recommends")[1].split()}
     assert packages == needed - {"python3", "renderdoccmd"}
     assert "On Debian 12, `renderdoccmd`" in (ROOT / "docs/tutorials/ci.md").read_text()
-    _, pipeline = (yaml.safe_load(block) for kind, block in blocks if kind == "yaml")
-    scripts = re.findall(r"vkops/(scripts/\S+?)(?=['\s\]])", str(pipeline))
+    pipelines = [yaml.safe_load(block) for kind, block in blocks if kind == "yaml"]
+    scripts = re.findall(r"vkops/(scripts/\S+?)(?=['\s\]])", str(pipelines))
     assert {"scripts/setup", "scripts/kp_wheel.py"} <= {*scripts}
     assert [script for script in scripts if not (ROOT / script).exists()] == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from typing_extensions import assert_type
 
 import vkops
 
@@ -108,16 +109,9 @@ FUNCTIONS: tuple[Callable[..., vkops.Tensor], ...] = (
 
 x = vkops.asarray(np.array([[1, 2], [3, 4]], np.float32))
 quotients, remainders = vkops.divmod(x, 2)
-results: list[vkops.Tensor] = [
-    quotients,
-    remainders,
-    x + 1,
-    1 - x,
-    -x,
-    x > 2,
-    x == x,
-    vkops.add(x, x, out=x),
-]
+results = [quotients, remainders, x + 1, 1 - x, -x, x > 2, x == 1, abs(x), vkops.add(x, x, out=x)]
+for result in results:
+    assert_type(result, vkops.Tensor)
 assert results[2].tolist() == [[2, 3], [4, 5]]
 x *= 2
 assert x.tolist() == [[4, 8], [12, 16]]

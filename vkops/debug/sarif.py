@@ -141,7 +141,8 @@ def write_sarif(path: str | os.PathLike[str], findings: Iterable[Finding]) -> No
     Raises:
         ModelError: the file cannot be written.
 
-    >>> report = vkops.debug.check("void main() { int x[2]; x[2] = 1; }", name="x")
+    >>> import vkops.debug
+    >>> report = vkops.debug.check("#version 450\\nvoid main() { int x; int y = 1 / x; }")
     >>> vkops.debug.write_sarif("x.sarif", report.findings)  # doctest: +SKIP
     """
     root = repository()
