@@ -132,7 +132,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def write_sarif(path: str | os.PathLike[str], findings: Iterable[Finding]) -> None:
-    """Write findings in SARIF 2.1.0, whole or not at all.
+    r"""Write findings in SARIF 2.1.0, whole or not at all.
 
     Files below the folder of the repository, in which there is ``.git``, or else below the current
     folder, have relative addresses. The finding of a shader without a file is at the line of Python
@@ -142,7 +142,7 @@ def write_sarif(path: str | os.PathLike[str], findings: Iterable[Finding]) -> No
         ModelError: the file cannot be written.
 
     >>> import vkops.debug
-    >>> report = vkops.debug.check("#version 450\\nvoid main() { int x; int y = 1 / x; }")
+    >>> report = vkops.debug.check("#version 450\nvoid main() { int x; int y = 1 / x; }")
     >>> vkops.debug.write_sarif("x.sarif", report.findings)  # doctest: +SKIP
     """
     root = repository()

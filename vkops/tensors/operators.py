@@ -109,7 +109,6 @@ class Operators:
     __ge__: ClassVar[Binary] = binary("greater_equal")
     __neg__: ClassVar[Unary] = unary("negative")
     __pos__: ClassVar[Unary] = unary("positive")
-    __abs__: ClassVar[Unary] = unary("abs")
     __invert__: ClassVar[Unary] = unary("bitwise_invert")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
@@ -120,6 +119,7 @@ class Operators:
         """
         return import_late("vkops.kernels.universal").call_ufunc(ufunc, method, inputs, options)
 
+    _abs: ClassVar[Unary] = unary("abs")
     _equal: ClassVar[Binary] = binary("equal")
     _not_equal: ClassVar[Binary] = binary("not_equal")
     _pow: ClassVar[Binary] = binary("pow")
@@ -135,6 +135,9 @@ class Operators:
 
     def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
         return self._not_equal(other)
+
+    def __abs__(self) -> Tensor:
+        return self._abs()
 
     def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
         return self._divmod(other)  # type: ignore[return-value]
