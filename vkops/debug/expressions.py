@@ -55,6 +55,10 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
 }  # fmt: skip
 
 
+_COMPONENTS = ("xyzw", "rgba", "stpq")
+"""The letters of the components of vectors."""
+
+
 class CommandError(Exception):
     """The user's command is wrong; the text says why."""
 
@@ -104,7 +108,7 @@ class Context:
             case ast.Name(id=name):
                 return self._variable(name[2:] if name[0] == "v" else f"%{name[1:]}")
             case ast.Attribute(value=whole, attr=name):
-                return _part(self._value(whole), name[2:])
+                return self._member(self._value(whole), name[2:])
             case ast.Subscript(value=whole, slice=index):
                 return _part(self._value(whole), int(self.numbers(self._value(index))))
             case ast.Constant(value=int() | float() as number):
@@ -118,6 +122,21 @@ class Context:
             case ast.BoolOp(op=op, values=values):
                 return functools.reduce(_OPERATORS[type(op)], map(self._number_of, values))
         raise SyntaxError
+
+    def _member(self, whole: Any, name: str) -> Any:
+        """Return a member of a structure, or the components of a vector that letters choose."""
+        letters = next((each for each in _COMPONENTS if {*name} <= {*each}), "")
+        is_memory = isinstance(whole, Pointer)
+        is_vector = not is_memory or getattr(whole.type, "form", "") == "vector"
+        if not (letters and is_vector):
+            return _part(whole, name)
+        size = len(_keys(whole)) if is_memory else np.size(whole) * np.ndim(whole)
+        chosen = [*map(letters.index, name)]
+        if max(chosen) >= size:
+            refuse(f"got .{name}, must be of {letters[:size]}" if size else "a number has no parts")
+        if is_memory and not name[1:]:
+            return _part(whole, chosen[0])
+        return self.numbers(whole)[chosen if name[1:] else chosen[0]]
 
     def _number_of(self, node: ast.AST) -> Any:
         return self.numbers(self._value(node))
@@ -206,12 +225,10 @@ def _keys(whole: Pointer) -> Sequence[Any]:
 
 
 def _part(whole: Pointer, key: Any) -> Pointer:
-    """Return a member by its name, or an element by its index or as x, y, z or w."""
+    """Return a member by its name, or an element by its index."""
     type_, keys = whole.type, _keys(whole)
     if isinstance(type_, Struct) and type_.unnamed and key not in keys:
         return _part(_part(whole, type_.unnamed.name), key)
-    if isinstance(type_, Array) and type_.form == "vector" and key in (*"xyzw", *"rgba"):
-        key = "xrygzbwa".index(key) // 2
     if key not in keys:
         limit = f"0 to {len(keys) - 1}" if isinstance(keys, range) else " or ".join(keys)
         refuse(f"got {key}, must be {limit}" if keys else f"got {key}, but a number has no parts")

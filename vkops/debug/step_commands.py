@@ -244,7 +244,7 @@ class StepCommands(cmd.Cmd):
 
     def do_until(self, argument: str) -> None:
         """Go to a later line of this function, out of a loop; or to LINE, or where it returns."""
-        line = argument and number_of(argument)
+        line = argument and self._place(self.stop.place.file, number_of(argument)).line
 
         def wanted(self: StepCommands, at: int, start: int) -> bool:
             stop = self.stops[at]
@@ -263,17 +263,18 @@ class StepCommands(cmd.Cmd):
             file, _, line = where.rpartition(":")
             if where and not line.isdecimal():
                 refuse(f'got "{where}", must be LINE, FILE:LINE or the name of a function')
-            start = (
-                SourceLine(file or self.stop.place.file, number_of(line))
-                if where
-                else self.stop.place
-            )
-            places = [each for each in self._places if each.file == start.file and each >= start]
-            if not places:
-                refuse(f"There is no code at {start}.")
-            place = min(places)
+            at = self.stop.place
+            place = self._place(file or at.file, number_of(line) if where else at.line)
         text = f"{place or where}" + (f" if {condition}" if condition else "")
         self.add(Point(text, partial(self._arrivals, place, where, condition)), "Breakpoint")
+
+    def _place(self, file: str, number: int) -> SourceLine:
+        """Return the first line with code from a line of a file on."""
+        start = SourceLine(file, number)
+        places = [each for each in self._places if each.file == start.file and each >= start]
+        if not places:
+            refuse(f"There is no code at {start}.")
+        return min(places)
 
     def _arrivals(self, place: SourceLine | None, function: str, condition: str) -> dict[int, str]:
         """Return the stops at a place, or at the beginning of a function, if a condition holds."""
