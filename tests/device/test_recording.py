@@ -279,7 +279,7 @@ def test_a_generator_that_records_and_is_dropped(device, drop):
     assert program.steps == ("copy_view",)
     drop(generators.clear)
     assert x.copy().tolist() == [0, 1, 2, 3]
-    with pytest.raises(DeviceError, match="not recorded yet"):
+    with pytest.raises(DeviceError, match="not recorded: an error ended its block"):
         program.run()
 
 
@@ -351,7 +351,7 @@ def test_a_stack_of_contexts(device):
         x.copy()
         raise StopIteration
     assert x.copy().tolist() == [0, 1, 2, 3]
-    with pytest.raises(DeviceError, match="not recorded yet"):
+    with pytest.raises(DeviceError, match="not recorded: an error ended its block"):
         program.run()
 
 

@@ -175,12 +175,17 @@ def test_groups_from_a_tensor(any_device):
     counts(groups[2:5], x=1, y=1, z=9, groups=1)
     bound.dispatch()
     assert int(total[0]) == 5 + 8 + 9
-    for wrong in ((groups, 2), (groups, 16), (groups, -4), (groups[::2], 0), (total, 0)):
-        with pytest.raises(InvalidDescError, match=r"\[SH-07\]"):
-            count(total, groups=wrong)
     floats = any_device.tensor(np.ones(3, np.float32))
-    with pytest.raises(InvalidDescError, match=r"\[SH-07\]"):
-        count(total, groups=(floats, 0))
+    for wrong, said in (
+        ((groups, 2), "begin at byte 2 of the buffer, must begin at a multiple of 4"),
+        ((groups, 16), "begin at byte 16 of 24, must have 12 bytes"),
+        ((groups, -4), "begin at byte -4 of 24, must have 12 bytes"),
+        ((groups[::2], 0), "are a view with gaps, must be contiguous"),
+        ((total, 0), "begin at byte 0 of 4, must have 12 bytes"),
+        ((floats, 0), "are float32, must be integers of 32 bits"),
+    ):
+        with pytest.raises(InvalidDescError, match=rf"groups: {said} \[SH-07\]"):
+            count(total, groups=wrong)
 
 
 @pytest.mark.parametrize("first", [62, 63])

@@ -459,12 +459,20 @@ class CompiledShader:
         argument = elements(self._device, self.name, "groups", target, written=False)
         buffer, view, itemsize, dtype = argument
         start = view.offset * itemsize + offset
-        wrong = dtype is not None and (dtype.kind not in "iu" or itemsize != 4)
-        wrong |= isinstance(buffer, HostBuffer)
-        fits = 0 <= offset <= argument.nbytes - _GROUPS_NBYTES and start % 4 == 0
-        if wrong or not fits or not view.is_contiguous:
-            message = f"got {show(target)} and offset {offset}, must be contiguous integers of 32 "
-            message += "bits and a multiple of 4 with 12 bytes behind it"
+        message = ""
+        if isinstance(buffer, HostBuffer):
+            message = "are in memory of the host, must be in that of the device"
+        elif dtype is not None and (dtype.kind not in "iu" or itemsize != 4):
+            message = f"are {dtype}, must be integers of 32 bits"
+        elif not view.is_contiguous:
+            message = "are a view with gaps, must be contiguous"
+        elif start % 4:
+            message = f"begin at byte {start} of the buffer, must begin at a multiple of 4"
+        elif not 0 <= offset <= argument.nbytes - _GROUPS_NBYTES:
+            message = (
+                f"begin at byte {offset} of {argument.nbytes}, must have {_GROUPS_NBYTES} bytes"
+            )
+        if message:
             raise InvalidDescError(self.name, "groups", message, "SH-07")
         bytes_ = Elements(buffer, View((_GROUPS_NBYTES,), (1,), start), 1, None)
         if not bytes_.is_one_run(4):

@@ -64,6 +64,7 @@ class RecordedProgram:
         self.recorded: RecordedSteps = RecordedSteps()
         self._commands: Native = None
         self._closed = False
+        self._has_failed = False
 
     # -- recording --------------------------------------------------------------------------------
 
@@ -88,7 +89,8 @@ class RecordedProgram:
         self._kept_end = None
         vulkan = self._device.vulkan
         with vulkan.lock:
-            if kind is not None or self._closed:
+            self._has_failed = kind is not None
+            if self._has_failed or self._closed:
                 self._drop()
                 return
             make, operations = vulkan.module.Commands, self.recorded.operations
@@ -119,8 +121,10 @@ class RecordedProgram:
             raise InvalidDescError("", "times", f"got {show(count)}, must be 0 or more", "REC-01")
         recorded, commands = self.recorded, self._commands
         if commands is None:  # last: another thread may close the program meanwhile
-            state = "closed" if self._closed else "not recorded yet"
-            raise DeviceError(f"run: the recorded program is {state}")
+            state = "not recorded yet"
+            if self._has_failed:
+                state = "not recorded: an error ended its block"
+            raise DeviceError(f"run: the recorded program is {'closed' if self._closed else state}")
         vulkan = self._device.vulkan
         for _ in range(count):
             self._device.prepare()
