@@ -73,7 +73,7 @@ COMPARED = {
     "t.numpy(out=array)": "two memcpys",
     "t.numpy(out=pinned)": "memcpy",
 }
-"""What each transfer is compared with."""
+"""The copy with which each transfer is compared."""
 
 
 def measure(

@@ -17,7 +17,7 @@ OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 
 @pytest.fixture(scope="module")
 def places(device):
-    """What stands in vkops for each module and class of the other libraries."""
+    """The module or class of vkops for each of the other libraries."""
     return {
         "vkops": vkops,
         "Tensor": device.tensor(np.zeros((2, 2), np.float32)),
@@ -48,7 +48,7 @@ def _error(owner, name):
 
 @pytest.mark.parametrize("library", public_names.LIBRARIES)
 def test_every_name_is_there_or_has_a_hint(library, places):
-    """What counts is the public interface of the version in public_names.json."""
+    """The public interface of the versions in public_names.json counts."""
     errors = {
         f"{place}.{name}": _error(places[kind], name)
         for each, _, place, kind, names in public_names.read()

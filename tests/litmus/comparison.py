@@ -43,7 +43,7 @@ def found(translation: Translation, where: Layout) -> tuple[Pairs, list[int]]:
 
 @dataclass
 class Verdict:
-    """What was made of one test.
+    """The result of one test.
 
     Attributes:
         test: the test.

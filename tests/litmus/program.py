@@ -21,7 +21,7 @@ class NotExpressibleError(Exception):
 
 @dataclass(frozen=True)
 class Instruction:
-    """What one invocation executes.
+    """The instructions of one invocation.
 
     Attributes:
         kind: "load", "store", "change" (an atomic operation that does both), "fence", "barrier", or
@@ -100,7 +100,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a source says of the executions of a test with some results.
+    """The claim of a source about the executions of a test with some results.
 
     Attributes:
         exists: whether there is such an execution.

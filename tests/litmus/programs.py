@@ -205,7 +205,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run found, by the kinds of findings, and what blocks held at its end."""
+    """The findings of one run, by their kinds, and the values of blocks at its end."""
 
     findings: Mapping[str, str]
     results: Mapping[str, Any]

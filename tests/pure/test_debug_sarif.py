@@ -75,7 +75,7 @@ LOG = record(
     version={"const": "2.1.0"},
     runs={**array(RUN), "minItems": 1, "maxItems": 1},
 )
-"""What SARIF's specification and GitHub's documentation ask for, of the members that vkops writes."""
+"""The requirements of SARIF's specification and GitHub's documentation on members that vkops writes."""
 
 
 def validate(*files):

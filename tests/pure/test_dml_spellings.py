@@ -185,7 +185,7 @@ def _text(name):
 
 
 def _suggested(name):
-    """What the error for a name suggests, after it was looked up."""
+    """The name that the error for another one suggests, after it was looked up."""
     (suggested,) = re.findall(r"; use (\S+?)(?:,|$)|: use (\S+?)(?:,|$)", _text(name))[0:1]
     path = "".join(suggested)
     return path, attrgetter(path.partition(".")[2])(

@@ -25,7 +25,7 @@ Result = Mapping[str, Any]
 
 
 class Rule(NamedTuple):
-    """What SARIF says about a kind of finding: a title, what is wrong, and what to do."""
+    """A kind of finding in SARIF: a title, what is wrong, and what to do."""
 
     title: str
     fault: str
