@@ -116,4 +116,6 @@ def _name(item):
         adapter = item.callspec.params["adapter"].name.split()[0]
         # pytest numbers adapters of the same name.
         name = re.sub(rf"\[{re.escape(adapter)}\d*(?:-|\]$)", "[", name).removesuffix("[")
+        # Behind the parameters of fixtures, where their modules are run on their own.
+        name = re.sub(rf"-{re.escape(adapter)}\d*\]$", "]", name)
     return name
