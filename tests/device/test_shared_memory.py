@@ -220,7 +220,7 @@ def test_a_descriptor_that_is_no_memory(home, monkeypatch):
     held = descriptors()
     with pytest.raises(vkops.DeviceError):
         vkops.open_shared(handle, home)
-    assert descriptors() == held
+    assert descriptors() <= held  # those of earlier tests may be closed meanwhile
 
 
 def test_what_is_refused(home, message):
