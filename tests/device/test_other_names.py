@@ -11,6 +11,12 @@ from processes import outcome
 import vkops
 from vkops.arguments.other_names import FILE, NOTHING, hint, row_of, table
 
+IN_EACH_CALL = (
+    vkops.Buffer, vkops.CompiledShader, vkops.Device, vkops.ElementwiseKernel, vkops.Image,
+    vkops.RecordedProgram,
+)  # fmt: skip
+"""Classes whose attributes each call reads, which __getattr__ would slow down."""
+
 OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
 """CuPy has the names of NumPy 2, of which NumPy 1 lacks some, such as acos and isdtype."""
 
@@ -38,6 +44,8 @@ def _error(owner, name):
     """The text after the name in the error for a missing attribute; None if it is there."""
     if hasattr(owner, name):
         return None
+    if isinstance(owner, IN_EACH_CALL):  # only the page has their names
+        return hint(name)
     with pytest.raises(AttributeError) as raised:
         getattr(owner, name)
     start, text = str(raised.value).split(f" has no attribute {name!r}")
@@ -147,3 +155,8 @@ assert not hasattr(x, "absent")
 assert table.cache_info().currsize == 1
 """
     assert outcome("-c", program)[0] == 0
+
+
+@pytest.mark.parametrize("kind", IN_EACH_CALL)
+def test_classes_that_each_call_uses_have_no_getattr(kind):
+    assert not hasattr(kind, "__getattr__")

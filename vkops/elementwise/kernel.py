@@ -14,7 +14,6 @@ from weakref import ref
 
 import numpy as np
 
-from vkops.arguments.other_names import suggest_names
 from vkops.arguments.values import refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.formats import FORMATS, words_are_read
@@ -379,9 +378,6 @@ def _loaded(
     """The shader of a text, with modes of floats."""
     spirv = with_modes(load(source, name=name, debug=has_lines).spirv, modes)
     return replace(load(spirv, name=name), is_builtin=is_builtin)
-
-
-suggest_names(ElementwiseKernel)
 
 
 def _batch(home: Device) -> int:
