@@ -661,3 +661,27 @@ def test_the_findings_of_a_programs_processes_are_in_one_file(tmp_path, how):
         ("children.py", line)
     }
     assert len(places) == (1 if how == "none" else 2)  # the index is another one
+
+
+EARLY = """
+import numpy as np, sys, vkops
+device = vkops.Device(int(sys.argv[1]))
+array, tensor = device.pinned(4, "int32"), device.tensor(np.arange(4, dtype=np.int32))
+event = tensor.numpy(out=array, wait=False)
+try:
+    device.tensor(array)
+except vkops.VkopsError:
+    event.wait()
+"""
+
+
+def test_pinned_arrays_that_are_used_too_early_are_in_the_file(adapter, tmp_path):
+    variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_SARIF": "all.sarif", "PYTHONPATH": str(ROOT)}
+    (tmp_path / "early.py").write_text(EARLY)
+    status, _, complaints = outcome("early.py", str(adapter.index), cwd=tmp_path, **variables)
+    assert status == 0, complaints
+    (run,) = json.loads((tmp_path / "all.sarif").read_bytes())["runs"]
+    (found,) = run["results"]
+    assert found["ruleId"] == "early-access"
+    line = EARLY.splitlines().index("    device.tensor(array)") + 1
+    assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == line

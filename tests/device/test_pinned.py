@@ -225,7 +225,7 @@ def test_what_is_refused(home, message):
     assert not np.any(read_only)
 
 
-def test_checks_report_arrays_that_are_used_too_early(home):
+def test_checks_report_arrays_that_are_used_too_early(home, tmp_path):
     array, tensor = pinned_copy(home, X), home.tensor(X)
     reads = [
         lambda: home.tensor(array),
@@ -241,8 +241,13 @@ def test_checks_report_arrays_that_are_used_too_early(home):
     with vkops.debug.checking():
         for read in reads:
             event = tensor.numpy(out=array, wait=False)
-            with pytest.raises(AssertionError, match=r"early access: a pinned array .* is read"):
+            with pytest.raises(
+                AssertionError, match=r"early access: a pinned array .* is read"
+            ) as e:
                 read()
+            vkops.debug.write_sarif(tmp_path / "early.sarif", e.value.report.findings)
+            (log,) = json.loads((tmp_path / "early.sarif").read_text())["runs"]
+            assert [each["ruleId"] for each in log["results"]] == ["early-access"]
             event.wait()
             read()
             home.synchronize()

@@ -162,6 +162,12 @@ class Checks:
             if self._compares:
                 _compare(device, bindings, report)
 
+    def _refuse_access(self, message: str) -> None:
+        """Report an access to a pinned array that a device uses."""
+        name = "pinned array"
+        finding = Finding("early access", SourceLine(name, 0), message, (), 1)
+        raise CheckError(Report(name, (finding,), {}, (), 0))
+
     def _case(
         self, device: VulkanDevice, bound: BoundCall, bindings: Sequence[BoundResource]
     ) -> Case | None:
@@ -234,10 +240,18 @@ class _ProgramChecks(Checks):
 
     @contextmanager
     def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
-        """Keep the findings, too."""
+        with self._keeping(), super()._around(device, bound):
+            yield
+
+    def _refuse_access(self, message: str) -> None:
+        with self._keeping():
+            super()._refuse_access(message)
+
+    @contextmanager
+    def _keeping(self) -> Iterator[None]:
+        """Keep the findings of an error that ends the block."""
         try:
-            with super()._around(device, bound):
-                yield
+            yield
         except CheckError as error:
             if self._sarif:
                 frame = calling_frame()
@@ -466,11 +480,11 @@ def checking(
     checks = Checks(max_instructions=count, kernels=kernels, **how)
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
-    pinned.observers.append(_refuse_access)
+    pinned.observers.append(checks._refuse_access)
     try:
         yield checks
     finally:
-        pinned.observers.remove(_refuse_access)
+        pinned.observers.remove(checks._refuse_access)
         VulkanDevice.observers.remove(checks._around)
         compiler.line_users.remove(checks)
         if checks.not_checked:
@@ -494,14 +508,7 @@ def check_all() -> None:
     )
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
-    pinned.observers.append(_refuse_access)
-
-
-def _refuse_access(message: str) -> None:
-    """Report an access to a pinned array that a device uses."""
-    name = "pinned array"
-    finding = Finding("early access", SourceLine(name, 0), message, (), 1)
-    raise CheckError(Report(name, (finding,), {}, (), 0))
+    pinned.observers.append(checks._refuse_access)
 
 
 def _is_on(name: str, default: str) -> bool:

@@ -24,7 +24,7 @@ _ROOT = "%SRCROOT%"
 Result = Mapping[str, Any]
 
 
-class Rule(NamedTuple):
+class SarifRule(NamedTuple):
     """A kind of finding in SARIF: a title, what is wrong, and what to do."""
 
     title: str
@@ -33,95 +33,101 @@ class Rule(NamedTuple):
     level: str = "error"
 
 
-RULES: Mapping[str, Rule] = {
-    "data race": Rule(
+RULES: Mapping[str, SarifRule] = {
+    "data race": SarifRule(
         "Accesses of an element that nothing orders",
         "Two invocations access an element, one of them writes it, and nothing orders them.",
         "Put barrier() between accesses of a workgroup. Between workgroups, use atomic operations "
         "and memoryBarrierBuffer(), or several dispatches.",
     ),
-    "plain barrier": Rule(
+    "plain barrier": SarifRule(
         "A barrier that does not order buffers",
         "Two invocations access an element of a buffer or an image, and only a plain barrier() is "
         "between them, which orders shared memory.",
         "Put memoryBarrierBuffer() or memoryBarrierImage() before barrier().",
         "warning",
     ),
-    "forward progress": Rule(
+    "forward progress": SarifRule(
         "A wait that need not end",
         "An invocation waits for another one that need not begin or go on while it waits: of a "
         "workgroup that need not have begun, of another subgroup, or of its own subgroup.",
         "Let workgroups take their numbers from an atomic counter, wait only for lower ones, and "
         "do not wait within a subgroup.",
     ),
-    "barrier": Rule(
+    "barrier": SarifRule(
         "A barrier that not all invocations reach",
         "Some invocations of a workgroup have returned, or are in another branch.",
         "Move the barrier out of the branch, or let all invocations reach it.",
     ),
-    "out of bounds": Rule(
+    "out of bounds": SarifRule(
         "An index out of bounds",
         "An index of a buffer, an array or a vector is not one of its elements.",
         "Compare the index with the number of elements before it is used.",
     ),
-    "never written": Rule(
+    "never written": SarifRule(
         "A value that was never written",
         "A variable, shared memory or a buffer is used before anything is stored in it.",
         "Store a value first, or give the buffer values.",
     ),
-    "division by zero": Rule(
+    "division by zero": SarifRule(
         "A division of an integer by zero",
         "The result of an integer divided by zero is undefined.",
         "Compare the divisor with 0 before the division.",
     ),
-    "shift": Rule(
+    "shift": SarifRule(
         "A shift by too many bits",
         "The result is undefined if a number is shifted by as many bits as it has, or more.",
         "Limit the number of bits.",
     ),
-    "undefined result": Rule(
+    "undefined result": SarifRule(
         "A use of an undefined result",
         "Vulkan or GLSL leave the result undefined for these operands, and it is used.",
         "Handle these operands apart.",
     ),
-    "restrict": Rule(
+    "restrict": SarifRule(
         "Restricted memory that is shared",
         "An element is accessed through two blocks or references, one of which is declared "
         "restrict, and one access writes.",
         "Bind other memory, or remove restrict.",
     ),
-    "workgroups": Rule(
+    "workgroups": SarifRule(
         "Too many workgroups",
         "The device reads numbers of workgroups from a tensor, and one is above its limit.",
         "Limit the numbers where they are computed.",
     ),
-    "loop": Rule(
+    "early access": SarifRule(
+        "A pinned array that is used too early",
+        "A call uses a pinned array while a transfer with wait=False uses it, for which nobody has "
+        "waited.",
+        "Call event.wait(), or await the event, before the array is used.",
+    ),
+    "loop": SarifRule(
         "A loop that does not end",
         "No invocation has left a loop in very many iterations.",
         "End the loop after a number of iterations; do not wait for a workgroup that may not run.",
     ),
-    "order of workgroups": Rule(
+    "order of workgroups": SarifRule(
         "A result that depends on the order of workgroups",
         "Results differ when workgroups run in another order, which no device guarantees.",
         "Let workgroups take numbers by atomicAdd() where their order matters.",
     ),
-    "subgroup size": Rule(
+    "subgroup size": SarifRule(
         "A result that depends on the size of subgroups",
         "Results differ with subgroups of another size, or an operation needs a larger one.",
         "Use gl_SubgroupSize, or require a size of the device.",
     ),
-    "floats": Rule(
+    "floats": SarifRule(
         "NaN or infinity made of finite numbers",
         "The result of an instruction on finite numbers is NaN or infinity.",
         "Handle these operands apart, if the result is used.",
         "warning",
     ),
-    "results": Rule(
+    "results": SarifRule(
         "A device and the interpreter that disagree",
         "What the device has written differs from what the interpreter has written.",
         "Trace the element by `vkops debug trace --compare`.",
     ),
-    "not checked": Rule(
+    "not checked": SarifRule(
         "A dispatch that was not checked",
         "The dispatch is too long, or bound to what the interpreter does not support.",
         "Check it with less work, or raise the limit by VKOPS_CHECK_INSTRUCTIONS.",
@@ -182,7 +188,7 @@ def log(name: str, results: Iterable[Result]) -> dict[str, Any]:
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _rule(kind: str, rule: Rule) -> dict[str, Any]:
+def _rule(kind: str, rule: SarifRule) -> dict[str, Any]:
     title, fault, cure, level = rule
     return {
         "id": _id(kind),

@@ -29,7 +29,7 @@ LEVELS = {_WORKGROUP_SCOPE: 1, SUBGROUP_SCOPE: 2, _INVOCATION_SCOPE: 3}
 INCOHERENT, PRIVATE = 3, 4
 """Needs of accesses in Vulkan's memory model, above the levels: see ``Order``."""
 _STORE = 8
-"""What is noted beside them of an atomic store, and behind these bits the scope of any."""
+"""The note beside them of an atomic store; behind these bits is the scope of any."""
 _SCOPE_BITS = 4
 
 UNORDERED, BY_BARRIER = 1, 2

@@ -26,7 +26,7 @@ _FIRST, _FIRST_PLAIN = 2, 64
 """The first iteration that is observed, with and without atomic operations."""
 
 WORKGROUP, SUBGROUP, INVOCATION = "a workgroup", "a subgroup", "an invocation"
-"""What must go on while others wait, in findings."""
+"""The names in findings of those that must go on while others wait."""
 
 
 class Wait(NamedTuple):

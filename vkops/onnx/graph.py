@@ -19,7 +19,7 @@ from vkops.onnx.value_info import ValueInfo, value_info
 from vkops.plan.size_limits import LimitError
 
 
-class Graph:
+class OnnxGraph:
     """A graph whose nodes are all of operators that vkops has.
 
     Args:
@@ -61,7 +61,7 @@ class Graph:
                 index,
                 schema_of(node.op_type, opset),
                 reader,
-                lambda inner: Graph(inner, opset, reader),
+                lambda inner: OnnxGraph(inner, opset, reader),
             )
             for index, node in enumerate(proto.node)
         )

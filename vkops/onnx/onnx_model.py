@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from vkops.arguments.values import model_option
 from vkops.errors import ModelError, show
-from vkops.onnx.graph import Graph
+from vkops.onnx.graph import OnnxGraph
 from vkops.onnx.lowering import LoweredSequence, LoweredValue, Lowering
 from vkops.onnx.model_file import Content, opset_of, read
 from vkops.onnx.onnx_node import OnnxNode
@@ -83,7 +83,9 @@ class Model:
     def _take(self, content: Content) -> None:
         self.opset: int = opset_of(content.proto)
         self.metadata: ModelMetadata = ModelMetadata.of(content.proto)
-        self.graph: Graph = Graph(content.proto.graph, self.opset, TensorReader(content.detached))
+        self.graph: OnnxGraph = OnnxGraph(
+            content.proto.graph, self.opset, TensorReader(content.detached)
+        )
         self.graph.check_names({})
         self.inputs: tuple[ValueInfo, ...] = self.graph.inputs
         self.outputs: tuple[ValueInfo, ...] = self.graph.outputs

@@ -71,7 +71,7 @@ def are_integers(value: Any) -> bool:
 def is_memory(binding: Any) -> bool:
     """Whether a binding is memory of a device, or a part of it."""
     target = binding[0] if isinstance(binding, tuple) and len(binding) == 3 else binding
-    return hasattr(type(target), "placed") or isinstance(target, BindableMemory)
+    return hasattr(target, "placed") or isinstance(target, BindableMemory)
 
 
 # -- arguments of shaders --------------------------------------------------------------------------
@@ -167,7 +167,7 @@ def elements(
     """Return the elements that a binding of a shader names (B-02, B-04, B-21, SH-05, SH-12)."""
     part = binding[1:] if type(binding) is tuple and len(binding) == 3 else None
     tensor = binding if part is None else binding[0]
-    if not hasattr(type(tensor), "placed"):
+    if not hasattr(tensor, "placed"):
         buffer, start, nbytes = extent_of(device, shader, path, binding, written=False)
         argument = Elements(buffer, View((nbytes,), (1,), start), 1, None)
     else:

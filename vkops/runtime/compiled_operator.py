@@ -268,7 +268,7 @@ class CompiledOperator:
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
     ) -> Extent:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
-        if hasattr(type(binding), "placed"):  # a part of a tensor is bytes
+        if hasattr(binding, "placed"):  # a part of a tensor is bytes
             check_elements(self.name, path, tensor, binding.dtype)
         buffer, offset, nbytes = extent_of(self._device, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)

@@ -201,7 +201,7 @@ class CompiledShader:
         specs: Sequence[Any] = [out]
         if out is None or isinstance(out, list):
             outputs, specs = (None, ()) if out is None else (len(out), out)
-        elif not hasattr(type(out), "placed") and isinstance(out, Mapping):
+        elif not hasattr(out, "placed") and isinstance(out, Mapping):
             outputs, specs = tuple(out), [*out.values()]
         arguments = self._arguments(len(buffers), (*named,), outputs)
         every = [*buffers, *named.values()]
@@ -209,7 +209,7 @@ class CompiledShader:
         results: Any = ()
         if specs:
             results = [
-                spec if hasattr(type(spec), "placed") else self._made(point, spec, arguments, every)
+                spec if hasattr(spec, "placed") else self._made(point, spec, arguments, every)
                 for point, spec in zip(arguments.outputs, specs, strict=True)
             ]
             every += results

@@ -186,7 +186,7 @@ class Image:
         """A value of this dtype as a tensor, or as a contiguous array of a shape (IMG-06)."""
         if isinstance(value, Image):
             value = value.tensor()
-        if hasattr(type(value), "placed"):
+        if hasattr(value, "placed"):
             return value
         try:
             is_typed = hasattr(value, "dtype")  # not numbers of Python
@@ -306,11 +306,7 @@ def create(
     if kind is not None:
         kind = _converted("dtype", np.dtype, kind)
     if shape is None:
-        values = (
-            array
-            if hasattr(type(array), "placed")
-            else _converted("array", np.asarray, array, kind)
-        )
+        values = array if hasattr(array, "placed") else _converted("array", np.asarray, array, kind)
         shape, kind = tuple(values.shape), np.dtype(values.dtype)
     form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
     grid = shape[: form.rank]

@@ -8,7 +8,7 @@ from vkops.shaders.module import Block
 
 
 class ImageView(NamedTuple):
-    """What a shader sees of an image: levels and layers, in a format and as a type of Vulkan."""
+    """The part of an image that a shader sees: levels and layers, as a format and a type of Vulkan."""
 
     format: int
     type: int

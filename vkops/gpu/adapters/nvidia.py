@@ -1,4 +1,4 @@
-"""What NVIDIA's driver lacks for Vulkan, as in a container that has only its part for CUDA."""
+"""The parts of NVIDIA's driver that Vulkan needs and a container for CUDA may lack."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Allocation(Protocol):
 
 
 class MemoryDevice(Protocol):
-    """What memory needs of its device, a ``VulkanDevice``, whose module imports this one."""
+    """The device of memory: a ``VulkanDevice``, whose module imports this one."""
 
     info: DeviceInfo
     lock: RLock

@@ -158,5 +158,5 @@ def _rounded(nbytes: int) -> int:
 
 
 def _proof(layout: _Layout, token: bytes) -> bytes:
-    """What shows that the other side knows the token, and means the same memory."""
+    """The proof that the other side knows the token, and means the same memory."""
     return digest(token, repr(layout).encode(), "sha256")

@@ -9,11 +9,11 @@ from vkops.gpu.run.vulkan_device import SubmissionObserver, VulkanDevice
 from vkops.system.threads import new_lock
 
 NOTHING, TOTAL, EACH_OPERATION = range(3)
-"""What a device of the native module measures."""
+"""The kinds of measurements of a device of the native module."""
 
 
 class Timestamps(SubmissionObserver):
-    """What a device measures, for all measurements and profiles of it at the same time.
+    """The measurements of a device, for all that measure and profile it at the same time.
 
     Attributes:
         measurements: those that have not ended; whoever began one holds it.

@@ -23,4 +23,4 @@ RESOLVERS: Mapping[str, Callable[..., Resolved]] = {
 COUNTED: Mapping[str, Sequence[str]] = {
     kind: names for module in _MODULES for kind, names in module.KINDS.items()
 }
-"""What each kind of block counts towards."""
+"""The limits towards which each kind of block counts."""

@@ -117,7 +117,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
                 _refuse(shader, slot, message, "B-02")
         argument = tuple.__new__(ImageArgument, (value, sampler))
         return argument, value.part.memory, (value.kind, sampler)
-    if not is_memory(value) or not hasattr(type(value), "placed"):
+    if not is_memory(value) or not hasattr(value, "placed"):
         message = f"got {show(value)}, must be an image, a tensor or an array"
         _refuse(shader, slot, message, "SH-13")
     elements = elements_on_device(device, shader.name, slot.point, value, written=slot.is_written)

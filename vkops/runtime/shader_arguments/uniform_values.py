@@ -39,7 +39,7 @@ def with_addresses(device: OpenDevice, shader: Shader, path: str, value: Any) ->
     """Return values with the address of each tensor in them, if the shader uses addresses."""
     if not shader.uses_addresses:
         return value
-    if hasattr(type(value), "placed"):
+    if hasattr(value, "placed"):
         base, _ = value.placed()
         if base.buffer is not None:
             extent_of(device, shader.name, path, base.buffer, written=False)
