@@ -8,7 +8,7 @@ from vkops.shaders.module import Block
 
 
 class ImageView(NamedTuple):
-    """The part of an image that a shader sees: levels and layers, as a format and a type of Vulkan."""
+    """The part of an image that a shader sees: levels, layers, a format and a type of Vulkan."""
 
     format: int
     type: int
