@@ -16,7 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 
 import vkops
 from vkops import dml
-from vkops.dml.function_table import FUNCTIONS
+from vkops.dml import expressions
 from vkops.explain import explain
 from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, PAGE_CSS, figure
 from vkops.rules import RULES
@@ -73,7 +73,9 @@ nitpick_ignore = [
 ]
 # Python's and NumPy's own pages list these; building needs no network.
 nitpick_ignore_regex = [
-    ("py:.*", r"(collections|distributed|enum|numpy|onnx|os|pathlib|types|typing)\..*")
+    ("py:.*", r"(collections|distributed|enum|numpy|onnx|os|pathlib|types|typing)\..*"),
+    # Results with names, which the functions that return them describe.
+    ("py:class", r"vkops\.(kernels\.standard\.Unique|tensors\.data_types\.)\w+"),
 ]
 
 
@@ -100,9 +102,15 @@ def _generate(app: object, name: str, source: list[str]) -> None:
     source[0] = reference_pages.expanded(source[0])
     descs = (f".. autoclass:: vkops.dml.{desc.__name__}" for desc in dml.OPERATORS.values())
     source[0] = source[0].replace("{operators}", "\n".join(descs))
-    functions = (f".. autofunction:: vkops.dml.{name}" for name in FUNCTIONS)
+    functions = (f".. autofunction:: vkops.dml.{name}" for name in _functions())
     source[0] = source[0].replace("{functions}", "\n".join(functions))
     source[0] = re.sub(r"\{(vkops\.(?:tensors|kernels)\.\w+|numpy)\}", _names, source[0])
+
+
+def _functions() -> list[str]:
+    """The names of DirectMLX's functions, in the order of their module."""
+    functions = filter(isfunction, vars(expressions).values())
+    return [each.__name__ for each in functions if each.__module__ == dml.__name__]
 
 
 def _short_navigation(

@@ -28,7 +28,7 @@ import sysconfig
 import time
 import venv
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -75,35 +75,37 @@ def version() -> str:
 
 
 _STARTER = ThreadPoolExecutor(1)  # no signal handler interrupts its thread
-_started: list[Future[subprocess.Popen[str]]] = []
+_STARTER.submit(int).result()  # begins its thread: an interrupt then would let it wait for ever
+_running: list[subprocess.Popen[str]] = []
 
 
 def run(*command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a program; an exception, such as an interrupt, ends it and all that it has started."""
 
     def start() -> subprocess.Popen[str]:
-        return subprocess.Popen(command, text=True, start_new_session=True, **options)
+        process = subprocess.Popen(command, text=True, start_new_session=True, **options)
+        _running.append(process)
+        return process
 
-    _started.append(started := _STARTER.submit(start))
     try:
-        process = started.result()
+        process = _STARTER.submit(start).result()
         output, _ = process.communicate()
     except BaseException:
         end_programs()
         raise
-    finally:
-        _started.remove(started)
+    with contextlib.suppress(ValueError):  # another thread has ended all programs
+        _running.remove(process)
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def end_programs() -> None:
     """End the programs that run now, and all that they have started."""
-    for started in [*_started]:
-        if started.exception() is None:
-            process = started.result()
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            process.wait()
+    _STARTER.submit(int).result()  # what is being started has started then
+    while _running:
+        process = _running.pop()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
 
 
 @contextlib.contextmanager
@@ -265,7 +267,7 @@ def build(work: Path, log_path: Path) -> Path:
         (work / "packed").mkdir()
         module("packing the wheel", "wheel", "pack", str(tree), "--dest-dir", "packed")
         (packed,) = (work / "packed").glob("kp-*.whl")
-        module("trying the wheel", "pip", "install", str(packed))
+        module("trying the wheel", "pip", "install", "--only-binary", "numpy", str(packed))
         code = "import vkops_native; vkops_native.load_kompute()"
         step("importing the modules", str(python), "-c", code)
         return packed

@@ -110,7 +110,7 @@ _NEWER = {
     "64-bit indices": ("Shader64BitIndexingEXT",),
     "cooperative matrices": ("CooperativeMatrixKHR",),
     "ray queries, acceleration structures": ("RayQueryKHR",),
-    "storage images with several samples": ("StorageImageMultisample",),
+    "storage images with several samples": ("StorageImageMultisample", "ImageMSArray"),
 }  # fmt: skip
 """Extensions of SPIR-V that compilers write, and their capabilities."""
 

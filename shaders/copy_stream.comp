@@ -22,6 +22,8 @@ layout(std430, binding = 1) readonly buffer Source { uvec4 source[]; };
 layout(std430, binding = 2) writeonly buffer Target { uvec4 target[]; };
 layout(std430, binding = 3) buffer TargetWords { uint target_words[]; };  // the same memory
 
+#include "stream_end.glsl"
+
 #if SEGMENTS == 0 && !defined(SHARED)
 layout(std430, binding = 4) readonly buffer Source1 { uvec4 source1[]; };
 layout(std430, binding = 5) readonly buffer Source2 { uvec4 source2[]; };
@@ -233,13 +235,5 @@ void main() {
         filled -= 16u;
         ++vector;
     }
-    // The end of the stream, which may be within a word.
-    if (end == stream.STREAM_NBYTES) {
-        for (uint k = 0u; k * 4u < filled; ++k) {
-            uint word = vector * 4u + k;
-            uint left = filled - k * 4u;
-            uint others = left < 4u ? ~0u << (left * 8u) : 0u;
-            target_words[word] = (gathered[k] & ~others) | (target_words[word] & others);
-        }
-    }
+    if (end == stream.STREAM_NBYTES) store_end(vector, gathered, filled);
 }

@@ -94,6 +94,10 @@ const uint ROW_ADVANCE = 4u;
 #define ROW_ADVANCE_INDICES x
 #define ROW_ADVANCE_POSITION y
 
+const uint REACH = 4u;
+#define REACH_FIRST x
+#define REACH_LAST y
+
 const uint PATTERN = 5u;
 #define PATTERN_X x
 #define PATTERN_Y y

@@ -1,6 +1,6 @@
 """Small cases of each operation that the benchmark measures."""
 
-from vkops.bench import movements
+from vkops.bench import workloads
 from vkops.bench.workloads import Crop, EveryNth, Join, Permute, Split, case
 
 VIEWS = {
@@ -22,13 +22,13 @@ VIEWS = {
     "permute": case("float32", Permute((7, 3, 5, 1, 6, 2, 4, 0)), (2, 3, 4, 5, 2, 3, 2, 2)),
 }
 MOVEMENTS = {
-    "gather": case("float32", movements.Gather(), (9, 4), (5,)),
-    "gather elements": case("float32", movements.GatherElements(), (4, 5), (4, 3)),
-    "scatter rows": case("float32", movements.ScatterRows(), (9, 4), (5, 1), (5, 4)),
-    "pad": case("float32", movements.PadReflect(1), (2, 3, 4, 5)),
-    "depth to space": case("float32", movements.DepthToSpace(2), (2, 8, 3, 2)),
-    "tile": case("float32", movements.Tile((2, 3)), (3, 4)),
-    "upsample": case("float32", movements.Upsample(2), (2, 3, 4, 5)),
-    "one-hot": case("uint8", movements.OneHot(6), (7, 1), (1, 2)),
-    "reverse sequences": case("float32", movements.ReverseSequences(), (3, 5, 2), (3,)),
+    "gather": case("float32", workloads.Gather(), (9, 4), (5,)),
+    "gather elements": case("float32", workloads.GatherElements(), (4, 5), (4, 3)),
+    "scatter rows": case("float32", workloads.ScatterRows(), (9, 4), (5, 1), (5, 4)),
+    "pad": case("float32", workloads.PadReflect(1), (2, 3, 4, 5)),
+    "depth to space": case("float32", workloads.DepthToSpace(2), (2, 8, 3, 2)),
+    "tile": case("float32", workloads.Tile((2, 3)), (3, 4)),
+    "upsample": case("float32", workloads.Upsample(2), (2, 3, 4, 5)),
+    "one-hot": case("uint8", workloads.OneHot(6), (7, 1), (1, 2)),
+    "reverse sequences": case("float32", workloads.ReverseSequences(), (3, 5, 2), (3,)),
 }

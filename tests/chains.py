@@ -362,7 +362,10 @@ class Chain:
             assert tensor.buffer.read(4 * start, 4) == array.reshape(-1)[start].tobytes()
 
     def ready(self):
-        assert self.any()[0].is_ready in (True, False)
+        tensor, _ = self.any()
+        if not tensor.is_ready:
+            tensor.device.synchronize()
+        assert tensor.is_ready
 
     def synchronize(self):
         self.device().synchronize()

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
 from unittest import SkipTest
 
@@ -14,7 +15,6 @@ from case_names import pytest_make_parametrize_id  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from messages import (  # noqa: F401
-    find_unused,
     message,
     pytest_addoption,
     pytest_configure,
@@ -23,6 +23,7 @@ from messages import (  # noqa: F401
 )
 
 from vkops import lavapipe
+from vkops.errors import one_line
 from vkops.system import processes
 
 # Tests find the driver and the programs of vkops_lavapipe as if they were those of the system, and
@@ -56,9 +57,11 @@ if WINE:
     os.symlink = no_symbolic_links
 
 # How long an example takes depends on what else the machine does. The examples are the same in every
-# run, except with ``--hypothesis-profile fresh``, as ``scripts/test --slow`` runs the tests.
+# run, except with ``--hypothesis-profile fresh``, as ``scripts/test --slow`` runs the tests. ``scripts/test
+# --quick`` takes the profile "quick": an eighth of the examples, and of the cases of each test.
 settings.register_profile("repeatable", deadline=None, derandomize=True)
 settings.register_profile("fresh", deadline=None, derandomize=False)
+settings.register_profile("quick", settings.get_profile("repeatable"), max_examples=12)
 settings.load_profile("repeatable")
 
 # Shells start background jobs with SIGINT ignored, and their children inherit that. Programs that tests
@@ -75,7 +78,13 @@ def pytest_collection_modifyitems(config, items):
     themselves run with the latter. With vkops_lavapipe and on Windows, it is also what that package
     does not contain. docs/systems.md lists what Wine lacks.
     """
-    find_unused(config, items)
+    if config.getoption("--hypothesis-profile", None) == "quick":
+        seen = Counter()
+        for item in items:
+            item.number = seen[item.nodeid.partition("[")[0]]
+            seen[item.nodeid.partition("[")[0]] += 1
+        config.hook.pytest_deselected(items=[item for item in items if item.number % 8])
+        items[:] = [item for item in items if item.number % 8 == 0]
     rootless = str(HIDDEN) in os.environ.get("PYTHONPATH", "").split(os.pathsep)
     for item in items:
         for marker in item.iter_markers("system") if rootless or WINDOWS else ():
@@ -89,6 +98,15 @@ def pytest_collection_modifyitems(config, items):
             module = os if marker.kwargs.get("tests_only") else processes.os
             if not hasattr(module, "fork"):
                 item.add_marker(pytest.mark.skip(reason=f"needs POSIX: {marker.args[0]}"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Add what was skipped, and why, to the file that ``scripts/test`` prints at its end."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    if file := os.environ.get("VKOPS_TEST_SKIPPED"):
+        with Path(file).open("a") as lines:
+            lines.writelines(f"  {n} skipped: {one_line(why)}\n" for why, n in reasons.items())
 
 
 @given(st.none())

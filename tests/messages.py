@@ -1,8 +1,9 @@
-"""The whole texts of errors, one a line in ``messages.txt``.
+"""The whole texts of errors, in a file beside each file of tests: ``test_x.messages.txt``.
 
 A test asserts the rule and the field of an error, and passes its text to the fixture ``message``, which
-compares it with the line of this test. ``pytest --rewrite-messages`` writes the lines of the tests that it
-runs, and removes those of tests that are gone; what has changed is then one difference to review.
+compares it with the lines of this test, whatever its parameters: one line stands for all texts that
+differ in numbers and quoted values alone. ``pytest --rewrite-messages`` writes the lines of the tests
+that it runs; what has changed is then one difference to review.
 """
 
 import json
@@ -14,17 +15,30 @@ from pathlib import Path
 import pytest
 from refusals import NO_FILE
 
-TESTS = Path(__file__).parent
-FILE = TESTS / "messages.txt"
+SEEN = pytest.StashKey[dict[Path, dict[str, list[str]]]]()
+"""The texts of the tests that ran, by file and function."""
+
+INCOMPLETE = pytest.StashKey[set[str]]()
+"""The functions of which some test did not make all its messages."""
+
+SKIPPED = pytest.StashKey[bool]()
 
 
-def read():
-    """The messages of each test, by its identifier, in the order in which it makes them."""
+def lines_of(file):
+    """The lines of each test of a file, by the name of its function."""
     result = defaultdict(list)
-    for line in FILE.read_text("utf-8").splitlines():
-        test, _, text = line.partition(": ")
-        result[test].append(with_slashes(text))
+    if file.exists():
+        for line in file.read_text("utf-8").splitlines():
+            test, _, text = line.partition(": ")
+            result[test].append(text)
     return result
+
+
+def template(text):
+    """What texts have in common that differ in numbers, paths and quoted values alone."""
+    text = re.sub(r"'[^']*'", "''", with_slashes(text))
+    text = re.sub(r"-?\b(\d+(\.\d+)?(e[-+]?\d+)?|inf|nan)\b", "0", text)
+    return re.sub(r"0(, 0)+", "0", text)
 
 
 def with_slashes(text):
@@ -32,59 +46,56 @@ def with_slashes(text):
     return text if os.sep == "/" else re.sub(r"\\+", "/", text)
 
 
-LINES = read()
-UNUSED = pytest.StashKey[list[str]]()
-SKIPPED = pytest.StashKey[bool]()
-
-
 def pytest_addoption(parser):
     parser.addoption(
-        "--rewrite-messages", action="store_true", help="write tests/messages.txt; without -n"
+        "--rewrite-messages", action="store_true", help="write *.messages.txt; without -n"
     )
 
 
 def pytest_configure(config):
     if config.getoption("--rewrite-messages") and config.getoption("numprocesses", None):
         raise pytest.UsageError("--rewrite-messages needs one process: leave out -n")
-
-
-def find_unused(config, items):
-    """Find lines of no test, among the files that are collected whole and those that are gone."""
-    users = {_name(item) for item in items if "message" in item.fixturenames}
-    whole = {_name(item).partition("::")[0] for item in items}
-    if config.getoption("lf", False) or any("::" in argument for argument in config.args):
-        whole = set()
-    files = {test: test.partition("::")[0] for test in LINES if test not in users}
-    config.stash[UNUSED] = [
-        test for test, file in files.items() if file in whole or not (TESTS / file).exists()
-    ]
+    config.stash[SEEN] = defaultdict(lambda: defaultdict(list))
+    config.stash[INCOMPLETE] = set()
 
 
 def pytest_sessionfinish(session):
-    if session.config.getoption("--rewrite-messages"):
-        for test in session.config.stash.get(UNUSED, []):
-            del LINES[test]
-        lines = (f"{test}: {text}\n" for test in sorted(LINES) for text in LINES[test])
-        FILE.write_text("".join(lines), "utf-8")
+    config = session.config
+    if not config.getoption("--rewrite-messages"):
+        return
+    is_part = config.getoption("keyword") or config.getoption("lf", False)
+    is_part = is_part or any("[" in each for each in config.args)
+    for file, tests in config.stash[SEEN].items():
+        old = lines_of(file)
+        for test, texts in tests.items():
+            is_whole = not is_part and test not in config.stash[INCOMPLETE]
+            lines = texts if is_whole else old[test] + texts
+            examples = {template(text): text for text in reversed(lines)}
+            kept = {template(text): text for text in old[test] if template(text) in examples}
+            old[test] = sorted((examples | kept).values())
+        lines = [f"{test}: {text}\n" for test in sorted(old) for text in old[test]]
+        file.write_text("".join(lines), "utf-8")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     """Remember which tests skip themselves: they do not make all their messages."""
     report = yield
-    item.stash[SKIPPED] = report.skipped
+    item.stash[SKIPPED] = not report.passed
     return report
 
 
 @pytest.fixture
 def message(request):
-    """Compare the text of an error, or any other line, with that of this test in ``messages.txt``.
+    """Compare the text of an error, or any other line, with the lines of this test.
 
     It must have the parts given, such as a field and a rule, in this order. Values that differ between
     machines are given by name, and stand in the file as ``{name}``.
     """
-    test = _name(request.node)
-    texts = []
+    config = request.config
+    file = Path(request.node.path).with_suffix(".messages.txt")
+    test = request.node.originalname
+    known = {template(text) for text in lines_of(file)[test]}
 
     def check(error, *parts, **values):
         text = str(error)
@@ -95,27 +106,10 @@ def message(request):
                 text = text.replace(shown, f"{{{name}}}")
         text = with_slashes(text.replace(NO_FILE, "No such file or directory"))
         assert text.isprintable()
-        texts.append(text)
-        assert text in LINES[test][len(texts) - 1 : len(texts)] or rewrite, (
-            f"differs from {FILE.name}: {LINES[test]}"
-        )
+        config.stash[SEEN][file][test].append(text)
+        rewrite = config.getoption("--rewrite-messages")
+        assert rewrite or template(text) in known, f"{file.name} has no such line of {test}"
 
-    rewrite = request.config.getoption("--rewrite-messages")
     yield check
-    if rewrite:
-        LINES[test] = texts
-    if request.node.stash.get(SKIPPED, False):
-        return
-    assert LINES[test] == texts, f"{FILE.name} has lines that this test does not make"
-
-
-def _name(item):
-    """The identifier of a test, without the adapter it runs on: ``pure/test_x.py::test_y[z]``."""
-    name = item.nodeid.removeprefix("tests/")
-    if hasattr(item, "callspec") and "adapter" in item.callspec.params:
-        adapter = item.callspec.params["adapter"].name.split()[0]
-        # pytest numbers adapters of the same name.
-        name = re.sub(rf"\[{re.escape(adapter)}\d*(?:-|\]$)", "[", name).removesuffix("[")
-        # Behind the parameters of fixtures, where their modules are run on their own.
-        name = re.sub(rf"-{re.escape(adapter)}\d*\]$", "]", name)
-    return name
+    if request.node.stash.get(SKIPPED, True):
+        config.stash[INCOMPLETE].add(test)

@@ -1,6 +1,7 @@
 """Python processes of their own, for what must not share one with the other tests; their time."""
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -30,7 +31,26 @@ def finished(*command, timeout=SECONDS, **options):
     streams = {"capture_output": True, "text": True}
     command = [*map(str, command)]
     done = subprocess.run(command, **streams, timeout=timeout, check=False, **options)
-    return done.returncode, done.stdout, done.stderr
+    return done.returncode, without_notice(done.stdout), without_notice(done.stderr)
+
+
+def without_notice(text):
+    """A text without what vkops says when it has compiled for a second, on a slow machine.
+
+    Where the root logger has a handler, which Kompute's first message installs, it has a prefix.
+    """
+    line = r"^(?:WARNING:vkops:)?compiling shaders, which takes more than .*\n"
+    return re.sub(line, "", text, flags=re.MULTILINE)
+
+
+def without_compiler(folder, **variables):
+    """The environment of a process without programs: no compilers, and no other one, on PATH."""
+    (folder / "no-programs").mkdir(exist_ok=True)
+    hidden = {"PATH": str(folder / "no-programs"), "VKOPS_CACHE_DIR": str(folder / "empty-cache")}
+    kept = {k: v for k, v in os.environ.items() if k not in ("VKOPS_GLSLANG", "VKOPS_SLANGC")}
+    # A module in place of vkops_lavapipe, which has compilers.
+    path = os.pathsep.join([str(ROOT / "tests/hidden"), os.environ.get("PYTHONPATH", "")])
+    return kept | hidden | {"PYTHONPATH": path} | variables
 
 
 def script(path, body):

@@ -58,5 +58,5 @@ def __dir__() -> list[str]:
     return sorted({*__all__, "__array_api_version__", "__version__", "__doc__"})
 
 
-if os.environ.get("VKOPS_CHECK"):
+if os.environ.get("VKOPS_CHECK") or os.environ.get("VKOPS_COVERAGE"):
     errors.import_late("vkops.debug.dispatch_checks").check_all()

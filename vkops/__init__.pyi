@@ -69,15 +69,55 @@ from vkops.gpu.run.profile import (
     profile as profile,
 )
 from vkops.gpu.run.recording import RecordedProgram as RecordedProgram
+from vkops.gpu.run.kompute_manager import KomputeManager as KomputeManager
 from vkops.gpu.run.shared_memory import SharedHandle as SharedHandle
+from vkops.kernels.compaction import (
+    nonzero as nonzero,
+)
+from vkops.kernels.counts import (
+    searchsorted as searchsorted,
+)
+from vkops.kernels.functions import (
+    all as all,
+    any as any,
+    argmax as argmax,
+    argmin as argmin,
+    count_nonzero as count_nonzero,
+    max as max,
+    mean as mean,
+    min as min,
+    prod as prod,
+    sum as sum,
+    var as var,
+)
 from vkops.kernels.fusion import (
     fuse as fuse,
+)
+from vkops.kernels.products import (
+    matmul as matmul,
+    tensordot as tensordot,
+    vecdot as vecdot,
 )
 from vkops.kernels.reduction import (
     ReductionKernel as ReductionKernel,
 )
 from vkops.kernels.scan import (
     ScanKernel as ScanKernel,
+)
+from vkops.kernels.sort import (
+    argsort as argsort,
+    sort as sort,
+)
+from vkops.kernels.standard import (
+    cumulative_prod as cumulative_prod,
+    cumulative_sum as cumulative_sum,
+    diff as diff,
+    std as std,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
+    where as where,
 )
 from vkops.kernels.ufuncs import (
     abs as abs,
@@ -189,6 +229,7 @@ from vkops.runtime.device import (
 )
 from vkops.runtime.image import Image as Image
 from vkops.runtime.sampler import Sampler as Sampler
+from vkops.shaders.bundle_use import use_bundle as use_bundle
 from vkops.tensors.creation import (
     arange as arange,
     asarray as asarray,
@@ -202,6 +243,13 @@ from vkops.tensors.creation import (
     ones_like as ones_like,
     zeros as zeros,
     zeros_like as zeros_like,
+)
+from vkops.tensors.data_types import (
+    can_cast as can_cast,
+    finfo as finfo,
+    iinfo as iinfo,
+    isdtype as isdtype,
+    result_type as result_type,
 )
 from vkops.tensors.tensor import (
     Device as Device,

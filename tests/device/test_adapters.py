@@ -211,7 +211,9 @@ def test_threads_that_open_devices_with_and_without_the_layer(adapter):
 def test_features_that_are_newer_than_the_validation_layer_are_not_enabled(adapter):
     """It would report the structures that it does not know as faults of vkops."""
     native, module = adapters.native_adapters()[adapter.index], load_native()
-    opened = [module.Device(native, header, 1, 1, 16, b"") for header in (0, 239, 254, 255, 276)]
+    opened = [
+        module.Device(native, header, 1, 1, 16, b"", False) for header in (0, 239, 254, 255, 276)
+    ]
     every, *under = [set(each.features) for each in opened]
     newer = {
         "cooperativeMatrix": 255,

@@ -7,6 +7,7 @@ import warnings
 import ml_dtypes
 import numpy as np
 import pytest
+from arrays import equal
 from kernel_numbers import ALL, FLOATS, INTEGERS
 
 import vkops
@@ -17,13 +18,12 @@ from vkops.kernels.ufuncs import FUNCTIONS
 
 MOST_ULPS = {
     # What docs/arithmetic.md says, in units in the last place of float32 and of float64.
-    "pow": (3, 16), "exp": (1, 1), "exp2": (1, 1), "expm1": (2, 2), "log": (1, 1), "log2": (2, 2),
-    "log10": (2, 2), "log1p": (2, 2), "logaddexp": (2, 2), "hypot": (2, 2), "sin": (3, 3), "cos": (3, 3),
-    "tan": (5, 5), "asin": (4, 4), "acos": (4, 4), "atan": (3, 3), "atan2": (4, 4), "sinh": (4, 4),
-    "cosh": (3, 3), "tanh": (4, 4), "asinh": (4, 4), "acosh": (4, 4), "atanh": (4, 4),
-    "deg2rad": (2, 2), "rad2deg": (2, 2),
-    # The processor that imitates a GPU rounds these as it should; Vulkan allows 2.5 units.
-    "divide": (2.5, 2.5), "reciprocal": (2.5, 2.5), "sqrt": (3, 3),
+    "pow": (1, 1), "exp": (1, 1), "exp2": (1.1, 1.1), "expm1": (1.3, 1.3), "log": (1.1, 1.1),
+    "log2": (1.2, 1.2), "log10": (1, 1), "log1p": (1.2, 1.2), "logaddexp": (1.4, 1.4), "hypot": (0.8, 0.8),
+    "sin": (0.9, 0.9), "cos": (0.9, 0.9), "tan": (1.2, 1.2), "asin": (1, 1), "acos": (0.9, 0.9),
+    "atan": (0.7, 0.7), "atan2": (0.7, 0.7), "sinh": (1.2, 1.2), "cosh": (1.4, 1.4), "tanh": (1, 1),
+    "asinh": (1.3, 1.3), "acosh": (1.1, 1.1), "atanh": (1.2, 1.2), "deg2rad": (2, 2), "rad2deg": (2, 2),
+    "divide": (0.5, 0.5), "reciprocal": (0.5, 0.5), "sqrt": (0.5, 0.5),
 }  # fmt: skip
 UNSIGNED_ZERO = {"maximum", "minimum", "fmax", "fmin"}
 NUMPY_NAMES = {"round": "rint"}
@@ -71,6 +71,11 @@ def numpys(name):
     return getattr(np, NUMPY_NAMES.get(name, entry.ufunc or (entry.aliases or (name,))[0]))
 
 
+def keeps_denormals(device):
+    """Whether the device computes with denormals: SwiftShader has zeros in their place."""
+    return device.same_bits or "llvmpipe" in device.info.name
+
+
 def check(name, result, expected, operands):
     """A result is NumPy's, or near to it where the documentation says so."""
     assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
@@ -82,6 +87,9 @@ def check(name, result, expected, operands):
     is_same = (found.view(bits) == expected.view(bits)) | (np.isnan(found) & np.isnan(expected))
     if name in UNSIGNED_ZERO:
         is_same |= (found == 0) & (expected == 0)
+    if not keeps_denormals(result.device):
+        tiny = np.finfo(np.float32 if expected.dtype == np.float16 else expected.dtype).tiny
+        is_same |= (found == 0) & (np.abs(expected) < tiny)
     if name in MOST_ULPS and not is_same.all():
         ulps = MOST_ULPS[name][expected.dtype == np.float64]
         if expected.dtype == np.float16:
@@ -119,6 +127,9 @@ def called(function, *operands, **options):
 
 ELEMENTS = 600
 
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+"""The rules of types are those of NumPy 2 with all versions of NumPy."""
+
 
 @pytest.mark.parametrize("name", [name for name in TABLE if name not in ("clip", "real", "imag")])
 def test_special_values(device, name):
@@ -126,10 +137,12 @@ def test_special_values(device, name):
     random = np.random.default_rng(sum(map(ord, name)))
     entry, kinds = TABLE[name], [["bool", *INTEGERS], ["float16"], ["float32"], ["float64"]]
     function, reference = getattr(vkops, name), numpys(name)
-    denormals = device.same_bits or "llvmpipe" in device.info.name
+    denormals = keeps_denormals(device)
     for dtype in [random.choice(kinds[k]) for k in (0, random.integers(1, 4))]:
         if name in ("conj", "round") and dtype == "bool":
             continue  # NumPy has other rules of its own
+        if OLD_NUMPY and name in ("ceil", "floor", "trunc") and dtype in ("bool", *INTEGERS):
+            continue
         operands = [numbers(random, dtype, ELEMENTS, denormals) for _ in range(entry.operands)]
         if name == "pow" and operands[0].dtype.kind in "iu":
             operands[1] = (np.abs(operands[1].astype(float)) % 70).astype(dtype)
@@ -164,6 +177,7 @@ def random_view(random, shape):
     return whole, index, cut, tuple(np.argsort(order).tolist())
 
 
+@pytest.mark.skipif(OLD_NUMPY, reason="NumPy 1 chooses data types by the values of numbers")
 @pytest.mark.parametrize("seed", range(6))
 def test_random_programs(device, seed):
     """Operands of any data types, views, of fewer dimensions, numbers; out= and where=."""
@@ -217,6 +231,26 @@ def np_loops(name, operands):
 # -- small types -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("other", ["int8", "int16", "int32"])
+def test_integers_of_several_widths(device, other):
+    if not has(device, "int64"):
+        pytest.skip("has no int64")
+    narrow = np.array([-1, 1, -3, 7, -100, 0, 100, -2], other)
+    wide = np.array([7, 7, -8, -1, 1 << 40, 5, -(1 << 40), 9], np.int64)
+    with np.errstate(divide="ignore"):
+        for name in ("floor_divide", "remainder", "fmod", "minimum", "less"):
+            for pair in ((wide, narrow), (narrow, wide)):
+                expected = getattr(np, name)(*pair)
+                equal(FUNCTIONS[name](*map(vkops.asarray, pair)), expected)
+    for name in ("abs", "sign"):
+        expected = getattr(np, name)(narrow, dtype=np.int64)
+        equal(FUNCTIONS[name](vkops.asarray(narrow), dtype="int64"), expected)
+    unsigned = np.array([0, 1, 1 << 63, 6, 1, 0, 100, 1], np.uint64)
+    assert (vkops.asarray(narrow) < vkops.asarray(unsigned)).tolist() == [
+        a < b for a, b in zip(narrow.tolist(), unsigned.tolist(), strict=True)
+    ]
+
+
 @pytest.mark.parametrize("in_words", [False, True])
 @pytest.mark.parametrize("name", ["float16", *EXTENSION_FLOATS])
 def test_conversions_of_small_floats(device, monkeypatch, name, in_words):
@@ -229,11 +263,16 @@ def test_conversions_of_small_floats(device, monkeypatch, name, in_words):
     bits = f"u{dtype.itemsize}"
     every = np.arange(1 << 8 * dtype.itemsize).astype(bits).view(dtype)
     floats = every.astype(np.float32)
+    if not keeps_denormals(device):
+        every = every[(floats == 0) | ~(np.abs(floats) < np.finfo(np.float32).tiny)]
+        floats = every.astype(np.float32)
     finite = np.unique(floats[np.isfinite(floats)])
     middles = (finite[1:] + finite[:-1]) / 2
     random = np.random.default_rng(5)
     others = numbers(random, "float32", 2000, denormals=False)
     wide = np.concatenate([floats, middles, np.nextafter(middles, np.float32(1e38)), others])
+    if not keeps_denormals(device):
+        wide = wide[~(np.abs(wide) < np.finfo(np.float32).tiny)]
     added = wide.astype(np.float32) + np.float32(0)
     narrow, expected = (
         vkops.add(device.tensor(added), 0, out=vkops.empty(added.size, dtype, device=device)),
@@ -316,7 +355,7 @@ def test_numbers_of_python(device):
         vkops.add(small, 300)
     floats = device.tensor(np.float32([1, -2]))
     assert (floats * 1e300).tolist() == [np.inf, -np.inf]
-    assert (floats + np.float64(1)).dtype == (np.ones(1, np.float32) + np.float64(1)).dtype
+    assert (floats + np.float64(1)).dtype == np.float64
     assert (device.tensor(True) + 1).dtype == np.int64
     assert vkops.add(device.tensor(3), 4).shape == ()
     assert (device.tensor(np.zeros((0, 3))) + 1).shape == (0, 3)
@@ -332,9 +371,9 @@ def test_clip_and_round(device):
         (None, 1),
         (-1, None),
         (np.float32([0, 0, 0, 1, 1, 1]), 5),
-        (None, None),
     ):
         np.testing.assert_array_equal(vkops.clip(tensor, *limits).numpy(), np.clip(array, *limits))
+    np.testing.assert_array_equal(vkops.clip(tensor).numpy(), array)
     np.testing.assert_array_equal(np.clip(tensor, 0, 2).numpy(), np.clip(array, 0, 2))
     for decimals in (0, 1, -1):
         np.testing.assert_array_equal(np.round(tensor, decimals).numpy(), np.round(array, decimals))
@@ -368,7 +407,7 @@ def test_methods_of_ufuncs(device):
     outer = np.subtract.outer(tensor, np.int32([10, 20]))
     np.testing.assert_array_equal(outer.numpy(), np.subtract.outer(array, np.int32([10, 20])))
     for call in (
-        lambda: np.add.reduceat(tensor, [0, 1]), lambda: np.cbrt(tensor), lambda: np.matmul(tensor, tensor.T),
+        lambda: np.add.reduceat(tensor, [0, 1]), lambda: np.cbrt(tensor),
         lambda: np.add(tensor, 1, casting="unsafe"), lambda: np.add.reduce(tensor, initial=3),
         lambda: np.subtract.reduce(tensor), lambda: np.subtract.at(tensor, [0], 1),
     ):  # fmt: skip
@@ -468,13 +507,14 @@ def test_fused_operators(device):
         np.testing.assert_array_equal(same, ((a - b) * (a - b)).numpy())
         np.testing.assert_array_equal(same, (x - y) * (x - y))
         z = vkops.sqrt(abs(a)) + 2 * b
-        if has(device, z.dtype):
+        if has(device, z.dtype) and device.limits.max_per_stage_descriptor_storage_buffers >= 5:
             for fused, apart in zip(several(a, b), (-z, z > 1, np.maximum(a, b) // 3), strict=True):
                 np.testing.assert_array_equal(fused.numpy(), apart.numpy())
     assert "named" in repr(several)
     with vkops.profile() as profile:
         squared_difference(a, b)
-    assert [row.count for row in profile.by_kernel()] == [1]
+    measured = device.info.limits.timestamp_valid_bits > 0
+    assert [row.count for row in profile.by_kernel()] == [1] * measured
     total = vkops.fuse(lambda x, y: vkops.kernels.sum(x * y + 1, axis=0))
     np.testing.assert_array_equal(
         total(device.tensor(np.float32([[1, 2], [3, 4]])), 2).numpy(), np.float32([10, 14])

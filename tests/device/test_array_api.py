@@ -24,9 +24,11 @@ def functions():
     """The names of the standard's functions in the chapters of movement and of arithmetic."""
     modules = {name: getattr(getattr(strict, name), "__module__", "") for name in strict.__all__}
     chapters = re.compile(
-        r"array_api_strict\._(creation|manipulation|indexing|elementwise)_functions"
+        r"array_api_strict\._(creation|manipulation|indexing|elementwise|statistical|searching|sorting|set"
+        r"|utility|linear_algebra|data_type)_functions"
     )
-    names = [name for name, module in modules.items() if chapters.fullmatch(module)]
+    newer = {"broadcast_shapes", "isin"}  # of the version after 2024.12
+    names = [n for n, module in modules.items() if chapters.fullmatch(module) and n not in newer]
     return [*names, "broadcast_arrays", "broadcast_to"]
 
 
@@ -55,7 +57,7 @@ def test_signatures(name):
         ours, default = actual[theirs.name], theirs.default
         assert theirs.kind != Parameter.KEYWORD_ONLY or ours.kind not in unnamed
         # The standard's defaults are numbers, texts and None; a required argument may have one.
-        known = default if isinstance(default, (int, str)) else None
+        known = default if isinstance(default, (int, float, str)) else None
         assert default is Parameter.empty or ours.default == known
     extra = actual.keys() - expected.keys()
     assert all(actual[n].kind in unnamed for n in extra if actual[n].default is Parameter.empty)
@@ -86,7 +88,7 @@ def test_inspection(device):
 
 
 def test_names_that_are_not_there():
-    for name in ("sum", "matmul", "where", "sort", "all", "linalg"):
+    for name in ("cumsum", "bincount", "linalg", "fft"):
         assert not hasattr(vkops, name)
         numpys = f"numpy.{name} on tensor.numpy()"
         message = f"use {f'vkops.kernels.{name}' if hasattr(vkops.kernels, name) else numpys}"
@@ -99,8 +101,8 @@ def test_names_that_are_not_there():
 def test_names_that_are_near_to_others():
     assert "'spilt'. Did you mean: 'split'?" in outcome("-c", "import vkops; vkops.spilt")[2]
     # NumPy need not be loaded.
-    message = "use numpy.median on tensor.numpy()"
-    assert message in outcome("-c", "import vkops; vkops.median")[2]
+    message = "use numpy.cov on tensor.numpy()"
+    assert message in outcome("-c", "import vkops; vkops.cov")[2]
 
 
 # -- creation --------------------------------------------------------------------------------------

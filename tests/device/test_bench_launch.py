@@ -3,8 +3,8 @@
 import json
 import sys
 
-import bench_launch as bench
 import pytest
+from benchmarks import launch as bench
 
 import vkops
 

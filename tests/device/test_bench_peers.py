@@ -2,14 +2,14 @@
 
 import json
 
-import bench_peers as peers
 import numpy as np
 import pytest
 from bench_cases import MOVEMENTS, VIEWS
+from benchmarks import peers
 
 from vkops.bench import Workload, measure
-from vkops.bench.measure import PeerProgram
 from vkops.cli import main
+from vkops.cli.main import COMMANDS
 from vkops.errors import DeviceError
 
 TINY = {**VIEWS, **MOVEMENTS}
@@ -25,38 +25,37 @@ def test_peer(device, name):
     """`measure` compares each result with NumPy's."""
     if name not in peers.installed():
         pytest.skip(f"{name} is not installed: pip install 'vkops[peers]'")
-    results = list(measure(device, WORKLOADS, {name: peers.load(name, device.info)}, rounds=1))
+    results = list(
+        measure(device, WORKLOADS, {name: peers.load(name, device.info).prepare}, rounds=1)
+    )
     done = {result.work for result in results if name in result.seconds}
     assert done == set(TINY) - REFUSED.get(name, set())
 
 
 def test_wgpu_by_kernels_alone(device, monkeypatch):
     pytest.importorskip("wgpu")
-    from bench_peers import webgpu
+    from benchmarks.peers import webgpu
 
     monkeypatch.setattr(webgpu, "_MAX_COPIES", 0)
-    results = measure(device, WORKLOADS, {"wgpu": webgpu.Peer(device.info)}, rounds=1)
+    results = measure(device, WORKLOADS, {"wgpu": webgpu.Peer(device.info).prepare}, rounds=1)
     done = {result.work for result in results if "wgpu" in result.seconds}
     assert done >= set(TINY) - {"join of many", *MOVEMENTS}
 
 
-class Wrong:
+def wrong(case, arrays):
     """Says it is done when nothing has been done."""
-
-    label, version = "Wrong", "1"
-
-    def prepare(self, case, arrays):
-        results = [np.zeros(shape, case.dtype) for shape in case.output_shapes]
-        return PeerProgram(lambda: None, lambda: results)
+    results = [np.zeros(shape, case.dtype) for shape in case.output_shapes]
+    return lambda: None, lambda: results
 
 
 def test_wrong_result(device):
     with pytest.raises(DeviceError) as error:
-        list(measure(device, WORKLOADS[:1], {"wrong": Wrong()}, rounds=1))
+        list(measure(device, WORKLOADS[:1], {"wrong": wrong}, rounds=1))
     assert str(error.value) == "split: output 0 of wrong differs from NumPy's"
 
 
-def test_command(adapter, capsys):
+def test_command(adapter, capsys, monkeypatch):
+    monkeypatch.setitem(COMMANDS, "bench", "benchmarks.command")
     arguments = ["bench", "W11", "W16", "--peers", "--rounds", "1", "-a", adapter.name, "--json"]
     assert main(arguments) == 0
     report = json.loads(capsys.readouterr().out)

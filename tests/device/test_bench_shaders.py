@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-import bench_shaders.__main__ as bench
+import benchmarks.shaders.__main__ as bench
 import numpy as np
 import pytest
 

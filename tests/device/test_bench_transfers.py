@@ -3,9 +3,9 @@
 import json
 import sys
 
-import bench_transfers as bench
 import numpy as np
 import pytest
+from benchmarks import transfers as bench
 
 pytestmark = pytest.mark.memory
 

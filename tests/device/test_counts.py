@@ -89,6 +89,23 @@ def test_histograms(device, dtype):
     same(kernels.histogram(x[:0], 4, device=device)[0], np.histogram(x[:0], 4)[0])
 
 
+def test_histograms_of_what_is_next_to_evenly_spaced_edges(either_device):
+    for bins, limits in ((1, (0, 1)), (7, (-1, 1)), (256, (0, 1)), (1000, (-3, 1e-3))):
+        edges = np.linspace(*limits, bins + 1, dtype=np.float32)
+        near = [np.nextafter(edges, np.float32(to)) for to in (-np.inf, np.inf)]
+        others = np.array([np.inf, -np.inf, np.nan, 3e38, -3e38, 0], np.float32)
+        x = np.concatenate([edges, *near, others])
+        got, found = kernels.histogram(x, bins, limits, device=either_device)
+        same(got, np.histogram(x, found)[0])
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 300, 1024, 1030])
+def test_neighbours_that_count_the_same(either_device, size):
+    x = np.repeat(np.arange(size, dtype=np.int32), 70)
+    got = kernels.bincount(either_device.tensor(x), size=size, dtype="int32")
+    same(got, np.full(size, 70, np.int32))
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int64", *FLOATS])
 def test_histograms_of_infinite_elements_and_edges(device, dtype):
     x = np.array([0, 1, 2, 100], dtype)

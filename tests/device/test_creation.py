@@ -28,6 +28,8 @@ DTYPES = [np.dtype(kind) for kind in (*NATIVE, *FOREIGN, *STRUCTURED, *EXTENSION
 VALUES = [0, 1, -3, 2.5, True, 1j, "7", b"ab", "2020-01-01", np.int64(300), np.void(b"abcd")]
 VALUES += [np.datetime64(5, "s"), np.timedelta64(5, "s"), np.array(6), np.zeros((), STRUCTURED[0])]
 
+OLD_NUMPY = np.lib.NumpyVersion(np.__version__) < "2.0.0"
+
 # Called with vkops or NumPy, and a dtype.
 CALLS = {
     **{name: lambda xp, kind, n=name: getattr(xp, n)((2, 3), kind) for name in ("zeros", "ones")},
@@ -83,6 +85,8 @@ class On:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore::numpy.exceptions.ComplexWarning")
 def test_every_dtype(device, name):
     for kind in DTYPES:
+        if OLD_NUMPY and "timedelta64" in name and kind.kind == "U":
+            continue  # NumPy 1 writes more characters than the array has
         try:
             expected = CALLS[name](np, kind)
         except Exception:

@@ -7,13 +7,14 @@ import json
 import pickle
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from processes import ROOT, outcome, run_with
 
 import vkops
-from vkops.debug import CheckError, checking, dispatch_checks, selftest
+from vkops.debug import CheckError, checking, dispatch_checks, lcov, selftest
 from vkops.debug.shader_check import Case
 from vkops.shaders import variants
 
@@ -530,8 +531,13 @@ def test_the_variables_check_a_whole_program(tmp_path, offset, variables, out, e
 def test_a_variable_has_kernels_of_vkops_checked(tmp_path, switch, checked):
     program = PROGRAM.replace("OFFSET", "0") + "vkops.kernels.sum(np.ones(4, np.float32))"
     variables = {"VKOPS_CHECK": "1", "VKOPS_CHECK_KERNELS": switch}
-    _, _, complaints = run_with(tmp_path, ["-c", program], **variables)
-    assert complaints.endswith(f"dispatches of shaders: {checked} checked, 0 not\n")
+    path = tmp_path / "all.info"
+    _, _, complaints = run_with(tmp_path, ["-c", program], VKOPS_COVERAGE=str(path), **variables)
+    assert f"dispatches of shaders: {checked} checked, 0 not\n" in complaints
+    names = {Path(each).name.partition("-")[0] for each in lcov.read(path)}
+    assert {name.partition("_")[0] for name in names} == (
+        {"ahead", "sum"} if switch == "1" else {"ahead"}
+    )
 
 
 SUITE = """
@@ -629,9 +635,17 @@ def test_the_totals_of_a_programs_processes_are_added_up(tmp_path, how):
     (tmp_path / "children.py").write_text(CHILDREN)
     gone = {"VKOPS_CHECK_TOTALS": str(tmp_path / "gone")}  # that of a program that has ended
     arguments = [tmp_path / "children.py", how]
-    _, _, complaints = run_with(tmp_path, arguments, VKOPS_CHECK="1", **gone)
+    path = tmp_path / "all.info"
+    variables = {"VKOPS_CHECK": "1", "VKOPS_COVERAGE": str(path), **gone}
+    _, _, complaints = run_with(tmp_path, arguments, **variables)
     lines = [line for line in complaints.splitlines() if "dispatches of" in line]
     assert lines == [f"dispatches of shaders: {count} checked, 0 not"]
+    # The text of the kernel, and what vkops wrote around it.
+    kernel, around = sorted(lcov.read(path).items())
+    assert kernel[1].lines == {1: 4 * count}
+    assert [way.taken for way in around[1].ways] == [252 * count, 4 * count]
+    assert Path(kernel[0]).read_text().startswith("y = x + 1\n")
+    assert f"coverage of shaders: 10 of 10 lines and 2 of 2 branches in '{path}'" in complaints
 
 
 OF_EACH_PROCESS = """    try:
@@ -685,3 +699,31 @@ def test_pinned_arrays_that_are_used_too_early_are_in_the_file(adapter, tmp_path
     assert found["ruleId"] == "early-access"
     line = EARLY.splitlines().index("    device.tensor(array)") + 1
     assert found["locations"][0]["physicalLocation"]["region"]["startLine"] == line
+
+
+@pytest.mark.parametrize(
+    ("variables", "error"),
+    [
+        ({}, "VKOPS_COVERAGE: VKOPS_CHECK must be 1 or strict, too: checks count what runs"),
+        ({"VKOPS_CHECK": "1"}, "VKOPS_COVERAGE: {folder}/a.info:1: got 'import vkops', must be a line of LCOV's format"),
+        ({"VKOPS_CHECK": "1", "VKOPS_COVERAGE": "/"}, "VKOPS_COVERAGE: /: cannot be written: not a regular file"),
+    ],
+)  # fmt: skip
+def test_a_file_for_coverage_is_looked_at_first(tmp_path, monkeypatch, variables, error):
+    (tmp_path / "a.info").write_text("import vkops")
+    monkeypatch.delenv("VKOPS_CHECK_TOTALS", raising=False)
+    monkeypatch.delenv("VKOPS_CHECK", raising=False)
+    for name, value in {"VKOPS_COVERAGE": str(tmp_path / "a.info"), **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        vkops.errors.DeviceError, match=f"^{re.escape(error.format(folder=tmp_path))}$"
+    ):
+        dispatch_checks.check_all()
+
+
+def test_coverage_without_checks_is_refused(tmp_path):
+    status, printed, complaints = run_with(
+        tmp_path, ["-c", "import vkops; print(1)"], VKOPS_COVERAGE="a.info"
+    )
+    assert (status, printed) == (1, "")
+    assert "VKOPS_COVERAGE: VKOPS_CHECK must be 1 or strict, too" in complaints

@@ -21,7 +21,6 @@ from processes import finished, script
 
 import vkops
 from vkops import dml
-from vkops.dml.function_table import FUNCTIONS
 from vkops.gpu.adapters.adapter import select
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +31,7 @@ PAGES_WITH_PROGRAMS = (
     "asynchronous",
     "moving_data",
     "directml_differences",
+    "shader_bundles",
 )
 PAGES = [
     *(ROOT / f"docs/{name}.md" for name in PAGES_WITH_PROGRAMS),
@@ -161,11 +161,10 @@ def sides(block):
 
 def assert_names_exist(block):
     """Check that vkops.dml has the functions of DirectMLX that a page shows."""
-    functions = {function.source: name for name, function in FUNCTIONS.items()}
     named = set(re.findall(r"dml::([A-Z]\w+)", block)) - {"TensorDesc"}
     assert named
     for name in named:
-        snake_case = functions.get(name) or re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        snake_case = re.sub("(?<=[a-z])(?=[A-Z]|2D)", "_", name).lower()
         assert hasattr(dml, name) or hasattr(dml, snake_case), name
 
 

@@ -228,8 +228,8 @@ def test_arrays_on_the_command_line(arrays, adapter, capsys):
     texel = SMALL[2] + 100 * SMALL[0] + 1000 * SMALL[2]
     rest = 10000 * SMALL[2].ravel()[0] + 100000 * SMALL[1].ravel()[0] + 0.25
     assert np.load("r.npy")[0, 0] == texel[0, 0] + rest
-    assert main(["debug", "check", "arrays.comp", *given("--buffer", "=")]) == 0
+    assert main(["debug", "check", "arrays.comp", *given("--bind", "=")]) == 0
     compare = ["debug", "trace", "arrays.comp", "--compare", adapter.name]
-    assert main([*compare, *given("--buffer", "=")]) == 0, capsys.readouterr().err
+    assert main([*compare, *given("--bind", "=")]) == 0, capsys.readouterr().err
     assert main([*command, "--bind", "Rows:a.npy", *out, "-a", adapter.name]) == 1
     assert "Rows: got a list of 3, must be a list of 2" in capsys.readouterr().err

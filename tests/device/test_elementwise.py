@@ -26,6 +26,7 @@ pytestmark = pytest.mark.features
 AXPY = vkops.ElementwiseKernel("float32 a, T x, T y", "T z", "z = T(a) * x + y", "axpy")
 COPY = vkops.ElementwiseKernel("T x", "T z", "z = x", "duplicate")
 ADD = vkops.ElementwiseKernel("T x, T y", "T z", "z = x + y", "add")
+RAW = vkops.ElementwiseKernel("T x", "raw T z", "z[i] = x", "raw")
 NUMBERED = vkops.ElementwiseKernel("T x", "int32 z", "z = i * 1000 + n", "numbered")
 FEATURES = {
     "int8": {"shaderInt8", "storageBuffer8BitAccess"},
@@ -400,7 +401,15 @@ def test_same_bits_needs_modes_for_all_floats_of_the_device(device, monkeypatch)
         (lambda x: ADD(x), WrongKind, "add arguments [EW-02]"),
         (lambda x: ADD(x, x, x, out=x), WrongKind, "add arguments [EW-02]"),
         (lambda x: ADD(x, out=x), WrongKind, "add arguments [EW-02]"),
-        (lambda x: ADD(x, [1, 2]), WrongKind, "add y [EW-03]"),
+        (lambda x: ADD(x, ["a", 2]), WrongKind, "add y [EW-03]"),
+        (lambda x: ADD(x.astype("i4"), [1.5, 2, 3]), WrongKind, "add y [EW-05]"),
+        (lambda x: ADD(x.astype("u1"), [1, 2, 300]), TooLarge, "add y [EW-05]"),
+        (lambda x: RAW(x), InvalidDescError, "raw z [EW-06]"),
+        (lambda x: RAW(x, [1.0]), WrongKind, "raw z [EW-03]"),
+        (lambda x: vkops.ElementwiseKernel("T x", "T y", "y = x", options="-DA"), WrongKind, "kernel options [EW-01]"),
+        (lambda x: vkops.ElementwiseKernel("T x", "T y", "y = x", options=["-std=c++17"]), InvalidDescError, "kernel options [EW-01]"),
+        (lambda x: vkops.ElementwiseKernel("T x", "T y", "y = x", no_return=2), WrongKind, "kernel no_return [EW-01]"),
+        (lambda x: vkops.ElementwiseKernel("T x", "T y", "y = x", loop_prep=2), InvalidDescError, "loop_prep [EW-01]"),
         (lambda x: ADD(x, x, np.zeros(3, np.float32)), WrongKind, "add z [EW-03]"),
         (lambda x: ADD(x, x, vkops.broadcast_to(x[:1], (3,))), InvalidDescError, "add z [EW-03]"),
         (lambda x: ADD(x, x.astype("f8")), InvalidDescError, "add y [EW-04]"),

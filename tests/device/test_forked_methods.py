@@ -66,7 +66,20 @@ def of_tensor(device):
         *[f"i{each}" for each in binary if each != "divmod"],
     ]
     return {
-        **{f"__{each}__": [1] for each in (*operators, "lt", "le", "gt", "ge", "contains")},
+        **{
+            f"__{each}__": [1]
+            for each in (
+                *operators,
+                "matmul",
+                "rmatmul",
+                "imatmul",
+                "lt",
+                "le",
+                "gt",
+                "ge",
+                "contains",
+            )
+        },
         "__array_function__": [np.flip, [vkops.Tensor], [x], {}],
         "__array_ufunc__": [np.add, "__call__", x, 1],
         "__deepcopy__": [{}],
@@ -105,6 +118,7 @@ def of_device(device):
         "create_operator": [IDENTITY],
         "empty": [4],
         "fits": [1 << 30],
+        "from_kompute": [None],
         "host_buffer": [16],
         "image": [(4, 4)],
         "pinned": [4],
@@ -238,10 +252,26 @@ CASES = {
         "__repr__",
         lambda device: {"locked": lambda handles: handles.locked().__enter__()},
     ),
+    "KomputeManager": Case(
+        lambda device: device.kompute,
+        "__repr__",
+        lambda device: {
+            "tensor": [[1.0]],
+            "tensor_t": [WORDS],
+            "algorithm": [[], b""],
+            "run": [],
+            "memory": [None],
+        },
+    ),
     "Philox": Case(
         lambda device: vkops.kernels.random.Philox(1),
         "__repr__ position",
-        lambda device: {"integers": [9], "permutation": [9]},
+        lambda device: {
+            "choice": [9],
+            "integers": [9],
+            "permutation": [9],
+            "shuffle": [device.tensor(WORDS)],
+        },
     ),
     "Session": Case(
         lambda device: vkops.onnx.Session(onnx.parser.parse_model(MODEL), device),

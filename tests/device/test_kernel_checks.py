@@ -15,28 +15,42 @@ from vkops.debug import checking
 pytestmark = pytest.mark.features
 
 OF_BYTES = {"argsort", "bincount", "nonzero", "partition", "topk", "unique"}
+OF_OTHERS = {"unique_all", "unique_counts", "unique_inverse", "unique_values"}
+"""Functions that are calls of others in the table."""
+
 CALLS = {
     **{
         name: getattr(kernels, name)
         for name in dir(kernels)
-        if name[0] != "_" and callable(getattr(kernels, name))
+        if name[0] != "_" and callable(getattr(kernels, name)) and name not in OF_OTHERS
     },
     "argsort": lambda x: kernels.argsort(x, dtype="int32"),
     "columns": lambda x: kernels.sum(x.broadcast_to((40, 2, 70)), 0),
     "compress": lambda x: kernels.compress(x[0], x, 1),
     "cumsum": lambda x: kernels.cumsum(x[:, ::-1], 0),
+    "cumulative_prod": lambda x: kernels.cumulative_prod(x, axis=1, include_initial=True),
+    "cumulative_sum": lambda x: kernels.cumulative_sum(x, axis=0),
+    "dot": lambda x: kernels.dot(x, x.T),
     "histogram": lambda x: kernels.histogram(x, 5, (-1, 1)),
+    "inner": lambda x: kernels.inner(x, x),
     "integers": lambda x: kernels.random.Philox(1).integers(7, size=99, device=x.device),
+    "matmul": lambda x: kernels.matmul(x, x.T),
     "normal": lambda x: kernels.random.Philox(1).normal(size=99, device=x.device),
     "partition": lambda x: kernels.partition(x, 3),
+    "percentile": lambda x: kernels.percentile(x, 30, 1),
     "permutation": lambda x: kernels.random.Philox(1).permutation(x, 1),
+    "quantile": lambda x: kernels.quantile(x, [0.2, 0.9]),
     "random": lambda x: kernels.random.Philox(1).random(99, device=x.device),
     "scatter_add": lambda x: kernels.scatter_add(x, [1, 0, 1], x[0]),
     "searchsorted": lambda x: kernels.searchsorted(x[0], x),
     "arithmetic": lambda x: vkops.sin(x * 1e20) > x // 3,
     "segments": lambda x: SEGMENTS(x, x),
+    "tensordot": lambda x: kernels.tensordot(x, x),
     "topk": lambda x: kernels.topk(x, 3),
     "unique": lambda x: kernels.unique(x, return_inverse=True, return_counts=True),
+    "vdot": lambda x: kernels.vdot(x, x),
+    "vecdot": lambda x: kernels.vecdot(x, x[0]),
+    "where": lambda x: kernels.where(x > 0, x, x[0]),
 }
 SEGMENTS = vkops.ScanKernel(
     "T x, T s", "T y", "x", "across_seg_boundary ? b : a + b", "y = prev_item", "0",

@@ -18,6 +18,7 @@ from kernel_plans import (
     TUNINGS,
     box_plans,
     columns,
+    fitting,
     padded_plans,
     several,
     split_plans,
@@ -339,6 +340,48 @@ def test_plans_of_several_workgroups_with_the_settings_of_a_gpu(device, tuning, 
     check(device, plan, tuning)
 
 
+@st.composite
+def row_plans(draw):
+    """Outputs as rows of a few segments of 16 bytes and more, anywhere in the source."""
+    rows = draw(st.one_of(st.integers(1, 40), st.integers(100, 400)))
+    size = draw(st.sampled_from([1, 1, 2, 4, 8]))
+    outputs = []
+    for _ in range(draw(st.integers(1, 3))):
+        lengths = draw(st.lists(st.integers(16, 90), min_size=1, max_size=4))
+        regions, start, row = [], 0, sum(lengths)
+        for length in lengths:
+            stride = draw(st.sampled_from([0, 1, length, length + 3, 97, 128, -length, -101]))
+            offset = draw(st.integers(0, 40)) - min(0, stride * (rows - 1))
+            source = View((rows, length), (stride, 1), offset)
+            regions.append(copy(source, View((rows, length), (row, 1), start)))
+            start += length
+        outputs.append(regions)
+    return fitting(size, *outputs)
+
+
+@pytest.mark.parametrize("tuning", GPUS.values(), ids=GPUS)
+@on_device
+@given(plan=row_plans())
+def test_rows_of_any_segments_with_the_settings_of_a_gpu(device, tuning, plan):
+    check(device, plan, tuning)
+
+
+def test_rows_are_copied_whatever_lies_around_the_source(device):
+    """Vectors that hold no byte of the source, before it and behind it, are not read: they may not be there."""
+    for offset in range(17):
+        for rows, length, stride in (
+            (1, 16, 16),
+            (3, 17, 31),
+            (4, 31, -33),
+            (5, 40, 0),
+            (70, 33, 47),
+        ):
+            first = offset - min(0, stride * (rows - 1))
+            source = View((rows, length), (stride, 1), first)
+            plan = fitting(1, [copy(source, View.packed((rows, length)))])
+            check(device, plan, encoding.GPU)
+
+
 def test_streams_whose_vectors_are_too_many_to_share(device):
     """A workgroup needs rows of the source that lie far apart, or of more than four tensors."""
     check(device, window(1, [9, 701], [100_001, 1], 1), encoding.GPU)
@@ -347,18 +390,26 @@ def test_streams_whose_vectors_are_too_many_to_share(device):
     check(device, CopyPlan(1, (1472,) * 5, (Output(7352, tuple(regions)),)), encoding.GPU)
 
 
-def test_streams_are_chosen_for_unaligned_splits_and_joins():
-    whole, part = View.packed((50, 63)), View.packed((50, 21))
-    parts = [whole.narrow(1, 21 * k, 21) for k in range(3)]
-    join = Output(3152, tuple(copy(part, target, k) for k, target in enumerate(parts)))
-    split = tuple(Output(1052, (copy(source, part),)) for source in parts)
-    for plan in (CopyPlan(1, (1052,) * 3, (join,)), CopyPlan(1, (3152,), split)):
-        assert choose_kernel(optimize(plan)).kernel.name == "copy_stream_4"
-        on_gpu = choose_kernel(optimize(plan), is_cpu=False).kernel
-        assert on_gpu.name == "copy_stream_shared"
-        small = choose_kernel(optimize(plan), is_cpu=False, invocations=128).kernel
-        assert small.name == "copy_stream_4"
-        assert choose_kernel(optimize(plan), sources=0).kernel.name == "copy_run"
+@pytest.mark.parametrize(
+    ("length", "on_gpu", "on_small_gpu"),
+    [
+        (21, ("copy_rows_4", "copy_rows"), ("copy_rows_4", "copy_rows")),
+        (15, ("copy_stream_shared",) * 2, ("copy_stream_4",) * 2),
+    ],
+)
+def test_streams_are_chosen_for_unaligned_splits_and_joins(length, on_gpu, on_small_gpu):
+    whole, part = View.packed((50, 3 * length)), View.packed((50, length))
+    parts = [whole.narrow(1, length * k, length) for k in range(3)]
+    small, large = (-(-50 * length * k // 4) * 4 for k in (1, 3))
+    join = Output(large, tuple(copy(part, target, k) for k, target in enumerate(parts)))
+    split = tuple(Output(small, (copy(source, part),)) for source in parts)
+    plans = CopyPlan(1, (small,) * 3, (join,)), CopyPlan(1, (large,), split)
+    for plan, gpu, small_gpu in zip(map(optimize, plans), on_gpu, on_small_gpu, strict=True):
+        assert choose_kernel(plan).kernel.name == "copy_stream_4"
+        assert choose_kernel(plan, is_cpu=False).kernel.name == gpu
+        assert choose_kernel(plan, is_cpu=False, invocations=128).kernel.name == small_gpu
+        without_streams = choose_kernel(plan, sources=0).kernel.name
+        assert without_streams == ("copy_run" if length >= 16 else "copy_1")
     many_plan = several(1, 24, 5, 6)
     assert choose_kernel(many_plan).kernel.name == "copy_stream"
     assert choose_kernel(many_plan, sources=1).kernel.name == "copy_run"

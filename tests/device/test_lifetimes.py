@@ -8,6 +8,7 @@ import atexit
 import faulthandler
 import gc
 import sys
+import sysconfig
 from pathlib import Path
 from random import Random
 from threading import Event, Thread
@@ -188,7 +189,9 @@ def at_exit_in_handlers(index, _):
             bound.dispatch()
             assert tensor.numpy()[7] == 7
 
-    globals()["late"] = Late()
+    # Python without a global lock clears modules before objects that they refer to.
+    if not sysconfig.get_config_var("Py_GIL_DISABLED"):
+        globals()["late"] = Late()
 
 
 @program

@@ -134,6 +134,9 @@ def test_every_function_that_numpy_dispatches_has_a_result_above():
     names = {name for name in vkops.__all__ if inspect.isfunction(getattr(vkops, name))}
     # Most of these are universal functions, with a protocol of their own: test_arithmetic.py.
     names -= FUNCTIONS.keys()
+    # Others compute, too: test_standard.py.
+    names -= {name for name in names if "vkops.kernels" in getattr(vkops, name).__module__}
+    names -= {"can_cast", "finfo", "iinfo", "isdtype", "result_type"}
     dispatched = {name for name in names if hasattr(np, name)}
     # NumPy has these two as well, but takes no tensors there: it makes arrays.
     dispatched -= {"from_dlpack", "__array_namespace_info__"}
@@ -192,3 +195,53 @@ def test_whole_arrays_are_compared_on_the_host(device, compare):
     assert not compare(tensor, array + 1)
     first, second, *_ = inspect.signature(compare).parameters
     assert compare(**{first: tensor, second: tensor})
+
+
+METHODS = {
+    "all": [{}, {"axis": 0}],
+    "any": [{"axis": 1}],
+    "argmax": [{}, {"axis": 0}],
+    "argmin": [{"axis": 1}],
+    "argsort": [{}, {"axis": 0}],
+    "clip": [{"min": 0, "max": 3}, {"min": 1}],
+    "cumprod": [{"axis": 0}],
+    "cumsum": [{}, {"axis": 1, "dtype": "float64"}],
+    "max": [{}, {"axis": 0, "keepdims": True}],
+    "mean": [{"axis": 1}],
+    "min": [{"axis": (0, 1)}],
+    "nonzero": [{}],
+    "prod": [{"axis": 0}],
+    "round": [{}, {"decimals": 1}],
+    "std": [{}, {"axis": 0, "ddof": 1}],
+    "sum": [{}, {"axis": 0}, {"axis": (0, 1), "keepdims": True}],
+    "var": [{"axis": 1, "ddof": 1}],
+}
+
+
+@pytest.mark.features
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_that_compute(device, name):
+    """They have the results, data types and shapes of those of NumPy's arrays."""
+    array = np.float32([[3.25, -1, 2], [0, 5.5, 4]])
+    tensor = device.tensor(array)
+    for options in METHODS[name]:
+        results, expected = (getattr(x, name)(**options) for x in (tensor, array))
+        if name != "nonzero":
+            results, expected = (results,), (expected,)
+        for one, other in zip(results, expected, strict=True):
+            assert (one.dtype, one.shape) == (other.dtype, np.shape(other))
+            np.testing.assert_allclose(one.numpy(), other, rtol=1e-6)
+
+
+@pytest.mark.features
+def test_functions_of_numpy_that_are_kernels(device):
+    tensor = device.tensor(np.int32([1, 2, 1, 5]))
+    assert np.bincount(tensor).tolist() == [0, 2, 1, 0, 0, 1]
+    values, counts = np.unique(tensor, return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([1, 2, 5], [2, 1, 1])
+    assert np.cumsum(tensor).tolist() == [1, 3, 4, 9]
+    assert np.compress([True, False, True, False], tensor).tolist() == [1, 1]
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"'initial'.*ARRAY-08"):
+        tensor.sum(initial=3)
+    with pytest.raises(vkops.InvalidDescTypeError, match=r"numpy\.cov.*ARRAY-08"):
+        np.cov(tensor)

@@ -6,7 +6,7 @@ from operator import attrgetter
 import numpy as np
 import public_names
 import pytest
-from processes import outcome
+from processes import ROOT, outcome
 
 import vkops
 from vkops.arguments.other_names import FILE, NOTHING, hint, row_of, table
@@ -113,6 +113,58 @@ def test_every_replacement_exists(places):
         assert eval(text)(x, x, x).shape == x.shape
 
 
+GUIDE = """
+ndarray ndarray.get ndarray.device ndarray.data.ptr float32 uint32 array asarray ascontiguousarray
+asnumpy arange empty empty_like ones zeros zeros_like abs add power sqrt sum prod mean amax amin
+argmax argmin cumsum matmul reshape allclose linalg.norm get_array_module cuda.Device
+ElementwiseKernel ReductionKernel fuse RawKernel RawKernel.attributes RawModule
+RawModule.get_function RawModule.get_global RawModule.get_texref cuda.texture.TextureObject
+cuda.texture.SurfaceObject cupyx.jit.rawkernel jit.threadIdx jit.blockIdx jit.blockDim jit.gridDim
+cuda.Stream Stream.null Stream.ptds Stream.use Stream.synchronize Stream.wait_event Stream.record
+Stream.from_external cuda.get_current_stream cuda.Event cuda.get_elapsed_time cuda.ExternalStream
+get_default_memory_pool get_default_pinned_memory_pool cuda.MemoryPool MemoryPool.set_limit
+cuda.PinnedMemoryPool cuda.PinnedMemoryPointer cuda.MemoryPointer cuda.UnownedMemory
+cuda.set_allocator cuda.set_pinned_memory_allocator cuda.malloc_managed cuda.malloc_async
+cuda.MemoryAsyncPool cuda.memory.malloc_system cupyx.empty_pinned cupyx.zeros_pinned
+cupyx.empty_like_pinned cupyx.zeros_like_pinned cupyx.profiler.benchmark cupyx.profiler.time_range
+cupyx.profiler.profile from_dlpack fft.fft fft.ifft fft.rfft fft.fftn fft.fft2 cupyx.scipy.fft
+cupyx.scipy.fftpack.get_fft_plan fft.config.get_plan_cache fft.config.show_plan_cache_info
+fft.config.set_cufft_callbacks fft.config.set_cufft_gpus fft.config.use_multi_gpus
+fft._cache.PlanCache cuda.cufft.Plan1d cuda.cufft.XtPlanNd random.random random.randn random.normal
+random.RandomState __array_ufunc__ __array_function__ __cuda_array_interface__ CUPY_ACCELERATORS
+CUPY_CACHE_DIR CUPY_CACHE_SAVE_CUDA_SOURCE CUPY_CUDA_ARRAY_INTERFACE_EXPORT_VERSION
+CUPY_CUDA_ARRAY_INTERFACE_SYNC CUPY_CUDA_PER_THREAD_DEFAULT_STREAM CUPY_DLPACK_EXPORT_VERSION
+CUPY_ENABLE_UMP CUPY_GPU_MEMORY_LIMIT
+"""
+"""The names in the user guide of CuPy at its commit 6b6d9563, without the prefix ``cupy.``."""
+
+
+def test_the_table_of_cupys_user_guide(places):
+    """It has all names of the guide, and what takes their place exists, or has a reason."""
+    page = (ROOT / "docs/tutorials/shaders.md").read_text("utf-8")
+    (text,) = re.findall(r"^## CuPy to vkops\n(.*?)^## ", page, re.M | re.S)
+    lines = [line for line in text.splitlines() if line[:2] == "| " and line[:3] != "| *"]
+    rows = [line.strip("| ").split(" | ") for line in lines[1:]]
+    named = [name for left, _ in rows for name in re.findall(r"`([^`]+)`", left)]
+    assert set(GUIDE.split()) - {*named} == set()
+    assert len(named) == len({*named})
+    owners = {
+        "vkops": vkops, "numpy": np, "tensor": places["Tensor"], "device": places["Device"],
+    }  # fmt: skip
+    variables = " ".join(path.read_text("utf-8") for path in (ROOT / "vkops").rglob("*.py"))
+    count = 0
+    for left, right in rows:
+        for code in re.findall(r"`([^`]+)`", right):
+            for owner, path in re.findall(r"\b(vkops|numpy|tensor|device)\.(\w+(?:\.\w+)*)", code):
+                attrgetter(path)(owners[owner])
+                count += 1
+            for variable in re.findall(r"VKOPS_[A-Z_]+", code):
+                assert variable in variables
+        if "`" in left:
+            assert "`" in right or right.startswith(("none", "the same")), right
+    assert count > 60
+
+
 def test_texts(places, device):
     texts = {
         (
@@ -122,13 +174,13 @@ def test_texts(places, device):
         ("vkops", "array"): ": use vkops.asarray",
         ("vkops", "int_"): ": use numpy.int_",
         ("vkops", "size"): ": use tensor.size",
-        ("vkops", "median"): ": use numpy.median on tensor.numpy()",
+        ("vkops", "cov"): ": use numpy.cov on tensor.numpy()",
         ("Buffer", "size"): ": use .nbytes, or .shape",
         (
             "Device",
             "create_render_pipeline",
         ): ": there is no replacement: vkops runs compute shaders, and draws nothing",
-        ("Tensor", "get"): ": use tensor.numpy()",
+        ("Tensor", "get_async"): ": use tensor.numpy()",
         ("Tensor", "tofile"): ": use .numpy().tofile",
         ("Device", "no_such"): "",
         ("Tensor", "no_such"): "",

@@ -220,3 +220,15 @@ def test_memory_that_was_freed_has_the_last_submission_that_uses_it():
         (30, 0, 0),
         (15, 7, 7),
     ]
+
+
+def test_a_heap_that_is_given_back_takes_no_allocation():
+    """Another thread may have read the list of heaps before: it allocates without a lock."""
+    native = load_native()
+    heap = SimpleNamespace(ranges=native.FreeList(4096))
+    held = native.allocate(tuple, [heap], 1024, 4096)
+    assert not heap.ranges.close_if_empty()
+    assert native.allocate(tuple, [heap], 1024, 4096) != 1024
+    del held
+    assert heap.ranges.close_if_empty()
+    assert native.allocate(tuple, [heap], 1024, 4096) == 1024  # the size that has no room

@@ -215,8 +215,27 @@ def test_timelines(device, scale, tmp_path, calibrated):
     assert call["args"]["text"] == "scale(x, y, threads=N)"
     assert call["args"]["tensors"] == ["x: float32 (640,)", "y: float32 (640,)"]
     if not calibrated and device.info.limits.timestamp_valid_bits:
-        clocks = json.loads((tmp_path / "folder" / "trace.json").read_text())["otherData"]["clocks"]
-        assert clocks[device.name].startswith("shifted so that")
+        clocks = clocks_in(tmp_path / "folder" / "trace.json")
+        assert any(each.startswith("shifted so that") for each in clocks.values())
+
+
+def clocks_in(path):
+    """Return how the clocks of each device in a timeline were brought together."""
+    return json.loads(path.read_text())["otherData"]["clocks"]
+
+
+def test_a_timeline_has_a_name_for_each_device_of_an_adapter(adapter, tmp_path, monkeypatch):
+    devices = [vkops.Device(adapter.index)]
+    monkeypatch.setenv("VKOPS_LIMITS", "minimum")  # other limits are another device
+    devices += [vkops.Device(adapter.index)]
+    with vkops.profile() as profile:
+        vkops.roll(devices[0].tensor(np.arange(6)), 1).numpy()
+    timeline(profile, tmp_path / "trace.json")
+    own = {n: c for n, c in clocks_in(tmp_path / "trace.json").items() if devices[0].name in n}
+    assert len(own) >= len(devices)
+    if devices[0].info.limits.timestamp_valid_bits:
+        assert "the device has no timestamps" in own.values()  # which is what the minimum says
+        assert any("so that" in each or "calibrated" in each for each in own.values())
 
 
 def test_devices_that_open_and_close_in_the_block(adapter):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from kernel_checks import checked
@@ -9,9 +12,15 @@ from kernel_numbers import ALL, FLOATS, random, same
 
 import vkops
 from vkops import kernels
+from vkops.elementwise.kernel import ElementwiseKernel
+from vkops.gpu.run.shader_dispatch import PreparedCall
+from vkops.kernels import scan
 from vkops.kernels.scan import RUN
 
 pytestmark = pytest.mark.features
+
+BLOCK = 32 * RUN
+"""The elements that a workgroup of a GPU scans."""
 
 
 def scanned(x, axis, operation):
@@ -156,7 +165,17 @@ def test_nothing_is_found_by_checks_and_the_interpreter_computes_the_same_bits(
         kernels.cumsum(x, 1)
         kernels.cumsum(x[:, ::-70], 0)
         kernels.sum(x, 1)
-    assert len(names) == 8
+    assert len(names) == (8 if either_device.tuning.is_cpu else 4)
+
+
+def test_rows_are_scanned_in_place_without_a_race(either_device):
+    """Rows of several runs, of which not all workgroups have as many."""
+    for shape in ((20, 96), (7, 300), (2, 1000)):
+        x = random(shape, "int32")
+        tensor = either_device.tensor(x)
+        with checked((32,)):
+            kernels.cumsum(tensor, 1, dtype="int32", out=tensor)
+        np.testing.assert_array_equal(tensor.numpy(), np.cumsum(x, 1, dtype=np.int32))
 
 
 def test_all_layouts_have_the_bits_of_the_documented_order(either_device):
@@ -169,3 +188,95 @@ def test_all_layouts_have_the_bits_of_the_documented_order(either_device):
             same(kernels.cumsum(view, -1), scanned(np.ascontiguousarray(array), -1, np.add))
         kernels.cumsum(tensor, -1, out=tensor)
         same(tensor, scanned(x, -1, np.add))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_workgroups_that_go_on_in_any_order_have_no_race(device, monkeypatch, dtype):
+    monkeypatch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+    with checked(subgroup_sizes=(16,), schedules=5, seed=4) as names:
+        kernels.cumsum(device.tensor(random(1100, dtype)), dtype=dtype)
+    assert names == ["cumsum"]
+
+
+@contextmanager
+def _one_workgroup(device, block, monkeypatch, known=()):
+    """Let one workgroup alone scan a block: those before it have begun, and never go on.
+
+    ``known`` are the results that these have told, the words of ``run_sums`` but for the first.
+    """
+    zeros, run = scan.zeros, PreparedCall.run
+    with monkeypatch.context() as patch:
+        patch.setattr(ElementwiseKernel, "_signature", lambda *_: None)  # calls kept from before
+        patch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+
+        def results(size, dtype, device):
+            result = zeros(size, dtype, device=device)
+            if len(known):
+                result[...] = known
+            result[:1] = np.array([block], np.uint32)
+            return result
+
+        def run_one(call, device, memory, groups, push):
+            run(call, device, memory, (1, 1, 1), push)
+
+        patch.setattr(scan, "zeros", results)
+        patch.setattr(PreparedCall, "run", run_one)
+        yield
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float64", "bool", "uint8"])
+@pytest.mark.parametrize("block", [0, 1, 32, 33, 65])
+def test_a_workgroup_computes_what_others_have_not_told(device, monkeypatch, dtype, block):
+    """So it needs no progress of these."""
+    x = random((block + 2) * BLOCK - 5, dtype)
+    out = device.tensor(np.zeros(x.shape, dtype))
+    with _one_workgroup(device, block, monkeypatch):
+        most = "a || b" if dtype == "bool" else "a + b"
+        vkops.ScanKernel("T x", "T y", "x", most, "y = item")(device.tensor(x), out=out)
+    part = slice(block * BLOCK, (block + 1) * BLOCK)
+    operation = np.logical_or if dtype == "bool" else np.add
+    np.testing.assert_array_equal(out.numpy()[part], scanned(x, 0, operation)[part])
+
+
+def test_a_workgroup_looks_for_parts_of_what_is_missing(device, monkeypatch):
+    blocks, told, zeros = 1091, [], scan.zeros
+    x = random(blocks * BLOCK, "float32")
+    with monkeypatch.context() as patch:
+        patch.setattr(device, "tuning", replace(device.tuning, is_cpu=False))
+        patch.setattr(scan, "zeros", lambda *a, **b: told.append(zeros(*a, **b)) or told[-1])
+        tensor = device.tensor(x)
+        expected = kernels.cumsum(tensor).numpy()
+    np.testing.assert_array_equal(expected, scanned(x, 0, np.add))
+    begins = {"block": 0, "end": blocks, "group": 2 * blocks + blocks // 32}
+    begins["groups"] = 2 * blocks + 1
+    for missing in (
+        ["block 0"], ["block 1088"], ["end 1089"], ["group 0"], ["group 33"], ["groups 0"],
+        ["groups 0", "group 5", "block 165", "block 191", "group 31", "end 1089", "block 1089"],
+    ):  # fmt: skip
+        known = told[0].numpy().copy()
+        for each in missing:
+            kind, number = each.split()
+            at = RUN + 2 * (begins[kind] + int(number))
+            assert (known[at : at + 2] >= 1 << 16).all()
+            known[at : at + 2] = 0
+        out = device.tensor(np.zeros(x.shape, "float32"))
+        with _one_workgroup(device, 1090, monkeypatch, known):
+            kernels.cumsum(tensor, out=out)
+        np.testing.assert_array_equal(out.numpy()[-BLOCK:], expected[-BLOCK:], err_msg=str(missing))
+
+
+@pytest.mark.parametrize("block", [2, 40])
+def test_a_workgroup_finds_segments_in_what_is_missing(device, monkeypatch, block):
+    sums = vkops.ScanKernel(
+        "T x, bool first", "T y", "x", "across_seg_boundary ? b : a + b", "y = item",
+        is_segment_start_expr="first",
+    )  # fmt: skip
+    x = random((block + 1) * BLOCK, "int32")
+    for start in (0, 7, BLOCK - 1, (block - 1) * BLOCK + 40, block * BLOCK + 3):
+        first = np.arange(x.size) == start
+        out = device.tensor(np.zeros(x.shape, "int32"))
+        with _one_workgroup(device, block, monkeypatch):
+            sums(device.tensor(x), device.tensor(first), out=out)
+        expected = np.cumsum(x)
+        expected[start:] -= expected[start] - x[start]
+        np.testing.assert_array_equal(out.numpy()[block * BLOCK :], expected[block * BLOCK :])

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from adapters import LAYERS
+from processes import without_notice
 
 from vkops.gpu.adapters.adapter import VALIDATION_LAYER
 
@@ -89,6 +90,71 @@ def call(use):
 """
 )
 
+CUDA = """
+import ctypes, gc
+from cuda.bindings import driver
+from vkops.tensors.exchange import element_type, label_device, _DEVICE, _member
+cuda = ctypes.CDLL("libcuda.so.1") if os.environ["LD_LIBRARY_PATH"] else None
+def count(name):
+    return ctypes.c_int.in_dll(cuda, "imitated_" + name).value
+def call_cuda(name, *arguments):
+    driver.cuCtxPushCurrent(driver.CUcontext(111))  # the one of device 1
+    error, *results = getattr(driver, name)(*arguments)
+    driver.cuCtxPopCurrent()
+    assert not error, name
+    return results[0] if results else None
+def hold(stream, on):
+    cuda.imitated_hold(ctypes.c_void_p(int(stream)), int(on))
+def stream():
+    return call_cuda("cuStreamCreate", 1)
+def copy_in(stream, pointer, array):
+    pointers = driver.CUdeviceptr(pointer), driver.CUdeviceptr(array.ctypes.data)
+    call_cuda("cuMemcpyDtoDAsync", *pointers, array.nbytes, stream)
+class Capsule:
+    def __init__(self, capsule):
+        self.capsule = capsule
+    def __dlpack__(self, **_):
+        return self.capsule
+    def __dlpack_device__(self):
+        return 1, 0
+class Writable:
+    def __init__(self, array):
+        self.kept = array
+        self.__array_interface__ = dict(array.__array_interface__, data=(array.ctypes.data, False))
+def seen(tensor, *, ready=True, **options):
+    # An array of what a consumer of CUDA gets, and DLPack's device: here, CUDA's memory is the host's.
+    # It is ready when the consumer's stream is.
+    capsule = tensor.__dlpack__(**options)
+    if ready:
+        call_cuda("cuStreamSynchronize", driver.CUstream(options.get("stream", 1)))
+    where = tuple(_member(capsule, _DEVICE, ctypes.c_int32 * 2))
+    label_device(capsule, (1, 0))
+    array = np.from_dlpack(Capsule(capsule))
+    if not array.flags.writeable:  # NumPy marks all that comes by DLPack before 1.0
+        array = np.asarray(Writable(array))
+    return array, where
+class Foreign:
+    # An array as memory of a device of CUDA.
+    def __init__(self, array, number=1, code=None):
+        self.array, self.number, self.code, self.asked = array, number, code, []
+    def __dlpack_device__(self):
+        return 2, self.number
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        self.asked.append(stream)
+        capsule = self.array.__dlpack__()
+        if self.code is not None:
+            element_type(capsule)[0] = self.code
+        if dl_device is None:
+            label_device(capsule, (2, self.number))
+        return capsule
+"""
+
+
+def cuda_environment(uuid, *, ordered):
+    """Variables of a process with the imitated CUDA; ``ordered``: and with semaphores as files."""
+    variables = {"LD_LIBRARY_PATH": str(BUILD / "cuda"), "VKOPS_IMITATED_CUDA": uuid}
+    return {**variables, "VKOPS_EXPORTED_SEMAPHORES": "1"} if ordered else variables
+
 
 def run(program, *arguments, kind=None, **variables):
     """Run a program with the layer, which succeeds; return its process."""
@@ -105,7 +171,7 @@ def faulty():
 
     def run_with_device(program, *arguments, errors="", **variables):
         done = run(START + program, *arguments, **variables)
-        assert re.fullmatch(errors, done.stderr)
+        assert re.fullmatch(errors, without_notice(done.stderr))
         return done.stdout
 
     return run_with_device

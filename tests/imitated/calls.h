@@ -41,7 +41,6 @@ typedef unsigned long long LL;
     X(ResetFences, 0, (VkDevice d, uint32_t n, const VkFence *f), (d, n, f), "") \
     X(GetQueryPoolResults, 1, (VkDevice d, VkQueryPool p, uint32_t first, uint32_t n, size_t size, \
       void *o, VkDeviceSize stride, VkQueryResultFlags f), (d, p, first, n, size, o, stride, f), "") \
-    X(QueueWaitIdle, 1, (VkQueue d), (d), "") \
     X(DeviceWaitIdle, 1, (VkDevice d), (d), "")
 
 /* Functions that record commands. */
@@ -81,7 +80,7 @@ typedef unsigned long long LL;
     X(MapMemory) X(UnmapMemory) X(FlushMappedMemoryRanges) X(InvalidateMappedMemoryRanges) \
     X(CreateShaderModule) X(CreateComputePipelines) X(CreatePipelineCache) X(GetPipelineCacheData) \
     X(MergePipelineCaches) X(DestroyPipelineCache) \
-    X(DestroyShaderModule) X(DestroyFence) X(QueueSubmit) X(WaitForFences) X(GetFenceStatus)
+    X(DestroyShaderModule) X(DestroyFence) X(GetSemaphoreFdKHR) X(GetPhysicalDeviceExternalSemaphoreProperties) X(GetDeviceQueue) X(QueueSubmit) X(QueueWaitIdle) X(WaitForFences) X(GetFenceStatus)
 
 /* Of an instance or a device, which handles begin with the same pointer as. */
 static struct table {
@@ -171,8 +170,27 @@ static int type_of(VkDeviceMemory memory) { return (int)object(MEMORY, KEY(memor
     { \
         END_IF_IT_FAILS(d, "Create" #name, 0, __VA_ARGS__); \
         if (minimum && (refused)) return misuse("Create" #name, "more than the device allows"); \
-        return NEXT(d, Create##name, i, a, o); \
+        Vk##name##CreateInfo changed = *i; \
+        _Generic(changed, VkCommandPoolCreateInfo: change_pool, VkBufferCreateInfo: change_buffer, \
+                 VkSemaphoreCreateInfo: change_semaphore, default: change_nothing)(&changed); \
+        return NEXT(d, Create##name, &changed, a, o); \
     }
+/* The driver has one family of queues. */
+static void change_nothing(void *info) { (void)info; }
+static void change_pool(void *info)
+{
+    if (has_transfers()) ((VkCommandPoolCreateInfo *)info)->queueFamilyIndex = 0;
+}
+static void change_buffer(void *info)
+{
+    if (has_transfers()) ((VkBufferCreateInfo *)info)->sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+}
+/* The driver knows nothing of what the layer exports. */
+static void change_semaphore(void *info)
+{
+    for (VkBaseOutStructure *each = info; exports && each && each->pNext; each = each->pNext)
+        if (each->pNext->sType == VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO) each->pNext = each->pNext->pNext;
+}
 static uint32_t push_bytes(const VkPipelineLayoutCreateInfo *info)
 {
     uint32_t end = 0;

@@ -36,6 +36,9 @@ static const struct kind {
 static const struct kind *kind; /* null: the device of the driver */
 static int minimum;
 static const char *hidden = "";
+static int exports; /* semaphores */
+/* Whether there is a family of queues for transfers, beside the one of the driver. */
+static int has_transfers(void) { return kind && kind->type == DISCRETE && getenv("VKOPS_TRANSFER_FAMILY"); }
 
 __attribute__((constructor)) static void read_environment(void)
 {
@@ -45,6 +48,7 @@ __attribute__((constructor)) static void read_environment(void)
     if (name && *name && !kind) fprintf(stderr, "VKOPS_IMITATED: there is no '%s'\n", name), abort();
     minimum = kind && !strcmp(kind->name, "minimum");
     if (extensions) hidden = extensions;
+    exports = getenv("VKOPS_EXPORTED_SEMAPHORES") && !minimum;
 }
 
 /* Extensions that VKOPS_ADDED adds to the driver, with the types of their features and the members. */

@@ -1,7 +1,11 @@
 /* A Vulkan layer that makes a driver look like another one, lets its calls fail, and records them.
    VKOPS_IMITATED names the device (KINDS in devices.h; empty: that of the driver), and VKOPS_HIDDEN_EXTENSIONS
-   the extensions that it lacks; VKOPS_ADDED adds those of ADDED. Tests call the exported functions through ctypes (__init__.py). */
+   the extensions that it lacks; VKOPS_ADDED adds those of ADDED, VKOPS_EXPORTED_SEMAPHORES those of semaphores as
+   files, and VKOPS_TRANSFER_FAMILY a family of queues for transfers to discrete devices. Tests call the exported functions through ctypes (__init__.py). */
 #include "calls.h"
+#include "semaphores.h"
+
+#include <sys/mman.h>
 
 /* -- properties ---------------------------------------------------------------------------------- */
 
@@ -99,7 +103,15 @@ FUNCTION(void, GetPhysicalDeviceMemoryProperties2)(VkPhysicalDevice d, VkPhysica
 #define DEFINE_FAMILIES(name, properties) \
     FUNCTION(void, Get##name)(VkPhysicalDevice d, uint32_t *n, Vk##name##_ *o) \
     { \
+        const uint32_t room = *n; \
         NEXT(d, Get##name, n, o); \
+        if (has_transfers() && !o) ++*n; \
+        if (has_transfers() && o && *n < room) { \
+            memset(&o[*n] properties, 0, sizeof o[*n] properties); \
+            o[*n] properties.queueFlags = VK_QUEUE_TRANSFER_BIT; \
+            o[*n] properties.minImageTransferGranularity = (VkExtent3D){ 1, 1, 1 }; \
+            o[(*n)++] properties.queueCount = 1; \
+        } \
         for (uint32_t i = 0; minimum && o && i < *n; ++i) { \
             o[i] properties.queueFlags &= VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT; \
             o[i] properties.timestampValidBits = 0; \
@@ -110,6 +122,16 @@ typedef VkQueueFamilyProperties2 VkPhysicalDeviceQueueFamilyProperties2_;
 DEFINE_FAMILIES(PhysicalDeviceQueueFamilyProperties, )
 DEFINE_FAMILIES(PhysicalDeviceQueueFamilyProperties2, .queueFamilyProperties)
 
+#define EXPORTED_SEMAPHORES VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME
+FUNCTION(void, GetPhysicalDeviceExternalSemaphoreProperties)(
+    VkPhysicalDevice d, const VkPhysicalDeviceExternalSemaphoreInfo *i, VkExternalSemaphoreProperties *o)
+{
+    NEXT(d, GetPhysicalDeviceExternalSemaphoreProperties, i, o);
+    const VkSemaphoreTypeCreateInfo *type = chained(i->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+    if (exports && i->handleType == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT && type &&
+        type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE)
+        o->externalSemaphoreFeatures = VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT;
+}
 FUNCTION(VkResult, EnumerateDeviceExtensionProperties)(
     VkPhysicalDevice d, const char *layer, uint32_t *n, VkExtensionProperties *o)
 {
@@ -126,6 +148,8 @@ FUNCTION(VkResult, EnumerateDeviceExtensionProperties)(
     }
     for (size_t i = 0; i < COUNT(ADDED) && getenv("VKOPS_ADDED"); ++i, ++kept)
         if (kept < room) o[kept].specVersion = 1, strcpy(o[kept].extensionName, ADDED[i].extension);
+    if (exports && kept++ < room)
+        o[kept - 1].specVersion = 1, strcpy(o[kept - 1].extensionName, EXPORTED_SEMAPHORES);
     *n = o && kept > room ? room : kept;
     return o && kept > room ? VK_INCOMPLETE : VK_SUCCESS;
 }
@@ -362,11 +386,102 @@ DEFINE_DESTROY(Fence, FENCE)
 
 /* -- submissions --------------------------------------------------------------------------------- */
 
+/* A queue for transfers, which the driver does not have: its submissions go to the queue that the driver has.
+   The first member is as in all dispatchable handles. */
+static struct { void *dispatch; } transfers;
+static VkQueue real_queue;
+#define IS_TRANSFERS(queue) ((void *)(queue) == (void *)&transfers)
+
+/* Submissions that are held back, in the order of each queue. The driver has one queue, which runs what it gets
+   in order: what is held here runs after submissions that came later, unless these wait for it. */
+static struct held {
+    struct held *next;
+    VkCommandBuffer buffer;
+    VkFence fence;
+    VkSemaphore wait, signal;
+    uint64_t waits, signals;
+} *held[2];
+static unsigned chance;
+static int held_back; /* submissions, in all */
+static int holds;     /* whether all are held back until something waits for them */
+/* From now on hold submissions back by chance. */
+EXPORT void reorder(unsigned seed) { chance = seed; }
+EXPORT int reordered(void) { return held_back; }
+/* Hold each submission back until something waits for it; or by chance again. */
+EXPORT void hold(int on) { holds = on, chance = 1; }
+/* Ignore what submissions wait for, which programs must notice. */
+static int forgets;
+EXPORT void forget_waits(int on) { forgets = on; }
+
+static VkResult submit_first(int lane);
+/* Submit what signals exactly a value of a semaphore, or a fence, and all before it; whether that is held. What
+   signals a greater value may wait for this. */
+static int submit_until(VkSemaphore semaphore, uint64_t value, VkFence fence)
+{
+    for (int lane = 0; lane < 2; ++lane)
+        for (struct held *each = held[lane]; each; each = each->next) {
+            if (fence ? each->fence != fence : each->signal != semaphore || each->signals != value) continue;
+            while (held[lane] != each) submit_first(lane);
+            submit_first(lane);
+            return 1;
+        }
+    return 0;
+}
+static VkResult submit_first(int lane)
+{
+    struct held *first = held[lane];
+    if (first->wait) submit_until(first->wait, first->waits, 0);
+    held[lane] = first->next;
+    const VkTimelineSemaphoreSubmitInfo values = { VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO, 0,
+        !!first->wait, &first->waits, !!first->signal, &first->signals };
+    const VkPipelineStageFlags stages = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    const VkSubmitInfo info = { VK_STRUCTURE_TYPE_SUBMIT_INFO, &values, !!first->wait, &first->wait, &stages, 1,
+        &first->buffer, !!first->signal, &first->signal };
+    const VkResult result = NEXT(real_queue, QueueSubmit, 1, &info, first->fence);
+    free(first);
+    return result;
+}
+static pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
+static void submit_all(VkFence fence) /* of no fence: all */
+{
+    pthread_mutex_lock(&queues);
+    if (fence) submit_until(0, 0, fence);
+    for (int lane = 0; lane < 2 && !fence; ++lane)
+        while (held[lane]) submit_first(lane);
+    pthread_mutex_unlock(&queues);
+}
+static int random_bit(void) { return !holds && (chance = chance * 1103515245 + 12345) >> 16 & 1; }
+
+FUNCTION(void, GetDeviceQueue)(VkDevice d, uint32_t family, uint32_t index, VkQueue *o)
+{
+    NEXT(d, GetDeviceQueue, 0, index, o);
+    if (!has_transfers()) return;
+    real_queue = *o;
+    if (family) transfers.dispatch = *(void **)*o, *o = (VkQueue)(void *)&transfers;
+}
 FUNCTION(VkResult, QueueSubmit)(VkQueue d, uint32_t n, const VkSubmitInfo *i, VkFence f)
 {
-    END_IF_IT_FAILS(d, "QueueSubmit", 1, " submissions=%u buffers=%u", n, n ? i->commandBufferCount : 0);
+    END_IF_IT_FAILS(d, "QueueSubmit", 1, " submissions=%u buffers=%u%s%s", n,
+                    n ? i->commandBufferCount : 0, IS_TRANSFERS(d) ? " transfers" : "",
+                    n && i->waitSemaphoreCount ? " waits" : "");
     if (f) object(FENCE, KEY(f), 1)->ready = slowness ? now() + slowness : 0;
-    return NEXT(d, QueueSubmit, n, i, f);
+    if (!chance || n != 1) {
+        submit_all(0);
+        return table_of(d)->QueueSubmit(IS_TRANSFERS(d) ? real_queue : d, n, i, f);
+    }
+    const VkTimelineSemaphoreSubmitInfo *values = chained(i->pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
+    struct held *made = calloc(1, sizeof *made);
+    made->buffer = *i->pCommandBuffers, made->fence = f;
+    if (i->waitSemaphoreCount && !forgets) made->wait = *i->pWaitSemaphores, made->waits = *values->pWaitSemaphoreValues;
+    if (i->signalSemaphoreCount) made->signal = *i->pSignalSemaphores, made->signals = *values->pSignalSemaphoreValues;
+    pthread_mutex_lock(&queues);
+    struct held **at = &held[IS_TRANSFERS(d)];
+    while (*at) at = &(*at)->next;
+    *at = made, ++held_back;
+    while (held[0] && random_bit() && random_bit()) submit_first(0);
+    while (held[1] && random_bit() && random_bit()) submit_first(1);
+    pthread_mutex_unlock(&queues);
+    return VK_SUCCESS;
 }
 /* The time until a fence may be signalled, in nanoseconds. */
 static int64_t remaining(VkFence fence)
@@ -374,9 +489,16 @@ static int64_t remaining(VkFence fence)
     const struct object *found = object(FENCE, KEY(fence), 0);
     return found && found->ready ? found->ready - now() : 0;
 }
+FUNCTION(VkResult, QueueWaitIdle)(VkQueue d)
+{
+    END_IF_IT_FAILS(d, "QueueWaitIdle", 1, "");
+    if (!IS_TRANSFERS(d)) submit_all(0);
+    return table_of(d)->QueueWaitIdle(IS_TRANSFERS(d) ? real_queue : d);
+}
 FUNCTION(VkResult, WaitForFences)(VkDevice d, uint32_t n, const VkFence *f, VkBool32 all, uint64_t timeout)
 {
     END_IF_IT_FAILS(d, "WaitForFences", 1, " fences=%u", n);
+    for (uint32_t k = 0; k < n && chance; ++k) submit_all(f[k]);
     int64_t wait = hangs ? INT64_MAX : 0;
     for (uint32_t k = 0; k < n; ++k)
         if (remaining(f[k]) > wait) wait = remaining(f[k]);
@@ -389,7 +511,23 @@ FUNCTION(VkResult, GetFenceStatus)(VkDevice d, VkFence f)
 {
     END_IF_IT_FAILS(d, "GetFenceStatus", 1, "");
     const int waits_fail = failing.count && !strcmp(failing.name, "vkWaitForFences");
-    return hangs || waits_fail || remaining(f) > 0 ? VK_NOT_READY : table_of(d)->GetFenceStatus(d, f);
+    pthread_mutex_lock(&queues);
+    int is_held = 0;
+    for (int lane = 0; lane < 2; ++lane)
+        for (const struct held *each = held[lane]; each; each = each->next) is_held |= each->fence == f;
+    if (is_held && random_bit() && random_bit()) is_held = !submit_until(0, 0, f);
+    pthread_mutex_unlock(&queues);
+    return hangs || waits_fail || is_held || remaining(f) > 0 ? VK_NOT_READY : table_of(d)->GetFenceStatus(d, f);
+}
+
+FUNCTION(VkResult, GetSemaphoreFdKHR)(VkDevice d, const VkSemaphoreGetFdInfoKHR *i, int *o)
+{
+    END_IF_IT_FAILS(d, "GetSemaphoreFdKHR", 0, "");
+    PFN_vkGetDeviceProcAddr function = table_of(d)->device_function;
+    const struct shared shared = { d, i->semaphore, (PFN_vkWaitSemaphores)function(d, "vkWaitSemaphores"),
+                                   (PFN_vkSignalSemaphore)function(d, "vkSignalSemaphore") };
+    *o = memfd_create("semaphore", 0);
+    return write(*o, &shared, sizeof shared) == (ssize_t)sizeof shared ? VK_SUCCESS : VK_ERROR_TOO_MANY_OBJECTS;
 }
 
 /* -- the layer ----------------------------------------------------------------------------------- */
@@ -424,8 +562,10 @@ FUNCTION(VkResult, CreateDevice)(
     const char *names[64];
     VkDeviceCreateInfo info = *i;
     info.ppEnabledExtensionNames = names, info.enabledExtensionCount = 0;
+    if (has_transfers()) info.queueCreateInfoCount = 1; /* the driver's family */
     for (uint32_t k = 0; k < i->enabledExtensionCount; ++k) {
         const char *name = names[info.enabledExtensionCount++] = i->ppEnabledExtensionNames[k];
+        if (exports && !strcmp(name, EXPORTED_SEMAPHORES)) --info.enabledExtensionCount;
         for (size_t n = 0; n < COUNT(ADDED) && getenv("VKOPS_ADDED"); ++n) {
             if (strcmp(ADDED[n].extension, name)) continue;
             const VkBool32 *found = ADDED[n].type ? chained(i->pNext, ADDED[n].type) : 0;
@@ -483,7 +623,8 @@ static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL physical_function(VkInstance ins
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char *name)
 {
     const PFN_vkVoidFunction next = table_of(device)->device_function(device, name), own = own_function(name);
-    return next && own ? own : next;
+    const int is_exported = exports && !strcmp(name, "vkGetSemaphoreFdKHR"); /* the driver has none */
+    return own && (next || is_exported) ? own : next;
 }
 static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char *name)
 {

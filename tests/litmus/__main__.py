@@ -1,4 +1,6 @@
-"""Compare the debugger's data races with litmus tests. Usage: scripts/test --litmus [--record] [FOLDER...]
+"""Compare the debugger's data races and forward progress with litmus tests.
+
+Usage: scripts/test --litmus [--record] [FOLDER...]
 
 FOLDER is a checkout of KhronosGroup/Vulkan-MemoryModel or of hernanponcedeleon/Dat3M. Their tests are translated to
 SPIR-V and run. Without a folder, random tests are: scripts/test --litmus [COUNT [SEED]]. Each run is compared with the
@@ -15,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-from litmus import alloy, dat3m, programs
+from litmus import alloy, dat3m, programs, progress
 from litmus.comparison import NO_TURNS, judge
 from litmus.generation import generated
 from litmus.program import NotExpressibleError, Test
@@ -69,6 +71,31 @@ def dat3m_programs(folder: Path) -> Iterator[Row]:
             yield source, name, "", str(error).splitlines()[0]
 
 
+def dat3m_progress(folder: Path) -> Iterator[Row]:
+    """Run the litmus tests and the programs of Dat3M that have verdicts on forward progress."""
+    source = "Dat3M, progress"
+    for path, verdicts in progress.expected(folder).items():
+        if "OBE" not in verdicts:
+            name = path.removeprefix("litmus/VULKAN/").removesuffix(".litmus")
+            yield source, name, "", "Dat3M says only whether it ends if all are fair"
+            continue
+        test = dat3m.read(folder / path, (folder / path).read_text(), {})
+        executions = progress.Executions(test)
+        for model in (m for m, ends in verdicts.items() if executions.end(m) != ends):
+            print(f"  THE MODEL DISAGREES: {test.name}: {model}")
+            yield source, test.name, "the model", "disagrees"
+        for place in progress.places(test):
+            kinds = progress.found(test, place)
+            result = "agrees" if progress.agrees(verdicts, kinds) else "disagrees"
+            yield source, test.name, progress.claim(verdicts, place.name), result
+            if result == "disagrees":
+                print(f"  {test.name}: {place.name}: {', '.join(kinds) or 'nothing was found'}")
+    for name, claim, result, text in progress.programs(folder):
+        yield source, name, claim, result
+        if result == "disagrees":
+            print(f"  {name}: {claim}: {text or 'nothing was found'}")
+
+
 def _rows(source: str, test: Test) -> Iterator[Row]:
     verdict = judge(test, 2 if test.claims or source == "random" else 1)
     for text in verdict.differences:
@@ -79,7 +106,7 @@ def _rows(source: str, test: Test) -> Iterator[Row]:
         return
     for claim, result in verdict.claims:
         yield source, test.name, claim.text, result
-    if not verdict.claims:  # tests of forward progress
+    if not verdict.claims:  # those of forward progress; here, only data races are compared
         yield source, test.name, "the model", "agrees"
 
 
@@ -106,7 +133,7 @@ def main(arguments: list[str]) -> int:
         if (folder / "alloy/tests").is_dir():
             every += khronos(folder)
         if (folder / "litmus/VULKAN").is_dir():
-            every += [*dat3m_tests(folder), *dat3m_programs(folder)]
+            every += [*dat3m_tests(folder), *dat3m_programs(folder), *dat3m_progress(folder)]
     if not every:
         print(f"no tests in {', '.join(names)}\n\n{__doc__}")
         return 2

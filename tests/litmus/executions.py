@@ -47,12 +47,14 @@ class Execution:
     results: dict[str, int]
 
 
-class _Machine:
+class Machine:
     """A test that was executed up to some point, in one order.
 
     What the memory model can tell from other orders is its ``key``: how far each invocation is, what
     it has read, and who wrote each location, one after the other.
     """
+
+    max_jumps: float = MAX_JUMPS
 
     def __init__(self, test: Test) -> None:
         self.test = test
@@ -73,7 +75,7 @@ class _Machine:
                     self.members.setdefault(code.instance, set()).add(who)
             self._settle(who)
 
-    def copy(self) -> _Machine:
+    def copy(self) -> Machine:
         """Return another one at the same point."""
         other = copy(self)
         for name in (
@@ -114,7 +116,7 @@ class _Machine:
             target = invocation.labels[code.label] if result else self.at[who] + 1
             if target <= self.at[who]:
                 self.jumps[who] += 1
-                self.is_endless |= self.jumps[who] > MAX_JUMPS
+                self.is_endless |= self.jumps[who] > self.max_jumps
                 if self.is_endless:
                     return
             self.at[who] = target
@@ -178,7 +180,7 @@ def executions(test: Test, limit: int = 400, seed: int = 1) -> Iterator[Executio
     """
     random = Random(seed)
     known: set[object] = set()
-    rest = [_Machine(test)]
+    rest = [Machine(test)]
     while rest and limit and len(known) < MAX_STEPS:
         machine = rest.pop()
         ready = [] if machine.is_endless else machine.ready()

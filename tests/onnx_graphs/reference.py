@@ -213,8 +213,10 @@ class Upsample(OpRun):
     """The evaluator has integer scales only; others are as ONNX Runtime has them."""
 
     def _run(self, x, scales, mode=None):
-        chosen = []
-        for n, scale in zip(x.shape, np.array(scales, np.float32), strict=True):
+        chosen, scales = [], np.array(scales, np.float32)
+        if all(int(np.float32(n) * scale) == n for n, scale in zip(x.shape, scales, strict=True)):
+            return (x,)  # ONNX Runtime copies a tensor whose sizes stay
+        for n, scale in zip(x.shape, scales, strict=True):
             positions = np.arange(int(np.float32(n) * scale), dtype=np.float32) / scale
             rounded = np.ceil(positions) if scale < 1 else np.floor(positions)
             chosen.append(rounded.clip(0, n - 1).astype(np.int64))

@@ -4,13 +4,16 @@ import io
 import json
 import re
 
-import bench_peers as peers
+import benchmarks
 import pytest
+from benchmarks import peers
+from benchmarks import plot as plots
+from benchmarks.command import read, tables
 from refusals import fault
 from rich.console import Console
 
-from vkops.bench import WORKLOADS, Report, Result, read, tables
-from vkops.bench import plot as plots
+from vkops.bench import WORKLOADS, Report, Result
+from vkops.cli.main import COMMANDS
 from vkops.errors import VkopsError
 
 OWN = {"vkops": 2e-3, "end_to_end": 8e-3, "numpy": 6e-3, "numpy_into": 4e-3, "memcpy": 1e-3}
@@ -35,6 +38,12 @@ def text(made, width):
 
 def row(shown, start):
     return next(line.split() for line in shown.splitlines() if line.strip().startswith(start))
+
+
+@pytest.fixture(autouse=True)
+def of_scripts_bench(monkeypatch):
+    """The command is the one of scripts/bench."""
+    monkeypatch.setitem(COMMANDS, "bench", "benchmarks.command")
 
 
 def test_table_fits_80_columns():
@@ -112,7 +121,7 @@ def test_plot_that_cannot_be_written(tmp_path, command, name, reason):
 
 
 def test_unknown_names(monkeypatch, command):
-    monkeypatch.setattr(peers, "find_spec", lambda name: None)
+    monkeypatch.setattr(benchmarks, "find_spec", lambda name: None)
     assert peers.installed() == []
     for arguments, allowed in (
         (["--peer", "tensorflow"], "torch, onnxruntime, wgpu, ncnn"),

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 import pytest
 from bench_cases import VIEWS
-from bench_peers.strided import copies, reads
+from benchmarks.peers.strided import copies, reads
 from numpy.lib.stride_tricks import as_strided
 
 from vkops.bench import WORKLOADS
@@ -37,7 +37,7 @@ def test_reads(case, arrays):
             flat = arrays[source.input].reshape(-1)[output.offset :]
             parts.append(as_strided(flat, shape, [stride * size for stride in source.strides]))
         result.append(np.concatenate(parts, output.axis))
-    same(result, case.numpy(arrays))
+    same(result, case.operation.numpy(*arrays))
 
 
 def test_copies(case, arrays):
@@ -46,11 +46,13 @@ def test_copies(case, arrays):
         assert all_copies is None
         return
     inputs = [array.reshape(-1).view(np.uint8) for array in arrays]
-    outputs = [np.zeros_like(array).reshape(-1).view(np.uint8) for array in case.numpy(arrays)]
+    outputs = [
+        np.zeros_like(array).reshape(-1).view(np.uint8) for array in case.operation.numpy(*arrays)
+    ]
     for c in all_copies:
         assert not any(n % 4 for n in (c.source, c.target, c.nbytes))
         outputs[c.output][c.target :][: c.nbytes] = inputs[c.input][c.source :][: c.nbytes]
-    same(outputs, case.numpy(arrays))
+    same(outputs, case.operation.numpy(*arrays))
 
 
 @pytest.mark.parametrize(

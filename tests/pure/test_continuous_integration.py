@@ -15,7 +15,7 @@ from processes import ROOT, finished, outcome
 
 import vkops
 
-EXTRAS = ("dev", "dask", "docs", "onnx", "plot")  # the extras that scripts/setup installs
+EXTRAS = ("dev", "test", "dask", "docs", "onnx")  # the extras that scripts/setup installs
 
 
 def workflow(name: str = "ci.yml") -> dict:
@@ -112,6 +112,8 @@ def test_pytest_leaves_out_what_is_slow(options, slow):
 # -- releases --------------------------------------------------------------------------------------
 
 JOBS = workflow("release.yml")["jobs"]
+WITHOUT_LOCK = "3.14t"
+"""The Python without a global lock that is released for."""
 
 
 def versions() -> list[str]:
@@ -127,11 +129,12 @@ def runs(job: str) -> list[str]:
 
 
 def test_each_version_has_a_wheel_that_is_tested():
-    (script,) = re.findall(r"\(((?:3\.\d+ ?)+)\)", (ROOT / "scripts/wheels").read_text())
-    assert script.split() == versions()
+    (script,) = re.findall(r"\(((?:3\.\d+t? ?)+)\)", (ROOT / "scripts/wheels").read_text())
+    built = [*versions(), WITHOUT_LOCK]
+    assert script.split() == built
     (build,) = (run for run in runs("kp") if run.startswith("scripts/wheels"))
-    assert re.findall(r"--python (\S+)", build) == versions()
-    assert JOBS["test"]["strategy"]["matrix"]["python"] == versions()
+    assert re.findall(r"--python (\S+)", build) == built
+    assert JOBS["test"]["strategy"]["matrix"]["python"] == built
 
 
 @pytest.mark.posix("bash", tests_only=True)

@@ -1,67 +1,51 @@
-"""``vkops.debug.check``: planted faults are found with their lines, and correct shaders are silent."""
+"""``vkops.debug.check``: faults are found with their lines, and correct shaders are silent."""
 
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 from functools import partial
 
-import faulty_shaders
 import numpy as np
 import pytest
 import spirv
-import usual_shaders
+from checked_shaders import CORRECT, FAULTY, loaded
 
 from vkops.cli import main, shader_commands
 from vkops.debug import check, stepper
 from vkops.debug.results import differences, number_at
 from vkops.debug.shader_check import Case
 from vkops.errors import InvalidDescError
+from vkops.interpreter.observer import Observer
 from vkops.interpreter.recorder import Recorder
 from vkops.interpreter.state import MAX_ITERATIONS
-from vkops.shaders import load
+from vkops.shaders import compile, load, tools
+
+CASES = {**FAULTY, **CORRECT}
 
 
-def buffers(options):
-    """Buffers of a case: ``zeros:BYTES``, ``range:NUMBERS``, a number of bytes or an array."""
-    arrays = {}
-    for name, value in options.get("buffers", {}).items():
-        kind, _, count = str(value).partition(":")
-        if kind == "zeros":
-            value = np.zeros(int(count) // 4, np.uint32)
-        elif kind == "range" or options.get("fill"):
-            value = np.arange(int(count or value), dtype=np.uint32)
-        arrays[name] = value
-    return arrays
+@pytest.mark.parametrize("name", CASES)
+def test_faults_are_found_in_their_lines_and_correct_shaders_are_silent(name, monkeypatch, capsys):
+    case = CASES[name]
+    monkeypatch.chdir(case.path.parent)
+    status = main(["debug", "check", case.path.name, *case.options])
+    out = capsys.readouterr().out
+    found = re.findall(rf"^{case.path.name}:(\d+): ([^:]+): ", out, re.MULTILINE)
+    assert {(int(line), kind) for line, kind in found} == case.findings, out
+    assert status == bool(case.findings)
+    assert bool(case.findings) == (name in FAULTY)
 
 
-def loaded(case):
-    names = {"groups", "floats", "push", "threads"} & case.options.keys()
-    options = {name: case.options[name] for name in names} | {"max_iterations": 500}
-    return Case.of(case.text, buffers(case.options), name="faulty", **options)
-
-
-def checked(case):
-    return loaded(case).check()
-
-
-@pytest.mark.parametrize("case", faulty_shaders.CASES, ids=lambda case: case.name)
-def test_planted_faults(case):
-    report = checked(case)
-    assert not report.ok
-    assert {finding.kind for finding in report.findings} == {case.kind}, str(report)
-    assert {finding.place.line for finding in report.findings} & {*case.lines}, str(report)
-    assert all(finding.place.file == "faulty" for finding in report.findings)
-
-
-@pytest.mark.parametrize("case", faulty_shaders.CASES, ids=lambda case: case.name)
-def test_an_invocation_that_a_finding_names_executes_its_line(case):
+@pytest.mark.parametrize("name", FAULTY)
+def test_an_invocation_that_a_finding_names_executes_its_line(name, monkeypatch):
     """The debugger, which ``--to-fault`` lets begin at the first one, stops there with the finding."""
-    findings = [each for each in checked(case).findings if each.invocations]
+    monkeypatch.chdir(FAULTY[name].path.parent)
+    findings = [each for each in loaded(FAULTY[name]).check().findings if each.invocations]
     for finding in findings:
-        one = loaded(case)
+        one = loaded(FAULTY[name])
         recorder = Recorder(stepper.number(one, finding.invocations[0]))
         one.run(finding.subgroup_size, finding.schedule, observers=[recorder])
         faults = [(stop.place, each) for stop in recorder.stops for each in stop.faults]
@@ -69,6 +53,15 @@ def test_an_invocation_that_a_finding_names_executes_its_line(case):
         assert finding.place in places, faults
 
 
+HEAD = """#version 450
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_ballot : require
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+"""
 UNDEFINED_IN_TWO_WAYS = """void main() {
   uint shifted = 1u << (own + 32u); //! shift
   uint x; uint unwritten = x + 1u; //! never written
@@ -95,7 +88,7 @@ UNDEFINED_IN_TWO_WAYS = """void main() {
 )
 def test_each_undefined_number_has_the_reason_of_its_own(carried, is_passed):
     """However it is copied, computed with or passed to another invocation."""
-    text = faulty_shaders.HEAD + UNDEFINED_IN_TWO_WAYS.replace("CARRIED", carried)
+    text = HEAD + UNDEFINED_IN_TWO_WAYS.replace("CARRIED", carried)
     lines = {part: n for n, line in enumerate(text.splitlines(), 1)
              for _, mark, part in [line.partition("//! ")] if mark}  # fmt: skip
     used = lines.pop("use") - 1
@@ -103,12 +96,6 @@ def test_each_undefined_number_has_the_reason_of_its_own(carried, is_passed):
     findings = check(text, {"Out": 256}, subgroup_size=32).findings
     assert {(f.kind, f.place.line, f.other and f.other.line, f.count) for f in findings} == wanted
     assert {f.invocations[0][0] < 32 for f in findings} == {True, False}
-
-
-@pytest.mark.parametrize("case", usual_shaders.CASES, ids=lambda case: case.name)
-def test_usual_shaders_are_silent(case):
-    report = checked(case)
-    assert report.ok, str(report)
 
 
 # -- loops that do not end -------------------------------------------------------------------------
@@ -123,7 +110,7 @@ void main() { result[i] = data[i]; memoryBarrierBuffer(); barrier();
 def loop_findings(body, limit=100, groups=1, **options):
     arrays = {"Counter": np.zeros(1, np.uint32)} if "Counter" in body else {}
     given_limits = {"groups": groups, "max_iterations": limit, **options}
-    report = check(faulty_shaders.HEAD + body, arrays, **given_limits)
+    report = check(HEAD + body, arrays, **given_limits)
     return [(finding.kind, finding.message) for finding in report.findings]
 
 
@@ -169,6 +156,56 @@ def test_iterations_that_an_invocation_leaves_do_not_count():
     whole = "void main() { uint k = 0u; while (k < 100u) ++k; result[i] = k; }"
     assert loop_findings(whole, limit=100) == []
     assert loop_findings(whole, limit=99) == [("loop", ENDLESS.replace("100", "99"))]
+
+
+NESTED = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer A { uint a[]; };
+layout(std430, binding = 1) buffer B { uint b[]; };
+void main() {
+    uint sum = 0;
+    for (uint k = 0; k < 4; k++) {
+        uint j = 2 * k;
+        while (atomicOr(a[0], 0u) + j < 3 + 2 * k) j++;
+        sum += j;
+    }
+    b[gl_LocalInvocationIndex] = sum;
+}"""
+
+
+def test_a_loop_that_begins_anew_is_no_repetition_of_an_earlier_iteration():
+    """Its counter comes by 3 twice, once with each of two limits, which are not among its phis."""
+    spirv = tools.optimized(compile(NESTED))
+    report = check(spirv, [np.zeros(1, np.uint32), 32])
+    assert report.ok, str(report)
+    assert report.buffers["B"].tolist() == [24] * 8
+
+
+CALLS = """#version 450
+layout(local_size_x = 8) in;
+layout(std430, binding = 0) buffer A { uint a[]; };
+layout(std430, binding = 1) buffer B { uint b[]; };
+uint one() { uint n = 0; while (atomicOr(a[0], 0u) + n < 3) n++; return n; }
+uint four() { uvec4 n = uvec4(0); while (atomicOr(a[0], 0u) + n.x < 3) n++; return n.x; }
+void main() { b[gl_LocalInvocationIndex] = one() + four(); }"""
+
+
+class Watching(Observer):
+    """Notes whether loops are watched when a call ends."""
+
+    def begin(self):
+        self.noted = []
+
+    def leave(self, function, active):
+        self.noted.append(self.machine.waits.is_watching)
+
+
+def test_iterations_of_a_call_are_forgotten_when_it_ends():
+    """Another call may be an object at the same address, with other variables."""
+    case = Case.of(CALLS, {"A": np.zeros(1, np.uint32), "B": 32})
+    case.run(observers=[watching := Watching()])
+    assert not [*case.findings]
+    assert watching.noted == [False] * 3
 
 
 # -- switch ----------------------------------------------------------------------------------------
@@ -244,7 +281,7 @@ def test_a_switch_of_any_width_whose_lines_are_numbers_of_ids(tmp_path, capsys, 
     assert report.ok
     assert report.buffers["Data"].tolist() == [11, 22, 33, 33 if bits >= 32 else 11]
     np.save(tmp_path / "data.npy", data)
-    arguments = [str(tmp_path / "own.spv"), "--buffer", f"Data={tmp_path / 'data.npy'}"]
+    arguments = [str(tmp_path / "own.spv"), "--bind", f"Data={tmp_path / 'data.npy'}"]
     for command, shown, *rest in (
         ("check", "nothing was found"),
         ("trace", "data[1] = 22", "1"),
@@ -279,20 +316,20 @@ void main() { uint own = gl_LocalInvocationIndex;
 #endif
   data[own] = part[n - own] << shift; }
 """
-OTHERS = ["reverse.comp", "--push", "63", "--spec", "1=64"]
-GIVEN = [*OTHERS, "--buffer", "Data=x.npy"]
+OTHERS = ["reverse.comp", "--push", "63", "--constant", "1=64"]
+GIVEN = [*OTHERS, "--bind", "Data=x.npy"]
 
 
 def test_plain_barriers_can_be_left_out(command, tmp_path):
     body = "data[own] = own; barrier(); data[own + 32u] = data[own ^ 1u]; }"
     text = REVERSE.partition("  part[own]")[0] + body
     (tmp_path / "plain.comp").write_text(text)
-    arguments = ("plain.comp", "--buffer", "Data=x.npy", "--push", "63", "--spec", "1=32")
+    arguments = ("plain.comp", "--bind", "Data=x.npy", "--push", "63", "--constant", "1=32")
     result = (
         "plain.comp:8: plain barrier: 'data[1]' in a storage buffer: the first invocation reads it, the second "
         "wrote it in the same line, and the barrier between them does not order buffers (memoryBarrierBuffer does); "
         f"invocations (0, 0, 0) and (1, 0, 0), 32 times\n    8 | {body}\n"
-        "Step to the first: vkops debug step plain.comp --buffer Data=x.npy --push 63 --spec 1=32 --invocation 0,0,0 --to-fault\n"
+        "Step to the first: vkops debug step plain.comp --bind Data=x.npy --push 63 --constant 1=32 --invocation 0,0,0 --to-fault\n"
     )
     assert command(*arguments)[:2] == (1, result)
     assert command(*arguments, "--no-plain-barriers")[0] == 0
@@ -307,7 +344,7 @@ def test_the_exit_status_says_whether_there_are_findings(command):
     assert out.startswith("reverse.comp:12: data race: 'part[63]' in shared memory")
     assert "(0, 0, 0) and (63, 0, 0)" in out
     assert "in line 8" in out
-    status, out, _ = command(*GIVEN, "-D", "BARRIER", "--spec", "shift=32")
+    status, out, _ = command(*GIVEN, "-D", "BARRIER", "--constant", "shift=32")
     assert status == 1
     assert out.startswith("reverse.comp:12: shift: shifts a number of 32 bits")
 
@@ -324,7 +361,7 @@ def test_the_sentences_of_findings():
         ("result[i] = 1u << (data[i] + 1);", "shifts a number of 32 bits by 32"),
         ("result[i] = 1 << (int(own) - 1);", "shifts a number of 32 bits by -1"),
     ):  # fmt: skip
-        text = f"{faulty_shaders.HEAD}void main() {{ {body} }}"
+        text = f"{HEAD}void main() {{ {body} }}"
         assert wanted in str(check(text, {"Out": 256})), body
 
 
@@ -351,27 +388,26 @@ def test_results_are_compared_by_the_types_of_their_numbers():
 
 
 def test_a_buffer_that_is_given_by_its_size_is_not_written(command):
-    status, out, _ = command(*OTHERS, "--buffer", "Data=256", "-D", "BARRIER")
+    status, out, _ = command(*OTHERS, "--bind", "Data=256", "-D", "BARRIER")
     assert status == 1
     assert (
         "12: never written: reads 'part', which is undefined because an invocation in line 8 "
         "reads 'data', which was never written: block Data is given a size, but no values"
     ) in out
-    assert out.endswith("\nTo give values to what is read: --buffer Data=FILE.npy\n")
+    assert out.endswith("\nTo give values to what is read: --bind Data=FILE.npy\n")
 
 
 def test_a_finding_of_one_run_says_how_it_ran(command, tmp_path):
     """The command that steps to it has the size of subgroups, and the order."""
-    small = next(case for case in faulty_shaders.CASES if case.name == "clusters")
-    (tmp_path / "small.comp").write_text(small.text)
+    shutil.copy(FAULTY["clusters"].path, tmp_path / "small.comp")
     _, out, _ = command("small.comp")
     finding, *_, last = out.splitlines()
     assert finding.endswith("; invocation (0, 0, 0), 64 times, with subgroups of 8")
     assert last.endswith(" small.comp --subgroup-size 8 --invocation 0,0,0 --to-fault")
     body = "if (own == 0) { uint turn = atomicAdd(data[0], 1u); if (turn * 64 < i) result[i + 64] = 1; }"
-    (tmp_path / "late.comp").write_text(f"{faulty_shaders.HEAD}void main() {{ {body} }}")
+    (tmp_path / "late.comp").write_text(f"{HEAD}void main() {{ {body} }}")
     np.save("zeros.npy", np.zeros(64, np.uint32))
-    _, out, _ = command("late.comp", "--groups", "2", "--buffer", "Data=zeros.npy")
+    _, out, _ = command("late.comp", "--groups", "2", "--bind", "Data=zeros.npy")
     assert "; invocation (64, 0, 0), with workgroups in descending order\n" in out
     assert " --schedule descending --invocation 64,0,0 --to-fault\n" in out
 
@@ -380,16 +416,47 @@ def test_push_constants_are_named_by_their_option(command):
     """The numbers of 64 bits are exact, and an empty one is wrong."""
     for arguments, said in (
         (["reverse.comp"], "--push: got 0 numbers, must be 1: uint n [SH-09]\n"),
-        ([*GIVEN, "--push", "-1"], "--push n: got -1, must be uint, from 0 to 4294967295 [SH-09]\n"),
-        ([*GIVEN, "--spec", "n=1"], "--spec: there is no constant"),
+        (["reverse.comp", "--push", "-1"], "--push n: got -1, must be uint, from 0 to 4294967295 [SH-09]\n"),
+        ([*GIVEN, "--constant", "n=1"], "--constant: there is no constant"),
     ):  # fmt: skip
         assert command(*arguments)[2].startswith(f"reverse.comp {said}")
     for text, wrong in (("63,", ""), ("a", "a"), ("1,,2", "")):
         said = f"Invalid value for '--push': got '{wrong}', must be a number\n"
         status, _, err = command(*GIVEN, "--push", text)
         assert (status, err.partition(": ")[2]) == (2, said)
-    numbers = shader_commands.numbers("--push", f"{2**63 + 1},0x10,1e3,-0.5,true")
+    numbers = shader_commands.numbers("--push", (f"{2**63 + 1},0x10,1e3", "-0.5,true"))
     assert numbers == [2**63 + 1, 16, 1000.0, -0.5, 1]
+
+
+def test_push_constants_and_specialization_constants_have_names(command):
+    """They are given as numbers in order, by names, or as before, with the options' old names."""
+    end = ["-D", "BARRIER"]
+    expected = command(*GIVEN, *end)
+    assert expected[0] == 0
+    for given in (
+        ["--push", "n=63", "--constant", "1=64", "--bind", "Data=x.npy"],
+        ["--push", "63", "--spec", "1=64", "--buffer", "Data=x.npy"],
+        ["--push", "63", "--spec=1=64", "--bind", "Data:x.npy"],
+        [*OTHERS[1:], "--bind", "x.npy"],  # in the order of bindings
+        [*OTHERS[1:], "--bind", "Data=uint32:64"],
+    ):
+        assert command("reverse.comp", *given, *end) == expected
+    assert "--spec" not in command("--help")[1]
+    for texts, said in (
+        (["63,n=1"], "got 'n=1' after numbers without names"),
+        (["n=1", "n=2"], "got n twice"),
+        (["n=a"], "got 'a', must be a number"),
+    ):
+        arguments = [part for text in texts for part in ("--push", text)]
+        status, _, err = command("reverse.comp", *arguments)
+        assert (status, err.partition(": ")[2]) == (2, f"Invalid value for '--push': {said}\n")
+    assert (
+        "'--constant': got '64', must be NAME=VALUE"
+        in command("reverse.comp", "--constant", "64")[2]
+    )
+    assert "--push: got 'm'; the members are n" in command("reverse.comp", "--push", "m=1")[2]
+    vectors = shader_commands.numbers("--push", ("v=1,2", "n=3,f=.5"))
+    assert vectors == {"v": [1, 2], "n": 3, "f": 0.5}
 
 
 def test_blocks_without_a_buffer_are_named_where_an_index_is_out_of_bounds(command, tmp_path):
@@ -398,12 +465,12 @@ def test_blocks_without_a_buffer_are_named_where_an_index_is_out_of_bounds(comma
         "#version 450\nlayout(std430, binding = 0) buffer X { uint x[]; };\n"
         "layout(std430, binding = 1) buffer Y { uint y[]; };\nvoid main() { y[3] = x[2]; }"
     )
-    status, out, _ = command("far.comp", "--buffer", "X=x.npy")
+    status, out, _ = command("far.comp", "--bind", "X=x.npy")
     *_, finding, source, _, last = out.splitlines()
     assert source == "    4 | void main() { y[3] = x[2]; }"
     assert (status, "index 3 of 'y'" in finding) == (1, True)
-    assert last == "Blocks without --buffer, of one element for each invocation: Y"
-    assert "Blocks without" not in command("far.comp", "--buffer", "X=x.npy", "--buffer", "Y=4")[1]
+    assert last == "Blocks without --bind, of one element for each invocation: Y"
+    assert "Blocks without" not in command("far.comp", "--bind", "X=x.npy", "--bind", "Y=4")[1]
 
 
 def test_the_limit_of_iterations(command, tmp_path):
@@ -411,7 +478,7 @@ def test_the_limit_of_iterations(command, tmp_path):
         "#version 450\nlayout(std430, binding = 0) buffer Data { uint data[]; };\n"
         "void main() { uint k = 0u;\n  while (k < data[0]) k++;\n  data[0] = k; }"
     )
-    arguments = ["loop.comp", "--buffer", "Data=n.npy"]
+    arguments = ["loop.comp", "--bind", "Data=n.npy"]
     np.save("n.npy", np.uint32([100]))
     found_nothing = (0, "loop.comp: nothing was found\n", "")
     assert command(*arguments, "--max-iterations", "100") == found_nothing
@@ -420,7 +487,7 @@ def test_the_limit_of_iterations(command, tmp_path):
     text = (
         "loop.comp:4: loop: did not end: no invocation left it in 16,384 iterations; "
         "invocation (0, 0, 0)\n    4 |   while (k < data[0]) k++;\n"
-        "Step to the first: vkops debug step loop.comp --buffer Data=n.npy --invocation 0,0,0 --to-fault\n"
+        "Step to the first: vkops debug step loop.comp --bind Data=n.npy --invocation 0,0,0 --to-fault\n"
     )
     assert command(*arguments) == (1, text, "")
     assert command(*arguments, "--max-iterations", "0")[0] == 2
@@ -460,10 +527,10 @@ def test_a_terminal_shows_where_a_run_is_and_interrupts_it(command, tmp_path, ar
 
 def test_wrong_arguments(command, message):
     for arguments, status in (
-        (["reverse.comp"], 1), (["missing.comp"], 1), ([*GIVEN, "--groups", "0"], 1), ([*GIVEN, "--buffer", "Data"], 2),
-        ([*GIVEN, "--buffer", "Other=4"], 1), ([*OTHERS, "--buffer", "Data=missing.npy"], 1), ([*GIVEN, "--groups", "a"], 2),
+        (["reverse.comp"], 1), (["missing.comp"], 1), ([*GIVEN, "--groups", "0"], 1), ([*GIVEN, "--bind", "Data"], 1), ([*GIVEN, "--bind", "Data=float33:4"], 1),
+        ([*GIVEN, "--bind", "Other=4"], 1), ([*OTHERS, "--bind", "Data=missing.npy"], 1), ([*GIVEN, "--groups", "a"], 2),
         ([*GIVEN, "--subgroup-size", "3"], 1), ([*GIVEN, "--groups", "1", "--threads", "2"], 1), ([*GIVEN, "--threads", "0"], 1),
-        ([*OTHERS, "--buffer", f"Data={1 << 60}"], 1), ([*GIVEN, "--input", "x.npy"], 2), (["x.json", "--groups", "2"], 2),
+        ([*OTHERS, "--bind", f"Data={1 << 60}"], 1), ([*GIVEN, "--input", "x.npy"], 2), (["x.json", "--groups", "2"], 2),
     ):  # fmt: skip
         got, out, err = command(*arguments)
         assert (got, out) == (status, ""), err

@@ -84,7 +84,7 @@ def with_debug_info(folder):
 def test_findings_have_the_names_and_the_lines_of_every_language(command, of_language):
     file, text = of_language
     first, second = (block.point for block in load(file).blocks)
-    arguments = (file.name, "--buffer", f"{first}=16", "--buffer", f"{second}=16")
+    arguments = (file.name, "--bind", f"{first}=16", "--bind", f"{second}=16")
     _, out, _ = command("check", *arguments)
     numbers = {line.strip(): n for n, line in enumerate(text.splitlines(), 1)}
     shown = [re.sub(r"^.*?:(\d+): ", "", line) for line in out.splitlines()[:-2]]

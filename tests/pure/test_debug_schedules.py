@@ -12,7 +12,7 @@ from vkops.debug.shader_check import Case
 from vkops.errors import InvalidDescError
 from vkops.interpreter import schedules
 from vkops.interpreter.recorder import Recorder
-from vkops.interpreter.schedules import Sizes
+from vkops.interpreter.schedules import Batch, Rounds, Sizes
 
 HEAD = """#version 450
 #extension GL_KHR_shader_subgroup_ballot : require
@@ -246,10 +246,118 @@ def test_a_bounded_wait_ends():
     assert report.buffers["D"][3] == 900
 
 
+# -- rounds ----------------------------------------------------------------------------------------
+
+
+def in_rounds(monkeypatch, body, *, round_, groups=2, turns=(0, 0), by_iteration=True, **options):
+    """Run a shader with each subgroup as a team, in a given order of turns."""
+
+    def schedule(sizes):
+        teams = np.arange(sizes.groups * sizes.subgroups).reshape(-1, sizes.subgroups)
+        rounds = Rounds(teams, (), round_, by_iteration)
+        yield Batch(np.arange(sizes.groups), np.array(turns[: sizes.subgroups]), rounds)
+
+    monkeypatch.setitem(schedules.SCHEDULES, "given", (schedule, range(1)))
+    how = {"groups": groups, "subgroup_size": 32, "name": "x", "max_iterations": 900, **options}
+    size = f"layout(local_size_x = {64 if len(turns) > groups else 32})"
+    text = HEAD.replace("layout(local_size_x = 64)", size) + body
+    case = Case.of(text, {"D": np.zeros(4, np.uint32)}, schedule="given", **how)
+    _, memory = case.run()
+    return [*case.findings], case.results(memory)["D"]
+
+
+def swap(*, times):
+    """Each workgroup goes on when it finds its own number, but the other one stores its own before."""
+    return f"""void main() {{ if (own != 0u) return; uint seen = 9u, tries = 0u;
+        while (seen != group && tries < {times}u) {{ seen = atomicExchange(flag, group); COUNT }} atomicMax(result, tries); }}"""
+
+
+@pytest.mark.parametrize(
+    ("round_", "by_iteration", "hangs"),
+    [
+        ((1, 0), True, True),
+        ((1, 0), False, True),
+        ((1, 1, 0, 0), True, False),
+        ((1, 0, 0), False, False),
+    ],
+)
+def test_workgroups_that_undo_what_the_other_waits_for(monkeypatch, round_, by_iteration, hangs):
+    """Each finds the number of the other one for ever, although both go on."""
+    body = swap(times=9).replace("COUNT", "")
+    findings, _ = in_rounds(monkeypatch, body, round_=round_, by_iteration=by_iteration)
+    assert [f.kind for f in findings] == ["loop"] * hangs
+    for finding in findings:
+        assert "invocations that take turns come back to the same state for ever" in str(finding)
+        assert finding.schedule == "given"
+        assert finding.place.line == 8
+
+
+def test_tries_that_are_counted_end(monkeypatch):
+    """They come back to the same memory, but not to the same state."""
+    body = swap(times=300).replace("COUNT", "++tries;")
+    findings, words = in_rounds(monkeypatch, body, round_=(1, 0))
+    assert findings == []
+    assert words[3] == 300
+
+
+def test_tries_that_are_counted_in_memory_end():
+    """The number is behind an address, and read and compared at once."""
+    text = """#version 450
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 1) in;
+layout(std430, buffer_reference) coherent buffer Count { uint tries[2]; };
+layout(std430, binding = 0) buffer D { uint flag; };
+layout(push_constant) uniform Push { Count count; };
+void main() { uint own = gl_WorkGroupID.x;
+    while (atomicExchange(flag, own) != own && ++count.tries[own] < 20u) {} }"""
+    tries, ends = np.zeros(2, np.uint32), set()
+    for seed in range(12):
+        how = {"push": [tries], "name": "x", "schedule": f"rounds:{seed}"}
+        case = Case.of(text, {"D": np.zeros(1, np.uint32)}, 2, **how)
+        _, memory = case.run()
+        assert [*case.findings] == []
+        (counted,) = (words for name, words in case.results(memory).items() if name != "D")
+        ends.add(int(counted.max()))
+    assert 20 in ends  # in some rounds, each undoes what the other waits for
+
+
+@pytest.mark.parametrize(
+    ("turns", "kinds"), [((0, 0), []), ((0, 1), ["forward progress"]), ((1, 0), [])]
+)
+@pytest.mark.parametrize("round_", [(0, 1), (1, 0, 0)])
+def test_only_a_subgroup_that_has_begun_goes_on(monkeypatch, turns, kinds, round_):
+    """The first subgroup waits for the second one, which begins with it, later, or earlier."""
+    body = f"void main() {{ if (own == 0u) {{ {POLLS['or']} }} if (own == 32u) {{ {GIVE} }} }}"
+    findings, words = in_rounds(monkeypatch, body, round_=round_, groups=1, turns=turns)
+    assert [f.kind for f in findings] == kinds
+    assert words[2] == 42
+
+
+@pytest.mark.parametrize("by_iteration", [True, False])
+@pytest.mark.parametrize("round_", [(0, 1, 2), (2, 1, 1, 0), (0, 2, 1, 2)])
+def test_locks_and_tickets_need_nothing_in_rounds(monkeypatch, round_, by_iteration):
+    lock = "while (atomicCompSwap(flag, 0u, 1u) != 0u) {} memoryBarrierBuffer(); result += 1u; memoryBarrierBuffer(); atomicExchange(flag, 0u);"
+    tickets = "uint t = atomicAdd(next, 1u); while (atomicOr(flag, 0u) != t) {} memoryBarrierBuffer(); result += 1u; memoryBarrierBuffer(); atomicExchange(flag, t + 1u);"
+    for body in (lock, tickets):
+        text = f"void main() {{ if (own == 0u) {{ {body} }} }}"
+        how = {"round_": round_, "groups": 3, "by_iteration": by_iteration}
+        findings, words = in_rounds(monkeypatch, text, **how)
+        assert (findings, words[3]) == ([], 3)
+
+
 # -- schedules -------------------------------------------------------------------------------------
 
 
-NAMES = ["ascending", "descending", "shuffled:0", "shuffled:5", "first:3", "first:2:1"]
+NAMES = [
+    "ascending",
+    "descending",
+    "shuffled:0",
+    "shuffled:5",
+    "rounds:0",
+    "rounds:7",
+    "first:3",
+    "first:2:1",
+]
 
 
 @pytest.mark.parametrize("schedule", NAMES)
@@ -260,7 +368,11 @@ def test_each_workgroup_begins_once(schedule, sizes):
     assert sorted(groups.tolist()) == [*range(sizes.groups)]
     assert max(len(batch.groups) for batch in batches) <= sizes.together
     for batch in batches:
-        assert batch.turns is None or len({*batch.turns.tolist()}) == sizes.subgroups
+        if batch.rounds is None:
+            assert batch.turns is None or len({*batch.turns.tolist()}) == sizes.subgroups
+        else:
+            assert {*batch.rounds.round} == {*batch.rounds.teams.ravel().tolist()}
+            assert batch.rounds.teams.shape == (len(batch.groups), sizes.subgroups)
 
 
 @pytest.mark.parametrize(
@@ -341,7 +453,7 @@ def test_the_command_repeats_a_schedule(tmp_path, monkeypatch, capsys):
     text = HEAD + by_subgroups(32, 0, gives_first=True)
     (tmp_path / "x.comp").write_text(text)
     np.save("d.npy", np.zeros(4, np.uint32))
-    options = ["x.comp", "--buffer", "D=d.npy", "--subgroup-size", "32"]
+    options = ["x.comp", "--bind", "D=d.npy", "--subgroup-size", "32"]
     assert main(["debug", "check", *options, "--schedules", "3", "--seed", "2"]) == 1
     out = capsys.readouterr().out
     last = out.splitlines()[-1]

@@ -165,7 +165,7 @@ def test_values_at_each_line(step):
 def test_a_fault_is_shown_with_the_index_of_this_invocation(step):
     """Invocation 0 has another one, which other commands would show."""
     np.save("data.npy", np.array([1, 1, 0, 0], np.uint32))
-    seen = step("--invocation 3 --buffer Data=data.npy", push="0", commands="c; p own; c; rc")
+    seen = step("--invocation 3 --bind Data=data.npy", push="0", commands="c; p own; c; rc")
     line, fault = seen[1].splitlines()
     assert line_of(line) == 19
     assert fault.startswith("Fault: out of bounds: index 12 of 'data' is out of bounds: it has 4")
@@ -218,7 +218,7 @@ def scan(step, tmp_path):
     np.save("ones.npy", np.ones(16, np.uint32))
 
     def run(commands, invocation=13):
-        options = f"--invocation {invocation} --buffer Data=ones.npy --groups 2"
+        options = f"--invocation {invocation} --bind Data=ones.npy --groups 2"
         return step(options, shader="scan.comp", push=None, commands=commands)[1:]
 
     return run
@@ -330,7 +330,7 @@ def test_displays_and_formats(step):
         "p -pair.place.x / 4": "0", "p -7 % 4": "-3", "p own >> 1 < n": "true",
     }  # fmt: skip
     np.save("data.npy", np.array([1, 1, 2, 0], np.uint32))
-    seen = step("--invocation 2 --buffer Data=data.npy", commands=["n 2", *commands, "display/x own + 14", "n", "display pair.place", "display",
+    seen = step("--invocation 2 --bind Data=data.npy", commands=["n 2", *commands, "display/x own + 14", "n", "display pair.place", "display",
                 "undisplay 1", "n"])  # fmt: skip
     shown = [text.rpartition(" = ")[2] for text in seen[2:]]
     expected = {**commands, "p/f data": shown[[*commands].index("p/f data")]}
@@ -421,7 +421,7 @@ void main() { int n = 5;
 }""")
     np.save(tmp_path / "pairs.npy", np.arange(400, dtype=np.uint32))
     options = {"shader": "pairs.comp", "push": None}
-    seen = step("--buffer Pairs=pairs.npy", commands="print pairs; n; info locals", **options)
+    seen = step("--bind Pairs=pairs.npy", commands="print pairs; n; info locals", **options)
     pairs = ", ".join(f"{{{n}, {n + 1}}}" for n in range(0, 200, 2))
     assert seen[1] == f"pairs = {{{pairs}, ...}}"
     assert re.findall(r"^\S+ =", seen[3], re.M) == ["n ="]
@@ -487,7 +487,7 @@ def test_values_are_those_that_the_shader_logs_itself(step, tmp_path, own):
     log = check(LOG, {"Log": np.zeros(320, np.uint32)}).buffers["Log"]
     np.save("zeros.npy", np.zeros(320, np.uint32))
     commands = ["b 9", "b 12", *["c", "p x"] * (4 + own % 3)]
-    arguments = ("--invocation", str(own), "--buffer", "Log=zeros.npy")
+    arguments = ("--invocation", str(own), "--bind", "Log=zeros.npy")
     seen = step(*arguments, shader="log.comp", push="", commands=commands)
     values = [int(text.split()[-1]) for text in seen[4::2]]
     assert values == log[own * 40 :][: len(values)].tolist()

@@ -206,7 +206,8 @@ BUGS = {
     "a wrong stride": ("region.glsl", "value * digit.DIGIT_DST;", "value * (digit.DIGIT_DST + 1u);", COPY, 31),
     "an item left out": ("region.glsl", "if (rest >= head.HEADER_ITEMS)", "if (rest + 1u >= head.HEADER_ITEMS)", COPY, 32),
     "tiles": ("copy_tile.comp", "uint inner = column - groups", "uint inner = (column ^ 1u) - groups", TILE, 198),
-    "streams": ("copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;", window(1, [5, 37], [53, 1], 3), 100),
+    "rows": ("copy_rows.comp", "unaligned(next - left)", "unaligned(next - left + 1u)", window(1, [5, 37], [53, 1], 3), 37),
+    "streams": ("copy_stream.comp", "place.src += skipped;", "place.src += skipped + 1u;", window(1, [15, 7], [53, 1], 3), 97),
     "bytes": ("copy_subword.comp", "src + (base + t) * stride;", "src + (base + t) * stride + 1u;", window(1, [333], [2]), 10),
 }  # fmt: skip
 

@@ -60,7 +60,7 @@ def test_python_names_exist(page):
     """A name may begin at a package: ``gpu.kernels``; ``dask`` and ``onnx`` are those of PyPI."""
     packages = {folder.name for folder in (ROOT / "vkops").iterdir()} - {"dask", "onnx"}
     pattern = rf"(?:vkops|{'|'.join(filter(str.isalpha, packages))})(?:\.[A-Za-z_]\w*)+"
-    suffixes = (".py", ".json", ".md")  # of files
+    suffixes = (".py", ".json", ".md", ".zip")  # of files
     for word in inline_code(page):
         if (name := re.match(pattern, word)) and not word.endswith(suffixes):
             resolve_name(f"vkops.{name[0].removeprefix('vkops.')}")
@@ -93,11 +93,26 @@ OF_OTHERS = {
     *("sourcePath", "targetPath", "hlsl"),  # DxDispatch
     *("broadcast_tensors", "repeat_interleave", "take_along_dim", "tensor_split"),  # PyTorch
     *("non_blocking", "pin_memory", "pinned_array"),  # PyTorch, numba-vulkan
+    "PYTHON_GIL",  # Python
     *("max_work_item_sizes", "max_work_group_size", "local_mem_size"),  # PyOpenCL
     "max_mem_alloc_size",
     *("max_constant_buffer_size", "max_parameter_size", "mem_base_addr_align", "image2d_max_width"),
-    *("CUDA_LAUNCH_BLOCKING", "dispatch_workgroups_indirect", "on_submitted_work_done"),
+    *(
+        "translate_cucomplex",
+        "CUDA_LAUNCH_BLOCKING",
+        "dispatch_workgroups_indirect",
+        "on_submitted_work_done",
+    ),
     *("batch", "DATA_BATCH", "row", "column"),  # examples
+    *("SCIPY_ARRAY_API", "accuracy_score", "balanced_accuracy_score", "cohen_kappa_score"),
+    *("confusion_matrix", "f1_score", "log_loss", "matthews_corrcoef", "roc_auc_score"),
+    *(
+        "average_precision_score",
+        "array_api_dispatch",
+        "config_context",
+        "f_oneway",
+        "ttest_ind",
+    ),  # SciPy, scikit-learn
 }
 """Names in the documentation that vkops does not define."""
 

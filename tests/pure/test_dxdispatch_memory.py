@@ -18,8 +18,8 @@ from vkops.errors import ModelError, OutOfDeviceMemoryError
 from vkops.gpu.memory import host_memory
 from vkops.models.initial_values import read_array
 from vkops.models.json_reader import Node, Source
-from vkops.models.model import RunOptions
 from vkops.runner import array_files, printed_values
+from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
 
 SIZE = 64 << 20

@@ -11,9 +11,9 @@ from refusals import fault
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError
-from vkops.models import data_types, initial_values
-from vkops.models.data_types import dtype_of
+from vkops.models import initial_values
 from vkops.models.folders import Folders
+from vkops.models.initial_values import dtype_of
 from vkops.models.json_reader import Node, Source
 from vkops.system import output_files
 
@@ -120,7 +120,7 @@ def test_values_do_not_depend_on_the_size_of_pieces(monkeypatch, tmp_path):
     assert read(sequence, "FLOAT16") == whole
     assert read({"sourcePath": "raw.bin"}, "FLOAT16", folder=tmp_path) == whole
     assert read({"sourcePath": "big_endian.npy"}, folder=tmp_path) == whole
-    assert data_types.CHUNK_BYTES % 8 == 0
+    assert initial_values.CHUNK_BYTES % 8 == 0
 
 
 def test_npy_files_determine_type_and_order(tmp_path):

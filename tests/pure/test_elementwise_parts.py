@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import vkops
-from vkops.elementwise.indexing import _divisor, fields, indexing
+from vkops.elementwise.indexing import fields, indexing
 from vkops.elementwise.parameters import Operand, parse
 from vkops.elementwise.source import generate
 from vkops.errors import InvalidDescError, ShaderCompileError
+from vkops.plan.rounding import factor
 from vkops.plan.view import View
 from vkops.shaders import load
 
@@ -31,10 +32,9 @@ from vkops.shaders import load
         (("T i", "T z", ""), "kernel in_params[0]"),
         (("T _x", "T z", ""), "kernel in_params[0]"),
         (("T x", "T gl_z", ""), "kernel out_params[0]"),
-        (("T x", "T out", ""), "kernel out_params[0]"),
+        (("T x", "T patch", ""), "kernel out_params[0]"),
         (("T f16vec2", "T z", ""), "kernel in_params[0]"),
         (("T x", "", ""), "kernel out_params[0]"),
-        (("T x", "raw T z", ""), "kernel out_params[0]"),
         (("T x, U x", "T z", ""), "kernel parameters"),
         (("T U, U x", "T z", ""), "kernel parameters"),
     ],
@@ -58,7 +58,7 @@ def test_attributes():
 
 @given(size=st.integers(2, 2**31 - 1), index=st.integers(0, 2**31 - 1))
 def test_division_by_multiplication(size, index):
-    magic, shift = _divisor(size)
+    magic, shift = factor(size), (size - 1).bit_length()
     assert magic < 2**32
     for t in (index, index // size * size, max(0, index // size * size - 1), 2**31 - 1):
         high = (magic * t) >> 32
@@ -100,7 +100,7 @@ def test_dimensions_are_sorted_by_the_strides_of_the_output_and_bound_from_align
     assert layout.forms == ("strided", "packed")
     assert layout.spans == ((512, 4 * 159 - 512), (0, 48))
     assert dict(zip(fields(*layout[:2]), layout.words, strict=True)) == {
-        "_n": 12, "_size1": 3, "_magic1": _divisor(3)[0], "_shift1": 2,
+        "_n": 12, "_size1": 3, "_magic1": factor(3), "_shift1": 2,
         "_base0": 15, "_stride0_0": 5, "_stride1_0": 0,
     }  # fmt: skip
     in_order = indexing((3, 4), (other, turned), (4, 4), 256, in_order=True)

@@ -23,10 +23,9 @@ from regions import make_region
 from vkops.dml import FeatureLevel
 from vkops.explain import Explanation, Tensor, explain
 from vkops.explain.page import page
+from vkops.explain.sections import operator_section
 from vkops.explain.tables import dispatch_rows, region_rows
 from vkops.models.descriptors import with_dml_names
-from vkops.models.json_reader import parse
-from vkops.models.operator import DmlDispatchable
 from vkops.onnx.free_dimensions import Overrides
 from vkops.plan import Fill
 from vkops.rules import GROUPS
@@ -320,8 +319,7 @@ def test_indices_select_elements():
 def test_any_operator_with_indices_can_be_drawn(name, random, large):
     sizes = (40, 60) if large else (2, 3, 4)
     desc = OPERATORS[name].make(random, random.choice(kinds(name)), sizes, 1).desc
-    dispatchable = DmlDispatchable("any", parse(b"{}", "m.json"), desc)
-    (section,) = dispatchable.sections((), FeatureLevel.LATEST)
+    section = operator_section("any", desc, FeatureLevel.LATEST)
     text = page(Explanation("m.json", (section,)))
     tensors = [with_dml_names(path) for path, _ in (*desc.inputs, *desc.outputs)]
     assert [found for found in tensors if f"{found}: " not in text] == []

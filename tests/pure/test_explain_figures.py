@@ -11,8 +11,7 @@ from operator_table import OPERATORS, kinds
 
 from vkops.dml import FeatureLevel, OperatorDesc
 from vkops.explain.figures import Parts, as_script, blocks_of, figure, legend
-from vkops.models.json_reader import parse
-from vkops.models.operator import DmlDispatchable
+from vkops.explain.sections import operator_section
 from vkops.plan import CopyPlan, Fill, Output, Read, Region, View, execute
 
 FILL = -7
@@ -64,8 +63,7 @@ def run(tmp_path):
 
 def movements(desc: OperatorDesc):
     """The plans of an operator."""
-    dispatchable = DmlDispatchable("any", parse(b"{}", "m.json"), desc)
-    (section,) = dispatchable.sections((), FeatureLevel.LATEST)
+    section = operator_section("any", desc, FeatureLevel.LATEST)
     return section.movements
 
 

@@ -35,6 +35,7 @@ StorageTexelBufferArrayNonUniformIndexing UniformTexelBufferArrayDynamicIndexing
 UniformTexelBufferArrayNonUniformIndexing
 Image1D ImageBuffer ImageCubeArray ImageGatherExtended ImageQuery Int64ImageEXT MinLod Sampled1D SampledBuffer
 SampledCubeArray StorageImageExtendedFormats StorageImageReadWithoutFormat StorageImageWriteWithoutFormat
+StorageImageMultisample ImageMSArray
 """
 ENABLED = """
 Nop Undef Function FunctionParameter FunctionEnd FunctionCall Variable ImageTexelPointer Load Store CopyMemory
@@ -43,6 +44,7 @@ CompositeConstruct CompositeExtract CompositeInsert CopyObject Transpose Sampled
 ImageSampleExplicitLod ImageSampleDrefImplicitLod ImageSampleDrefExplicitLod ImageSampleProjImplicitLod
 ImageSampleProjExplicitLod ImageSampleProjDrefImplicitLod ImageSampleProjDrefExplicitLod ImageFetch ImageGather
 ImageDrefGather ImageRead ImageWrite Image ImageQuerySizeLod ImageQuerySize ImageQueryLod ImageQueryLevels
+ImageQuerySamples
 ConvertPtrToU ConvertUToPtr ConvertFToU ConvertFToS ConvertSToF ConvertUToF UConvert SConvert FConvert
 QuantizeToF16 Bitcast SNegate FNegate IAdd FAdd ISub FSub IMul FMul UDiv SDiv FDiv UMod SRem SMod FRem FMod
 VectorTimesScalar MatrixTimesScalar VectorTimesMatrix MatrixTimesVector MatrixTimesMatrix OuterProduct Dot IAddCarry

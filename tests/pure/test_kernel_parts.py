@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from vkops.debug import check
-from vkops.elementwise.indexing import _divisor
 from vkops.elementwise.parameters import Operand
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.observer import Observer
@@ -12,6 +11,7 @@ from vkops.interpreter.scheduler import Run
 from vkops.interpreter.state import Settings
 from vkops.kernels.random import _kernel
 from vkops.kernels.reduction import CHUNKS, ReductionKernel
+from vkops.plan.rounding import factor
 from vkops.shaders import load
 from vkops.shaders.binary import positions
 from vkops.shaders.features import exact_floats, with_modes
@@ -38,21 +38,22 @@ class Loads(Observer):
             self.moved += SEGMENT * np.unique(pairs, axis=1).shape[1]
 
 
+@pytest.mark.parametrize("batch", [1, 4])
 @pytest.mark.parametrize(
     ("lanes", "results", "count", "strides"),
     [(1, 128, 2048, (1, 128)), (128, 2, 16_384, (16_384, 1))],
 )
-def test_reductions_read_each_segment_once(lanes, results, count, strides):
+def test_reductions_read_each_segment_once(lanes, results, count, strides, batch):
     """Along the first axis, neighbouring invocations reduce neighbouring columns."""
     reduction = ReductionKernel("float32 x", "float32 y", "x", "a + b", "y = a", name="sum")
-    kernel = reduction._pass(np.dtype("f4"), (("float32", "float32"),), lanes, True)
+    kernel = reduction._pass(np.dtype("f4"), (("float32", "float32"),), lanes, True, batch)
     arrays = zip(kernel._params, ("f4", "i4", "f4"), (0, None, 1), strict=True)
     operands = [Operand(each, np.dtype(dtype), array) for each, dtype, array in arrays]
     text = kernel._generated(operands, 2, ("strided",), local_size=128, pushed=True)
     word, nbytes = Number("uint", 4), 4 * results * count
     read, written = (Memory("", word, "", 1, n, is_written=True) for n in (nbytes, nbytes))
     read.fill(np.ones(results * count, np.float32).tobytes())
-    words = [count, results * count, count, *_divisor(count), 0, *strides]
+    words = [count, results * count, count, factor(count), (count - 1).bit_length(), 0, *strides]
     pushed, chunks = np.array(words, "u4").tobytes(), -(-count // CHUNKS[lanes])
     loads, groups = Loads(read), (results * lanes * chunks // 128, 1, 1)
     memory = {(0, 0): read, (0, 1): written}

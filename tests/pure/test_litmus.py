@@ -1,10 +1,11 @@
 """Litmus tests of Vulkan's memory model: the debugger, the model in tests/litmus, and a verdict agree."""
 
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
 import pytest
-from litmus import alloy, dat3m, programs
+from litmus import alloy, dat3m, programs, progress
 from litmus.comparison import judge
 from litmus.executions import executions
 from litmus.generation import generated
@@ -46,6 +47,11 @@ ORDERED = {
     "a read behind a change for the workgroup": message(write="rmw.atom.wg.sc0 r1, x, 2", read="ld.nonpriv.sc0 r1, x"),
     "atomic loads of two workgroups": message(write="ld.atom.wg.sc0 r1, x", read="ld.atom.wg.sc0 r1, x", acquire="ld.atom.dv.sc0 r0, f", release="st.atom.dv.sc0 f, 1"),
     "a load and an atomic load": message(write="ld.nonpriv.sc0 r1, x", read="ld.atom.dv.sc0 r1, x", acquire="ld.atom.dv.sc0 r0, f", release="st.atom.dv.sc0 f, 1"),
+    "words that each say that they are there, of two who write the same": body(
+        THREE, "st.atom.dv.sc0 x, 1 | ld.atom.dv.sc0 r0, x | st.atom.dv.sc0 x, 1",
+        "st.atom.dv.sc0 f, 1 | ld.atom.dv.sc0 r1, f | st.atom.dv.sc0 f, 1",
+        condition="filter (P1:r0 == 1 /\\ P1:r1 == 1)",
+    ),
     "a fence of the memory of its flag": message(
         release=f"membar.rel.dv.{ALL}; st.atom.dv.sc1 f, 1", acquire="ld.atom.acq.dv.sc1.semsc0 r0, f"
     ),
@@ -171,3 +177,60 @@ def test_programs_with_comments_are_run(where, is_racy):
     assert [result for _, result, _ in programs.verdicts(text, expected)] == ["agrees", "agrees"]
     wrong = [programs.Expected(not is_racy, None)]
     assert [result for _, result, _ in programs.verdicts(text, wrong)] == ["disagrees"]
+
+
+# -- forward progress ------------------------------------------------------------------------------
+
+EVERY = {"Fair", "HSA", "OBE", "HSA_OBE", "LOBE"}
+
+
+def in_columns(*columns):
+    """A test with the instructions of each invocation."""
+    columns = [[each.strip() for each in column.split(";")] for column in columns]
+    rows = [" | ".join(row) for row in zip_longest(*columns, fillvalue="")]
+    places = " | ".join(f"P{who}@sg 0, wg 0, qf 0" for who in range(len(columns)))
+    text = [f"Vulkan own\n{{\nx=0; y=0; l=0;\n}}\n{places}", *rows, "exists 0==0"]
+    return dat3m.read(Path("own/test"), ";\n".join(text), {})
+
+
+def waits(who, name):
+    return f"LC{who}0: ; ld.atom.dv.sc0 r{who}, {name} ; beq r{who}, 0, LC{who}0"
+
+
+def ticket(who):
+    """The one that comes second waits for the first one."""
+    first = f"rmw.atom.dv.sc0 r{who}, l, 1 ; bne r{who}, 0, LC{who}0 ; st.atom.dv.sc0 x, 1"
+    return f"{first} ; goto LC{who}1 ; {waits(who, 'x')} ; LC{who}1:"
+
+
+def exchanges(who, value, until):
+    return f"LC{who}0: ; rmw.atom.dv.sc0 r{who}, l, {value} ; bne r{who}, {until}, LC{who}0"
+
+
+ENDS = {
+    "nobody waits": (("st.atom.dv.sc0 x, 1", "ld.atom.dv.sc0 r0, x"), {*EVERY, "UNFAIR"}),
+    "the first waits": ((waits(0, "x"), "st.atom.dv.sc0 x, 1"), {"Fair"}),
+    "the second waits": (("st.atom.dv.sc0 x, 1", waits(1, "x")), EVERY - {"OBE"}),
+    "a ticket": (tuple(ticket(who) for who in range(2)), EVERY - {"HSA"}),
+    "a lock": (
+        tuple(f"{exchanges(who, 1, 0)} ; st.atom.dv.sc0 l, 0" for who in range(2)), EVERY - {"HSA"},
+    ),
+    "each undoes what the other waits for": ((exchanges(0, 1, 1), exchanges(1, 0, 0)), set()),
+    "three in a chain": (("st.atom.dv.sc0 x, 1", f"{waits(1, 'x')} ; st.atom.dv.sc0 y, 1", waits(2, "y")), EVERY - {"OBE"}),
+}  # fmt: skip
+"""Tests, and the models under which they end."""
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_forward_progress_is_that_of_the_model(name, monkeypatch):
+    """In workgroups and in subgroups, what others do is taken for granted if they have begun."""
+    monkeypatch.setattr(progress, "MOST", 20)
+    columns, models = ENDS[name]
+    test = in_columns(*columns)
+    every = progress.Executions(test)
+    verdicts = {model: every.end(model) for model in progress.MODELS}
+    assert {model for model, ends in verdicts.items() if ends} == models
+    for place in progress.places(test):
+        kinds = progress.found(test, place)
+        assert progress.agrees(verdicts, kinds), (place, kinds)
+        assert not progress.agrees({**verdicts, "OBE": not verdicts["OBE"]}, kinds)

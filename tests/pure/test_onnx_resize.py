@@ -1,5 +1,7 @@
 """Resize and Upsample, compared with ONNX's reference evaluator, and their errors."""
 
+import json
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from onnx import helper, numpy_helper, shape_inference
 from onnx.reference import ReferenceEvaluator
 from onnx_graphs import model_with, reference
 from onnx_models import evaluate, floats, ints, model, node_model, run, same, types_of
+from processes import ROOT
 
 from vkops.errors import ModelError
 from vkops.onnx import Model
@@ -52,6 +55,27 @@ def test_older_versions_round_down_to_enlarge_and_up_to_shrink(operator, opset, 
     else:
         result = run(operator, ROW, floats(scale), opset=opset)
     same(result, ROW[chosen])
+
+
+def test_older_versions_choose_the_elements_that_onnx_runtime_chooses():
+    """The sizes, scales and indices, one digit each, of ONNX Runtime 1.32's Resize of opset 10.
+
+    Its Upsample of opset 9 chooses the same, but has no scales below 1.
+    """
+    for size, scale, chosen in json.loads((ROOT / "tests/onnx_graphs/resized.json").read_text()):
+        row = np.arange(size, dtype=np.float32)
+        for operator, opset in (("Resize", 10), ("Upsample", 9)):
+            result = run(operator, row, floats(scale), opset=opset)
+            assert "".join(f"{n:.0f}" for n in result) == chosen, (operator, size, scale)
+
+
+def test_a_tensor_whose_sizes_stay_is_copied_by_older_versions():
+    """Whole, as by ONNX Runtime: a scale counts if another axis is resized."""
+    data = np.arange(6, dtype=np.float32).reshape(3, 2)
+    for operator, opset in (("Resize", 10), ("Upsample", 9)):
+        same(run(operator, data, floats(1.25, 1.4), opset=opset), data)
+        resized = run(operator, data, floats(1.25, 2), opset=opset)
+        same(resized, data[[0, 0, 1]].repeat(2, 1))
 
 
 def test_the_first_version_of_upsample():

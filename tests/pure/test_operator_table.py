@@ -3,11 +3,13 @@
 import contextlib
 import re
 from dataclasses import replace
+from inspect import signature
 from random import Random
 
 import numpy as np
 import pytest
 from byte_arrays import described
+from dml_functions import FUNCTIONS
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from operator_table import OPERATORS, kinds, packed
@@ -15,8 +17,7 @@ from processes import ROOT
 
 from vkops import dml
 from vkops.dml import BufferTensorDesc, Graph, operator_desc
-from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import parameter_name
+from vkops.dml.graph_builder import parameter_name
 from vkops.dml.levels import class_name
 from vkops.errors import InvalidDescError
 from vkops.plan import execute
@@ -38,7 +39,7 @@ def test_every_operator_has_a_module_and_is_in_the_table():
     named = {name for name in dml.__all__ if name.endswith("OperatorDesc")} - {"OperatorDesc"}
     assert named == descriptors, "vkops/dml/__init__.pyi, and levels.json"
     functions = {name for name in dml.__all__ if name in FUNCTIONS}
-    assert functions == set(FUNCTIONS), "vkops/dml/__init__.pyi, and function_table.py"
+    assert functions == set(FUNCTIONS), "vkops/dml/__init__.pyi, and expressions.py"
 
 
 def test_every_operator_has_an_example():
@@ -50,7 +51,7 @@ def test_every_operator_has_an_example():
     assert set(dml.OPERATORS) - named == set(), "operators without a model in examples/"
 
 
-FUNCTION_OF = {function.operator: name for name, function in FUNCTIONS.items()}
+FUNCTION_OF = {operator: name for name, operator in FUNCTIONS.items()}
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -58,7 +59,7 @@ FUNCTION_OF = {function.operator: name for name, function in FUNCTIONS.items()}
 @settings(max_examples=20)
 def test_the_builder_infers_what_a_descriptor_says(name, random):
     """A function makes a random descriptor again; of older operators, the builder does."""
-    entry, function = OPERATORS[name], FUNCTIONS.get(FUNCTION_OF.get(name))
+    entry, function = OPERATORS[name], FUNCTION_OF.get(name)
     desc = packed(entry.make(random, random.choice(kinds(name)), (2, 3, 4), 1).desc)
     graph, inputs = Graph(), []
     attributes = {f.name: getattr(desc, f.name) for f in desc.FIELDS if f.role == "attribute"}
@@ -68,7 +69,7 @@ def test_the_builder_infers_what_a_descriptor_says(name, random):
         if field.role == "input" and value is not None:
             known = [graph.input(tensor) for tensor in (value if type(value) is tuple else [value])]
             inputs += known
-            arguments[parameter_name(field)] = known if type(value) is tuple else known[0]
+            arguments[parameter_name(field.name)] = known if type(value) is tuple else known[0]
     sizes = [tensor.sizes for _, tensor in desc.outputs]
     if function is None:
         if name == "DIAGONAL_MATRIX":  # nothing else tells the data type
@@ -76,15 +77,14 @@ def test_the_builder_infers_what_a_descriptor_says(name, random):
         free = sizes if entry.free_sizes else None
         results = graph.add(type(desc), inputs, output_sizes=free, **attributes)
     else:
-        if not function.inputs():
-            arguments["graph"] = graph
-        if function.size:
-            along = [size[getattr(desc, "axis", 0)] for size in sizes]
-            one_axis = {"output_axis_sizes": along, "output_length": along[0]}
-            arguments[function.size.name] = one_axis.get(function.size.name, sizes[0])
-        result = getattr(dml, FUNCTION_OF[name])(**arguments)
-        assert isinstance(result, list) is function.returns_list
-        results = result if function.returns_list else [result]
+        along = [size[getattr(desc, "axis", 0)] for size in sizes]
+        others = {"graph": graph, "output_axis_sizes": along, "output_length": along[0]}
+        others |= dict.fromkeys(["output_sizes", "output_gradient_sizes"], sizes[0])
+        parameters = signature(getattr(dml, function)).parameters
+        arguments |= {key: value for key, value in others.items() if key in parameters}
+        result = getattr(dml, function)(**arguments)
+        assert isinstance(result, list) is (name == "SPLIT")
+        results = result if name == "SPLIT" else [result]
     if name == "SLICE1":  # the descriptor may take fewer elements than the window has
         assume([x.desc.sizes for x in results] == sizes)
     assert graph.desc(results).nodes == (desc,)

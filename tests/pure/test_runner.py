@@ -17,10 +17,9 @@ from vkops.cli import main
 from vkops.dml import FeatureLevel
 from vkops.dxdispatch import load_model, prepare
 from vkops.errors import DeviceError, ModelError, OutOfDeviceMemoryError
-from vkops.models.model import RunOptions
 from vkops.plan import execute
 from vkops.runner import printed_values
-from vkops.runner.dispatch_timing import report
+from vkops.runner.dispatch_timing import RunOptions, report
 from vkops.runner.model_execution import run
 from vkops.runner.printed_values import MAX_SHAPED_VALUES, format_values, shaped, text_of
 

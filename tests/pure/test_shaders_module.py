@@ -592,8 +592,8 @@ def test_instructions_behind_the_last_function_belong_to_none(behind):
         ("OpTypeAccelerationStructureKHR", "OpVariable of OpTypeAccelerationStructureKHR"),
         ("OpTypeRayQueryKHR", "OpVariable of OpTypeRayQueryKHR"),
         ("OpTypeSampler", "sampler"),
-        ("OpTypeImage %float 2D 0 0 1 2 Rgba8", "rgba8 image2DMS, which has several samples"),
-        ("OpTypeImage %float 2D 0 1 1 1 Unknown", "image2DMSArray, which has several samples"),
+        ("OpTypeImage %float 2D 0 0 1 2 Rgba8", "storage image"),
+        ("OpTypeImage %float 2D 0 1 1 1 Unknown", "sampled image"),
         ("OpTypeImage %float SubpassData 0 0 0 2 Unknown", "imageSubpassData"),
     ],
 )

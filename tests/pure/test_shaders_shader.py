@@ -173,13 +173,11 @@ OpDecorate %v Binding 0
 REFUSED = [  # declarations and statements, and the error
     ("layout(binding = 0, set = 32) buffer B { uint b; };", "b = 1;", "x B [SH-01]"),
     (f"layout(binding = {MAX_BINDING + 1}) buffer B {{ uint b; }};", "b = 1;", "x B [SH-01]"),
-    ("layout(binding = 0) uniform sampler2DMS s;", "texelFetch(s, ivec2(0), 0);", "x s [SH-01]"),
     ("layout(binding = 0) buffer B { uint b; } b; layout(binding = 0) uniform U { uint u; } u;",
      "b.b = u.u;", "x U [SH-01]"),
     ("#extension GL_NV_cooperative_matrix : require\n#extension GL_KHR_memory_scope_semantics : require\n",
      "fcoopmatNV<32, gl_ScopeSubgroup, 8, 8> m = fcoopmatNV<32, gl_ScopeSubgroup, 8, 8>(1.0);",
      "x capabilities [SH-02]"),
-    ("layout(binding = 0) uniform sampler2DMS s[2];", "texelFetch(s[1], ivec2(0), 0);", "x s [SH-01]"),
 ]  # fmt: skip
 
 

@@ -9,14 +9,13 @@ from pathlib import Path
 
 import hatch_spirv
 import pytest
-from processes import ROOT, finished
+from processes import ROOT, finished, without_compiler
 from refusals import fault
 
 from vkops import shaders
 from vkops.errors import ShaderCompileError
 from vkops.lavapipe import how_to_install
 
-HIDDEN = str(ROOT / "tests/hidden")  # a module in place of vkops_lavapipe, which has compilers
 pytestmark = pytest.mark.usefixtures("own_cache")
 of_a_checkout = pytest.mark.skipif(
     not Path(shaders.__file__).is_relative_to(ROOT), reason="vkops is imported from a wheel"
@@ -43,14 +42,6 @@ def unpacked(wheel, tmp_path):
 def build(folder, environment):
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder]
     return finished(*command, cwd=ROOT, env=environment)
-
-
-def without_compiler(folder):
-    (folder / "no-programs").mkdir(exist_ok=True)
-    hidden = {"PATH": str(folder / "no-programs"), "VKOPS_CACHE_DIR": str(folder / "empty-cache")}
-    kept = {k: v for k, v in os.environ.items() if k != "VKOPS_GLSLANG"}
-    path = os.pathsep.join([HIDDEN, os.environ.get("PYTHONPATH", "")])
-    return kept | hidden | {"PYTHONPATH": path}
 
 
 def run_without_compiler(code, package, folder):

@@ -117,7 +117,9 @@ def test_the_traffic_of_workloads(command):
     assert part["stores"]["subgroups of 64"]["128"] == part["stores"]["must_move"] == 4 * MIB
     status, out, _ = command("bench", "W16", "--traffic")
     assert (status, "1.00/1.00/1.00" in out) == (0, True)
-    assert out.splitlines()[-2].startswith("W16      loads")
+    *_, loads, _, _, _, work = out.splitlines()
+    assert loads.startswith("W16      loads")
+    assert work.split()[:2] == ["W16", "copy_16"]
 
 
 def test_the_traffic_of_workloads_has_not_become_worse(monkeypatch):

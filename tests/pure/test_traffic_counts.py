@@ -19,7 +19,6 @@ from kernel_plans import (
 from strategies import input_bytes, plans
 
 from vkops.bench import workloads
-from vkops.bench.movements import ScatterRows
 from vkops.debug.host_execution import HostHeap, kernel_run
 from vkops.debug.traffic import ALIGNMENT, SEGMENTS, SUBGROUPS, IndexValues, count
 from vkops.gpu.kernels import encoding
@@ -132,8 +131,9 @@ def test_random_plans_with_indices(tuning, seed):
         (window(2, [320, 48], [1, 320]), "copy_tile_2"),
         (window(4, [5, 640], [-640, -1]), "copy_reverse"),
         (window(4, [7, 30, 100], [9000, 100, 1], 1, [3007, 100, 1], 3), "copy_run"),
-        (window(1, [9, 701], [1701, 1], 1), "copy_run"),
-        (window(1, [90, 71], [171, 1], 1), "copy_stream_shared"),
+        (window(1, [9, 701], [1701, 1], 1), "copy_rows"),
+        (window(1, [90, 71], [171, 1], 1), "copy_rows"),
+        (window(1, [390, 11], [171, 1], 1), "copy_stream_shared"),
         (columns(5, 192), "copy_16"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -150,7 +150,7 @@ def test_large_plans(plan, name):
 @pytest.mark.parametrize("bound", [39, 40], ids=["several dispatches", "one dispatch"])
 def test_rows_that_are_scattered(monkeypatch, dtype, row, name, bound):
     monkeypatch.setattr(encoded_plan.layout, "MAX_EXCHANGES", bound)
-    case = workloads.case(dtype, ScatterRows(), (52, row), (40, 1), (40, row))
+    case = workloads.case(dtype, workloads.ScatterRows(), (52, row), (40, 1), (40, row))
     inputs = case.inputs(np.random.default_rng(0))
     *_, step = case.desc.pipeline.steps
     stored = [np.ascontiguousarray(inputs[number]).view(np.uint8).ravel() for number in step.reads]

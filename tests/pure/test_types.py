@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+import function_stubs
 import pytest
 from processes import ROOT, outcome
 
@@ -27,6 +28,11 @@ def test_no_error_of_numpys_types_is_ignored():
     """They differ between versions: what one refuses, another takes, and mypy refuses the comment."""
     ignored = re.compile(r"\bnp\..*# type: ignore")
     assert not [path for path in (ROOT / "vkops").rglob("*.py") if ignored.search(path.read_text())]
+
+
+def test_the_type_stub_of_arithmetic_is_that_of_its_functions():
+    committed = (ROOT / "vkops" / "kernels" / "ufuncs.pyi").read_text("utf-8")
+    assert committed == function_stubs.stub(), "write it again: scripts/function_stubs.py"
 
 
 @pytest.mark.wine("Node.js, which pyright needs")

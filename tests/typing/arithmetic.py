@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from typing_extensions import assert_type
@@ -115,3 +116,42 @@ for result in results:
 assert results[2].tolist() == [[2, 3], [4, 5]]
 x *= 2
 assert x.tolist() == [[4, 8], [12, 16]]
+
+x, rows = vkops.asarray([3.0, 1.0, 2.0]), vkops.asarray([[1.0, 2.0], [3.0, 4.0]])
+for made in (
+    vkops.all(x),
+    vkops.any(x),
+    vkops.argmax(x),
+    vkops.argmin(x),
+    vkops.argsort(x),
+    vkops.count_nonzero(x),
+    vkops.cumulative_prod(x),
+    vkops.cumulative_sum(x),
+    vkops.diff(x),
+    vkops.matmul(rows, rows),
+    vkops.max(x),
+    vkops.mean(x),
+    vkops.min(x),
+    vkops.prod(x),
+    vkops.searchsorted(x, x),
+    vkops.sort(x),
+    vkops.std(x),
+    vkops.sum(x),
+    vkops.tensordot(rows, rows),
+    vkops.unique_values(x),
+    vkops.var(x),
+    vkops.vecdot(x, x),
+    vkops.where(x > 1, x, 0),
+    x.sum(axis=0),
+    rows @ rows,
+):
+    assert_type(made, vkops.Tensor)
+assert_type(vkops.nonzero(x), tuple[vkops.Tensor, ...])
+assert_type(vkops.unique_all(x).values, vkops.Tensor)
+assert_type(vkops.unique_counts(x).counts, vkops.Tensor)
+assert_type(vkops.unique_inverse(x).inverse_indices, vkops.Tensor)
+assert_type(vkops.can_cast(x, "float64"), bool)
+assert_type(vkops.isdtype(x.dtype, "real floating"), bool)
+assert_type(vkops.result_type(x, 1), np.dtype[Any])
+assert_type(vkops.finfo("float32").eps, float)
+assert_type(vkops.iinfo("int32").max, int)

@@ -1,5 +1,6 @@
 """Shaders of one's own: what type checkers say, and what happens."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -57,6 +58,7 @@ assert memoryview(y.read()).cast("I").tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
 program.close()
 
 capture: AbstractContextManager[None] = vkops.capture_call("case.zip")
+use: Callable[[Path], None] = vkops.use_bundle
 
 with vkops.profile() as profile:
     compiled.dispatch({"Source": x, "Target": y}, [2], [1])

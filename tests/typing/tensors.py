@@ -142,8 +142,13 @@ if device.vulkan.native.shares_memory:
     handle = shared.share(timeout=5)
     assert_type(handle, vkops.SharedHandle)
     assert_type(vkops.open_shared(handle, device), Tensor)
+    assert_type(shared.__dlpack_device__(), tuple[int, int])
+    if shared.__dlpack_device__()[0] == 2:
+        assert_type(device.wait_stream(1), None)
+        assert_type(shared.__cuda_array_interface__, dict[str, Any])
 device.synchronize()
 assert_type(device.handles, vkops.DeviceHandles)
+assert_type(device.kompute, vkops.KomputeManager)
 assert_type(x.handles, vkops.TensorHandles)
 with device.handles.locked():
     assert_type(device.handles.queue, int)

@@ -29,8 +29,8 @@ def basic_index(
 ) -> list[int | range | None]:
     """Return the parts of the index that remain when ``...`` is replaced by slices.
 
-    An integer is the index of a dimension that the result does not have, and is not negative. A
-    range has the indices of a dimension that it has. None is a new dimension of size 1.
+    An integer in the result drops a dimension, and is not negative. A range has the indices to take
+    of a dimension that is kept. None adds a new dimension of size 1.
 
     Raises:
         IndexError: an integer is out of range, or there are too many parts.

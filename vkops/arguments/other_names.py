@@ -18,10 +18,10 @@ NOTHING = "nothing: "
 
 @lru_cache(maxsize=1)
 def table() -> dict[str, str]:
-    """Return what to use instead of each name, in the order of the file.
+    """Return the replacement for each name, in the order of the file.
 
-    A name with a dot in front is that of an attribute of objects only, and ``*`` in a name stands
-    for any letters.
+    A name with a dot in front is an attribute of objects only, and ``*`` in a name stands for any
+    letters.
     """
     text = FILE.read_text("utf-8")
     rows = [line.split("\t") for line in text.splitlines() if line and line[0] != "#"]
@@ -29,7 +29,7 @@ def table() -> dict[str, str]:
 
 
 def row_of(name: str, *, of_module: bool) -> str | None:
-    """Return the name in the table that stands for a name, or None."""
+    """Return the entry of the table that matches a name, or None."""
     for exact in (name,) if of_module else (f".{name}", name):
         if exact in table():
             return exact
@@ -45,7 +45,7 @@ def hint(name: str, *, of_module: bool = False) -> str:
     >>> hint("no_such_name")
     ''
     """
-    # NumPy and others look for many names with underscores, for which no table needs to be read.
+    # NumPy and others often look for names with underscores: answer without reading the table.
     row = None if name[:1] == "_" else row_of(name, of_module=of_module)
     if row is None:
         return ""
@@ -56,7 +56,7 @@ def hint(name: str, *, of_module: bool = False) -> str:
 
 
 def suggest_names(*kinds: type) -> None:
-    """Have the errors for attributes that objects of these classes lack say what to use instead."""
+    """For these classes, add a replacement to the error for an attribute that does not exist."""
 
     def missing(self: Any, name: str) -> NoReturn:
         message = f"vkops.{type(self).__name__} has no attribute {name!r}{hint(name)}"

@@ -1,4 +1,4 @@
-"""Operators and functions that compute, for classes that refuse them."""
+"""Operators and functions that compute, for classes whose objects only move data."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ REFUSED: dict[str, str] = {
 
 
 def computing_function(name: str) -> str:
-    """The function of vkops that computes what is refused; "" if there is none."""
-    # NumPy looks for many attributes with underscores, for which nothing needs to be imported.
+    """Return the function of vkops to use for a function that computes; "" if there is none."""
+    # NumPy often looks for attributes with underscores: answer without importing anything.
     if name[:1] == "_":
         return ""
     if name in import_late("vkops.kernels.ufuncs").FUNCTIONS:
@@ -41,9 +41,9 @@ def computing_function(name: str) -> str:
 
 
 def refuse_operators(kind: type, refuse: Callable[[str], NoReturn]) -> None:
-    """Have a class call a function for these operators, with the operator as text.
+    """Let operators that compute call ``refuse`` for objects of a class, with the operator as text.
 
-    Operators that the class or a base class has are left as they are.
+    Operators that the class or a base class defines are left as they are.
     """
     for name, operator in REFUSED.items():
         if not any(name in vars(base) for base in kind.__mro__[:-1]):

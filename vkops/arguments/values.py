@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 def refuse(operator: str, field: str, message: str, rule: str) -> NoReturn:
-    """Refuse an argument."""
+    """Raise an InvalidDescError for an argument."""
     raise InvalidDescError(operator, field, message, rule)
 
 
@@ -87,7 +87,7 @@ def float32(value: object, place: Place) -> float:
 
 
 def instance(kind: type[T], expected: str, value: object, place: Place) -> T:
-    """Return a value of a class."""
+    """Return a value that must be an instance of a class."""
     if isinstance(value, kind):
         return value
     raise place.wrong_kind(value, expected)
@@ -135,7 +135,7 @@ def floats32(value: object, place: Place) -> tuple[float, ...]:
 
 
 def member(cls: type[E], value: object, place: Place) -> E:
-    """Return a member of an enumeration (for flags: a union of members), given it or its value."""
+    """Return a member of an enumeration (or a union of flags) for a member or its value."""
     if type(value) is cls or not isinstance(value, Enum):
         with suppress(InvalidDescTypeError):
             number = integer(value, place)

@@ -2,7 +2,7 @@
 
 from vkops.bench.measure import Result, measure
 from vkops.bench.report import RunReport as Report
-from vkops.bench.report import made_from, read, tables
+from vkops.bench.report import made_from, times
 from vkops.bench.workloads import WORKLOADS, Workload
 
-__all__ = ["WORKLOADS", "Report", "Result", "Workload", "made_from", "measure", "read", "tables"]
+__all__ = ["WORKLOADS", "Report", "Result", "Workload", "made_from", "measure", "times"]

@@ -4,46 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from vkops.bench.movements import Array, CopyOperation, Gather, GatherElements, PadReflect, Tile
-from vkops.bench.workloads import BenchCase, Crop, EveryNth, Join, Split, Workload
+from vkops.bench.workloads import Array, BenchCase, Workload
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
-from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.run import streaming
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.tensors import eager
-from vkops.tensors.rearrangement import pad, tile
-from vkops.tensors.selection import take, take_along_axis
-from vkops.tensors.tensor import Device, Tensor
+from vkops.tensors.tensor import Device
 
+Program = tuple[Callable[[], Any], Callable[[], Sequence[Array]]]
+"""A function that runs a workload once and waits for it, and one that returns the last outputs."""
 
-@dataclass(frozen=True)
-class PeerProgram:
-    """A workload of a peer, its inputs on its device, its outputs in packed memory of its own."""
-
-    run: Callable[[], Any]
-    """Execute the workload once and wait for it."""
-    results: Callable[[], Sequence[Array]]
-    """The outputs of the last run, for the comparison with NumPy."""
-
-
-class Peer(Protocol):
-    """A library that can execute workloads."""
-
-    label: str
-    """Its name in tables and plots, with the kind of device that it runs on."""
-    version: str
-
-    def __init__(self, info: DeviceInfo) -> None: ...
-
-    def prepare(self, case: BenchCase, arrays: Sequence[Array]) -> PeerProgram | None:
-        """Prepare a workload with these inputs; None if the library cannot execute it."""
+Prepare = Callable[[BenchCase, Sequence[Array]], Program | None]
+"""Prepares a workload of another library with these inputs; None if it cannot execute it."""
 
 
 @dataclass(frozen=True)
@@ -101,7 +80,7 @@ class BufferCopy:
 def measure(
     device: Device,
     workloads: Iterable[Workload],
-    peers: Mapping[str, Peer] | None = None,
+    peers: Mapping[str, Prepare] | None = None,
     *,
     scale: int = 1,
     rounds: int = 9,
@@ -150,10 +129,11 @@ def _device_seconds(device: Device, dispatch: Callable[[], Any], rounds: int) ->
 
 
 def _contenders(
-    device: Device, name: str, case: BenchCase, peers: Mapping[str, Peer]
+    device: Device, name: str, case: BenchCase, peers: Mapping[str, Prepare]
 ) -> dict[str, Callable[[], Any]]:
     arrays = case.inputs(np.random.default_rng(0))
-    expected = case.numpy(arrays)
+    operation = case.operation
+    expected = operation.numpy(*arrays)
 
     def check(contender: str, results: Sequence[Array]) -> None:
         for number, (result, right) in enumerate(zip(results, expected, strict=True)):
@@ -170,10 +150,10 @@ def _contenders(
     operator = compiled.bind(inputs, outputs)
 
     def end_to_end() -> list[Array]:
-        tensors = _eager(case, arrays, device)
-        if tensors is None:
-            tensors = [device.empty(array.shape, array.dtype) for array in expected]
-            compiled.dispatch([device.tensor(array) for array in arrays], tensors)
+        if operation.call is not None:
+            return [tensor.numpy() for tensor in operation.call(*arrays, device=device)]
+        tensors = [device.empty(array.shape, array.dtype) for array in expected]
+        compiled.dispatch([device.tensor(array) for array in arrays], tensors)
         return [tensor.numpy() for tensor in tensors]
 
     def resident() -> None:
@@ -186,44 +166,19 @@ def _contenders(
     contenders: dict[str, Callable[[], Any]] = {
         "vkops": resident,
         "end_to_end": end_to_end,
-        "numpy": lambda: case.numpy(arrays),
+        "numpy": lambda: operation.numpy(*arrays),
         "memcpy": lambda: np.copyto(target, source),
         "buffer_copy": BufferCopy(device, case.nbytes).run,
     }
-    if not isinstance(case.operation, CopyOperation):
+    if operation.numpy_into is not None:
         copies = [np.empty_like(array) for array in expected]
-        case.numpy_into(copies, arrays)
+        write = partial(operation.numpy_into, copies, *arrays)
+        write()
         check("NumPy", copies)
-        contenders["numpy_into"] = lambda: case.numpy_into(copies, arrays)
-    for label, peer in peers.items():
-        program = peer.prepare(case, arrays)
-        if program is not None:
-            program.run()
-            check(label, program.results())
-            contenders[label] = program.run
+        contenders["numpy_into"] = write
+    for label, prepare in peers.items():
+        if program := prepare(case, arrays):
+            contenders[label], results = program
+            contenders[label]()
+            check(label, results())
     return contenders
-
-
-def _eager(case: BenchCase, arrays: Sequence[Array], device: Device) -> list[Tensor] | None:
-    """Run the function of vkops for the operation, if there is one."""
-    match case.operation:
-        case Split(axis, sizes):
-            return eager.split(arrays[0], sizes, axis, device=device)
-        case Join(axis):
-            return [eager.join(arrays, axis, device=device)]
-        case Crop(offsets, sizes):
-            return [eager.slice(arrays[0], offsets, sizes, device=device)]
-        case EveryNth(strides):
-            ends = zip(case.shapes[0], strides, strict=True)
-            starts = [0 if stride > 0 else n - 1 for n, stride in ends]
-            return [eager.slice(arrays[0], starts, case.output_shapes[0], strides, device=device)]
-        case Gather():
-            return [take(arrays[0], arrays[1], 0, device=device)]
-        case GatherElements():
-            return [take_along_axis(arrays[0], arrays[1], 1, device=device)]
-        case PadReflect() as pad_reflect:
-            widths = [(width, width) for width in pad_reflect.widths]
-            return [pad(arrays[0], widths, "reflect", device=device)]
-        case Tile(repeats):
-            return [tile(arrays[0], repeats, device=device)]
-    return None

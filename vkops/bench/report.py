@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
-from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
-from vkops.bench.measure import Peer, Result
-from vkops.errors import VkopsError
+from vkops.bench.measure import Result
 from vkops.gpu.adapters.adapter import DeviceInfo
 
 LABELS = {"vkops": "vkops", "numpy": "NumPy", "memcpy": "memcpy", "buffer_copy": "Kompute copy"}
@@ -55,12 +52,16 @@ class RunReport:
 def made_from(
     device: DeviceInfo,
     results: Sequence[Result],
-    peers: Mapping[str, Peer],
+    peers: Mapping[str, tuple[str, str]] | None = None,
     *,
     scale: int = 1,
     rounds: int = 9,
 ) -> RunReport:
-    """Make the report of results that were just measured on this machine."""
+    """Make the report of results that were just measured on this machine.
+
+    ``peers`` are the label and the version of each library, by name.
+    """
+    peers = peers or {}
     return RunReport(
         device=device.name,
         driver=device.driver,
@@ -68,54 +69,30 @@ def made_from(
         processors=os.cpu_count() or 1,
         versions={
             **{name: metadata.version(name) for name in ("vkops", "kp", "numpy")},
-            **{name: peer.version for name, peer in peers.items()},
+            **{name: version for name, (_, version) in peers.items()},
         },
-        peers={name: peer.label for name, peer in peers.items()},
+        peers={name: label for name, (label, _) in peers.items()},
         scale=scale,
         rounds=rounds,
         results=results,
     )
 
 
-def read(path: Path) -> RunReport:
-    """Read a report that was saved as JSON.
-
-    Raises:
-        VkopsError: the file does not hold a report.
-        OSError: it cannot be read.
-    """
-    try:
-        data = json.loads(path.read_bytes())
-        return RunReport(results=[_result(**result) for result in data.pop("results")], **data)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise VkopsError(f"{path}: not a report of `vkops bench --json`: {error}") from error
-
-
-def _result(*, seconds: Mapping[str, float], **more: Any) -> Result:
-    return Result(seconds={name: float(value) for name, value in seconds.items()}, **more)
-
-
 # -- tables ---------------------------------------------------------------------------------------
 
 
-def tables(report: RunReport) -> list[Table]:
-    """Return tables of milliseconds and ratios; the ratios to peers have a table of their own."""
+def times(report: RunReport) -> Table:
+    """Return the table of milliseconds, and of ratios to what is always measured."""
     explained = (
         "NumPy: makes new arrays; into: NumPy, into arrays that exist; "
         "e2e: from NumPy to NumPy, compared with NumPy"
     )
     widths = {"NumPy": 6, "into": 6, "memcpy": 6, "copy": 6, "e2e": 6}
-    title, results = f"{report.device} ({report.driver})", report.results
-    result = [_table(title, explained, {"MiB": 5, "ms": 7, **widths}, results, _PAIRS)]
-    if report.peers:
-        empty = "Empty: the library cannot execute the workload"
-        columns = {"ms": 7, **dict.fromkeys(report.peers.values(), 7)}
-        pairs = [("vkops", name) for name in report.peers]
-        result.append(_table("vkops against other libraries", empty, columns, results, pairs))
-    return result
+    title = f"{report.device} ({report.driver})"
+    return table(title, explained, {"MiB": 5, "ms": 7, **widths}, report.results, _PAIRS)
 
 
-def _table(
+def table(
     title: str,
     caption: str,
     columns: Mapping[str, int],

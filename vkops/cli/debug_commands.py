@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -11,17 +10,19 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 from click.core import ParameterSource
 
-from vkops.cli import options, shader_commands
-from vkops.errors import ModelError, VkopsError, one_line, printable
+from vkops.cli import options, shader_commands, targets
+from vkops.errors import ModelError, ShaderCompileError, VkopsError, printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from vkops.debug.host_execution import Subject
     from vkops.debug.shader_check import Case
+    from vkops.debug.shader_coverage import ShaderCoverage
     from vkops.dml import FeatureLevel
     from vkops.interpreter.findings import Finding
     from vkops.shaders import Shader
+    from vkops.shaders.module import Block
 
 
 @click.group(invoke_without_command=True)
@@ -38,27 +39,13 @@ def debug(context: click.Context) -> None:
     console.shows_activity = True
 
 
-# All other arguments are for the command that is run.
-_FORWARDS = {"allow_extra_args": True, "ignore_unknown_options": True}
-_target = click.argument("target", metavar="TARGET [OPTIONS]...", type=click.Path())
-_RUN = {
-    **dict.fromkeys((".json", ".onnx"), ("-m", "vkops", "run")),
-    **dict.fromkeys((".comp", ".hlsl", ".slang", ".spv"), ("-m", "vkops", "shader", "run")),
-    ".py": (),
-}
-
-
 _subject = click.argument("target", metavar="SHADER|MODEL", type=click.Path())
 _shader = options.all_of(  # arguments of ``_case``
-    options.texts(
-        "--buffer",
-        metavar="BLOCK=FILE.npy|BYTES",
-        help="Fill a block's buffer, or give its size if the shader writes all that it reads.",
-    ),
+    shader_commands.bind,
     options.text("--groups", metavar="X[,Y[,Z]]", help="Numbers of workgroups; 1 by default."),
     shader_commands.threads,
     shader_commands.push,
-    shader_commands.spec,
+    shader_commands.constant,
     click.option(
         "--subgroup-size",
         type=int,
@@ -163,15 +150,78 @@ def check(target: str, sarif: Path | None, **arguments: Any) -> None:
     if "out of bounds" in kinds and isinstance(subject, Case):
         places = subject.shader.places.keys() - subject.given
         if names := ", ".join(sorted(subject.shader.places[each][0].point for each in places)):
-            about = "Blocks without --buffer, of one element for each invocation"
+            about = "Blocks without --bind, of one element for each invocation"
             click.echo(printable(f"{about}: {names}"))
     if unfilled and isinstance(subject, Case):
-        given = " ".join(f"--buffer {each}=FILE.npy" for each in sorted(unfilled))
+        given = " ".join(f"--bind {each}=FILE.npy" for each in sorted(unfilled))
         click.echo(printable(f"To give values to what is read: {given}"))
     if kinds:
         raise click.exceptions.Exit(1)
     dispatches = "" if isinstance(subject, Case) else f" in {count} dispatches"
     click.echo(printable(f"{Path(target).name}: nothing was found{dispatches}"))
+
+
+@debug.command()
+@click.argument("target", metavar="SHADER|MODEL|FILE.info", type=click.Path())
+@_checked_shader
+@_explored
+@_model
+@options.texts(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write a page (.html), or add to data of coverage.py (.coverage*) or LCOV (others).",
+)
+def cover(target: str, output: Sequence[str], **arguments: Any) -> None:
+    """Count how often lines and branches of a shader run.
+
+    The shader or model is run in an interpreter, as by `vkops debug check`, whose options it has.
+    Counts are those of invocations, in the first order of workgroups.
+
+    With a tracefile of LCOV (.info), such as one of VKOPS_COVERAGE, nothing is run: it is shown.
+    """
+    from vkops.console import show
+    from vkops.debug.shader_coverage import ShaderCoverage
+    from vkops.explain import coverage as explained
+
+    files = [explained.output_file(Path(name)) for name in output]
+    if Path(target).suffix == ".info":
+        _refuse_given(_OF_SHADERS | _OF_MODELS, "a shader or a model")
+        coverage = ShaderCoverage.read(Path(target))
+    else:
+        coverage = _covered(target, arguments)
+    for file in files:
+        file.add(coverage)
+        click.echo(printable(f"Coverage written to '{file.path}'"))
+    show(*explained.render(coverage))
+
+
+def _covered(target: str, arguments: Mapping[str, Any]) -> ShaderCoverage:
+    """Run a shader or a model, and return what ran; say whether there were faults."""
+    from vkops.debug.host_execution import run_all
+    from vkops.debug.shader_check import NO_LINES, Case
+    from vkops.debug.shader_coverage import ShaderCoverage
+    from vkops.interpreter.coverage import Coverage
+
+    subject, coverage, count = _subject_of(target, arguments), ShaderCoverage(), 0
+
+    def cover(_name: str, run: Any) -> None:
+        nonlocal count
+        observer = Coverage()
+        findings = run.check([observer]).findings
+        coverage.add(ShaderCoverage.of(observer))
+        count += len(findings)
+        if any(each.kind == "loop" for each in findings) and not isinstance(subject, Case):
+            raise click.exceptions.Exit(1)  # what comes after it has not the inputs of a device
+
+    with suppress(click.exceptions.Exit):
+        run_all(subject, cover)
+    if not coverage.files:
+        raise ShaderCompileError(f"{Path(target).name}: {NO_LINES}")
+    if count:
+        faults = "1 fault was" if count == 1 else f"{count} faults were"
+        click.echo(f"{faults} found: `vkops debug check` shows them", err=True)
+    return coverage
 
 
 def _step_command(target: str, finding: Finding) -> str:
@@ -201,17 +251,23 @@ def _subject_of(target: str, arguments: Mapping[str, Any]) -> Subject:
     from vkops.runner.model_files import FileOptions, ModelFile
 
     is_model = Path(target).suffix in (".json", ".onnx")
+    _refuse_given(*((_OF_SHADERS, "a shader") if is_model else (_OF_MODELS, "a model")))
+    if not is_model:
+        return case_of(target, arguments)
+    names = "feature_level", "input_path", "overrides", "allow_paths"
+    file = ModelFile(target, **{name: arguments[name] for name in names})
+    files = FileOptions(arguments["input"], random=True)
+    return file.read_onnx(files) if file.is_onnx else file.read_json(file.feature_level)
+
+
+def _refuse_given(names: Collection[str], kind: str) -> None:
+    """Refuse options that have no effect on a target of another kind."""
     context = click.get_current_context()
     for parameter in context.command.params:
         name = parameter.name or ""
         is_given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if is_given and name in (_OF_SHADERS if is_model else _OF_MODELS):
-            options.refuse(parameter.opts[-1], f"is only for a {'shader' if is_model else 'model'}")
-    if not is_model:
-        return _case(target, arguments)
-    names = "feature_level", "input_path", "overrides", "allow_paths"
-    file = ModelFile(target, **{name: arguments[name] for name in names})
-    return file.read(FileOptions(arguments["input"], random=True))
+        if is_given and name in names:
+            options.refuse(parameter.opts[-1], f"is only for {kind}")
 
 
 @debug.command()
@@ -238,20 +294,25 @@ def step(
     """
     from vkops.debug.stepper import step as run
 
-    run(_case(source, arguments), _invocation(invocation) or (0, 0, 0), commands, to_fault=to_fault)
+    run(
+        case_of(source, arguments),
+        _invocation(invocation) or (0, 0, 0),
+        commands,
+        to_fault=to_fault,
+    )
 
 
 @shader_commands.named_options()
-def _case(source: str, arguments: Mapping[str, Any]) -> Case:
+def case_of(source: str, arguments: Mapping[str, Any]) -> Case:
     """Return a shader with what it is run with."""
     from vkops.debug.shader_check import Case
 
     settings = {name: arguments[name] for name in ("define", "include", "entry")}
-    loaded = shader_commands.loaded(source, arguments["spec"], settings)
+    loaded = shader_commands.loaded(source, arguments["constant"], settings)
     groups, threads = arguments["groups"], arguments["threads"]
     return Case.of(
         loaded,
-        _buffers(arguments["buffer"], loaded),
+        _buffers(arguments["bind"], loaded),
         shader_commands.integers("--groups", groups) if groups else None,
         None if threads is None else shader_commands.integers("--threads", threads),
         shader_commands.numbers("--push", arguments["push"]),
@@ -267,35 +328,22 @@ def _case(source: str, arguments: Mapping[str, Any]) -> Case:
 
 def _buffers(texts: Sequence[str], shader: Shader) -> dict[str, Any]:
     """Return what blocks are given: lists for arrays of blocks, and levels of images."""
-    lists: dict[str, list[Any]] = {}
-    for text in texts:
-        name, value = _buffer(text, shader.name)
-        lists.setdefault(name, []).append(value)
+    from vkops.runner import shader_bindings
+
+    lists: dict[Block, list[Any]] = {}
+    for block, value in shader_bindings.assigned(shader_bindings.read(texts, shader.name), shader):
+        lists.setdefault(block, []).append(value)
     bound: dict[str, Any] = {}
-    for name, values in lists.items():
-        block = shader.block(name)
-        is_array = block is not None and block.is_array
-        if len(values) > 1 and block and not is_array and block.image is None:
-            options.refuse("--buffer", f"got {name} twice, must be an array of blocks or an image")
-        bound[name] = values if is_array or len(values) > 1 else values[0]
+    for block, values in lists.items():
+        if len(values) > 1 and not block.is_array and block.image is None:
+            message = f"got {block.point} twice, must be an array of blocks or an image"
+            options.refuse("--bind", message)
+        bound[block.point] = values if block.is_array or len(values) > 1 else values[0]
     return bound
 
 
-def _buffer(text: str, owner: str) -> tuple[str, Any]:
-    """Return a block's name with an array, or the number of its bytes."""
-    from vkops.runner import array_files
-
-    name, equals, value = text.partition("=")
-    if not equals:
-        options.refuse("--buffer", f"got '{text}', must be BLOCK=FILE.npy or BLOCK=BYTES")
-    if value.isdecimal():
-        return name, options.integer("--buffer", value)
-    ((_, array),) = array_files.read(value, [name], owner)
-    return name, array
-
-
-@debug.command(context_settings=_FORWARDS)
-@_target
+@debug.command(context_settings=targets.FORWARDS)
+@targets.target
 @options.text(
     "--invocation", metavar="X[,Y[,Z]]", help="Show messages of this global invocation only."
 )
@@ -313,7 +361,7 @@ def printf(context: click.Context, target: str, invocation: str, rows: int, kern
 
     chosen = _invocation(invocation)
     source = target if Path(target).suffix in (".comp", ".py") else ""
-    printed = run(_vkops(target, context.args), kernels=kernels, source=source)
+    printed = run(targets.command(target, context.args), kernels=kernels, source=source)
     shown = [m for m in printed.messages if chosen is None or m.invocation == chosen]
     if shown:
         show(table(shown[:rows]))
@@ -325,11 +373,11 @@ def printf(context: click.Context, target: str, invocation: str, rows: int, kern
         raise ModelError(
             "Messages were lost: a dispatch printed more than the layer's buffer holds; print less"
         )
-    _end(target, printed.returncode)
+    targets.end(target, printed.returncode)
 
 
-@debug.command(context_settings={**_FORWARDS, "allow_interspersed_args": False})
-@_target
+@debug.command(context_settings={**targets.FORWARDS, "allow_interspersed_args": False})
+@targets.target
 @click.pass_context
 def validate(context: click.Context, target: str) -> None:
     """Run a program under Vulkan's validation layer.
@@ -341,11 +389,8 @@ def validate(context: click.Context, target: str) -> None:
     from vkops.console import show
     from vkops.debug.layer import faults
     from vkops.debug.layer import validate as run
-    from vkops.shaders.foreign import check_file
 
-    check_file(Path(target))
-    command = _vkops(target, context.args) if Path(target).suffix in _RUN else None
-    verdict = run(command or [target, *context.args])
+    verdict = run(targets.command(target, context.args, any_program=True))
     for known, count in verdict.known.items():
         times = f"{count} times" if count > 1 else "once"
         click.echo(f"Known, {times}: {known.id}: {known.part.strip()}: {known.reason}")
@@ -355,7 +400,7 @@ def validate(context: click.Context, target: str) -> None:
         raise ModelError(f"The validation layer has {count} message{'s' if count > 1 else ''}")
     if not verdict.returncode:
         click.echo("The validation layer reported nothing")
-    _end(target, verdict.returncode)
+    targets.end(target, verdict.returncode)
 
 
 @debug.command()
@@ -427,8 +472,8 @@ def _compare(subject: Subject, adapter: str, rows: int, level: FeatureLevel) -> 
         raise ModelError(difference.verdict)
 
 
-@debug.command(context_settings=_FORWARDS)
-@_target
+@debug.command(context_settings=targets.FORWARDS)
+@targets.target
 @options.file("-o", "--output", required=True, metavar="FILE.rdc", help="File to write.")
 @click.pass_context
 def capture(context: click.Context, target: str, output: Path) -> None:
@@ -443,8 +488,10 @@ def capture(context: click.Context, target: str, output: Path) -> None:
     if Path(target).suffix == ".py":
         raise ModelError(f"{target}: must be a model or a shader: a capture is of its dispatches")
     extra = {CAPTURE: str(output.absolute()), KERNEL_DEFINES: "DEBUG"}  # with their source lines
-    done = subprocess.run(_vkops(target, context.args), env={**os.environ, **extra}, check=False)
-    _end(target, done.returncode)
+    done = subprocess.run(
+        targets.command(target, context.args), env={**os.environ, **extra}, check=False
+    )
+    targets.end(target, done.returncode)
     click.echo(printable(f"Capture written to '{output}'"))
     try:
         for number, submission in enumerate(submissions(output), 1):
@@ -477,17 +524,6 @@ def _printable(text: str) -> str:
     return "\n".join(map(printable, text.split("\n")))
 
 
-def _vkops(target: str, arguments: list[str]) -> list[str]:
-    """Return the command that runs a model, a shader or a Python program."""
-    from vkops.shaders.foreign import check_file
-
-    check_file(Path(target))
-    suffix = Path(target).suffix
-    if suffix not in _RUN:
-        raise ModelError(f"{target}: must be a {', '.join(_RUN)} file")
-    return [sys.executable, *_RUN[suffix], target, *arguments]
-
-
 def _invocation(text: str) -> tuple[int, int, int] | None:
     if not text:
         return None
@@ -498,13 +534,3 @@ def _invocation(text: str) -> tuple[int, int, int] | None:
         )
     x, y, z = [*numbers, 0, 0][:3]
     return x, y, z
-
-
-def _end(target: str, status: int) -> None:
-    """Exit with the status of the program that ran; report the signal if one ended it."""
-    if status < 0:
-        from vkops.system.processes import describe
-
-        click.echo(one_line(f"{target}: {describe(status)}"), err=True)
-    if status:
-        raise click.exceptions.Exit(status if status > 0 else 128 - status)

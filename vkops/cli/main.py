@@ -19,7 +19,7 @@ _CLOSED = {errno.EPIPE, errno.EINVAL} if os.name == "nt" else {errno.EPIPE}
 """The errors of a write to a pipe without a reader."""
 
 # The commands with the module of each, which is imported when the command is used.
-_COMMANDS = {
+COMMANDS = {
     "run": "vkops.cli.model_commands",
     "check": "vkops.cli.model_commands",
     "explain": "vkops.cli.model_commands",
@@ -27,6 +27,7 @@ _COMMANDS = {
     "bench": "vkops.cli.bench_commands",
     "rule": "vkops.cli.rule_commands",
     "shader": "vkops.cli.shader_commands",
+    "warm": "vkops.cli.bundle_commands",
     "debug": "vkops.cli.debug_commands",
     "completion": "vkops.cli.completion_commands",
 }
@@ -42,12 +43,12 @@ class _Program(click.Group):
     """Imports the module of a command at its first use."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(_COMMANDS[cmd_name]), cmd_name)
+        command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
         assert isinstance(command, click.Command)
         return command
 

@@ -135,7 +135,7 @@ def run(
     from vkops import console
     from vkops.cli import device_commands
     from vkops.debug import dispatch_hooks
-    from vkops.models.model import RunOptions
+    from vkops.runner.dispatch_timing import RunOptions
     from vkops.runner.model_files import FileOptions, ModelFile, run_model
 
     if show_dependencies:

@@ -43,10 +43,24 @@ def text(*names: str, metavar: str, help: str) -> Callable[[F], F]:
     return click.option(*names, default="", show_default=False, metavar=metavar, help=help)
 
 
-def texts(*names: str, metavar: str, help: str) -> Callable[[F], F]:
+class _Renamed(click.Option):
+    """An option that also has the name that it had before, which its help does not show."""
+
+    def __init__(self, *args: Any, old: str, **others: Any) -> None:
+        self.old = old
+        super().__init__(*args, **others)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        super().add_to_parser(parser, ctx)
+        action = "append" if self.multiple else "store"
+        parser.add_option(self, [self.old], self.name, action=action, nargs=self.nargs)
+
+
+def texts(*names: str, metavar: str, help: str, old: str = "") -> Callable[[F], F]:
     """Return an option that can be given several times, such as texts or [NAME:]FILE."""
     kind = click.Path() if "FILE" in metavar else click.STRING  # shells complete paths
-    return click.option(*names, multiple=True, type=kind, metavar=metavar, help=help)
+    renamed: dict[str, Any] = {"cls": _Renamed, "old": old} if old else {}
+    return click.option(*names, multiple=True, type=kind, metavar=metavar, help=help, **renamed)
 
 
 def number(

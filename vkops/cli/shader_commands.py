@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import vkops
-from vkops.cli import options
+from vkops.cli import bundle_commands, options
 from vkops.errors import InvalidDescError, ShaderCompileError, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vkops.shaders import Number, Shader
+    from vkops.runner.shader_bindings import Numbers
+    from vkops.shaders import Shader
 
 
 @click.group(invoke_without_command=True)
@@ -28,6 +29,7 @@ def shader(context: click.Context) -> None:
     options.help_without_command(context)
 
 
+shader.add_command(bundle_commands.bundle)
 source = click.argument("source", metavar="SHADER", type=click.Path())
 _define = options.texts("-D", "define", metavar="NAME[=VALUE]", help="Define a macro.")
 _entry = click.option(
@@ -39,10 +41,21 @@ threads = click.option(
     metavar="X[,Y[,Z]]",
     help="Numbers of invocations instead, rounded up to whole workgroups.",
 )
-push = options.text(
-    "--push", metavar="N,...", help="Push constants, in the order of their declaration."
+bind = options.texts(
+    "--bind",
+    old="--buffer",
+    metavar="[BLOCK=]FILE|BYTES|TYPE:SHAPE",
+    help="Fill a block's buffer or image from a .npy, .png or .jpg file, or several from a .npz; "
+    "or give its size, or zeros, such as float32:4x6.",
 )
-spec = options.texts("--spec", metavar="NAME=VALUE", help="Set a specialization constant.")
+push = options.texts(
+    "--push",
+    metavar="[NAME=]N,...",
+    help="Push constants by name, or in the order of their declaration.",
+)
+constant = options.texts(
+    "--constant", old="--spec", metavar="NAME=VALUE", help="Set a specialization constant."
+)
 
 
 @contextmanager
@@ -52,7 +65,7 @@ def named_options() -> Iterator[None]:
         yield
     except InvalidDescError as error:
         field, _, part = error.field.partition(".")
-        named = {"push_constants": "--push", "constants": "--spec"}
+        named = {"push_constants": "--push", "constants": "--constant"}
         option = {**named, "schedule": "--schedule"}.get(field)
         if option is None:
             raise
@@ -61,11 +74,18 @@ def named_options() -> Iterator[None]:
 
 
 @shader.command("list")
-def list_() -> None:
-    """List the kernels of vkops, with their sizes and what they need."""
+@click.argument("bundle", metavar="[FILE.zip]", required=False, type=click.Path())
+def list_(bundle: str | None) -> None:
+    """List the kernels of vkops, or the shaders of a bundle.
+
+    Kernels have their sizes, and shaders what they need of a device.
+    """
     from vkops import console, shaders
     from vkops.shaders.module import Module
 
+    if bundle is not None:
+        bundle_commands.list_shaders(bundle)
+        return
     title = f"Kernels, from {shaders.source_dir()}"
     headings = ("Bytes", "Code", "Loops", "Buffers")
     rows = []
@@ -223,11 +243,7 @@ def stats(
 
 @shader.command()
 @source
-@options.texts(
-    "--bind",
-    metavar="[BLOCK:]FILE",
-    help="Fill a block's buffer or image from a .npy, .png or .jpg file, or several from a .npz.",
-)
+@bind
 @options.texts(
     "--out",
     metavar="[BLOCK:]TYPE:COUNT",
@@ -240,7 +256,7 @@ def stats(
 )
 @threads
 @push
-@spec
+@constant
 @settings
 @options.texts(
     "--output",
@@ -257,8 +273,8 @@ def run(
     source: str,
     groups: str | None,
     threads: str | None,
-    push: str,
-    spec: options.Texts,
+    push: options.Texts,
+    constant: options.Texts,
     flat: bool,
     dispatch_iterations: int,
     adapter: str,
@@ -272,11 +288,11 @@ def run(
     the shape of its array, rows first, with up to 4 channels; a picture needs vkops[pictures].
     """
     from vkops.debug import dispatch_hooks
-    from vkops.models.model import RunOptions
     from vkops.runner import shader_files
+    from vkops.runner.dispatch_timing import RunOptions
 
     shader_settings = {name: arguments.pop(name) for name in ("define", "include", "entry")}
-    shader = loaded(source, spec, shader_settings)
+    shader = loaded(source, constant, shader_settings)
     shader_options = shader_files.ShaderOptions(
         **arguments,
         groups=None if groups is None else _groups(groups),
@@ -330,31 +346,29 @@ def _groups(text: str) -> list[int] | tuple[str, int]:
     return block, options.integer("--groups", byte) if byte else 0
 
 
-def loaded(source: str, spec: options.Texts, settings: Mapping[str, Any]) -> Shader:
+def loaded(source: str, constant: options.Texts, settings: Mapping[str, Any]) -> Shader:
     """Return the shader of a file or a kernel, with source lines and specialization constants."""
     from vkops import shaders
     from vkops.shaders.constants import constant_key
 
     name, spirv = _spirv(source, **settings, debug=True)
-    pairs = (text.partition("=") for text in spec)
-    constants = {constant_key(key): _number(f"--spec {key}", value) for key, _, value in pairs}
+    given = numbers("--constant", constant) or {}
+    if not isinstance(given, dict):
+        options.refuse("--constant", f"got '{constant[0]}', must be NAME=VALUE")
+    constants = {constant_key(key): value for key, value in given.items()}
     return shaders.load(spirv, constants=constants, name=name, entry=settings["entry"])
 
 
-def numbers(option: str, text: str) -> list[Number]:
-    """Return numbers that commas separate."""
-    return [_number(option, part) for part in text.split(",")] if text else []
+def numbers(option: str, texts: options.Texts) -> Numbers:
+    """Return numbers that commas separate, or those of each name."""
+    from vkops.runner import shader_bindings
+
+    try:
+        return shader_bindings.numbers(texts)
+    except ValueError as error:
+        options.refuse(option, str(error))
 
 
 def integers(option: str, text: str) -> list[int]:
     """Return integers that commas separate."""
     return [options.integer(option, number) for number in text.split(",")]
-
-
-def _number(option: str, text: str) -> Number:
-    with suppress(ValueError):
-        return {"true": 1, "false": 0}[text] if text in ("true", "false") else int(text, 0)
-    try:
-        return float(text)
-    except ValueError:
-        options.refuse(option, f"got '{text}', must be a number")

@@ -146,16 +146,19 @@ class OpaqueArgument(Argument):
         channels, is_buffer = declared.channels(first.shape), declared.dimension == "Buffer"
         if channels is None or not first.size or first.size % (channels if is_buffer else 1):
             message = f"got {show(value)}, must be an array of texels for {declared}"
+            message += "" if is_buffer else f", with {declared.shapes}"
             raise BindingError(shader.name, point, message, "SH-13")
         format_ = view_format(first.dtype, channels, fixed, declared)
         if format_ is None:
             message = refusal(first.dtype, channels, fixed, declared)
             raise BindingError(shader.name, point, message, "SH-14")
-        rank, layers = 0 if is_buffer else declared.dims + declared.has_layers, declared.has_layers
-        most = 1 if is_buffer else max(first.shape[layers:rank]).bit_length()
+        rank, layers = 0 if is_buffer else declared.rank, declared.has_layers
+        space = range(layers, rank - declared.is_multisampled)  # the axes of sizes
+        has_levels = not is_buffer and not declared.is_multisampled
+        most = max(first.shape[axis] for axis in space).bit_length() if has_levels else 1
         for number, each in enumerate(self.arrays):
             sizes = tuple(
-                max(1, size >> number) if layers <= axis < rank else size
+                max(1, size >> number) if axis in space else size
                 for axis, size in enumerate(first.shape)
             )
             if number >= most or (each.shape, each.dtype) != (sizes, first.dtype):

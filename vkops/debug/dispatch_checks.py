@@ -23,6 +23,7 @@ from vkops.console import complain
 from vkops.debug.results import TOLERANCE_OF_DEVICES, first_difference, tolerance_of
 from vkops.debug.sarif import Result, repository, result, write_results
 from vkops.debug.shader_check import MAX_INVOCATIONS, SUBGROUP_SIZES, Case, Report
+from vkops.debug.shader_coverage import OutputFile, ShaderCoverage, coverage_file
 from vkops.errors import (
     DeviceError,
     InvalidDescError,
@@ -38,6 +39,7 @@ from vkops.gpu.memory.pools import living
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.addresses import NO_TENSOR
+from vkops.interpreter.coverage import Coverage
 from vkops.interpreter.findings import Finding
 from vkops.interpreter.state import TooManyInstructionsError
 from vkops.interpreter.values import SourceLine
@@ -62,6 +64,9 @@ KERNELS = "VKOPS_CHECK_KERNELS"
 
 SARIF = "VKOPS_CHECK_SARIF"
 """The variable that names a file for all findings, which the first process writes when it ends."""
+
+COVERAGE = "VKOPS_COVERAGE"
+"""The variable that names a file to which the coverage of shaders is added in the same way."""
 
 TOTALS = "VKOPS_CHECK_TOTALS"
 """The folder for totals of other processes; the first process sets it, and those inherit it."""
@@ -142,7 +147,7 @@ class Checks:
         try:
             bindings += [*bindings_of(bound), *_tensors(device, bound)]
             case = self._case(device, bound, bindings)
-            report = None if case is None else case.check()
+            report = None if case is None else self._checked(case)
             if report is not None and any(NO_TENSOR in each.message for each in report.findings):
                 raise ShaderCompileError("an address belongs to no tensor, or to one that is gone")
         except CheckError:
@@ -161,6 +166,9 @@ class Checks:
             self._count()
             if self._compares:
                 _compare(device, bindings, report)
+
+    def _checked(self, case: Case) -> Report:
+        return case.check()
 
     def _refuse_access(self, message: str) -> None:
         """Report an access to a pinned array that a device uses."""
@@ -214,17 +222,21 @@ class _ProgramChecks(Checks):
     """The dispatches of a program, with those of the processes that it starts.
 
     The first process shows them when it ends. Others append a line to a file of their own for each
-    dispatch: its reason, which is empty for one that was checked; and one to another file for each
-    finding, if ``sarif`` is a file. So the totals are right however they end, and those of a forked
-    process are known, too.
+    dispatch: its reason, which is empty for one that was checked; one to another file for each
+    finding, if ``sarif`` is a file; and one to a third file with what ran, if ``coverage`` is a
+    file. So the totals are right however they end, and those of a forked process are known, too.
     """
 
-    def __init__(self, sarif: str = "", **how: Any) -> None:
+    def __init__(self, sarif: str = "", coverage: str = "", **how: Any) -> None:
         super().__init__(**how)
+        self._coverage, self._covered = coverage, ShaderCoverage()
+        self._written_texts: set[tuple[int, str]] = set()  # with the processes
         self._sarif, self._root = sarif and os.path.abspath(sarif), repository()
         self._results: list[Result] = []
         self._folder, self._first = os.environ.get(TOTALS, ""), 0
         if not os.path.isdir(self._folder):  # it is gone with a program that has ended
+            if coverage:
+                self._file = _coverage_file(coverage)
             try:
                 self._folder = os.environ[TOTALS] = mkdtemp(prefix="vkops-checks-")
             except OSError as error:
@@ -242,6 +254,21 @@ class _ProgramChecks(Checks):
     def _around(self, device: VulkanDevice, bound: BoundCall) -> Iterator[None]:
         with self._keeping(), super()._around(device, bound):
             yield
+
+    def _checked(self, case: Case) -> Report:
+        if not self._coverage:
+            return super()._checked(case)
+        observer = Coverage()
+        report = case.check([observer])
+        coverage, process = ShaderCoverage.of(observer), os.getpid()
+        with self._lock:
+            if process == self._first:
+                self._covered.add(coverage)
+                return report
+            known = {name for name in coverage.texts if (process, name) in self._written_texts}
+            self._written_texts |= {(process, name) for name in coverage.texts}
+            self._append(coverage.to_json(known), ".coverage")
+        return report
 
     def _refuse_access(self, message: str) -> None:
         with self._keeping():
@@ -277,7 +304,9 @@ class _ProgramChecks(Checks):
             return
         for path in Path(self._folder).iterdir():
             for line in path.read_text("utf-8").split("\n")[:-1]:
-                if path.suffix:
+                if path.suffix == ".coverage":
+                    self._covered.add(ShaderCoverage.from_json(line))
+                elif path.suffix:
                     self._keep(json.loads(line))
                 else:
                     self._count(line)
@@ -288,6 +317,13 @@ class _ProgramChecks(Checks):
                 write_results(self._sarif, self._results)
             except ModelError as error:
                 complain(f"{SARIF}: {error}")
+        if self._coverage and not self._covered.files:
+            complain("coverage of shaders: no dispatch that was checked has source lines")
+        elif self._coverage:
+            try:
+                complain(self._file.add(self._covered).summary(self._file.path))
+            except ModelError as error:
+                complain(f"{COVERAGE}: {error}")
 
 
 class BoundResource(NamedTuple):
@@ -455,7 +491,8 @@ def checking(
     ``VKOPS_CHECK`` has the effect of a block around the whole program: with ``1``, or with
     ``strict``. ``VKOPS_CHECK_INSTRUCTIONS`` sets the number of instructions,
     ``VKOPS_CHECK_PLAIN_BARRIERS=0`` leaves out plain barriers, ``VKOPS_CHECK_KERNELS=1`` checks
-    vkops' own kernels, and ``VKOPS_CHECK_SARIF`` names a file that gets all findings in SARIF.
+    vkops' own kernels, ``VKOPS_CHECK_SARIF`` names a file that gets all findings in SARIF, and
+    ``VKOPS_COVERAGE`` names one to which the coverage of the shaders is added.
 
     Args:
         strict: raise for a dispatch that is not checked.
@@ -493,13 +530,18 @@ def checking(
 
 def check_all() -> None:
     """Check all dispatches of this process, as environment variables say."""
-    mode, most = os.environ[CHECK], os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
+    mode, most = os.environ.get(CHECK, ""), os.environ.get(LIMIT) or str(MAX_INSTRUCTIONS)
+    coverage = os.environ.get(COVERAGE, "")
+    if coverage and not mode:
+        message = f"{COVERAGE}: {CHECK} must be 1 or strict, too: checks count what runs"
+        raise DeviceError(message)
     if mode not in ("1", "strict"):
         raise DeviceError(f"{CHECK}: got {show(mode)}, must be 1 or strict")
     if not most.isdecimal() or not int(most):
         raise DeviceError(f"{LIMIT}: got {show(most)}, must be an integer from 1")
     checks = _ProgramChecks(
         os.environ.get(SARIF, ""),
+        coverage,
         strict=mode == "strict",
         max_instructions=int(most),
         compare=True,
@@ -509,6 +551,16 @@ def check_all() -> None:
     compiler.line_users.append(checks)
     VulkanDevice.observers.append(checks._around)
     pinned.observers.append(checks._refuse_access)
+
+
+def _coverage_file(path: str) -> OutputFile:
+    """Return a file that coverage can be added to."""
+    try:
+        file = coverage_file(Path(path))
+        file.check()
+        return file
+    except VkopsError as error:
+        raise DeviceError(f"{COVERAGE}: {error}") from error
 
 
 def _is_on(name: str, default: str) -> bool:

@@ -12,14 +12,16 @@ import numpy.typing as npt
 
 from vkops.debug import results
 from vkops.debug.arguments import Argument, OpaqueArgument
-from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
+from vkops.debug.host_execution import Bytes, HostTarget, PlanRun, ShaderRun, Subject, dispatches
 from vkops.debug.model_trace import Element, Trace, trace_dispatch, trace_shader
 from vkops.debug.results import TOLERANCE, first_difference, tolerance_of
 from vkops.debug.shader_check import Case, check_end, result_name
 from vkops.errors import ModelError
 from vkops.interpreter.addresses import BASE, PLACE
 from vkops.interpreter.findings import Finding
-from vkops.models.model import Bound, Execution, OutputArray, Prepared
+from vkops.models.model import OutputArray, Prepared
+from vkops.models.onnx import OnnxFile
+from vkops.models.target import DeviceTarget
 from vkops.plan.rounding import round_up
 
 if TYPE_CHECKING:
@@ -132,28 +134,28 @@ def _with_addresses(data: bytes, moved: Mapping[int, int]) -> bytes:
     return words.tobytes() + data[words.nbytes :]
 
 
-def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
+def _compare_model(model: Prepared | OnnxFile, device: vkops.Device) -> Difference | None:
     findings: list[Finding] = []
 
     def check(work: PlanRun | ShaderRun) -> None:
         findings[:] = [finding for _, run in work.runs() for finding in run.check().findings]
         check_end(findings)
 
-    host, on_device = HostExecution(model, device.tuning), Execution(model, device)
+    host, on_device = HostTarget(device.tuning), DeviceTarget(device)
     host.execute = check
-    for number, bound in enumerate(model.dispatches, 1):
+    both = zip(dispatches(model, host), dispatches(model, on_device), strict=True)
+    for number, (interpreted, run) in enumerate(both, 1):
+        name = interpreted.name[:1].upper() + interpreted.name[1:]
 
-        def label(output: str, number: int = number, bound: Bound = bound) -> str:
-            dispatch = f"Dispatch {number}, '{bound.dispatchable.name}': {output}"
-            return f"Output '{output}'" if bound.is_alone else dispatch
+        def label(output: str, name: str = name) -> str:
+            return f"{name}: {output}" if name else f"Output '{output}'"
 
         def trace(element: Element, number: int = number) -> Trace:
             return trace_dispatch(model, number, lambda _: element, device.tuning)
 
-        pairs = zip(*(_dispatched(bound, each) for each in (host, on_device)), strict=True)
-        samplers = getattr(bound.dispatchable, "samplers", {}).values()  # of a shader
-        filters = (each["filter"] for settings in samplers for each in settings)
+        filters = (each["filter"] for settings in run.samplers.values() for each in settings)
         tolerance = tolerance_of(filters, TOLERANCE)
+        pairs = zip(interpreted.run(), run.run(), strict=True)
         named = (
             (one.name, one.array, _first_difference(one, other, tolerance)) for one, other in pairs
         )
@@ -161,11 +163,6 @@ def _compare_model(model: Prepared, device: vkops.Device) -> Difference | None:
         if difference is not None:
             return difference
     return None
-
-
-def _dispatched(bound: Bound, execution: Execution) -> list[OutputArray]:
-    execution.ready(bound)(None)
-    return [*bound.dispatchable.outputs(bound, execution)]
 
 
 def _first_difference(

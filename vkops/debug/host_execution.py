@@ -6,7 +6,6 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,10 +20,12 @@ from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels.choice import VECTOR
 from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
-from vkops.models.data_types import dtype_of
 from vkops.models.descriptors import with_dml_names
-from vkops.models.model import Execution, Prepared
+from vkops.models.initial_values import dtype_of
+from vkops.models.model import Bound, Execution, OutputArray, Prepared
+from vkops.models.onnx import OnnxFile, output_arrays
 from vkops.models.shader import GROUPS_NBYTES
+from vkops.models.target import Target, allocate
 from vkops.plan.execute import packed_bytes
 from vkops.plan.graph import Step
 from vkops.plan.rounding import round_up
@@ -33,6 +34,8 @@ from vkops.shaders.shader import Shader
 from vkops.system.threads import cached_property
 
 if TYPE_CHECKING:
+    from vkops.interpreter.observer import Observer
+    from vkops.models.target import Bind, OnnxRun, Run
     from vkops.onnx import Model
     from vkops.onnx.lowering import Lowering
 
@@ -104,9 +107,9 @@ class ShaderRun:
         check_end(self.case.findings)
         self._store(self.case.results(memory))
 
-    def check(self) -> Report:
-        """Check it, and store the results."""
-        report = self.case.check()
+    def check(self, observers: Sequence[Observer] = ()) -> Report:
+        """Check it as ``Case.check``, and store the results."""
+        report = self.case.check(observers)
         self._store(report.buffers)
         return report
 
@@ -194,50 +197,51 @@ def execute(work: PlanRun | ShaderRun) -> None:
         run.run()
 
 
-class HostExecution(Execution):
-    """Everything that a model names, in arrays: it is its own device.
+class HostTarget:
+    """Arrays, and the interpreter for what is dispatched; ``execute`` runs a dispatch."""
 
-    ``execute`` runs what a dispatch consists of.
-    """
-
-    def __init__(self, prepared: Prepared, tuning: Tuning = GPU) -> None:
+    def __init__(self, tuning: Tuning = GPU) -> None:
         self.tuning: Tuning = replace(tuning, copies=SHADERS)
         self.execute: Callable[[PlanRun | ShaderRun], object] = execute
-        super().__init__(prepared, self)
 
-    def info(self, text: str) -> None:
-        """Print nothing."""
-
-    def buffer(self, nbytes: int) -> HostHeap:
-        return HostHeap.of(nbytes)
-
-    host_buffer = buffer
+    def buffers(self, sizes: Mapping[str, int]) -> Mapping[str, HostHeap]:
+        return allocate(sizes, HostHeap.of)
 
     def tensor(self, buffer: HostHeap, shape: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         view: npt.NDArray[Any] = np.ndarray(shape, dtype, buffer.data.data)
         return view
 
-    def create_operator(self, desc: OperatorDesc) -> OperatorDesc:
-        return desc
-
-    def compile_operator(self, desc: OperatorDesc, _: object) -> _HostOperator:
-        return _HostOperator(self, desc)
-
     def sampler(self, **settings: Any) -> Mapping[str, Any]:
         return settings
 
-    def shader(self, shader: Shader, load: Callable[..., Shader]) -> SimpleNamespace:
-        return SimpleNamespace(bound=functools.partial(self._bound_shader, load(debug=True)))
+    def create_operator(self, desc: OperatorDesc) -> OperatorDesc:
+        return desc
 
-    def session(self, model: Model) -> _HostSession:
-        return _HostSession(self, model)
+    def compile_operator(
+        self, desc: OperatorDesc, _: object, owned: Sequence[_Binding | None]
+    ) -> Bind:
+        initialized = [
+            each and (HostHeap.holding(each[0].data[each[1] :])[0], 0, 0) for each in owned
+        ]
 
-    def ready_to_run(self, work: PlanRun | ShaderRun) -> SimpleNamespace:
-        return SimpleNamespace(dispatch=lambda _=None: self.execute(work))
+        def bind(inputs: Sequence[Any], outputs: Sequence[Any]) -> Run:
+            bound = [own or each for own, each in zip(initialized, inputs, strict=True)]
+            return self._run(_operator_plans(desc, bound, outputs, self.tuning))
+
+        return bind
+
+    def compile_shader(self, _: Shader, load: Callable[..., Shader]) -> Bind:
+        return functools.partial(self._bound_shader, load(debug=True))
+
+    def compile_onnx(self, model: Model) -> Callable[[Mapping[str, Any]], OnnxRun]:
+        return functools.partial(self._bound_onnx, model)
+
+    def _run(self, work: PlanRun | ShaderRun) -> Run:
+        return lambda _: self.execute(work)
 
     def _bound_shader(
         self, shader: Shader, buffers: Mapping[str, Any], groups: Any, push: Any
-    ) -> SimpleNamespace:
+    ) -> Run:
         views = dict[_Binding, Bytes]()  # the same array for the same bytes
 
         def array(bound: Any) -> Any:
@@ -252,90 +256,112 @@ class HostExecution(Execution):
         if isinstance(groups[0], HostHeap):
             heap, start = groups
             groups = np.frombuffer(heap.read(start, GROUPS_NBYTES), np.uint32).tolist()
-        return self.ready_to_run(ShaderRun(shader, arrays, groups, push))
+        return self._run(ShaderRun(shader, arrays, groups, push))
+
+    def _bound_onnx(self, model: Model, inputs: Mapping[str, Any]) -> OnnxRun:
+        from vkops.onnx.onnx_session import lowered
+
+        lowering = lowered(model, inputs)
+
+        def run(_: object, targets: Mapping[int, npt.NDArray[Any]]) -> list[Any]:
+            plans = _onnx_plans(model, lowering, inputs, self.tuning)
+            self.execute(plans)
+            results = {name: array.reshape(out.sizes) for name, out, array in plans.results()}
+            for index, target in targets.items():
+                target[...] = results[model.outputs[index].name]
+            return [results.get(entry.name) for entry in model.outputs]
+
+        return lowering.outputs, run
 
 
 _Binding = tuple[HostHeap, int, int]
 
 
-class _HostOperator:
-    def __init__(self, execution: HostExecution, desc: OperatorDesc) -> None:
-        self._execution = execution
-        self._desc = desc
-        self._owned: Sequence[_Binding | None] = [None] * len(desc.inputs)
-
-    def initialize(self, inputs: Sequence[_Binding | None]) -> None:
-        self._owned = [
-            each and (HostHeap.holding(each[0].data[each[1] :])[0], 0, 0) for each in inputs
-        ]
-
-    def bind(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> SimpleNamespace:
-        desc, pipeline = self._desc, self._desc.pipeline
-        inputs = [owned or binding for owned, binding in zip(self._owned, inputs, strict=True)]
-        tensors: dict[int, Extent] = {}
-        names: dict[int, str] = {}
-        results: dict[str, PlanOutput] = {}
-        numbers = (*pipeline.inputs, *pipeline.outputs)
-        named = zip(numbers, (*desc.inputs, *desc.outputs), (*inputs, *outputs), strict=True)
-        for number, (path, tensor), (heap, start, _) in named:
-            name = names[number] = with_dml_names(path)
-            tensors[number] = Extent(heap, start, tensor.total_tensor_size_in_bytes)
-            if number in pipeline.outputs:
-                form = tensor.sizes, tensor.effective_strides
-                results[name] = PlanOutput(number, *form, dtype_of(tensor.data_type))
-        for number, constant in pipeline.constants.items():
-            names[number] = "a constant"
-            tensors[number] = HostHeap.holding(constant.array())
-        plans = PlanRun(pipeline.steps, tensors, names, results, self._execution.tuning)
-        return self._execution.ready_to_run(plans)
+def _operator_plans(
+    desc: OperatorDesc, inputs: Sequence[Any], outputs: Sequence[Any], tuning: Tuning
+) -> PlanRun:
+    pipeline = desc.pipeline
+    tensors: dict[int, Extent] = {}
+    names: dict[int, str] = {}
+    results: dict[str, PlanOutput] = {}
+    numbers = (*pipeline.inputs, *pipeline.outputs)
+    named = zip(numbers, (*desc.inputs, *desc.outputs), (*inputs, *outputs), strict=True)
+    for number, (path, tensor), (heap, start, _) in named:
+        name = names[number] = with_dml_names(path)
+        tensors[number] = Extent(heap, start, tensor.total_tensor_size_in_bytes)
+        if number in pipeline.outputs:
+            form = tensor.sizes, tensor.effective_strides
+            results[name] = PlanOutput(number, *form, dtype_of(tensor.data_type))
+    for number, constant in pipeline.constants.items():
+        names[number] = "a constant"
+        tensors[number] = HostHeap.holding(constant.array())
+    return PlanRun(pipeline.steps, tensors, names, results, tuning)
 
 
-class _HostSession:
-    def __init__(self, execution: HostExecution, model: Model) -> None:
-        self._execution = execution
-        self._model = model
+def _onnx_plans(
+    model: Model, lowering: Lowering, inputs: Mapping[str, Any], tuning: Tuning
+) -> PlanRun:
+    """Return the plans on copies of the inputs."""
+    from vkops.onnx.element_types import STRING
+    from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
 
-    def specialize(self, inputs: Mapping[str, Any]) -> SimpleNamespace:
-        from vkops.onnx.onnx_session import lowered
-
-        self._lowering = lowered(self._model, inputs)
-        return SimpleNamespace(results=self._lowering.outputs)
-
-    def run(
-        self, inputs: Mapping[str, Any], _: object, *, targets: Mapping[int, npt.NDArray[Any]]
-    ) -> list[Any]:
-        plans = self._plans(self._lowering, inputs)
-        self._execution.execute(plans)
-        results = {name: array.reshape(out.sizes) for name, out, array in plans.results()}
-        for index, target in targets.items():
-            target[...] = results[self._model.outputs[index].name]
-        return [results.get(entry.name) for entry in self._model.outputs]
-
-    def _plans(self, lowering: Lowering, inputs: Mapping[str, Any]) -> PlanRun:
-        """Return the plans on copies of the inputs."""
-        from vkops.onnx.element_types import STRING
-        from vkops.onnx.lowering import LoweredTensor, string_handles, tensors_of
-
-        numbers = dict.fromkeys(t.number for value in lowering.outputs for t in tensors_of(value))
-        tensors = {number: HostHeap.holding(array) for number, array in lowering.constants.items()}
-        names = dict.fromkeys(tensors, "a constant")
-        strings = [*lowering.strings]
-        for number, (name, item) in lowering.inputs.items():
-            array = inputs[name] if item is None else inputs[name][item]
-            array = string_handles(array, strings) if array.dtype == STRING else array
-            tensors[number] = HostHeap.holding(array)
-            names[number] = name if item is None else f"{name}[{item}]"
-        outputs = {
-            entry.name: PlanOutput(out.number, out.shape, packed_strides(out.shape), out.dtype)
-            for entry, out in zip(self._model.outputs, lowering.outputs, strict=True)
-            if isinstance(out, LoweredTensor)
-        }
-        steps = tuple(lowering.graph.lower([*numbers]))
-        return PlanRun(steps, tensors, names, outputs, self._execution.tuning, strings)
+    numbers = dict.fromkeys(t.number for value in lowering.outputs for t in tensors_of(value))
+    tensors = {number: HostHeap.holding(array) for number, array in lowering.constants.items()}
+    names = dict.fromkeys(tensors, "a constant")
+    strings = [*lowering.strings]
+    for number, (name, item) in lowering.inputs.items():
+        array = inputs[name] if item is None else inputs[name][item]
+        array = string_handles(array, strings) if array.dtype == STRING else array
+        tensors[number] = HostHeap.holding(array)
+        names[number] = name if item is None else f"{name}[{item}]"
+    outputs = {
+        entry.name: PlanOutput(out.number, out.shape, packed_strides(out.shape), out.dtype)
+        for entry, out in zip(model.outputs, lowering.outputs, strict=True)
+        if isinstance(out, LoweredTensor)
+    }
+    steps = tuple(lowering.graph.lower([*numbers]))
+    return PlanRun(steps, tensors, names, outputs, tuning, strings)
 
 
-Subject = Case | Prepared
+Subject = Case | Prepared | OnnxFile
 """A shader with all that it is run with, or a model."""
+
+
+class ModelDispatch(NamedTuple):
+    """A dispatch of a model: its name, which is empty in a file of its own, and how to run it.
+
+    The outputs that ``run`` returns are read when they are iterated over.
+    """
+
+    name: str
+    run: Callable[[], Iterator[OutputArray]]
+    samplers: Mapping[str, Sequence[Mapping[str, Any]]]
+
+
+def dispatches(model: Prepared | OnnxFile, target: Target) -> list[ModelDispatch]:
+    """Return the dispatches of a model on a target, which must run in their order."""
+    if isinstance(model, OnnxFile):
+        file = model
+
+        def run_file() -> Iterator[OutputArray]:
+            _, run = target.compile_onnx(file.model)(file.inputs)
+            return output_arrays(file.model, run(None, {}))
+
+        return [ModelDispatch("", run_file, {})]
+    execution = Execution(model, target)
+
+    def run(bound: Bound) -> Iterator[OutputArray]:
+        execution.ready(bound)(None)
+        return bound.dispatchable.outputs(bound, execution)
+
+    return [
+        ModelDispatch(
+            f"dispatch {number}, '{bound.dispatchable.name}'",
+            functools.partial(run, bound),
+            getattr(bound.dispatchable, "samplers", {}),  # of a shader
+        )
+        for number, bound in enumerate(model.dispatches, 1)
+    ]
 
 
 def run_all(subject: Subject, run: Callable[[str, Case | ShaderRun], object]) -> None:
@@ -343,13 +369,13 @@ def run_all(subject: Subject, run: Callable[[str, Case | ShaderRun], object]) ->
     if isinstance(subject, Case):
         run("", subject)
         return
-    execution = HostExecution(subject)
-    for number, bound in enumerate(subject.dispatches, 1):
-        prefix = "" if bound.is_alone else f"dispatch {number}, '{bound.dispatchable.name}', "
+    target = HostTarget()
+    for dispatch in dispatches(subject, target):
+        prefix = dispatch.name and f"{dispatch.name}, "
 
         def execute(work: PlanRun | ShaderRun, prefix: str = prefix) -> None:
             for _, each in work.runs():
                 run(f"{prefix}{each.shader.name}: ", each)
 
-        execution.execute = execute
-        execution.ready(bound)(None)
+        target.execute = execute
+        dispatch.run()

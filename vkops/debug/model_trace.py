@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.debug.host_execution import Bytes, HostExecution, PlanRun, ShaderRun, Subject
+from vkops.debug.host_execution import Bytes, HostTarget, PlanRun, ShaderRun, Subject, dispatches
 from vkops.debug.results import number_at
 from vkops.debug.shader_check import Case, check_end
 from vkops.errors import ModelError
 from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.interpreter.tracing import Line, Tracer
 from vkops.models.model import Prepared
+from vkops.models.onnx import OnnxFile
 from vkops.plan.execute import addresses
 from vkops.plan.graph import Step
 from vkops.plan.region import Fill, Read, Region
@@ -113,18 +114,19 @@ class Element(NamedTuple):
 
 
 def trace_dispatch(
-    model: Prepared,
+    model: Prepared | OnnxFile,
     dispatch: int,
     element_of: Callable[[PlanRun | ShaderRun], Element],
     tuning: Tuning = GPU,
 ) -> Trace:
     """Run a model up to a dispatch, counted from 1, and trace an element of one of its outputs."""
-    count = len(model.dispatches)
+    target, traces = HostTarget(tuning), []
+    listed = dispatches(model, target)
+    count = len(listed)
     if not 1 <= dispatch <= count:
         limit = f"must be 1 to {count}" if count else "the model has none"
         raise ModelError(f"--dispatch: got {dispatch}, {limit}")
-    execution, traces = HostExecution(model, tuning), []
-    *before, bound = model.dispatches[:dispatch]
+    *before, last = listed[:dispatch]
 
     def trace(work: PlanRun | ShaderRun) -> None:
         if isinstance(work, PlanRun):
@@ -133,9 +135,9 @@ def trace_dispatch(
             traces.append(trace_shader(work.case, element_of(work)))
 
     for each in before:
-        execution.ready(each)(None)
-    execution.execute = trace
-    execution.ready(bound)(None)
+        each.run()
+    target.execute = trace
+    last.run()
     return traces[0]
 
 

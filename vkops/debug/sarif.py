@@ -103,7 +103,7 @@ RULES: Mapping[str, SarifRule] = {
     ),
     "loop": SarifRule(
         "A loop that does not end",
-        "No invocation has left a loop in very many iterations.",
+        "No invocation has left a loop in many iterations, or they undo in turns what others do.",
         "End the loop after a number of iterations; do not wait for a workgroup that may not run.",
     ),
     "order of workgroups": SarifRule(

@@ -50,6 +50,9 @@ MAX_WAITS = 2
 CHECKS: tuple[type[Observer], ...] = (Aliases, Barriers, Bounds, Undefined)
 """The checks that are made by default, with that of data races."""
 
+NO_LINES = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
+"""The message of commands about a shader whose lines they cannot show."""
+
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
 
 
@@ -114,7 +117,7 @@ def check(
             distinct values. An array of blocks is given a list of buffers. Images, textures and
             texel buffers are given an array, a list of arrays for the levels, or an image; a
             texture a pair of that and of a sampler. A sampler can be a dictionary of the arguments
-            of ``Device.sampler``.
+            of ``Device.sampler``. If texels have several samples, these are behind the width.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them. Here and in uniform blocks,
@@ -127,8 +130,9 @@ def check(
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates, which
             orders shared memory.
         schedules: run it in so many orders of workgroups and subgroups: in ascending order, in
-            descending order, then in shuffled ones. By default, the first, and the second one if it
-            has atomic operations; and if a loop waits, those that wait first.
+            descending order, then in shuffled ones and in those in which they take turns. By
+            default, the first, and the second one if it has atomic operations; and if a loop waits,
+            those that wait first.
         seed: the number of the first shuffled order.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
@@ -259,10 +263,13 @@ class Case:
         how = size, others, floats, max_iterations, plain_barriers, schedules, seed, schedule
         return cls(loaded, by_place, counts, packed, *how, tensors=tensors)
 
-    def check(self) -> Report:
-        """Run it, also with other sizes of subgroups and other schedules if these can matter."""
+    def check(self, observers: Sequence[Observer] = ()) -> Report:
+        """Run it, also with other sizes of subgroups and other schedules if these can matter.
+
+        ``observers`` are told of the first run.
+        """
         printing = Printing()
-        first = run, memory = self.run(observers=[printing])
+        first = run, memory = self.run(observers=[printing, *observers])
         count, has_ended = prod(self.groups), not run.stopped
         declares = any(c.startswith(_SUBGROUP) for c in self.shader.capabilities)
         if has_ended and (declares or run.program.has_subgroup_barriers):

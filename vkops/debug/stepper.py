@@ -9,7 +9,7 @@ from typing import TextIO
 
 from vkops.console import info
 from vkops.debug.expressions import CommandError, Context, refuse
-from vkops.debug.shader_check import Case
+from vkops.debug.shader_check import NO_LINES, Case
 from vkops.debug.step_commands import Point, StepCommands, format_of
 from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.interpreter.findings import Invocation
@@ -32,8 +32,7 @@ def step(
         raise InvalidDescError(name, "invocation", str(error), "SH-07") from None
     stepper = _Stepper(case, watched, commands)
     if len(stepper.stops) == 1:
-        message = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
-        raise ShaderCompileError(f"{name}: {message}")
+        raise ShaderCompileError(f"{name}: {NO_LINES}")
     count = len(stepper.stops) - 1
     info(f"{name}: invocation {invocation} executed {count:,} lines; try 'help'")
     stepper.begin(to_fault=to_fault)

@@ -30,13 +30,14 @@ from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.interpreter.memory import Active, Memory
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array, dtype_of
-from vkops.interpreter.program import zeros
+from vkops.interpreter.program import BasicBlock, Decoded, zeros
 from vkops.interpreter.scheduler import Run
 from vkops.interpreter.schedules import Batch
 from vkops.interpreter.state import Settings
 from vkops.interpreter.values import Numbers, Pointer, SourceLine, Value
 from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
+from vkops.shaders.binary import Op
 from vkops.shaders.features import without_modes
 from vkops.shaders.layout import Number, Type
 from vkops.shaders.shader import Shader
@@ -97,11 +98,22 @@ class Totals:
 
 @dataclass
 class Traffic:
-    """The traffic of some dispatches."""
+    """The traffic of some dispatches.
+
+    Attributes:
+        loads: those from tensors.
+        stores: those to tensors, atomic operations too.
+        is_estimate: whether only a part of the workgroups was counted.
+        instructions: scalar operations that subgroups issue, for each of their invocations, by the
+            size of subgroups; invocations that take no part count too.
+        operations: scalar operations in the text of each shader, by shader.
+    """
 
     loads: Totals = field(default_factory=Totals)
     stores: Totals = field(default_factory=Totals)
     is_estimate: bool = False
+    instructions: defaultdict[int, float] = field(default_factory=lambda: defaultdict(float))
+    operations: dict[Shader, int] = field(default_factory=dict)
 
 
 class PartTraffic(NamedTuple):
@@ -227,6 +239,8 @@ def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
     """Add the traffic of workgroups of a run, estimated from parts of them if they are many."""
     counter = _Counter(traffic, cache)
     run = Run(*case, Settings(), observers=[counter])
+    steps = [step for each in run.program.functions.values() for step in each.steps]
+    traffic.operations[case[0]] = sum([counter.operations(step) for step in steps])
     at_once = GROUPS_AT_ONCE * WORKGROUP_SIZE // run.group_size
     chunks = min(ceil_div(groups, at_once), MAX_GROUPS_COUNTED // GROUPS_AT_ONCE)
     counted = min(groups, chunks * at_once)
@@ -315,7 +329,19 @@ def _optimized(shader: Shader) -> Shader:
 
 @cached
 def _kernel(name: str, aligned: bool) -> Shader:
-    return shaders.load(shaders.for_records(shaders.spirv(name), aligned=aligned), name=name)
+    spirv = shaders.for_records(shaders.spirv(name), aligned=aligned)
+    return shaders.load(optimized(spirv), name=name)
+
+
+_FREE = {
+    *(Op.Load, Op.Store, Op.Variable, Op.Phi, Op.Label, Op.SelectionMerge, Op.LoopMerge),
+    *(Op.CompositeConstruct, Op.CompositeExtract, Op.CompositeInsert, Op.VectorShuffle),
+    *(Op.Bitcast, Op.CopyObject, Op.Undef),
+}
+"""Instructions that cost nothing where values are in registers; accesses are counted by pointer."""
+
+_ONE = (Op.AccessChain, Op.InBoundsAccessChain, Op.FunctionCall)
+"""Instructions with a result that is no number."""
 
 
 class _Counter(Observer):
@@ -328,14 +354,38 @@ class _Counter(Observer):
         self._touched = 0
         self._kept = np.empty(0, np.int64)
         self._lines: list[tuple[Array, Array]] = []
+        self._operations: dict[int, int] = {}  # by the identity of a block
+
+    def operations(self, step: Decoded) -> int:
+        """Return how many scalar operations an instruction is."""
+        if step.op in _FREE:
+            return 0
+        if not step.type or step.op in _ONE:
+            return 1
+        return self.machine.program.type(step.type).numbers
+
+    def block(self, block: BasicBlock) -> None:
+        """Count the operations of a block."""
+        key = id(block)
+        if key not in self._operations:
+            self._operations[key] = sum([self.operations(step) for step in block.steps])
+        self._issue(self._operations[key], self.machine.active)
+
+    def _issue(self, operations: int, active: Active) -> None:
+        """Count operations of the subgroups that have active invocations."""
+        for size in SUBGROUPS:
+            subgroups = np.count_nonzero(np.bincount(active.slots // size))
+            self._traffic.instructions[size] += self.factor * operations * size * subgroups
 
     def access(self, kind: str, pointer: Pointer, active: Active) -> None:
         memory = pointer.variable
+        self._issue(1, active)
         if isinstance(memory, _Counted):
             first = memory.start + memory.addresses(pointer.type, pointer.offset, active)
             address = np.full(active.together, -1)
             address[active.slots] = first.reshape(len(first), -1)[:, 0]
-            self._add(kind != "read", address, pointer.type.nbytes)
+            is_store = kind != "read" and self.machine.step.op != Op.AtomicLoad
+            self._add(is_store, address, pointer.type.nbytes)
 
     def _add(self, is_store: bool, addresses: Array, nbytes: int) -> None:
         """Count an access of all invocations that run together; -1 if one takes no part."""

@@ -18,10 +18,11 @@ def spanned_elements(sizes: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def addresses_are_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool | None:
-    """Return whether no two indices have one address; None if it takes too long to tell.
+    """Return whether all indices have different addresses; None if it takes too long to tell.
 
-    Two indices have one address when their differences d, not all 0 and each below its size in
-    magnitude, give sum(d * stride) = 0. Strides are not negative.
+    Two indices have the same address if sum(d * stride) = 0, where d is their difference in each
+    dimension: not all d are 0, and each is smaller in magnitude than the size of its dimension.
+    Strides are not negative.
 
     >>> addresses_are_distinct((2, 3), (3, 1)), addresses_are_distinct((2, 4), (3, 1))
     (True, False)
@@ -32,7 +33,8 @@ def addresses_are_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool
     dims = _without_decided(dims)
     if not dims:
         return True
-    if len(dims) == 2:  # neither decided: d = (stride1, -stride0) / gcd is within both sizes
+    # Two dimensions that cannot be dropped overlap: d = (stride1, -stride0) / gcd is in both sizes.
+    if len(dims) == 2:
         return False
     return _search(sorted(dims, reverse=True))
 
@@ -40,7 +42,7 @@ def addresses_are_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool
 def may_be_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Return whether DirectML takes these for the layout of an output (T-09).
 
-    It only refuses a stride of 0, two equal strides, and more elements than there are addresses.
+    It does not take a stride of 0, two equal strides, or more elements than addresses.
 
     >>> may_be_distinct((4, 3), (6, 3)), may_be_distinct((2, 2), (3, 3))
     (True, False)
@@ -51,10 +53,11 @@ def may_be_distinct(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _without_decided(dims: list[_Dim]) -> list[_Dim]:
-    """Drop, until none is left, dimensions in which two indices of one address cannot differ.
+    """Repeatedly drop a dimension that cannot cause an overlap; return those that are left.
 
-    That is so when the others cannot make up for one step (as in packed and padded layouts), or
-    when no multiple of the stride within the size is a multiple of the gcd of the others.
+    A dimension cannot cause an overlap if one step along it is longer than all other dimensions
+    together (as in packed and padded layouts), or if no multiple of its stride, up to its size, is
+    a multiple of the gcd of the other strides.
     """
     for i, (stride, maximum) in enumerate(dims):
         others = dims[:i] + dims[i + 1 :]
@@ -65,8 +68,11 @@ def _without_decided(dims: list[_Dim]) -> list[_Dim]:
 
 
 def _search(dims: list[_Dim]) -> bool | None:
-    """Look for differences that cancel, largest stride first; None after _SEARCH_STEPS."""
-    # The largest sum that dimensions from i on can reach, and the gcd of all their sums.
+    """Return whether no differences sum to address 0; None if that takes over _SEARCH_STEPS.
+
+    The search tries the differences of the dimension with the largest stride first.
+    """
+    # For each i, the largest sum of dimensions from i on, and the gcd of all their sums.
     reach = [sum(s * m for s, m in dims[i:]) for i in range(len(dims) + 1)]
     step = [gcd(*[s for s, _ in dims[i:]]) for i in range(len(dims) + 1)]
     if prod(m + 1 for _, m in dims) > reach[0] // step[0] + 1:  # more indices than addresses
@@ -74,7 +80,7 @@ def _search(dims: list[_Dim]) -> bool | None:
     steps = 0
 
     def cancels(i: int, total: int, zero: bool) -> bool:
-        """Whether dimensions from i on cancel total; zero: all differences so far are 0."""
+        """Whether dimensions from i on can sum to -total; zero: all differences so far are 0."""
         nonlocal steps
         steps += 1
         if steps > _SEARCH_STEPS:
@@ -84,9 +90,9 @@ def _search(dims: list[_Dim]) -> bool | None:
         stride, maximum = dims[i]
         low = max(-maximum, -((total + reach[i + 1]) // stride))
         high = min(maximum, (reach[i + 1] - total) // stride)
-        if zero:  # a pair of indices has two differences, one the other's negative: take one
+        if zero:  # d and -d are the same pair of indices: the first d that is not 0 is positive
             low = 0
-        # Of these, only every period-th leaves a sum that the remaining dimensions can reach.
+        # Only every period-th d leaves a multiple of the gcd of the remaining strides.
         period = step[i + 1] // step[i] or 1
         first = -total // step[i] * pow(stride // step[i], -1, period) if period > 1 else 0
         for d in range(low + (first - low) % period, high + 1, period):

@@ -76,7 +76,7 @@ def window_of(sizes: Ints, index: Any) -> Window:
 
 
 def _integers(part: Any) -> Any:
-    """A part of an index whose numbers are integers of Python."""
+    """Convert the numbers of a part of an index to Python integers."""
     if part is None or part is ...:
         return part
     if isinstance(part, slice):

@@ -46,10 +46,10 @@ def bind(
 
 
 def check_elements(operator: str, path: str, tensor: BufferTensorDesc, dtype: Any) -> None:
-    """Refuse a tensor whose elements cannot be those of the descriptor.
+    """Check that a tensor's elements can be those of the descriptor.
 
     Raises:
-        BindingError: they have more or fewer bytes, and are not uint8, which stand for bytes
+        BindingError: the elements have another size, and are not uint8, which stands for raw bytes
             (B-24).
     """
     kind = tensor.data_type
@@ -64,7 +64,7 @@ def check_elements(operator: str, path: str, tensor: BufferTensorDesc, dtype: An
 def check_hazards(
     operator: str, inputs: Sequence[Placed], outputs: Sequence[Placed], *, in_place: bool
 ) -> None:
-    """Refuse bytes that two outputs write, or that are read while they are written.
+    """Check that no bytes are written by two outputs, or read and written at the same time.
 
     Raises:
         BindingError: outputs share bytes (B-07); an input and an output do (B-09), unless
@@ -82,8 +82,8 @@ def check_hazards(
         number = numbers.get(source.resource)
         if number is None:
             continue
-        # Outputs are disjoint: of those that begin before the input ends, the last reaches
-        # furthest.
+        # Outputs are disjoint and sorted: if any of them overlaps the input, then the last one that
+        # begins before the input's end does.
         at = bisect_left(written, (number, source.end)) - 1
         if at < 0 or written[at][0] != number or written[at][2] <= source.start:
             continue

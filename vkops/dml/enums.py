@@ -17,7 +17,7 @@ class TensorDataType(IntEnum):
     size_bits: int
 
     def __new__(cls, value: int, size_bits: int) -> TensorDataType:
-        """Make a member of its value and the bits one element takes (0 for UNKNOWN)."""
+        """Make a member from its value and the bits of one element (0 for UNKNOWN)."""
         member = int.__new__(cls, value)
         member._value_ = value
         member.size_bits = size_bits
@@ -63,10 +63,10 @@ class TensorDataType(IntEnum):
         return f"{self.name[0].lower()}{self.element_size}"
 
     def pack(self, number: float) -> bytes:
-        r"""The bytes of an element of that value, in memory order.
+        r"""Return the bytes of an element with that value, in memory order.
 
-        Types with fractions round the number to the nearest that they have. Of types of integers,
-        the number is all bits of the element, as a signed or an unsigned integer.
+        Floating-point types round the number to the nearest value that they have. For integer
+        types, the number gives all bits of the element, as a signed or an unsigned integer.
 
         Raises:
             ValueError: the type cannot hold the number; the text says what it holds.
@@ -90,12 +90,12 @@ class TensorDataType(IntEnum):
             raise ValueError(f"a number in the range of {self.name}") from None
 
     def convert(self, number: float) -> bytes:
-        r"""The bytes of the element that DirectML makes of a FLOAT attribute.
+        r"""Return the bytes of the element to which DirectML converts a FLOAT attribute.
 
-        An integer loses the fraction. Numbers that are out of range, and NaN, become what an x86
-        processor makes of them: the lowest bits of a signed integer of 32 bits, or of 64 bits for
-        UINT32 and types of 64 bits, and of its least value if that is out of range, too. FLOAT16
-        becomes infinite.
+        Integer types drop the fraction. NaN and numbers out of range are converted as an x86
+        processor does it: to a signed integer of 32 bits (64 bits for UINT32 and types of 64 bits),
+        or to its least value if the number is out of that range, too; the element has the lowest
+        bits of the result. FLOAT16 becomes infinite.
 
         >>> TensorDataType.UINT8.convert(300.7).hex(), TensorDataType.INT32.convert(math.nan).hex()
         ('2c', '00000080')

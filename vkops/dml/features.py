@@ -93,7 +93,7 @@ def check_feature_support(
     """Answer a query for a device of some feature level.
 
     A data type is supported from the level that introduced it, if any operator of vkops takes it:
-    the 4-bit types never are. 64-bit types need no feature of the GPU, they move as words.
+    4-bit types never are. 64-bit types need no feature of the GPU, because they are moved as words.
 
     Raises:
         InvalidDescTypeError: the query is of no known kind (DEV-07).

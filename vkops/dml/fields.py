@@ -30,7 +30,7 @@ Role = Literal["input", "output", "attribute"]
 
 @dataclass(frozen=True)
 class ScaleBias:
-    """Multiply by scale, then add bias; known, but refused by validation (IDENT-02).
+    """Multiply by scale, then add bias; validation does not allow it (IDENT-02).
 
     Source: DML_SCALE_BIAS.
 
@@ -118,11 +118,12 @@ class Field:
     Attributes:
         name: name in Python; dml_name is DirectML's.
         kind: kind of its values.
-        role: tensors are bound in the order of the table, attributes are fixed at creation.
-        rule: the rule that a value of the wrong kind, or out of 32 bits, breaks.
+        role: whether it is an input, an output or an attribute. Tensors are bound in the order of
+            their fields; attributes are fixed when the operator is created.
+        rule: the rule that is broken by a value of the wrong kind, or of more than 32 bits.
         optional: whether None is allowed.
         count: DirectML's field for the length of this array; Python needs none.
-        enum: the enumeration that values of the kind enum belong to.
+        enum: the enumeration of the values, if the kind is enum.
         data_type: the field that names the data type of this scalar.
         holds_indices: whether this tensor has a data type of its own, because it holds indices.
         any_rank: whether this tensor may have another rank than the others.
@@ -175,7 +176,7 @@ def attribute(
 ) -> Any:
     """Declare an attribute; the length of an array is DirectML's field ``count``.
 
-    With ``default=None``, the attribute may be None, which it is if it is left out.
+    With ``default=None``, the attribute may be None or left out.
     """
     length = count if kind.entry else None
     return _declared(kind, rule, default=default, count=length, optional=default is None)
@@ -217,10 +218,10 @@ def declared_fields(cls: type) -> tuple[Field, ...]:
     frozen_default=True, field_specifiers=(tensor, indices, tensors, attribute, enumeration, scalar)
 )
 def descriptor(cls: type[T]) -> type[T]:
-    """Make a frozen dataclass of a class whose fields are declared with these functions.
+    """Make a frozen dataclass of a class whose fields are declared with the functions above.
 
-    The docstring of an operator's descriptor gets its source, the texts about fields that only the
-    docstrings of its bases have, and the errors that all descriptors raise.
+    The docstring of an operator's descriptor is completed with its source, the texts about fields
+    from the docstrings of its bases, and the errors that all descriptors raise.
     """
     documented = cls.__doc__ is not None  # not if Python drops docstrings; a dataclass has one
     frozen = dataclass(frozen=True)(cls)
@@ -238,7 +239,7 @@ def descriptor(cls: type[T]) -> type[T]:
 
 
 def texts_of(kind: type) -> dict[str, str]:
-    """The texts about fields in the docstrings of a descriptor and of its bases."""
+    """Return the texts about fields in the docstrings of a descriptor and of its bases."""
     texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         text = cleandoc(cls.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]

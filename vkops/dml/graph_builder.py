@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from vkops.arguments.refused_operators import refuse_operators
-from vkops.arguments.values import Place, array, instance, integer
+from vkops.arguments.values import Place, array, instance, integer, integers
 from vkops.dml.basic_indexing import window_of
 from vkops.dml.enums import FeatureLevel, TensorDataType
-from vkops.dml.fields import TENSORS
-from vkops.dml.function_table import FUNCTIONS
-from vkops.dml.functions import parameter_name
 from vkops.dml.graph_desc import (
     MAX_INPUTS_OR_OUTPUTS,
     OPERATOR,
@@ -24,8 +22,11 @@ from vkops.dml.graph_desc import (
 )
 from vkops.dml.operator_desc import OperatorDesc
 from vkops.dml.operators.element_wise_identity import ElementWiseIdentityOperatorDesc
+from vkops.dml.operators.slice import Slice1OperatorDesc
+from vkops.dml.operators.split_and_join import JoinOperatorDesc, SplitOperatorDesc
 from vkops.dml.tensor_desc import BufferTensorDesc, Policy
 from vkops.errors import InvalidDescError, InvalidDescTypeError, show
+from vkops.plan.movements import elements_in_window
 from vkops.plan.view import Ints
 
 
@@ -197,7 +198,7 @@ class Graph:
             raise InvalidDescError(OPERATOR, f"outputs[{index}]", message, "G-05")
 
     def _needed(self, results: Sequence[Expression]) -> Sequence[int]:
-        """The numbers of the nodes that make some expressions, and of those that these read."""
+        """Return the numbers of all nodes on which some expressions depend."""
         needed: set[int] = set()
         waiting = [x.node for x in results]
         while waiting:
@@ -286,29 +287,19 @@ class Graph:
         outputs = [self._policy(*output) for output in inferred]
         return self.operator(kind.of_tensors(descs, outputs, attributes), sources)
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> list[Expression]:
-        """Call one of DirectMLX's functions, with arguments by name; see ``vkops.dml.split``."""
-        function = FUNCTIONS[name]
-        sources: list[Any] = []
-        for tensor in (*function.inputs(), *function.inputs(optional=True)):
-            value = arguments[parameter_name(tensor)]
-            if tensor.kind is TENSORS:
-                sources += self._own(value, parameter_name(tensor))
-            elif value is not None or not tensor.optional:
-                sources.append(value)
-        inputs = self._own(sources, "inputs")
-        sizes, attributes = function.complete([x.desc for x in inputs], arguments)
-        return self.add(function.kind, inputs, output_sizes=sizes, **attributes)
-
     # The functions of ``vkops.dml`` of these names, which say what they do and raise.
 
     def split(self, x: Expression, axis: int, output_axis_sizes: Sequence[int]) -> list[Expression]:
         """Cut along an axis into parts of these sizes: ``vkops.dml.split``."""
-        return self._called("split", x, axis, output_axis_sizes)
+        (x,) = self._own([x], "inputs")
+        axis = integer(axis, Place("SPLIT", "axis", "SPLIT-02"))
+        lengths = integers(output_axis_sizes, Place("SPLIT", "output_axis_sizes", "SPLIT-01"))
+        sizes = [with_size(x.desc.sizes, axis, length) for length in lengths]
+        return self.add(SplitOperatorDesc, [x], output_sizes=sizes, axis=axis)
 
     def join(self, inputs: Sequence[Expression], axis: int) -> Expression:
         """Put together along an axis: ``vkops.dml.join``."""
-        return self._called("join", inputs, axis)[0]
+        return self.add(JoinOperatorDesc, inputs, axis=axis)[0]
 
     def slice(
         self,
@@ -318,8 +309,20 @@ class Graph:
         input_window_strides: Sequence[int],
     ) -> Expression:
         """Take a window's elements, strides apart, backwards if negative: ``vkops.dml.slice``."""
-        window = input_window_offsets, input_window_sizes, input_window_strides
-        return self._called("slice", x, *window)[0]
+        lengths = integers(input_window_sizes, Place("SLICE1", "input_window_sizes", "SLICE1-02"))
+        strides = integers(
+            input_window_strides, Place("SLICE1", "input_window_strides", "SLICE1-03")
+        )
+        # A stride of 0 is an error of the descriptor: divide by 1 until then.
+        pairs = zip(lengths, strides, strict=False)
+        return self.add(
+            Slice1OperatorDesc,
+            [x],
+            output_sizes=[tuple(elements_in_window(n, s or 1) for n, s in pairs)],
+            input_window_offsets=input_window_offsets,
+            input_window_sizes=lengths,
+            input_window_strides=strides,
+        )[0]
 
     slice1 = slice
     """The same by the name of the operator, SLICE1."""
@@ -327,13 +330,10 @@ class Graph:
     def identity(self, x: Expression, output_strides: Sequence[int] | None = None) -> Expression:
         """A copy, ``vkops.dml.identity``; in a layout of its own if strides are given."""
         if output_strides is None:
-            return self._called("identity", x)[0]
+            return self.add(ElementWiseIdentityOperatorDesc, [x])[0]
         (x,) = self._own([x], "input")
         output_desc = BufferTensorDesc(x.desc.data_type, x.desc.sizes, output_strides)
         return self.operator(ElementWiseIdentityOperatorDesc(x.desc, output_desc), [x])[0]
-
-    def _called(self, name: str, *values: Any) -> list[Expression]:
-        return self.call(name, FUNCTIONS[name].signature.bind(*values).arguments)
 
     def reinterpret(
         self,
@@ -421,11 +421,21 @@ def reinterpret(
     return graph.reinterpret(input, new_type, new_sizes, new_strides)
 
 
+def with_size(sizes: Ints, axis: int, size: int) -> Ints:
+    """Return sizes with that of an axis replaced; unchanged if there is no such axis."""
+    return (*sizes[:axis], size, *sizes[axis + 1 :]) if 0 <= axis < len(sizes) else sizes
+
+
+def parameter_name(field: str) -> str:
+    """Return DirectMLX's name of a tensor field, or the name of another field."""
+    return re.sub("_tensors?$", "s" if field.endswith("tensors") else "", field)
+
+
 def as_graph(value: object) -> Graph:
-    """Return a graph, or raise the error for what is none."""
+    """Return a value that is a graph; raise an error for any other value."""
     return instance(Graph, "a Graph", value, Place(OPERATOR, "graph", "G-03"))
 
 
 def as_expression(value: object, place: Place) -> Expression:
-    """Return an expression, or raise the error for what is none."""
+    """Return a value that is an expression; raise an error for any other value."""
     return instance(Expression, "an Expression", value, place)

@@ -60,7 +60,7 @@ class IntermediateGraphEdgeDesc:
 
 
 _End = tuple[int | None, int]
-"""An end of an edge: a node and the index of its input or output; None: of those of the graph."""
+"""An end of an edge: a node, or None for the graph, and the index of its input or output."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +159,13 @@ class GraphDesc:
         self._check_connected()
         _ = self._order
         self._check_owned()
-        vars(self)["_is_valid"] = True  # at one level at least
+        vars(self)["_is_valid"] = True  # valid at this level, which is enough to lower the graph
 
     def _check_edges(self) -> None:
         """Check that both ends of each edge exist (G-03) and have as many bytes (G-07)."""
         for name, edge in self._named_edges():
-            for field, value in vars(edge).items():  # that of a node comes before those of its own
+            # In this order, the index of a node is checked before indices of its inputs or outputs.
+            for field, value in vars(edge).items():
                 limit = self._limit(edge, field)
                 if not 0 <= value < limit:
                     allowed = f"must be 0 to {limit - 1}" if limit else "there are none"
@@ -178,7 +179,7 @@ class GraphDesc:
                 refuse(OPERATOR, f"intermediate_edges[{i}]", message, "G-07")
 
     def _limit(self, edge: Any, field: str) -> int:
-        """The number of graph inputs, nodes or others that a field of an edge is the index of."""
+        """Return the number of things (nodes, graph inputs ...) that an edge's field indexes."""
         if field.startswith("graph"):
             return self.input_count if field == "graph_input_index" else self.output_count
         if field.endswith("node_index"):
@@ -227,7 +228,7 @@ class GraphDesc:
 
     @property
     def inputs(self) -> tuple[tuple[str, BufferTensorDesc | None], ...]:
-        """The graph's inputs, each as the largest tensor that reads it; None if nothing does."""
+        """The graph's inputs, each as the largest tensor that reads it; None if it is not read."""
         return tuple(
             (
                 f"inputs[{i}]",
@@ -272,7 +273,7 @@ class GraphDesc:
 
     @cached_property
     def _sources(self) -> dict[_End, _End]:
-        """The start of the edge that leads to each input of a node, and output of the graph."""
+        """The start of the edge to each input of a node, and to each output of the graph."""
         return {end: start for _, start, end in self._edges}
 
     @cached_property
@@ -364,7 +365,7 @@ def _all_of(kind: type, value: object, place: Place) -> tuple[Any, ...]:
             raise where.wrong_kind(item, f"a {kind.__name__}")
         if kind is OperatorDesc:
             return item
-        # The caller's edge stays as it is: it may be used in other graphs.
+        # Change a copy of the caller's edge, which may be used in other graphs.
         indices = {
             name: integer(index, where._replace(field=f"{where.field}.{name}"))
             for name, index in vars(item).items()

@@ -25,7 +25,7 @@ class TensorSupport(NamedTuple):
 class Support:
     """Ranks and data types an operator takes at each level from the one that introduced it.
 
-    ``entries`` are those of levels.json: each changes what the ones before it say.
+    ``entries`` are those of levels.json: each contains only the changes from the level before.
     """
 
     def __init__(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
@@ -37,7 +37,7 @@ class Support:
         return level >= self.introduced
 
     def _at(self, level: FeatureLevel, tensor: str) -> TensorSupport:
-        """The support of a tensor, named as DirectML names its field, at a level."""
+        """Return the support at a level for a tensor, which is named as in DirectML."""
         entries = [entry for first, entry in self._changes if first <= level]
         of_tensor = [entry.get("tensors", {}).get(tensor, {}) for entry in entries]
         merged: Mapping[str, Any] = ChainMap(*reversed([*entries, *of_tensor]))
@@ -47,7 +47,7 @@ class Support:
     def check(
         self, level: FeatureLevel, name: str, operator: str, path: str, tensor: BufferTensorDesc
     ) -> None:
-        """Check that a tensor, named as DirectML names its field, is supported at a level.
+        """Check that a level supports a tensor, which is named as in DirectML.
 
         Raises:
             FeatureLevelError: only at a higher level (DEV-13).
@@ -105,7 +105,7 @@ ALTERNATIVE_SUPPORT: Mapping[str, Support] = {
     name: Support(_DATA["operators"][name] | entries)
     for name, entries in _DATA["alternatives"].items()
 }
-"""The same by sources that disagree with the operator's own page (JOIN-09)."""
+"""The support of operators by sources that contradict the operator's own page (JOIN-09)."""
 
 
 def class_name(operator: str) -> str:
@@ -118,7 +118,7 @@ OPERATOR_OF: Mapping[str, str] = {class_name(name): name for name in SUPPORT}
 
 
 def support_of(operator: str, alternatives: object) -> Support:
-    """The support of an operator, where the alternative rows of some operators apply."""
+    """Return an operator's support; ``alternatives`` names operators that use alternative rows."""
     if (type(alternatives) is not tuple or alternatives) and operator in alternative_operators(
         alternatives, operator
     ):

@@ -17,7 +17,7 @@ from vkops.system.threads import cached_property
 
 @fields.descriptor
 class UnaryOperatorDesc(OperatorDesc):
-    """The tensors of these operators, which a subclass adds its attributes to."""
+    """Base of operators with one input and one output tensor; subclasses add attributes."""
 
     input_tensor: BufferTensorDesc = fields.tensor("input")
     output_tensor: BufferTensorDesc = fields.tensor("output")
@@ -31,7 +31,7 @@ class UnaryOperatorDesc(OperatorDesc):
 
 
 class IndexedOperatorDesc(OperatorDesc):
-    """Checks that these operators share, and their index tensors as plans read them."""
+    """Base of operators that read indices: checks that they share, and index tensors for plans."""
 
     addresses_memory: ClassVar[bool] = True
     """Whether indices out of range select other elements of the memory in DirectML."""
@@ -49,10 +49,10 @@ class IndexedOperatorDesc(OperatorDesc):
     def _counted_sizes(
         self, name: str, path: str, rule: str, ones_rule: str, minimum: int = 1
     ) -> list[Size]:
-        """Check the number of a tensor's dimensions that count, and return their sizes.
+        """Check the dimensions of a tensor that an operator uses, and return their sizes.
 
-        The field ``name`` holds the number, which is ``minimum`` or more. These dimensions are the
-        last ones; those before them have size 1.
+        The field ``name`` holds their number, which must be at least ``minimum``. They are the
+        last dimensions of the tensor; those before them must have size 1.
         """
         count, sizes = getattr(self, name), self._sizes_of(path, rule)
         if not minimum <= count <= len(sizes):
@@ -84,7 +84,7 @@ class IndexedOperatorDesc(OperatorDesc):
         return [*places, *data[batch + count.value :]]
 
     def _with_rank(self, sizes: Sequence[Size], path: str, rule: str) -> list[Size]:
-        """Sizes after as many dimensions of size 1 as a tensor has more."""
+        """Return sizes with dimensions of size 1 in front, up to the rank of a tensor."""
         rank = getattr(self, path).dimension_count
         if rank < len(sizes):
             message = f"got {dimensions(rank)}, must have {len(sizes)} or more, for all slices"

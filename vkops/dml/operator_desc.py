@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 NamedTensor = tuple[str, BufferTensorDesc]
-"""A tensor and the path of the field it stands in: ``("output_tensors[1]", desc)``."""
+"""A tensor and the path of its field: ``("output_tensors[1]", desc)``."""
 
 
 class Size(NamedTuple):
@@ -33,7 +33,7 @@ class Size(NamedTuple):
 
     Attributes:
         value: the size.
-        origin: the expression that it is computed by, for the error: ``"input_tensor.sizes[0]"``.
+        origin: the expression for it in error messages, such as ``"input_tensor.sizes[0]"``.
         rule: the rule that requires it.
     """
 
@@ -43,7 +43,7 @@ class Size(NamedTuple):
 
     @classmethod
     def each(cls, values: Iterable[int], origin: str, rule: str) -> list[Size]:
-        """A size for each dimension, whose number replaces ``{0}`` in the expression."""
+        """Return a size for each dimension; its number replaces ``{0}`` in the expression."""
         return [cls(value, origin.format(i), rule) for i, value in enumerate(values)]
 
 
@@ -59,16 +59,16 @@ class OperatorDesc(ABC):
     """
 
     operator: ClassVar[str]
-    """DirectML's name of the operator, without ``DML_OPERATOR_``; that of the class tells it."""
+    """DirectML's name of the operator without ``DML_OPERATOR_``, found by the name of the class."""
     FIELDS: ClassVar[tuple[Field, ...]]
     rule_group: ClassVar[str]
-    """The word that the identifiers of the operator's own rules begin with."""
+    """The word with which the identifiers of the operator's own rules begin."""
     same_data_type: ClassVar[str]
-    """The rule that requires all tensors, but those of indices, to have one data type."""
+    """The rule that requires all tensors, except those of indices, to have one data type."""
     same_dimension_count: ClassVar[str]
     """The rule that requires all tensors to have one rank; empty where ranks differ."""
     first_dimension: ClassVar[int] = 0
-    """The first dimension of the input that arrays of attributes have an entry for."""
+    """The first dimension of the input for which arrays of attributes have an entry."""
     supports_in_place: ClassVar[bool] = False
     """Whether DirectML lets input and output be one range (B-09)."""
 
@@ -76,7 +76,8 @@ class OperatorDesc(ABC):
         cls.FIELDS = (*getattr(cls, "FIELDS", ()), *declared_fields(cls))
         if cls.__name__ in OPERATOR_OF:
             cls.operator = OPERATOR_OF[cls.__name__]
-        if "same_data_type" in vars(cls):  # which a base that operators share may leave to them
+        # Shared base classes may leave these rules to their subclasses.
+        if "same_data_type" in vars(cls):
             cls.rule_group = cls.same_data_type.rpartition("-")[0]
 
     @classmethod
@@ -122,7 +123,7 @@ class OperatorDesc(ABC):
 
     @property
     def data_type(self) -> TensorDataType:
-        """The data type of all tensors, but those that hold indices."""
+        """The data type of all tensors except those that hold indices."""
         return self._first_tensor[1].data_type
 
     # -- rules ------------------------------------------------------------------------------------
@@ -195,10 +196,10 @@ class OperatorDesc(ABC):
     def _infer(self) -> Sequence[Sequence[Size]]:
         """Check the operator's own rules, and return the sizes that each output must have.
 
-        Before the call, all tensors passed the T rules, their data types and ranks are among those
-        of levels.json, and they have one data type, but for indices, and one rank. ``validate``
-        compares the sizes of each output tensor with the returned ones, and names their origin and
-        rule in its error.
+        When this is called, all tensors have passed the T rules and the data types and ranks of
+        levels.json; all have one rank, and all but indices have one data type. ``validate``
+        compares the sizes of each output tensor with the returned ones; its error names their
+        origin and rule.
         """
 
     def _check_tensors(self, roles: Sequence[Role]) -> None:
@@ -213,7 +214,7 @@ class OperatorDesc(ABC):
     def _inferred(
         self, level: FeatureLevel, support: Support, roles: Sequence[Role]
     ) -> Sequence[Sequence[Size]]:
-        """Check what depends on the level, and the attributes; return the sizes of the outputs."""
+        """Check the rules of the level and of attributes; return the sizes of the outputs."""
         fields = [(field, tensors) for field, tensors in self._tensor_fields if field.role in roles]
         if level not in support:
             message = f"not available at feature level {level}; allowed from {support.introduced}"
@@ -229,7 +230,7 @@ class OperatorDesc(ABC):
         return self._infer()
 
     def _check_level(self, level: FeatureLevel) -> None:  # noqa: B027  # most have none
-        """Check the values of attributes that only higher levels have."""
+        """Raise an error for values of attributes that only higher levels allow."""
 
     def _check_32_bits(self) -> None:
         """Check that signed integers and the entries of arrays have 32 bits.
@@ -247,7 +248,7 @@ class OperatorDesc(ABC):
                         self._refuse(path, message, field.rule)
 
     def _check_data_types(self, fields: Iterable[tuple[Field, Sequence[NamedTensor]]]) -> None:
-        """Check that all tensors of some fields have one data type, but those of indices."""
+        """Check that all tensors of some fields, except indices, have one data type."""
         path, first = self._first_tensor
         data_type = first.data_type
         for field, tensors in fields:
@@ -270,8 +271,8 @@ class OperatorDesc(ABC):
     def _check_attributes(self) -> None:
         """Check attributes against the tensors.
 
-        Each scalar has their data type, each array has one entry for each dimension of the input,
-        and the axis is one of their dimensions.
+        Each scalar must have the tensors' data type, each array one entry for each dimension of the
+        input, and the axis must be one of the dimensions.
         """
         path, tensor = self._ranked_tensor
         rank, first = tensor.dimension_count, self.first_dimension
@@ -300,7 +301,7 @@ class OperatorDesc(ABC):
         raise InvalidDescError(self.operator, field, message, rule)
 
     def _refuse_by_bound(self, field: str, message: str, rule: str) -> NoReturn:
-        """Raise the error of a bound of vkops, which DirectML does not have."""
+        """Raise the error for a value beyond a limit that vkops has and DirectML has not."""
         self._refuse(field, f"{message} (DirectML accepts this)", rule)
 
     def _check_sizes(self, path: str, tensor: BufferTensorDesc, sizes: Sequence[Size]) -> None:
@@ -320,9 +321,9 @@ class OperatorDesc(ABC):
             self._refuse(path, f"got {show(value)}, must be 1 or more", rule)
 
     def _element(self, name: str, value: float) -> bytes:
-        """An element of the tensors' data type, made of the value of an attribute.
+        """Return an element of the tensors' data type with the value of an attribute.
 
-        A FLOAT is converted to the data type, and any other value must be one of it.
+        A FLOAT is converted to the data type; any other value must be one of the data type.
 
         Raises:
             InvalidDescError: the data type cannot hold the value.
@@ -336,17 +337,17 @@ class OperatorDesc(ABC):
             self._refuse(name, f"got {show(value)}, must be {error}", field.rule)
 
     def _sizes_of_input(self, rule: str) -> list[Size]:
-        """The sizes of the first input, for an output that a rule requires to have them."""
+        """Return the sizes of the first input, which a rule requires an output to have."""
         path, tensor = self.inputs[0]
         return Size.each(tensor.sizes, f"{path}.sizes[{{0}}]", rule)
 
     def _scaled_sizes(self, values: Iterable[int], factors: Sequence[str], rule: str) -> list[Size]:
-        """Sizes computed from those of the first input; ``factors``, as `` * 2``, say how."""
+        """Return sizes computed from the first input's; errors show ``factors``, as `` * 2``."""
         sizes = zip(self._sizes_of_input(rule), values, factors, strict=True)
         return [Size(value, size.origin + factor, rule) for size, value, factor in sizes]
 
     def _sizes_of(self, path: str, rule: str) -> list[Size]:
-        """The sizes of a tensor, for another one that a rule requires to have them."""
+        """Return the sizes of a tensor, which a rule requires another one to have."""
         return Size.each(getattr(self, path).sizes, f"{path}.sizes[{{0}}]", rule)
 
     # -- lowering ---------------------------------------------------------------------------------
@@ -373,14 +374,14 @@ class OperatorDesc(ABC):
 
     @property
     def runs_in_place(self) -> bool:
-        """Whether input and output may be one range: no element moves (B-09, IDENT-04)."""
+        """Whether input and output may be one range, as no element moves (B-09, IDENT-04)."""
         return self.supports_in_place and all(
             region.source == Read(0, region.target) for _, region in coalesce(self.lower()).regions
         )
 
     @abstractmethod
     def _regions(self) -> Sequence[Iterable[Region]]:
-        """Return the regions of each output, empty ones among them; the descriptor is valid."""
+        """Return the regions of each output, some of which may be empty, of a valid descriptor."""
 
     @cached_property
     def _plan(self) -> CopyPlan:
@@ -401,7 +402,7 @@ class OperatorDesc(ABC):
 
     @property
     def _plan_with_limits(self) -> CopyPlan:
-        """The plan whose indices address memory, if the operator has some that do."""
+        """The plan whose indices address memory; the ordinary plan if it has no such indices."""
         return self._plan
 
     @property
@@ -413,7 +414,7 @@ class OperatorDesc(ABC):
 
     @cached_property
     def _validated(self) -> set[tuple[FeatureLevel, bool]]:
-        """Levels at which this was found valid, and whether by the operator's own page."""
+        """Levels at which this was found valid, and whether without alternative rows."""
         return set()
 
     @cached_property
@@ -424,7 +425,7 @@ class OperatorDesc(ABC):
 
     @cached_property
     def _ranked_tensor(self) -> NamedTensor:
-        """The first tensor with the rank that is required of others."""
+        """The first tensor whose rank other tensors must have."""
         tensors = (each for field, each in self._tensor_fields if each and not field.any_rank)
         return next(tensors)[0]
 

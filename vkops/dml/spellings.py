@@ -1,4 +1,4 @@
-"""DirectML's and DirectMLX's spellings of what vkops.dml has, and their operators that compute."""
+"""DirectML's and DirectMLX's spellings of names of vkops.dml, and their operators that compute."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _key(name: str) -> str:
 
 
 def _short(key: str) -> str:
-    """Return the key of an operator without what DirectMLX leaves out."""
+    """Return the key of an operator without the parts that DirectMLX leaves out."""
     key = re.sub(r"(operator)?desc$|builder$|outputs$", "", key)
     return re.sub(r"^(elementwise|activation)", "", key)
 

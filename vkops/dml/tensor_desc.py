@@ -27,8 +27,8 @@ class BufferTensorDesc:
 
     Source: DML_BUFFER_TENSOR_DESC.
 
-    Making one checks only the kinds of its fields; its values are checked by the ``validate`` of
-    the operator it is given to, because some rules depend on the role it has there.
+    The constructor checks only the kinds of its fields. Its values are checked by ``validate`` of
+    the operator that uses it, because some rules depend on its role there.
 
     Attributes:
         data_type: type of the elements.
@@ -88,7 +88,7 @@ class BufferTensorDesc:
 
     @property
     def effective_strides(self) -> tuple[int, ...]:
-        """The strides in force, in elements: the given or else the packed ones."""
+        """The strides in elements: ``strides``, or the packed ones if that is None."""
         return self.packed_strides if self.strides is None else self.strides
 
     @property
@@ -111,7 +111,7 @@ class BufferTensorDesc:
         return addressing.spanned_elements(self.sizes, self.effective_strides)
 
     def _shape_error(self, operator: str, path: str) -> InvalidDescError | None:
-        """Return what is wrong with sizes or strides, each on its own, if anything is."""
+        """Return an error for the first size or stride that is wrong on its own, if any is."""
         sizes = self.sizes
 
         def error(field: str, message: str, rule: str) -> InvalidDescError:
@@ -195,7 +195,7 @@ Policy = Callable[[TensorDataType, Ints], BufferTensorDesc]
 
 
 class TensorPolicy:
-    """The layouts of DirectMLX, for ``vkops.dml.Graph``; or use others like these.
+    """The layouts of DirectMLX, for ``vkops.dml.Graph``; any function like these can be used.
 
     Source: dml::TensorPolicy.
 

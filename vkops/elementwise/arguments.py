@@ -11,14 +11,16 @@ import numpy as np
 
 from vkops.arguments.values import Place, refuse
 from vkops.elementwise.formats import FORMATS, GLSL_TYPES, dtype_of, is_known, kind_of, limits_of
-from vkops.elementwise.parameters import Operand, Parameter
+from vkops.elementwise.parameters import Operand, Parameter, Symbol
 from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError, show
 from vkops.plan.view import Ints
+from vkops.tensors.exchange import as_array, numpy_refusals
 from vkops.tensors.shape_arguments import broadcast_shapes, one_or_more
 from vkops.tensors.tensor import Tensor
 
 MAX_ELEMENTS = (1 << 31) - 1
 
+_KNOWN = (Tensor, np.ndarray, np.generic, bool, int, float, Symbol, type(None))
 _DEFAULTS = ((float, np.float64), (int, np.int64), (bool, np.bool_))
 _KINDS = {
     "b": (0, "a Boolean"), "u": (1, "an integer"), "i": (1, "an integer"), "f": (2, "a number"),
@@ -41,12 +43,17 @@ def operands_of(
 def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
     """A value of the right kind; NumPy arrays have the byte order of the host."""
     place = Place(name, parameter.name, "EW-03")
-    dtype: Any = getattr(value, "dtype", None)
+    is_weak = False
+    if not parameter.is_output:
+        value, is_weak = array_of(name, parameter.name, value)
+    dtype: Any = None if is_weak else getattr(value, "dtype", None)
     if parameter.is_output:
         if not isinstance(value, (Tensor, type(None))):
             raise place.wrong_kind(value, "a tensor to write to")
         if value is not None and value.is_read_only:
             refuse(*place[:2], "is read-only, must be writable", "EW-03")
+        if value is None and parameter.raw:
+            refuse(*place[:2], "is raw: its tensor must be given", "EW-06")
     elif not isinstance(value, (Tensor, np.ndarray)) and (
         parameter.raw or not isinstance(value, (bool, int, float, np.generic))
     ):
@@ -59,6 +66,22 @@ def _operand(name: str, parameter: Parameter, value: Any) -> Operand:
             refuse(*place[:2], message + ", ".join(GLSL_TYPES), "EW-04")
         value = value.astype(dtype)
     return Operand(parameter, dtype, value=value)
+
+
+def array_of(name: str, field: str, value: Any) -> tuple[Any, bool]:
+    """An array for a list, or for one of another library (EW-03); anything else as it is.
+
+    The second result is whether its data type is still to be chosen, as that of a list is.
+    """
+    if isinstance(value, (list, tuple)):
+        with numpy_refusals(name, field, "EW-03"):
+            array = np.asarray(value)
+        if array.dtype.kind not in "biuf":
+            raise Place(name, field, "EW-03").wrong_kind(value, "a list of numbers")
+        return array, True
+    if not isinstance(value, _KNOWN) and hasattr(value, "__dlpack__"):
+        return as_array(value), False
+    return value, False
 
 
 def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
@@ -79,14 +102,39 @@ def choose_dtypes(name: str, operands: Sequence[Operand]) -> None:
             refuse(name, parameter.name, message, "EW-04")
     for kind, numpy_type in _DEFAULTS:
         for each in operands:
-            if isinstance(each.value, kind) and (kind is bool) == isinstance(each.value, bool):
+            if each.dtype is None and _is_of(kind, each.value):
                 known.setdefault(each.parameter.type, (np.dtype(numpy_type), ""))
     for each in operands:
         if each.parameter.type not in known:
             field, wanted_type = each.parameter.name, each.parameter.type
             message = f"has type {wanted_type}, which no input has: its tensor must be given"
             refuse(name, field, message, "EW-04")
-        each.dtype = known[each.parameter.type][0]
+        is_weak, each.dtype = each.dtype is None, known[each.parameter.type][0]
+        if is_weak and each.is_array:
+            each.value = _cast(name, each)
+
+
+def _is_of(kind: type, value: Any) -> bool:
+    """Whether a number of Python, or those of a list, are of a kind."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in {float: "f", int: "iu", bool: "b"}[kind]
+    return isinstance(value, kind) and (kind is bool) == isinstance(value, bool)
+
+
+def _cast(name: str, operand: Operand) -> Any:
+    """The numbers of a list in the data type of an operand, if it can hold them (EW-05)."""
+    field, array, dtype = operand.parameter.name, operand.value, operand.dtype
+    rank, kind = _KINDS[kind_of(dtype)]
+    if array.size and _KINDS[array.dtype.kind][0] > rank:
+        message = f"got {show(array.tolist())}, each must be {kind}, as its type is {dtype}"
+        raise InvalidDescTypeError(name, field, message, "EW-05")
+    with np.errstate(over="ignore"), numpy_refusals(name, field, "EW-05"):
+        cast = array.astype(dtype)
+    if array.dtype.kind in "iu" and rank == 1 and (cast != array).any():
+        limits = limits_of(dtype)
+        message = f"got {show(array.tolist())}, must be from {limits.min} to {limits.max}"
+        raise InvalidDescOverflowError(name, field, message, "EW-05")
+    return cast
 
 
 def number_of(name: str, operand: Operand) -> Any:

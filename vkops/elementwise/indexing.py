@@ -7,6 +7,7 @@ from math import prod
 from typing import NamedTuple
 
 from vkops.plan.algebra import merge_dims
+from vkops.plan.rounding import factor
 from vkops.plan.view import Ints, View
 
 _WORD = 1 << 32
@@ -62,7 +63,7 @@ def indexing(
     sizes = tuple([size for _, size, *_ in dims])
     words = [prod(shape)]
     for size in sizes[1:]:
-        words += [size, *_divisor(size)]
+        words += [size, factor(size), (size - 1).bit_length()]
     forms: list[str] = []
     spans: list[tuple[int, int]] = []
     bases: list[int] = []
@@ -100,13 +101,3 @@ def _sorted(views: tuple[View, ...]) -> tuple[View, ...]:
     axes = tuple(axis for axis, stride in enumerate(strides) if stride < 0)
     order = tuple(sorted(range(len(strides)), key=lambda axis: -abs(strides[axis])))
     return tuple(view.flip(axes).permute(order) for view in views)
-
-
-def _divisor(size: int) -> Ints:
-    """Return magic and shift: index // size is (high(index * magic) + index) >> shift.
-
-    The index has 31 bits, and high(x) are the upper 32 bits of a product. Source: Granlund and
-    Montgomery, "Division by invariant integers using multiplication".
-    """
-    shift = (size - 1).bit_length()
-    return ((1 << shift) - size) * _WORD // size + 1, shift

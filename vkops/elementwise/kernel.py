@@ -14,11 +14,18 @@ from weakref import ref
 
 import numpy as np
 
-from vkops.arguments.values import refuse
+from vkops.arguments.values import Place, boolean, refuse
 from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of, shape_of
 from vkops.elementwise.formats import FORMATS, words_are_read
 from vkops.elementwise.indexing import Indexing, broadcast, indexing
-from vkops.elementwise.parameters import Operand, Parameter, Symbol, check_texts, parse
+from vkops.elementwise.parameters import (
+    Operand,
+    Parameter,
+    Symbol,
+    check_texts,
+    parse,
+    with_options,
+)
 from vkops.elementwise.source import BATCH, MAINS, MAX_PUSH_BYTES, generate, scalars_of
 from vkops.errors import VkopsError
 from vkops.extent import slice_extents
@@ -70,19 +77,26 @@ class ElementwiseKernel:
         in_params: the inputs, such as ``"float32 a, T x, raw T table"``. A type is the name of a
             NumPy data type, or a type variable, which arguments decide. The operation indexes
             ``raw`` arrays itself, in C order.
-        out_params: the outputs, declared in the same way.
+        out_params: the outputs, declared in the same way. The operation reads and writes ``raw``
+            outputs, which must be given, as it likes, also with atomic functions.
         operation: GLSL statements that assign to the outputs. ``i`` is the index of the element in
             C order, ``n`` is the number of elements, and type variables are types. The last
-            semicolon can be left out.
+            semicolon can be left out. It can call functions of the documentation's page on
+            arithmetic, such as vk_exp(x), which have the same bits on every device.
         name: the name of the kernel in errors.
         preamble: GLSL declarations, such as functions that the operation calls.
+        no_return: return None, not the outputs.
+        return_tuple: return a tuple even of one output.
+        loop_prep: statements before the operation, whose variables it sees.
+        after_loop: statements after it.
+        options: macros for all texts, such as ``"-DSIZE=4"``.
 
     Attributes:
         in_params: the inputs as parameters with a type and a name.
         out_params: the outputs.
-        operation: the operation.
+        operation: the operation, with the statements before and after it.
         name: the name.
-        preamble: the preamble.
+        preamble: the preamble, with the macros of ``options``.
 
     Raises:
         InvalidDescError: a declaration is wrong (EW-01).
@@ -107,6 +121,9 @@ class ElementwiseKernel:
     """Further arguments of ``generate``."""
     _is_builtin = False
     """Whether it is a part of vkops; see ``Shader``."""
+    _reads_again = False
+    """Whether it reads elements when others have been written, so no output may be an input."""
+    _no_return = _return_tuple = False
 
     def __init__(
         self,
@@ -115,10 +132,27 @@ class ElementwiseKernel:
         operation: str,
         name: str = "kernel",
         preamble: str = "",
+        *,
+        no_return: bool = False,
+        return_tuple: bool = False,
+        loop_prep: str = "",
+        after_loop: str = "",
+        options: Sequence[str] = (),
     ) -> None:
         texts = {"in_params": in_params, "out_params": out_params, "operation": operation}
-        check_texts(name=name, **texts, preamble=preamble)
-        self._set(parse(name, in_params, out_params), operation, name, preamble)
+        around = {"loop_prep": loop_prep, "after_loop": after_loop}
+        check_texts(name=name, **texts, preamble=preamble, **around)
+        params = parse(name, in_params, out_params, raw_outputs=True)
+        if loop_prep or after_loop:
+            lines = [f'#line 1 "{name}{part}"\n{text}\n;' for part, text in (
+                (" loop_prep", loop_prep), ("", operation), (" after_loop", after_loop),
+            )]  # fmt: skip
+            operation = "\n".join(lines)
+        self._set(params, operation, name, with_options(name, preamble, options))
+        self._no_return, self._return_tuple = (
+            boolean(flag, Place(name, field, "EW-01"))
+            for field, flag in (("no_return", no_return), ("return_tuple", return_tuple))
+        )
 
     def _set(self, params: tuple[Parameter, ...], operation: str, name: str, preamble: str) -> None:
         self._params = params
@@ -173,7 +207,7 @@ class ElementwiseKernel:
                 memory.append(results[-1].buffer)
             if call.run(home, memory, scalars):
                 self._source = call.source
-                return results[0] if len(results) == 1 else tuple(results)
+                return self._returned(results)
             del memory[len(memory) - len(call.outputs) :]
         for each in values:
             if isinstance(each, Symbol):
@@ -196,8 +230,12 @@ class ElementwiseKernel:
                 each.value = Tensor.from_array(home, each.value)
         if 0 not in shape:
             self._run(home, shape, operands, operands[len(values) :], signature)
-        results = [each.value for each in operands if each.parameter.is_output]
-        return results[0] if len(results) == 1 else tuple(results)
+        return self._returned([each.value for each in operands if each.parameter.is_output])
+
+    def _returned(self, results: Sequence[Any]) -> Any:
+        if self._no_return:
+            return None
+        return results[0] if len(results) == 1 and not self._return_tuple else tuple(results)
 
     def _signature(
         self, values: Sequence[Any], positional: int, size: Any, device: DeviceLike
@@ -247,9 +285,12 @@ class ElementwiseKernel:
             each.array = number
             each.elements = self._elements(each.parameter, each.value, shape)
         self._separate(arrays, shape)
+        copies = self._packed(arrays, shape)
         plain = [each.elements for each in arrays if not each.parameter.raw]
-        views, itemsizes = zip(*[(part.view, part.itemsize) for part in plain], strict=True)
-        place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
+        place = Indexing(1, (), (prod(shape),), ())
+        if plain:
+            views, itemsizes = zip(*[(part.view, part.itemsize) for part in plain], strict=True)
+            place = indexing(shape, views, itemsizes, ALIGNMENT, in_order=self._in_order)
         passed = scalars_of(operands)
         formats = "".join([FORMATS[each.passed_dtype.name] for each in passed])
         packer = struct.Struct(f"<{formats}{len(place.words)}I")
@@ -288,6 +329,8 @@ class ElementwiseKernel:
         memory = [each.elements.buffer for each in tensors]
         run(home, memory, [each.value for each in scalars])
         self._source = source
+        for tensor, copy in copies:
+            tensor[...] = copy
         if signature and [*map(id, signature[2])] == [*map(id, memory[: len(memory) - len(added)])]:
             if len(self._calls) >= MAX_CALLS:
                 self._calls.clear()
@@ -317,11 +360,28 @@ class ElementwiseKernel:
             if not each.parameter.is_output and any(
                 each.elements.overlaps(out.elements)
                 for out in written
-                if each.parameter.raw
+                if self._reads_again
+                or each.parameter.raw
                 or out.parameter.raw
                 or out.elements.view != each.elements.view
             ):
                 each.elements = self._elements(each.parameter, each.value.copy(), shape)
+
+    def _packed(self, arrays: Sequence[Operand], shape: Ints) -> Sequence[tuple[Tensor, Tensor]]:
+        """Copy ``raw`` arrays that are not bound where they are; return outputs and their copies.
+
+        They must be contiguous and aligned.
+        """
+        copies = []
+        for each in arrays:
+            part = each.elements
+            aligned = part.view.is_contiguous and part.view.offset * part.itemsize % ALIGNMENT == 0
+            if each.parameter.raw and not aligned:
+                copy = each.value.copy()
+                each.elements = self._elements(each.parameter, copy, shape)
+                if each.parameter.is_output:
+                    copies.append((each.value, copy))
+        return copies
 
     def _elements(self, parameter: Parameter, tensor: Tensor, shape: Ints) -> Elements:
         """The elements of a tensor, broadcast to a shape unless the parameter is raw."""
@@ -331,11 +391,6 @@ class ElementwiseKernel:
             refuse(self.name, parameter.name, "has no elements, must have some", "EW-06")
         if not parameter.raw:
             view = broadcast(view, shape)
-        elif not view.is_contiguous or view.offset * itemsize % ALIGNMENT:
-            if parameter.is_output:
-                message = f"is raw: must be contiguous, from a multiple of {ALIGNMENT} bytes on"
-                refuse(self.name, parameter.name, message, "EW-06")
-            return self._elements(parameter, tensor.copy(), shape)
         return Elements(buffer, view, itemsize, tensor.dtype)
 
     def _bound(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.arguments.refused_operators import REFUSED
+from vkops.arguments.values import Place
 from vkops.elementwise.formats import ALWAYS_CODED, CODES, GLSL_TYPES, Code, kind_of
 from vkops.errors import InvalidDescError, show
 from vkops.runtime.bindings import Elements
@@ -20,12 +21,12 @@ from vkops.tensors.tensor import Tensor, default_device
 NAME = re.compile(r"(?!gl_|[in]$)[A-Za-z](?:_?[A-Za-z0-9])*_?", re.ASCII)
 _KEYWORDS = re.compile(
     r"""
-    active|asm|atomic_uint|attribute|bool|break|buffer|case|cast|centroid|class|coherent|
+    active|asm|atomic_uint|attribute|bool|break|case|cast|centroid|class|coherent|
     common|const|continue|default|discard|do|double|else|enum|extern|external|false|
-    filter|fixed|flat|float|for|goto|half|highp|if|in|inline|inout|input|int|
-    interface|invariant|layout|long|lowp|mediump|namespace|noinline|noperspective|out|
-    output|partition|patch|precise|precision|public|readonly|resource|restrict|return|
-    sample|sampler|shared|short|sizeof|smooth|static|struct|subroutine|superp|switch|
+    fixed|flat|float|for|goto|half|highp|if|inline|int|
+    interface|invariant|layout|long|lowp|mediump|namespace|noinline|noperspective|
+    partition|patch|precise|precision|public|readonly|resource|restrict|return|
+    sampler|shared|short|sizeof|smooth|static|struct|subroutine|superp|switch|
     template|this|true|typedef|uint|uniform|union|unsigned|using|varying|void|volatile|
     while|writeonly|
     [biudhf]?vec[234]|[du]?mat[234](x[234])?|[iuf](8|16|32|64)(vec|mat)[234](x[234])?|
@@ -36,6 +37,11 @@ _KEYWORDS = re.compile(
 )
 """The words of GLSL that cannot be names."""
 
+_RENAMED = {"buffer", "filter", "in", "inout", "input", "out", "output", "sample"}
+"""The words of GLSL that can be names: macros make them the names of variables in operations."""
+
+_OPTION = re.compile(r"-D\s*([A-Za-z_]\w*)(?:=(.*))?", re.ASCII)
+
 _DECLARATION = re.compile(r"(?:(raw)\s+)?(\S+)\s+(\S+)")
 _VARIABLE = re.compile(r"[A-Z][A-Za-z0-9]*", re.ASCII)
 
@@ -44,7 +50,8 @@ class Parameter(NamedTuple):
     """A parameter: ``type`` is the name of a data type, or a type variable such as ``T``.
 
     A ``raw`` parameter is indexed by the operation. If a parameter is ``wide``, operations compute
-    with its elements in 32 bits, if they have fewer.
+    with its elements in 32 bits, if they have fewer. Elements of a ``raw`` array have the GLSL type
+    ``element``, if it is given.
     """
 
     type: str
@@ -52,11 +59,17 @@ class Parameter(NamedTuple):
     is_output: bool = False
     raw: bool = False
     wide: bool = False
+    element: str = ""
 
     @property
     def is_variable(self) -> bool:
         """Whether the arguments decide the data type."""
         return self.type not in GLSL_TYPES
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable in GLSL."""
+        return f"_{self.name}" if self.name in _RENAMED else self.name
 
 
 @dataclass(eq=False)
@@ -94,7 +107,8 @@ class Operand:
     def type(self) -> str:
         """The GLSL type of the elements in the operation."""
         code = self.code
-        return GLSL_TYPES[self.dtype.name] if code is None else code.type
+        glsl_type = GLSL_TYPES[self.dtype.name] if code is None else code.type
+        return self.parameter.element or glsl_type
 
     @property
     def passed_dtype(self) -> np.dtype[Any]:
@@ -141,10 +155,10 @@ class Operand:
     @property
     def block(self) -> str:
         """The GLSL of the block of an array."""
-        _, name, is_output, raw, _ = self.parameter
+        _, name, is_output, raw, *_ = self.parameter
         is_coded = self.code is not None
         element = "uint" if self.in_words else self._narrow if is_coded else self.type
-        array = f"{element} {name if raw else f'_memory_{name}'}[];"
+        array = f"{element} {self.parameter.variable if raw else f'_memory_{name}'}[];"
         access = "buffer" if is_output else "readonly buffer"
         return f"layout(std430, binding = {self.array}) {access} _Block_{name} {{ {array} }};"
 
@@ -192,11 +206,36 @@ def _refuse_symbol(name: str) -> Callable[..., Any]:
     return lambda self, *_: self.__getattr__(name)
 
 
-for _name in ("__bool__", "__float__", "__getitem__", "__index__", "__iter__", "__len__"):
+_OTHERS = ["__bool__", "__float__", "__getitem__", "__index__", "__iter__", "__len__"]
+_OTHERS += ["__matmul__", "__rmatmul__"]  # which are no kernels of elements
+for _name in _OTHERS:
     setattr(Symbol, _name, _refuse_symbol(_name))
 for _name in REFUSED:
     if not hasattr(Operators, _name):
         setattr(Symbol, _name, _refuse_symbol(_name))
+
+
+def renamings(parameters: Iterable[Parameter], directive: str = "define") -> list[str]:
+    """The lines that make the names of parameters those of their variables."""
+    return [
+        f"#{directive} {each.name}{f' {each.variable}' * (directive == 'define')}"
+        for each in parameters
+        if each.variable != each.name
+    ]
+
+
+def with_options(name: str, preamble: str, options: object) -> str:
+    """A preamble after the macros that options such as ``-DSIZE=4`` define (EW-01)."""
+    if isinstance(options, str) or not isinstance(options, Sequence):
+        raise Place(name, "options", "EW-01").wrong_kind(options, "a tuple of options")
+    lines = []
+    for option in options:
+        match = _OPTION.fullmatch(option) if isinstance(option, str) else None
+        if match is None:
+            message = f"got {show(option)}, must be -DNAME or -DNAME=VALUE: kernels are in GLSL"
+            raise InvalidDescError(name, "options", message, "EW-01")
+        lines.append(f"#define {match[1]} {'1' if match[2] is None else match[2]}")
+    return "\n".join([*lines, f'#line 1 "{name} preamble"', preamble]) if lines else preamble
 
 
 def check_texts(**texts: object) -> None:
@@ -213,7 +252,7 @@ def parse(
     """Return the inputs and outputs that are declared (EW-01).
 
     >>> parse("kernel", "raw T x", "float32 y")[0]
-    Parameter(type='T', name='x', is_output=False, raw=True, wide=False)
+    Parameter(type='T', name='x', is_output=False, raw=True, wide=False, element='')
     """
     inputs = in_params.split(",") if in_params.strip() else []
     parameters = [_parameter(name, f"in_params[{i}]", text) for i, text in enumerate(inputs)]

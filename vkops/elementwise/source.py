@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.indexing import fields
-from vkops.elementwise.parameters import Operand
+from vkops.elementwise.numeric import functions
+from vkops.elementwise.parameters import Operand, renamings
 
 MAX_PUSH_BYTES = 128
 """Bytes of push constants that every device has."""
 
-_HEAD = """#version 450
+HEAD = """#version 450
 #extension GL_GOOGLE_cpp_style_line_directive : require
 #extension GL_EXT_shader_explicit_arithmetic_types : require
 #extension GL_EXT_shader_8bit_storage : require
 #extension GL_EXT_shader_16bit_storage : require
 #extension GL_EXT_control_flow_attributes : require"""
+"""The extensions that texts of kernels can use."""
+
+_ATOMICS = [
+    "#extension GL_KHR_memory_scope_semantics : enable",
+    *[f"#extension GL_EXT_shader_atomic_{kind} : enable" for kind in ("float", "float2", "int64")],
+]
+"""The extensions of atomic functions, of which compilers know some."""
+
+_FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 _QUOTIENT = """uint _quotient(uint index, uint magic, uint shift) {
     uint high, low;
@@ -73,7 +85,10 @@ def generate(
     Scalars, sorted by falling size, and the numbers of ``indexing`` are push constants if they are
     ``pushed``. Otherwise, they have a uniform block after the blocks of arrays. The operation's
     ``i`` is the ``index``, and its ``n`` the number of elements, or a scalar with this name. The
-    statements for an element are between each two texts of ``main``; the last ones write outputs.
+    statements for an element are between each two texts of ``main``; the last ones alone read and
+    write outputs.
+    The functions of ``numeric`` that these texts call are in the GLSL, for float, and for double if
+    there is an operand of this type.
     """
     types = {each.parameter.type: each.type for each in operands if each.parameter.is_variable}
     blocks = [each.block for each in operands if each.array is not None]
@@ -86,13 +101,20 @@ def generate(
     declared = [f"const int {name}" for name in numbers]
     for each in elements:
         access = "inout" if each.parameter.is_output else "const"
-        declared.append(f"{access} {each.type} {each.parameter.name}")
+        declared.append(f"{access} {each.type} {each.parameter.variable}")
     function = f"void _operation({', '.join(declared)})"
     codes = dict.fromkeys([each.code.functions for each in operands if each.code])
-    read = "\n    ".join(_body(elements, rank, forms, [*numbers.values()]))
+    read, last = (
+        "\n    ".join(_body(elements, rank, forms, [*numbers.values()], reads_outputs))
+        for reads_outputs in (False, True)
+    )
+    called = "\n".join([operation, preamble, *main])
+    is_double = any(each.type == "double" for each in operands)
     lines = [
-        _HEAD,
+        HEAD,
+        *(_ATOMICS if "atomic" in called else ()),
         *codes,
+        *[functions(called, dtype) for dtype in _FLOATS[: 1 + is_double]],
         *[f"#define {variable} {type_}" for variable, type_ in types.items()],
         f'#line 1 "{name} preamble"',
         preamble,
@@ -105,10 +127,12 @@ def generate(
         "};",
         f"{function};",
         *([_QUOTIENT] if rank > 1 else []),
-        *[f"{text}\n    {read}" for text in main[:-1]],
+        *[f"{text}\n    {read}" for text in main[:-2]],
+        f"{main[-2]}\n    {last}",
         *[f"    {line}" for line in _stored(elements)],
         main[-1],
         f"{function} {{",
+        *renamings([each.parameter for each in operands]),
         f'#line 1 "{name}"',
         operation,
         f'#line {operation.count(chr(10)) + 1} "{name}"',
@@ -124,7 +148,11 @@ def scalars_of(operands: Sequence[Operand]) -> list[Operand]:
 
 
 def _body(
-    elements: Sequence[Operand], rank: int, forms: tuple[str, ...], numbers: Sequence[str]
+    elements: Sequence[Operand],
+    rank: int,
+    forms: tuple[str, ...],
+    numbers: Sequence[str],
+    reads_outputs: bool,
 ) -> Iterator[str]:
     """The statements for index ``_i``: find the elements, read them, and compute."""
     for number, form in enumerate(forms):
@@ -141,7 +169,9 @@ def _body(
         for number in strided:
             yield f"_at{number} += {'_coordinate' if axis else '_rest'} * _stride{axis}_{number};"
     for each in elements:
-        yield f"{each.type} _element_{each.parameter.name} = {each.expression};"
+        is_read = reads_outputs or not each.parameter.is_output
+        value = each.expression if is_read else f"{each.type}(0)"
+        yield f"{each.type} _element_{each.parameter.name} = {value};"
     passed = [f"int({number})" for number in numbers]
     passed += [f"_element_{each.parameter.name}" for each in elements]
     yield f"_operation({', '.join(passed)});"

@@ -6,10 +6,11 @@ from typing import Any
 
 from vkops.dml import FeatureLevel
 from vkops.errors import ModelError
+from vkops.explain.explanation import Explanation
+from vkops.explain.explanation import TensorInfo as Tensor
 from vkops.explain.page import write_page
+from vkops.explain.sections import sections
 from vkops.explain.tables import render
-from vkops.models.explanation import Explanation
-from vkops.models.explanation import TensorInfo as Tensor
 from vkops.models.model_reader import prepare
 from vkops.runner.model_files import ModelFile
 
@@ -32,12 +33,16 @@ def explain(
     """
     file = ModelFile(path, feature_level, **options)
     if file.is_onnx:
-        return Explanation(path, tuple(file.read_onnx().sections((), feature_level)))
+        name, model, overrides, _ = file.read_onnx()
+        from vkops.explain.onnx_sections import section
+
+        return Explanation(path, (section(name, model, overrides.types(model)),))
     prepared = file.read_json(FeatureLevel.LATEST)
-    sections = tuple(
+    explained = tuple(
         section
         for dispatchable in prepared.model.dispatchables.values()
-        for section in dispatchable.sections(
+        for section in sections(
+            dispatchable,
             [bound for bound in prepared.dispatches if bound.dispatchable is dispatchable],
             feature_level,
         )
@@ -45,5 +50,5 @@ def explain(
     try:
         prepare(prepared.model, feature_level)
     except ModelError as error:
-        return Explanation(path, sections, f"Failed to execute the model: {error}")
-    return Explanation(path, sections)
+        return Explanation(path, explained, f"Failed to execute the model: {error}")
+    return Explanation(path, explained)

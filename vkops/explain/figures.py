@@ -8,8 +8,8 @@ from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
 
+from vkops.explain.explanation import MovementInfo, TensorInfo, number_list
 from vkops.explain.tables import size_text
-from vkops.models.explanation import MovementInfo, TensorInfo, number_list
 from vkops.plan.region import Read, Region
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints, View

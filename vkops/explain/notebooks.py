@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from vkops.debug.shader_check import Report
 from vkops.errors import VkopsError
+from vkops.explain.explanation import TensorInfo, count, movements
 from vkops.explain.page import FIGURE_CSS, FIGURE_SCRIPT, FRAME_SCRIPT, PAGE_CSS, figure
 from vkops.explain.tables import size_text
 from vkops.gpu.adapters.adapter import DeviceInfo
 from vkops.gpu.adapters.adapter_limits import Limits
 from vkops.gpu.run.recording import RecordedProgram
-from vkops.models.explanation import TensorInfo, count, movements
 from vkops.notebook import picture_html, table_html
 from vkops.plan.graph import Step
 from vkops.plan.region import CopyPlan
@@ -70,10 +70,12 @@ def _(shown: Image) -> str:
 
 
 def _pixels(image: Image) -> npt.NDArray[np.uint8]:
-    """Return rows of pixels with channels of 8 bits, of the first layer or slice of an image."""
+    """Return pixels with channels of 8 bits, of the first layer, slice and samples of an image."""
     array: npt.NDArray[Any] = image.numpy()[None, None]
     if not image.channels:
         array = array[..., None]
+    if image.samples > 1:
+        array = array[..., 0, :]
     array = array[(0,) * (array.ndim - 3)]
     array = array[tuple(slice(None, None, -(-side // MAX_SIDE)) for side in array.shape[:2])]
     if array.dtype != np.uint8:

@@ -11,7 +11,7 @@ import markupsafe
 
 from vkops.errors import ModelError
 from vkops.explain import figures, tables
-from vkops.models.explanation import Explanation, MovementInfo
+from vkops.explain.explanation import Explanation, MovementInfo
 from vkops.rules import RULES
 from vkops.system.output_files import write_output
 
@@ -28,24 +28,30 @@ MAX_NAME = 80
 """Characters of a name or of another text that are shown."""
 
 
-def _file(name: str) -> str:
+def part(name: str) -> str:
+    """Return the text of a file in this folder."""
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
-PAGE_CSS, FIGURE_CSS = _file("page.css"), _file("figure.css")
+PAGE_CSS, FIGURE_CSS = part("page.css"), part("figure.css")
 """The style of the page, which defines the colours, and that of figures."""
 
-FIGURE_SCRIPT = _file("addresses.js") + _file("page.js")
+FIGURE_SCRIPT = part("addresses.js") + part("page.js")
 """The script of figures."""
 
-FRAME_SCRIPT = _file("frame.js")
+FRAME_SCRIPT = part("frame.js")
 """The script that fits a figure into a notebook."""
 
 
 def write_page(explanation: Explanation, path: Path) -> None:
     """Write a page of HTML, whole or not at all; ModelError if it cannot be written."""
+    write_text(page(explanation), path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write the text of a page, as ``write_page`` does."""
     try:
-        write_output(path, [page(explanation).encode("utf-8", "backslashreplace")])
+        write_output(path, [text.encode("utf-8", "backslashreplace")])
     except OSError as error:
         raise ModelError(f"{path}: cannot be written: {error.strerror or error}") from error
 
@@ -53,7 +59,7 @@ def write_page(explanation: Explanation, path: Path) -> None:
 def page(explanation: Explanation) -> str:
     """Return the page as text."""
     rules = dict.fromkeys(id for s in explanation.sections[:MAX_SECTIONS] for id in s.rules)
-    return _template("page.html").render(
+    return template("page.html").render(
         name=Path(explanation.file).name,
         explanation=explanation,
         css=PAGE_CSS + FIGURE_CSS,
@@ -68,12 +74,13 @@ def page(explanation: Explanation) -> str:
 def figure(movement: MovementInfo) -> str:
     """Return the figure of a plan as HTML, for a page that has its style and its script."""
     described = figures.figure(movement, iter(range(MAX_REGIONS)))
-    return str(_template("figure.html").module.figure(described, movement))  # type: ignore[attr-defined]
+    return str(template("figure.html").module.figure(described, movement))  # type: ignore[attr-defined]
 
 
-def _template(name: str) -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """Return a template in this folder, with filters for texts."""
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(_file)
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(part)
     )
     environment.filters["short"] = lambda text: (
         text if len(text) <= MAX_NAME else text[: MAX_NAME - 1] + "…"

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from vkops import console
 from vkops.errors import one_line
-from vkops.models.explanation import (
+from vkops.explain.explanation import (
     Dispatches,
     Explanation,
     MovementInfo,

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from vkops import console
 from vkops.debug.traffic import SEGMENTS, SUBGROUPS, PartTraffic, Totals, plan_traffic
+from vkops.explain.explanation import TUNINGS, MovementInfo
 from vkops.explain.tables import size_text
 from vkops.gpu.kernels.layout import LINE
-from vkops.models.explanation import TUNINGS, MovementInfo
 from vkops.plan.rounding import ceil_div
 
 TOLERATED = 1.15

@@ -1,4 +1,4 @@
-"""How data moves: Vulkan adapters, memory, and the dispatch of plans through Kompute."""
+"""The movement of data: Vulkan adapters, memory, and the dispatch of plans."""
 
 from vkops.gpu.adapters.adapter import DeviceInfo, devices
 from vkops.gpu.adapters.diagnosis import Driver, drivers

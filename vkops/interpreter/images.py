@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,12 @@ from vkops.shaders.binary import Op
 from vkops.shaders.image_formats import Format, ImageType
 from vkops.shaders.layout import Number, Type
 
-_BIAS, _LOD, _GRAD, _OFFSET, _OFFSETS, _MIN_LOD = 0x1, 0x2, 0x4, 0x18, 0x20, 0x80
+_BIAS, _LOD, _GRAD, _OFFSET, _OFFSETS, _SAMPLE, _MIN_LOD = 0x1, 0x2, 0x4, 0x18, 0x20, 0x40, 0x80
 """Image operands; an offset is constant or not."""
 Extra = defaultdict[int, list[Array]]
+
+_FIRST = np.zeros(1, np.int64)
+"""The number of the level, or of the sample, where an instruction chooses none."""
 
 
 class Sampling(NamedTuple):
@@ -39,8 +43,8 @@ class Sampling(NamedTuple):
 class ImageVariable(Memory):
     """The texels of an image, a texture or a texel buffer, with the sampler of a texture.
 
-    ``levels`` are arrays with an axis for layers if there are any, those of space, and one for the
-    elements of a texel.
+    ``levels`` are arrays with an axis for layers if there are any, those of space, one for samples
+    if texels have several, and one for the elements of a texel or a sample.
     """
 
     def __init__(
@@ -56,20 +60,27 @@ class ImageVariable(Memory):
         nbytes = sum(level.nbytes for level in levels)
         super().__init__("", self.texel, "", 1, nbytes, is_written=True)
         self.fill(b"".join(level.tobytes() for level in levels))
-        self.dims: int = levels[0].ndim - 1 - declared.has_layers
+        rank, layers = levels[0].ndim - 1, declared.has_layers
+        self.dims: int = rank - layers - declared.is_multisampled
         sizes = [level.shape[:-1] for level in levels]
-        # By level: sizes in the order of coordinates, which ends with layers.
-        self.sizes: Array = np.array([(*s[::-1][: self.dims], *s[: declared.has_layers])
-                                      for s in sizes])  # fmt: skip
-        self._strides = np.cumprod(np.c_[np.ones(len(sizes), int), self.sizes[:, :-1]], axis=1)
-        self._starts = np.cumsum([0, *(np.prod(s) for s in sizes)])
+        # By level: sizes in the order of coordinates, which ends with layers and samples.
+        space = range(layers, layers + self.dims)
+        axes = [*reversed(space), *range(layers), *range(space.stop, rank)]
+        self.sizes: Array = np.array([[s[axis] for axis in axes] for s in sizes])
+        self._strides = np.array([[prod(s[axis + 1 :]) for axis in axes] for s in sizes])
+        self._starts = np.cumsum([0, *map(prod, sizes)])
 
     def element(self, offset: int, whole: Type | None = None) -> str:
         """Return the name of a texel at an offset, such as ``image(3, 5)``."""
         texel = offset // self.format.nbytes
         level = int(self._starts.searchsorted(texel, "right")) - 1
         at = (texel - int(self._starts[level])) // self._strides[level] % self.sizes[level]
-        return f"{self.name}({', '.join(map(str, at))}{f', level {level}' if level else ''})"
+        return f"{self.name}({self._words(at)}{f', level {level}' if level else ''})"
+
+    def _words(self, at: Array) -> str:
+        """Return the coordinates of a texel in words, such as ``3, 5``."""
+        *texel, last = map(str, at)
+        return ", ".join([*texel, f"sample {last}" if self.declared.is_multisampled else last])
 
     def results(self) -> list[Array]:
         """Return the levels with what is stored there."""
@@ -88,10 +99,15 @@ class ImageVariable(Memory):
         offset = (self._starts[known] + (where * self._strides[known]).sum(1)) * self.format.nbytes
         if not wrong.any():
             return Pointer(self, self.texel, offset)
-        texts = np.array([str(tuple(each)) if len(each) > 1 else str(*each)
-                          for each in at.tolist()], object)  # fmt: skip
-        size = " x ".join(map(str, self.sizes[int(np.broadcast_to(known, len(wrong))[wrong][0])]))
-        return Pointer(self, self.texel, offset, Outside(self.name, wrong, texts, f"{size} texels"))
+        texts = [self._words(each) for each in at]
+        if at.shape[1] > 1:
+            texts = [f"({each})" for each in texts]
+        sizes = self.sizes[int(np.broadcast_to(known, len(wrong))[wrong][0])].tolist()
+        samples = f" of {sizes.pop()} samples" if self.declared.is_multisampled else ""
+        count = f"{' x '.join(map(str, sizes))} texels{samples}"
+        return Pointer(
+            self, self.texel, offset, Outside(self.name, wrong, np.array(texts, object), count)
+        )
 
 
 class SamplerVariable(Memory):
@@ -105,6 +121,15 @@ class SamplerVariable(Memory):
 def _coordinates(run: State, id_: int) -> Array:
     value = run.value(id_)
     return value.reshape(len(value), -1)
+
+
+def _at_sample(image: ImageVariable, at: Array, sample: Array = _FIRST) -> Array:
+    """Return integer coordinates with the number of the sample, if texels have several."""
+    if not image.declared.is_multisampled:
+        return at
+    count = max(len(at), len(sample))
+    both = at, sample.astype(np.int64).reshape(-1, 1)
+    return np.concatenate([np.broadcast_to(each, (count, each.shape[1])) for each in both], 1)
 
 
 def _image(run: State, id_: int) -> tuple[ImageVariable, Sampling]:
@@ -142,21 +167,27 @@ def _read(run: State, step: Decoded) -> Numbers:
     at = _coordinates(run, step.operands[1]).astype(np.int64)
     for offset in extra[_OFFSET]:
         at = at + np.pad(offset.reshape(len(offset), -1), ((0, 0), (0, at.shape[1] - image.dims)))
-    level = extra[_LOD][0].astype(np.int64) if extra[_LOD] else np.zeros(1, np.int64)
+    at = _at_sample(image, at, *extra[_SAMPLE])
+    level = extra[_LOD][0].astype(np.int64) if extra[_LOD] else _FIRST
     raw = run.load_numbers(image.pointer(at, level)).array
     return _result(run, step, texels.decoded(raw, image.format))
 
 
 def _write(run: State, step: Decoded) -> None:
-    pointer = _texel_pointer(run, step)
+    pointer = _texel(run, step, *_extra(run, step.operands[3:])[_SAMPLE])
     values = _coordinates(run, step.operands[2])
     run.store(pointer, Numbers(texels.encoded(values, pointer.variable.format)))
 
 
 def _texel_pointer(run: State, step: Decoded) -> Pointer:
+    return _texel(run, step, run.value(step.operands[2]))
+
+
+def _texel(run: State, step: Decoded, sample: Array = _FIRST) -> Pointer:
+    """Return the pointers to the texels or samples that an instruction stores to."""
     image, _ = _image(run, step.operands[0])
     at = _coordinates(run, step.operands[1]).astype(np.int64)
-    return image.pointer(at, np.zeros(1, np.int64))
+    return image.pointer(_at_sample(image, at, sample), _FIRST)
 
 
 def _size(run: State, step: Decoded) -> Numbers:
@@ -323,6 +354,8 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     Op.ImageTexelPointer: _texel_pointer, Op.ImageQuerySize: _size, Op.ImageQuerySizeLod: _size,
     Op.ImageQueryLevels: lambda run, step:
         _result(run, step, np.array([[len(_image(run, step.operands[0])[0].levels)]])),
+    Op.ImageQuerySamples: lambda run, step:
+        _result(run, step, _image(run, step.operands[0])[0].sizes[:1, -1:]),
     Op.ImageSampleExplicitLod: _sampled,
     Op.ImageSampleProjExplicitLod: _sampled, Op.ImageGather: _gathered,
     Op.SampledImage: lambda run, step: tuple(run.raw(id_) for id_ in step.operands),

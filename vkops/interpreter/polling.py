@@ -28,7 +28,8 @@ class Polling:
         self._outside = {id_: id_ in shared for id_, _, _ in outside}
         self._stored: defaultdict[int, set[int]] = defaultdict(set)  # by the variable
         self._reading: set[int] = set()  # functions
-        functions, before = program.functions, -1
+        self._functions = functions = program.functions
+        before = -1
         for function in functions.values():
             for step in function.steps:
                 self._note(step)
@@ -45,6 +46,15 @@ class Polling:
     def blocks(self, function: Function) -> frozenset[int]:
         """Return the numbers of the blocks of a function that are in such loops."""
         return self._blocks[function.id]
+
+    def reading_blocks(self) -> frozenset[tuple[int, int]]:
+        """Return the blocks that read memory that invocations share, by function and number."""
+        return frozenset(
+            (function.id, block.number)
+            for function in self._functions.values()
+            for block in function.blocks
+            if any(step.op != Op.FunctionCall and self._reads(step) for step in block.steps)
+        )
 
     def _root(self, id_: int) -> int:
         while (step := self._made.get(id_)) is not None and step.op in _CHAINS:

@@ -5,16 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from vkops.interpreter import composites, operations
+from vkops.interpreter.conditions import Conditions, Raw
 from vkops.interpreter.operations import dtype_of
 from vkops.interpreter.values import Numbers, Pointer, Reason, SourceLine, Value, replaced
 from vkops.shaders import constants
-from vkops.shaders.binary import DEBUG_INFO, GL_COMPUTE, Instruction, Op, declarations, string
+from vkops.shaders.binary import (
+    DEBUG_INFO,
+    GL_COMPUTE,
+    SLANG,
+    Instruction,
+    Op,
+    declarations,
+    string,
+)
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.grammar import WITH_RESULT
 from vkops.shaders.layout import Array, Number, Struct, Type, Types
@@ -22,9 +32,9 @@ from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
 from vkops.system.threads import cached_property
 
-_CONDITION = re.compile(r"\b(?:if|while|switch)\b")
 _LINE = re.compile(r'\s*#\s*line\s+0*([1-9]\d{0,5})(?:\s+"(.*)")?')
-_DEBUG_DECLARE, _DEBUG_LINE = 28, 103
+_DEBUG_SCOPE, _DEBUG_NO_SCOPE, _DEBUG_DECLARE = 23, 24, 28
+_DEBUG_FUNCTION_DEFINITION, _DEBUG_LINE = 101, 103
 
 WORKGROUP_SCOPE, SUBGROUP_SCOPE = 2, 3
 _BARRIERS = (Op.ControlBarrier, Op.MemoryBarrier)
@@ -36,7 +46,7 @@ class Decoded(NamedTuple):
 
     ``result`` is the id that it defines and ``type`` the id of its type, 0 if there is none.
     ``escapes`` says whether other blocks use the result, ``has_line`` whether the place is that of
-    an OpLine before it in its block.
+    an OpLine before it in its block. ``scope`` is the call that it was inlined for, as an id, or 0.
     """
 
     op: int
@@ -46,6 +56,7 @@ class Decoded(NamedTuple):
     place: SourceLine
     escapes: bool
     has_line: bool = False
+    scope: int = 0
 
     @property
     def ids(self) -> tuple[int, ...]:
@@ -87,6 +98,12 @@ class Function:
     def steps(self) -> Iterator[Decoded]:
         """The instructions of all blocks."""
         return (step for block in self.blocks for step in (*block.phis, *block.steps))
+
+
+@lru_cache(maxsize=4)
+def program_of(module: Module, group_size: int, subgroup_size: int) -> ShaderProgram:
+    """Return the program of a module, which several runs of a check share and none changes."""
+    return ShaderProgram(module, {WORKGROUP_SCOPE: group_size, SUBGROUP_SCOPE: subgroup_size})
 
 
 class ShaderProgram:
@@ -211,6 +228,21 @@ class ShaderProgram:
 
     # -- functions ---------------------------------------------------------------------------------
 
+    def function_place(self, id_: int) -> SourceLine:
+        """Return the line in which a function begins; line 0 if the module does not say it."""
+        if (line := self.declared.lines.get(id_)) is not None:
+            return self._place(self.declared.strings.get(line[0], ""), line[1])
+        for op, words in self.declared.functions[id_]:
+            if (
+                op == Op.ExtInst
+                and self._is_debug(words)
+                and words[3] == _DEBUG_FUNCTION_DEFINITION
+            ):
+                function = self.declared.extended.get((*words, 0)[4], Instruction(0, ()))
+                source, line_id = (*function.words, *[0] * 8)[6:8]
+                return self._debug_place(source, line_id)
+        return SourceLine(self.module.name, 0)
+
     def _steps(self) -> Iterator[Decoded]:
         return chain.from_iterable(function.steps for function in self.functions.values())
 
@@ -271,9 +303,10 @@ class ShaderProgram:
         parameters: dict[int, int] = {}
         uses: dict[int, set[int]] = {}
         parts: dict[int, int] = {}
-        raw: list[tuple[BasicBlock, Instruction, SourceLine, bool]] = []
-        part = 0  # of all blocks
+        raw: list[Raw] = []
+        part = scope = 0  # of all blocks
         unplaced = 0  # from this entry on, the line is that of a condition
+        conditions = Conditions(self.declared)
         block: BasicBlock | None = None
         place, place_is_known = SourceLine(self.module.name, 0), False
         for instruction in body:
@@ -281,38 +314,46 @@ class ShaderProgram:
             if op == Op.Line:
                 file = self.declared.strings.get(words[0], "")
                 before, place = place, self._place(file, words[1])
-                condition = self._condition(words[0], before, place)
-                raw[unplaced:] = [(b, each, condition, False) for b, each, *_ in raw[unplaced:]]
+                conditions.place(raw, unplaced, before, place, self._lines.get(words[0], ()))
                 place_is_known = True
             elif op == Op.ExtInst and (moved := self._line(words, place)) is not None:
-                place, place_is_known = moved, place_is_known or words[3] == _DEBUG_LINE
+                if words[3] == _DEBUG_LINE:
+                    if self.declared.language != SLANG:
+                        lines = self._lines.get(self._file((*words, 0)[4]), ())
+                        conditions.place(raw, unplaced, place, moved, lines)
+                    place, place_is_known = moved, True
+                if words[3] in (_DEBUG_SCOPE, _DEBUG_NO_SCOPE):
+                    scope = (*words[5:], 0)[0]
             elif op == Op.FunctionParameter:
                 parameters[words[1]] = words[0]
             elif op == Op.Label:
                 block = blocks[words[0]] = BasicBlock(words[0])
                 part += 1
                 unplaced = len(raw) if place_is_known else unplaced
-                place_is_known = False
+                place_is_known, scope = False, 0
             elif block is not None and op not in (Op.NoLine, Op.FunctionEnd):
                 part += self._is_barrier(op, words)
                 if op in WITH_RESULT:
                     parts[words[1]] = part
-                raw.append((block, instruction, place, place_is_known))
+                if op == Op.LoopMerge:
+                    conditions.heads[block.label] = place
+                raw.append(Raw(block, instruction, place, place_is_known, scope))
                 if place_is_known:
                     unplaced = len(raw)
                 for used in instruction.ids:
                     uses.setdefault(used, set()).add(0 if op == Op.Phi else part)
                 part += op == Op.FunctionCall
-        for block, (op, words), place, has_line in raw:
+        conditions.place(raw, unplaced, place, place, ())
+        for block, (op, words), place, has_line, scope in raw:
             if op in (Op.LoopMerge, Op.SelectionMerge):
                 block.merge, block.is_loop = words[0], op == Op.LoopMerge
                 block.continues = words[1] if block.is_loop else 0
                 continue
             if op in WITH_RESULT:
                 escapes = uses[words[1]] != {parts[words[1]]}
-                step = Decoded(op, words[1], words[0], words[2:], place, escapes, has_line)
+                step = Decoded(op, words[1], words[0], words[2:], place, escapes, has_line, scope)
             else:
-                step = Decoded(op, 0, 0, words, place, False, has_line)
+                step = Decoded(op, 0, 0, words, place, False, has_line, scope)
             (block.phis if op == Op.Phi else block.steps).append(step)
         order = [p for b in _ordered(blocks) for p in self._divided(b)] if blocks else []
         for number, block in enumerate(order):
@@ -372,18 +413,6 @@ class ShaderProgram:
             part.is_divided = step.op == Op.FunctionCall
         return parts
 
-    def _condition(self, file: int, before: SourceLine, after: SourceLine) -> SourceLine:
-        """Return the place of instructions between two places of which the second begins later.
-
-        glslang gives no line to a condition that is only a variable, after a statement.
-        """
-        lines = self._lines.get(file, ())
-        between = range(before.line + 1, min(after.line, len(lines)) + 1)
-        conditions = (
-            n for n in between if before.file == after.file and _CONDITION.search(lines[n - 1])
-        )
-        return SourceLine(before.file, next(conditions, before.line))
-
     def _line(self, words: tuple[int, ...], place: SourceLine) -> SourceLine | None:
         """Return the place after an instruction of a set with debug information."""
         if not self._is_debug(words):
@@ -391,8 +420,17 @@ class ShaderProgram:
         if words[3] != _DEBUG_LINE:
             return place
         source, line, *_ = (*words[4:], 0, 0)
-        name = (*getattr(self.declared.extended.get(source), "words", ()), *[0] * 5)[4]
-        return self._place(self.declared.strings.get(name, ""), self._known.get(line) or 0)
+        return self._debug_place(source, line)
+
+    def _debug_place(self, source: int, line: int) -> SourceLine:
+        """Return the place that the ids of a DebugSource and of a constant are."""
+        file = self.declared.strings.get(self._file(source), "")
+        return self._place(file, self._known.get(line) or 0)
+
+    def _file(self, source: int) -> int:
+        """Return the id of the name of the file that a DebugSource is; 0 if it is none."""
+        words: Sequence[int] = getattr(self.declared.extended.get(source), "words", ())
+        return (*words, *[0] * 5)[4]
 
     def _place(self, file: str, line: int) -> SourceLine:
         """Return a place; a text that was compiled has the name of the shader."""

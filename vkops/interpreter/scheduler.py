@@ -29,6 +29,7 @@ from vkops.interpreter.state import (
     State,
     TooManyInstructionsError,
 )
+from vkops.interpreter.turns import Turns
 from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.interpreter.waits import INVOCATION, SUBGROUP, Waits
 from vkops.shaders.binary import Decoration, Op
@@ -61,8 +62,8 @@ class Run(State):
     def __init__(self, *arguments: Any, observers: Sequence[Observer] = ()) -> None:
         super().__init__(*arguments)
         self.has_addresses = any(each.needs_addresses for each in observers)
-        self._turns: Array | None = None
         self._live: Array = np.zeros(0, np.int64)
+        self._jumped = self.step.place, self._live
         for observer in observers:
             observer.machine = self
             for name in EVENTS:
@@ -77,6 +78,7 @@ class Run(State):
         sizes = schedules.Sizes(count, subgroups_, together, self.program.has_atomics)
         polling = Polling(self.program, self._shared_variables())
         self.waits = Waits(self, polling) if polling else None
+        self._polling = polling
         self.tell("begin")
         with np.errstate(all="ignore"):
             for batch in schedules.batches(self.settings.schedule, sizes):
@@ -105,9 +107,7 @@ class Run(State):
         who = (groups[:, None] * size + np.arange(size)).reshape(-1)
         slots = np.arange(len(who))
         active = self.all = Active(slots, who, slots // size, len(who))
-        self._turns = None
-        if batch.turns is not None:
-            self._turns = batch.turns[slots % size // self.settings.subgroup_size]
+        self.turns = None if batch.turns is None else Turns(self, batch, self._polling)
         self._live = np.full(len(groups), size)
         inputs = self._inputs(who)
         shared = {id_ for declared in self.shared.values() for id_, _, _ in declared}
@@ -177,7 +177,7 @@ class Run(State):
         self._enter(function, [], active, None)
         while self.frames:
             frame = self.frames[-1]
-            if self._turns is not None or (self.waits is not None and self.waits.are_any):
+            if self.turns is not None or (self.waits is not None and self.waits.are_any):
                 for call in self.frames[::-1]:
                     if call.returned:
                         self._leave(call)
@@ -192,14 +192,18 @@ class Run(State):
                 continue
             self.frame, self.values, self.active = frame, {}, self._active(frame, slots)
             block = frame.function.blocks[number]
-            for target, mask in self._block(frame, block):
-                self._branch(frame, block, target, mask)
+            branches = self._block(frame, block)
+            has_jumped = False
+            for target, mask in branches:
+                has_jumped |= self._branch(frame, block, target, mask)
+            if self.turns is not None and self.turns.executed(frame, number, has_jumped=has_jumped):
+                self._repeat()
 
     def _active(self, frame: Frame, slots: Array) -> Active:
         """Return invocations that continue a call."""
         all_, rest = self.all, frame if len(slots) == frame.live else None
         if len(slots) == all_.together:
-            return all_._replace(rest=rest)
+            return Active(all_.slots, all_.who, all_.groups, all_.together, rest)
         return Active(slots, all_.who[slots], all_.groups[slots], all_.together, rest)
 
     def _enter(
@@ -219,6 +223,8 @@ class Run(State):
         slots, frame.returned = _joined(frame.returned), []
         if not frame.live:
             self.frames.remove(frame)
+            if self.waits is not None:
+                self.waits.leave(frame)
         caller = frame.caller
         if caller is None:
             self.tell("leave", frame.function, self._active(frame, slots))
@@ -251,7 +257,7 @@ class Run(State):
             ]
             if waits is not None:
                 waits.level = INVOCATION if relaxed == _ALL else ""
-                if relaxed == _OTHER_SUBGROUPS and self._turns is not None:
+                if relaxed == _OTHER_SUBGROUPS and self.turns is not None:
                     waits.level = SUBGROUP
             if ready:
                 return self._taken(ready)
@@ -266,7 +272,10 @@ class Run(State):
         groups = slots // self.group_size
         can = np.ones(len(slots), bool)
         if self.waits is not None and relaxed <= _OTHER_SUBGROUPS:
-            can = ~self.waits.holds(slots, by_subgroup=relaxed == _OTHER_SUBGROUPS)
+            rounds = relaxed == _STRICT and self.turns is not None and self.turns.has_rounds
+            can = ~self.waits.holds(slots, by_subgroup=rounds or relaxed == _OTHER_SUBGROUPS)
+            if rounds and self.turns is not None:
+                can &= self.turns.may(slots, self.waits.sleepers())
         if frame.function.blocks[number].is_barrier and relaxed != _AT_BARRIERS:
             counts = np.bincount(groups, minlength=len(self._live))
             can &= (counts == self._live)[groups]
@@ -274,20 +283,8 @@ class Run(State):
 
     def _taken(self, ready: list[tuple[Frame, int, Array]]) -> tuple[Frame, int, Array]:
         """Remove the first block of some, only for subgroups whose turn it is."""
-        turns = self._turns
-        if turns is not None:
-            first = np.full(len(self._live), turns.max())
-            for _, _, slots in ready:
-                np.minimum.at(first, slots // self.group_size, turns[slots])
-            own = [
-                (
-                    f,
-                    n,
-                    s[f.function.blocks[n].is_barrier | (turns[s] == first[s // self.group_size])],
-                )
-                for f, n, s in ready
-            ]
-            ready = [each for each in own if len(each[2])]
+        if self.turns is not None:
+            ready = self.turns.of_turn(ready)
         frame, number, slots = ready[0]
         (all_,) = frame.waiting.pop(number)
         if len(slots) < len(all_):
@@ -313,27 +310,47 @@ class Run(State):
             )
         raise _EndlessLoopError
 
+    def _repeat(self) -> NoReturn:
+        """Report invocations that take turns and come back to a state in which they were before."""
+        place, who = self._jumped
+        if self.begun < (count := int(np.prod(self.groups))):
+            text = "needs forward progress of a workgroup that need not have begun: invocations "
+            text += "that take turns come back to the same state for ever, while "
+            text += f"{self.begun:,} of {count:,} workgroups ran"
+            self.report(FORWARD_PROGRESS, text, who, place=place)
+        else:
+            text = "need not end: invocations that take turns come back to the same state for ever"
+            self.report("loop", text, who, place=place)
+        raise _EndlessLoopError
+
     @property
     def _endless(self) -> str:
         return f"did not end: no invocation left it in {self.settings.max_iterations:,} iterations"
 
-    def _branch(self, frame: Frame, block: BasicBlock, target: int, mask: Array | None) -> None:
-        """Let invocations go to a block, and give its phis their values."""
+    def _branch(self, frame: Frame, block: BasicBlock, target: int, mask: Array | None) -> bool:
+        """Let invocations go to a block, and give its phis their values.
+
+        Return whether they begin the next iteration of a loop.
+        """
         number = frame.function.numbers[target]
         to = frame.function.blocks[number]
         active = self.active if mask is None else self.active.some(mask)
         if mask is not None and len(active.slots) == len(self.active.slots):
             active, mask = self.active, None
+        key = number, 0 if self.turns is None else self.turns.team
         if number <= block.number:
-            done, fewest = frame.iterations.get(number, (0, len(active.slots)))
+            done, fewest = frame.iterations.get(key, (0, len(active.slots)))
             if len(active.slots) < fewest:  # some have left it
                 done, fewest = 0, len(active.slots)
-            frame.iterations[number] = done + 1, fewest
+            frame.iterations[key] = done + 1, fewest
+            self._jumped = to.steps[0].place, active.who
             if done >= self.settings.max_iterations and not self._may_wait(frame, number):
                 self.report("loop", self._endless, active.who, place=to.steps[0].place)
                 raise _EndlessLoopError
         elif to.is_loop:
-            frame.iterations.pop(number, None)
+            frame.iterations.pop(key, None)
+            if self.waits is not None:
+                self.waits.enter(frame, key, active)
         self.tell("branch", block, to, active)
         chosen = None if mask is None else np.flatnonzero(mask)
         chosen_values = []
@@ -346,9 +363,10 @@ class Run(State):
         slots = active.slots
         if number <= block.number and self._may_wait(frame, number):
             assert self.waits is not None
-            slots = self.waits.arrive(frame, number, active, done)
+            slots = self.waits.arrive(frame, key, active, done)
         if len(slots):
             frame.waiting.setdefault(number, []).append(slots)
+        return number <= block.number
 
     def _may_wait(self, frame: Frame, number: int) -> bool:
         return self.waits is not None and self.waits.can_be_in(frame.function, number)

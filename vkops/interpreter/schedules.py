@@ -5,7 +5,7 @@ A schedule is named by a text such as "descending" or "shuffled:3", with numbers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,9 @@ import numpy as np
 from vkops.interpreter.operations import Array
 
 ASCENDING, DESCENDING = "ascending", "descending"
+
+MAX_TEAMS = 4
+"""Teams that take turns; each makes a run slower."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,31 @@ class Sizes:
 
 
 @dataclass(frozen=True)
+class Rounds:
+    """Teams of subgroups that take turns: those of ``first``, then those of ``round`` for ever.
+
+    ``teams`` has the team of each subgroup of each workgroup. A turn lasts up to the next read of
+    memory that invocations share, or to the end of an iteration of a loop (``by_iteration``).
+    """
+
+    teams: Array
+    first: Sequence[int]
+    round: Sequence[int]
+    by_iteration: bool
+
+
+@dataclass(frozen=True)
 class Batch:
     """Workgroups that begin at once; the next ones begin when these have ended.
 
     ``turns`` are the turns of the subgroups of a workgroup: one goes on only while those before it
-    wait at a barrier or have ended. Without them, all go on together.
+    wait at a barrier or have ended. Without them, all go on together. Those that may go on take
+    turns in ``rounds``, if there are any.
     """
 
     groups: Array
     turns: Array | None = None
+    rounds: Rounds | None = None
 
 
 def _batches(order: Array, size: int, turns: Array | None = None) -> Iterator[Batch]:
@@ -59,10 +78,33 @@ def _descending(sizes: Sizes) -> Iterator[Batch]:
 def _shuffled(sizes: Sizes, seed: int) -> Iterator[Batch]:
     """Let some workgroups begin at once, and their subgroups go on one after the other."""
     random = np.random.default_rng(seed)
-    size = int(random.integers(1, min(sizes.groups, sizes.together) + 1))
+    order, size = _some(sizes, random)
+    return _batches(order, size, random.permutation(sizes.subgroups))
+
+
+def _some(sizes: Sizes, random: np.random.Generator, least: int = 1) -> tuple[Array, int]:
+    """Return an order of workgroups, and how many begin at once."""
+    most = min(sizes.groups, sizes.together)
+    size = int(random.integers(min(least, most), most + 1))
     size = max(size, -(-sizes.groups // 8))  # few batches, as each takes its time
-    order, turns = random.permutation(sizes.groups), random.permutation(sizes.subgroups)
-    return _batches(order, min(size, sizes.together), turns)
+    return random.permutation(sizes.groups), min(size, sizes.together)
+
+
+def _rounds(sizes: Sizes, seed: int) -> Iterator[Batch]:
+    """Let some workgroups begin at once, and some of the subgroups of each take turns."""
+    random = np.random.default_rng(seed)
+    order, size = _some(sizes, random, 2)
+    early = random.integers(min(2, sizes.subgroups), sizes.subgroups + 1)
+    turns = np.maximum(random.permutation(sizes.subgroups) - early + 1, 0)
+    by_iteration = bool(random.integers(2))
+    for batch in _batches(order, size, turns):
+        shape = len(batch.groups), sizes.subgroups
+        teams = random.permutation(shape[0] * shape[1]) % MAX_TEAMS
+        count = int(np.amax(teams)) + 1
+        first, more = (random.integers(count, size=random.integers(n)) for n in (2, 3))
+        round_ = random.permutation([*range(count), *more])
+        rounds = Rounds(teams.reshape(shape), first.tolist(), round_.tolist(), by_iteration)
+        yield Batch(batch.groups, turns, rounds)
 
 
 def _first(sizes: Sizes, group: int, subgroup: int = 0) -> Iterator[Batch]:
@@ -78,12 +120,13 @@ SCHEDULES: dict[str, tuple[Callable[..., Iterator[Batch]], range]] = {
     ASCENDING: (_ascending, range(1)),
     DESCENDING: (_descending, range(1)),
     "shuffled": (_shuffled, range(1, 2)),
+    "rounds": (_rounds, range(1, 2)),
     "first": (_first, range(1, 3)),
 }
 """By name: the function that yields the batches, and how many numbers the name has behind it."""
 
 
-FORMS = "ascending, descending, shuffled:SEED or first:WORKGROUP[:SUBGROUP]"
+FORMS = "ascending, descending, shuffled:SEED, rounds:SEED or first:WORKGROUP[:SUBGROUP]"
 
 
 def batches(schedule: str, sizes: Sizes) -> Iterator[Batch]:
@@ -104,13 +147,14 @@ def batches(schedule: str, sizes: Sizes) -> Iterator[Batch]:
 
 
 def explored(count: int, seed: int) -> list[str]:
-    """Return the names of some schedules, ``shuffled`` ones behind those without numbers.
+    """Return the names of some schedules, those with a seed behind those without numbers.
 
-    >>> explored(4, seed=7)
-    ['ascending', 'descending', 'shuffled:7', 'shuffled:8']
+    >>> explored(5, seed=7)
+    ['ascending', 'descending', 'shuffled:7', 'rounds:7', 'shuffled:8']
     """
     fixed = [name for name, (_, counts) in SCHEDULES.items() if 0 in counts]
-    return [*fixed, *(f"shuffled:{seed + n}" for n in range(count))][:count]
+    seeded = [name for name, (_, counts) in SCHEDULES.items() if counts == range(1, 2)]
+    return [*fixed, *(f"{name}:{seed + n}" for n in range(count) for name in seeded)][:count]
 
 
 def is_schedule(schedule: str) -> bool:

@@ -18,13 +18,11 @@ from vkops.interpreter.memory import Active, Memory, Register, Variable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import (
-    SUBGROUP_SCOPE,
-    WORKGROUP_SCOPE,
     Decoded,
     Function,
-    ShaderProgram,
     is_pointer,
     parts_of,
+    program_of,
     scalar_of,
     zeros,
 )
@@ -59,13 +57,13 @@ MAX_ITERATIONS = 16_384
 """Iterations of a loop that no invocation leaves: they take a few seconds, and it is endless."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Frame:
     """A call of a function, with ``waiting`` invocations by the number of their next block.
 
     ``asleep`` are those that wait for others, ``napping`` those that let others go on, and
     ``returned`` those that have not gone on behind the call. ``iterations`` has how often a loop
-    was repeated since an invocation left it, by its number, and how many execute it.
+    was repeated since an invocation left it, by its number and team, and how many execute it.
     ``is_polling`` says whether the call is in a loop that may wait.
     """
 
@@ -79,7 +77,7 @@ class Frame:
     asleep: dict[int, list[Array]] = field(default_factory=dict)
     napping: dict[int, list[Array]] = field(default_factory=dict)
     returned: list[Array] = field(default_factory=list)
-    iterations: dict[int, tuple[int, int]] = field(default_factory=dict)
+    iterations: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
     result: Value | None = None
 
 
@@ -131,13 +129,13 @@ class State:
         self.groups = (groups[0], groups[1], groups[2])
         self.local = shader.local_size
         self.group_size = int(np.prod(self.local))
-        scopes = {WORKGROUP_SCOPE: self.group_size, SUBGROUP_SCOPE: settings.subgroup_size}
-        self.program = ShaderProgram(shader, scopes)
+        self.program = program_of(shader, self.group_size, settings.subgroup_size)
         self.settings = settings
         self.executed = 0
         self.stopped = False
         self.begun = 0
         self.waits: Any = None  # of waits.py, if invocations can wait for others
+        self.turns: Any = None  # of turns.py, if subgroups go on one after the other
         self.frames: list[Frame] = []
         self.shared: dict[int, list[tuple[int, str, Type]]] = {}
         self.private: list[tuple[int, str, Type, Value | None]] = []

@@ -75,7 +75,7 @@ class Waits:
     def begin(self, active: Active) -> None:
         """Let workgroups begin."""
         count = active.together // self._run.group_size
-        self._observed: dict[tuple[int, int], _Observation] = {}
+        self._observed: dict[tuple[Frame, int, int], _Observation] = {}
         self._polled: list[tuple[Memory, Array, Array]] = []
         self.sleeping, self.napping, self._spent = np.zeros((3, count), bool)
         self._writers: dict[Shadow, Array] = {}
@@ -84,7 +84,8 @@ class Waits:
     @property
     def is_watching(self) -> bool:
         """Whether it matters which invocations change the memory that they write."""
-        return bool(self._observed or self._polled)
+        turns = self._run.turns
+        return bool(self._observed or self._polled or (turns and turns.has_rounds))
 
     @property
     def are_any(self) -> bool:
@@ -104,6 +105,11 @@ class Waits:
         who = self._run.all.who
         waiting = self._run.subgroup(who[np.concatenate(parts)]) if parts else ()
         return np.isin(self._run.subgroup(who[slots]), waiting)
+
+    def sleepers(self) -> Array:
+        """Return the invocations that sleep."""
+        parts = [p for f in self._run.frames for each in f.asleep.values() for p in each]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def block(self, frame: Frame, number: int) -> None:
         """Note in which block the active invocations are."""
@@ -141,6 +147,8 @@ class Waits:
     def _change(self, memory: Memory, units: Array, active: Active) -> None:
         shadow, flat = memory.shadow, units.reshape(-1)
         assert shadow is not None
+        if self._run.turns is not None:
+            self._run.turns.changed()
         if self._has_atomics:
             if shadow not in self._writers:
                 self._writers[shadow] = np.zeros(memory.units, np.int64)
@@ -176,17 +184,30 @@ class Waits:
 
     # -- who sleeps --------------------------------------------------------------------------------
 
-    def arrive(self, frame: Frame, number: int, active: Active, done: int) -> Array:
+    def enter(self, frame: Frame, loop: tuple[int, int], active: Active) -> None:
+        """Note that invocations begin a loop anew: what they did in it before says nothing."""
+        observation = self._observed.get((frame, *loop))
+        if observation is not None:
+            observation.dirty[active.slots] = True
+
+    def leave(self, frame: Frame) -> None:
+        """Forget the loops of a call that has ended."""
+        for key in [key for key in self._observed if key[0] is frame]:
+            del self._observed[key]
+
+    def arrive(self, frame: Frame, loop: tuple[int, int], active: Active, done: int) -> Array:
         """Return those of the invocations that begin the next iteration of a loop; others sleep.
 
-        ``done`` is the number of iterations since one has left it.
+        ``loop`` is its number and that of the team, and ``done`` the number of iterations since one
+        has left it.
         """
-        key, limit = (id(frame), number), self._run.settings.max_iterations
+        (number, _), limit = loop, self._run.settings.max_iterations
+        key, turns = (frame, *loop), self._run.turns
         observation, stays = self._observed.pop(key, None), np.ones(len(active.slots), bool)
         if done >= limit:
             self._spent[active.groups] = True
             stays[:] = False
-        elif done == PATIENCE:
+        elif done == PATIENCE and not (turns and turns.has_rounds):
             self.napping[active.groups] = True
             frame.napping.setdefault(number, []).append(active.slots)
             return active.slots[:0]
@@ -279,7 +300,8 @@ class Waits:
                 slots = np.concatenate(parts)
                 wakes = woken[slots // size]
                 if wakes.any():
-                    frame.iterations.pop(number, None)
+                    for key in [key for key in frame.iterations if key[0] == number]:
+                        del frame.iterations[key]
                     frame.waiting.setdefault(number, []).append(slots[wakes])
                     frame.asleep[number] = [slots[~wakes]]
                     if wakes.all():

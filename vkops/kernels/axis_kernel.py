@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -13,8 +14,10 @@ from vkops.elementwise.arguments import choose_dtypes, operands_of, shape_of
 from vkops.elementwise.formats import EXTENSION_FLOATS, GLSL_TYPES, dtype_of
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import Operand, Parameter, check_texts, parse
+from vkops.elementwise.source import HEAD
 from vkops.errors import InvalidDescError, show
 from vkops.plan.view import Ints
+from vkops.shaders import load
 from vkops.tensors.creation import empty
 from vkops.tensors.operations import chosen_device
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, default_device
@@ -29,6 +32,8 @@ FOR_EACH = f"[[unroll]] for (uint _u = 0, _t = _lane; _u < _EACH; ++_u, _t += {L
 """The loop over the items ``_t`` that a workgroup has in shared memory."""
 
 COUNT = Parameter("int32", "n")
+
+_VECTORS = re.compile(r"[biud]?vec[234]|[biuf](8|16|32|64)vec[234]|d?mat[234](x[234])?", re.ASCII)
 
 _Kernel = TypeVar("_Kernel", bound="ElementwiseKernel | AxisKernel")
 
@@ -55,10 +60,11 @@ class InnerKernel(ElementwiseKernel):
         name: str,
         preamble: str,
         invocations: Callable[[Ints, Mapping[str, Ints]], int] | None = None,
+        reads_again: bool = False,
         **main: Any,
     ) -> None:
         self._set(params, operation, name, preamble)
-        self._invocations, self._main = invocations, main
+        self._invocations, self._reads_again, self._main = invocations, reads_again, main
         self._in_order |= invocations is not None
 
 
@@ -68,7 +74,7 @@ class AxisKernel:
     _is_builtin = False
     _type_field = "reduce_type"
     _reserved: tuple[str, ...]
-    _raw_outputs = False
+    _raw_outputs = _has_structures = False
     _new_pass: Callable[..., InnerKernel]
 
     def _declare(
@@ -85,7 +91,8 @@ class AxisKernel:
         check_texts(name=name, **texts, preamble=preamble)
         params = parse(name, in_params, out_params, raw_outputs=self._raw_outputs)
         variables = {each.type for each in params if each.is_variable}
-        if element_type not in (None, *GLSL_TYPES, *variables):
+        self._is_structure = self._has_structures and is_structure(element_type, preamble)
+        if not self._is_structure and element_type not in (None, *GLSL_TYPES, *variables):
             types = ", ".join([*GLSL_TYPES, *sorted(variables)])
             message = f"got {show(element_type)}, must be None, {types}"
             raise InvalidDescError(name, self._type_field, message, "EW-01")
@@ -127,19 +134,22 @@ class AxisKernel:
         devices = [each.value.device for each in operands if isinstance(each.value, Tensor)]
         home = chosen_device(self.name, device) or (devices[0] if devices else default_device())
         types = {each.parameter.type: each.dtype for each in operands}
-        if self._element_type not in types:
+        if self._element_type not in types and not self._is_structure:
             types[self._element_type] = dtype_of(self._element_type)
-        element = types[self._element_type]
-        if element.name in EXTENSION_FLOATS:
-            element = np.dtype(np.float32)
-        form = element, tuple((name, types[name].name) for name in types)
+        names = tuple((name, types[name].name) for name in types)
+        if self._is_structure:
+            stride = _stride(self.name, self._declared(names), self._element_type)
+            element: np.dtype[Any] = np.dtype((np.void, stride))
+        else:
+            element = types[self._element_type]
+            if element.name in EXTENSION_FLOATS:
+                element = np.dtype(np.float32)
+        form = element, names
         return home, inputs, outputs, shape_of(self.name, inputs, None), form
 
     def _results(self, home: Device, outputs: Sequence[Operand], shape: Ints) -> list[Tensor]:
         """The outputs, which are made unless they were given with this shape (EW-06)."""
         for each in outputs:
-            if each.parameter.raw and each.value is None:
-                refuse(self.name, each.parameter.name, "is raw: its tensor must be given", "EW-06")
             if not each.parameter.raw and each.value is not None and each.value.shape != shape:
                 message = f"has shape {each.value.shape}, must be {shape}"
                 refuse(self.name, each.parameter.name, message, "EW-06")
@@ -147,6 +157,10 @@ class AxisKernel:
             empty(shape, dtype=each.dtype, device=home) if each.value is None else each.value
             for each in outputs
         ]
+
+    def _glsl(self, dtype: np.dtype[Any]) -> str:
+        """The GLSL type of ``a`` and ``b``."""
+        return self._element_type if self._is_structure else GLSL_TYPES[dtype.name]
 
     def _concrete(self, params: Sequence[Parameter], types: Sequence[Any]) -> tuple[Parameter, ...]:
         """Parameters with data types in place of type variables."""
@@ -169,10 +183,35 @@ def permuted(device: Device, operand: Operand, shape: Ints, order: Sequence[int]
     return tensor.broadcast_to(shape).transpose(*order)
 
 
+def is_structure(type_: object, preamble: str) -> bool:
+    """Whether a type is one of GLSL's vectors and matrices, or a structure of a preamble."""
+    if not isinstance(type_, str) or not type_.isidentifier():
+        return False
+    is_declared = re.search(rf"\bstruct\s+{type_}\b", preamble)
+    return bool(_VECTORS.fullmatch(type_) or is_declared)
+
+
+@lru_cache(64)
+def _stride(name: str, declared: str, type_: str) -> int:
+    """The bytes from one element to the next of an array of a type, as the compiler has them."""
+    source = f"""{HEAD}
+{declared}
+#line 1 "{name} reduce_type"
+layout(local_size_x = 1) in;
+layout(std430, binding = 0) buffer _Block {{ {type_} _elements[]; }};
+void main() {{ _elements[0] = _elements[1]; }}"""
+    return load(source, name=name).blocks[0].stride
+
+
+def conversion(element: str) -> str:
+    """The GLSL before a value in parentheses that converts it; a structure's are not converted."""
+    return element if element in GLSL_TYPES.values() or _VECTORS.fullmatch(element) else ""
+
+
 def function_of(name: str, field: str, function: str, expression: str, element: str) -> str:
     """The function of ``a`` and ``b`` that an expression of the user's own computes."""
     return f"""{element} {function} {{
-    precise {element} _result = {element}(
+    precise {element} _result = {conversion(element)}(
 #line 1 "{name} {field}"
 {expression}
 #line 2 "{name} {field}"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import refuse
+from vkops.elementwise.arithmetic import is_nan
 from vkops.elementwise.formats import GLSL_TYPES, kind_of
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.functions import (
     comparable,
@@ -103,6 +103,7 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
+    equal_nan: bool = True,
     size: Any = None,
     dtype: Any = None,
     device: DeviceLike = None,
@@ -110,7 +111,7 @@ def unique(
     """Return the sorted elements without duplicates, as ``numpy.unique``.
 
     Arguments and errors are those of ``nonzero``, and ``dtype`` is that of indices and counts. The
-    rest of ``size`` is the smallest element.
+    rest of ``size`` is the smallest element. Without ``equal_nan``, each NaN differs from all.
 
     >>> import numpy as np, vkops
     >>> values, counts = vkops.kernels.unique(np.array([3, 1, 3]), return_counts=True)
@@ -124,7 +125,7 @@ def unique(
     home, flat = tensor.device, tensor.reshape(-1)
     values, order = sorted_places("unique", flat, 0, False, np.dtype(np.int32))
     compared = comparable(values)
-    first = _changing(compared.dtype)(compared, compared)
+    first = _changing(compared.dtype, equal_nan)(compared, compared)
     more = None if size is None else integer_from(0, None, size, "unique", "size") + 1
     firsts = _places("unique", first, more)
     chosen = firsts if size is None else firsts[:size]
@@ -162,11 +163,11 @@ def _compacting(name: str, dtype: np.dtype[Any]) -> ScanKernel:
 
 
 @lru_cache(64)
-def _changing(dtype: np.dtype[Any]) -> ElementwiseKernel:
-    """A kernel that finds the elements that differ from those before them, NaN being equal."""
+def _changing(dtype: np.dtype[Any], equal_nan: bool) -> ElementwiseKernel:
+    """A kernel that finds the elements that differ from those before them."""
     same = {
         "b": "x == (s[i - 1] != 0)",
-        "f": "x == s[i - 1] || (is_nan(x) && is_nan(s[i - 1]))",
+        "f": "x == s[i - 1]" + " || (is_nan(x) && is_nan(s[i - 1]))" * equal_nan,
     }.get(dtype.kind, "x == s[i - 1]")
     operation = f"y = i == 0 || !({same}) ? 1 : 0"
     params = f"{dtype} x, raw {dtype} s", "int32 y"

@@ -10,39 +10,72 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import refuse
+from vkops.elementwise.arithmetic import is_nan
+from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import parse
 from vkops.elementwise.source import GROUP
 from vkops.errors import VkopsError, show
-from vkops.kernels.arithmetic import is_nan
 from vkops.kernels.axis_kernel import InnerKernel, builtin
-from vkops.kernels.functions import comparable, converted, integer_from, typed_input
+from vkops.kernels.functions import (
+    comparable,
+    converted,
+    indices,
+    integer_from,
+    numbers_of,
+    typed_input,
+)
 from vkops.kernels.functions import max as max_of
 from vkops.kernels.functions import min as min_of
+from vkops.kernels.scattering import scatter_add
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.tensors.creation import empty, zeros
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor
+from vkops.tensors.selection import take
 from vkops.tensors.tensor import DeviceLike, Tensor
 
-_SHARED, _LENGTH = 1024, 64
-"""The numbers that a workgroup of a GPU has in shared memory; the elements of each invocation."""
+_SHARED, _LENGTH, _COPIES = 1024, 64, 4
+"""The numbers that a workgroup of a GPU has in shared memory; the elements of each invocation; and
+how many numbers there are for what is counted."""
 
 _MAIN = (
     f"""shared int _counts[{_SHARED}];
+uint _copies, _copy;
 void main() {{
     {GROUP}
     const uint _lane = gl_LocalInvocationID.x, _lanes = gl_WorkGroupSize.x;
-    for (uint _k = _lane; _k < _value_size; _k += _lanes) _counts[_k] = 0;
+    _copies = clamp({_SHARED} / uint(_value_size), 1, {_COPIES});
+    _copy = _lane % _copies;
+    for (uint _k = _lane; _k < _value_size * _copies; _k += _lanes) _counts[_k] = 0;
     barrier();
     const uint _first = _group * _lanes * {_LENGTH};
     for (uint _i = _first + _lane; _i < min(_n, _first + _lanes * {_LENGTH}); _i += _lanes) {{""",
     """    }
     barrier();
-    for (uint _k = _lane; _k < _value_size; _k += _lanes)
-        if (_counts[_k] != 0) atomicAdd(table[_k], _counts[_k]);
+    for (uint _k = _lane; _k < _value_size; _k += _lanes) {
+        int _sum = 0;
+        for (uint _c = 0; _c < _copies; ++_c) _sum += _counts[_k * _copies + _c];
+        if (_sum != 0) atomicAdd(table[_k], _sum);
+    }
 }""",
 )
+"""Neighbours have counts of their own, if there is room: so fewer of them wait for one another."""
+
+
+_PLACES = builtin(
+    ElementwiseKernel(
+        "T x, int32 size",
+        "int32 y",
+        "const int k = int(x); y = T(k) == x && k >= 0 && k < size ? k : size",
+        "bincount",
+    )
+)
+"""The integers from 0 to below a size, and that size for all others."""
+
+
+def _floats(_: object) -> np.dtype[Any]:
+    return np.dtype(np.float64)
 
 
 def _is_shared(table: Tensor) -> bool:
@@ -59,22 +92,31 @@ def _counting(
     name: str, inputs: str, operation: str, shared: bool, preamble: str = ""
 ) -> InnerKernel:
     """A kernel whose operation ends with the index of what it counts in a table of a size."""
-    counts = "_counts" if shared else "table"
-    operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({counts}[index], 1);"
+    count = "_counts[index * _copies + _copy]" if shared else "table[index]"
+    operation = f"{operation}\nif (index >= 0 && index < size) atomicAdd({count}, 1);"
     params = parse(name, f"{inputs}, int32 size", "raw int32 table", raw_outputs=True)
     more: dict[str, Any] = {"invocations": _invocations, "main": _MAIN}
     return builtin(InnerKernel(params, operation, name, preamble, **more if shared else {}))
 
 
 def searchsorted(
-    a: Any, v: Any, /, side: str = "left", *, dtype: Any = None, device: DeviceLike = None
+    a: Any,
+    v: Any,
+    /,
+    side: str = "left",
+    sorter: Any = None,
+    *,
+    dtype: Any = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """Return where elements ``v`` would be in the sorted array ``a``, as ``numpy.searchsorted``.
 
     Args:
         a: a sorted tensor or array of one dimension.
-        v: a tensor or an array of the same data type, a list of numbers, or a number.
+        v: a tensor, an array, a list of numbers, or a number. Elements of another data type than
+            those of ``a`` are compared in the common one.
         side: ``"left"``, before equal elements, or ``"right"``.
+        sorter: the indices that sort ``a``, such as those of ``argsort``, if it is not sorted.
         dtype: the data type of the indices, by default int64.
         device: where it runs; by default the device of ``a``.
 
@@ -99,8 +141,15 @@ def searchsorted(
         v = array
     if isinstance(v, np.ndarray):
         v = as_tensor("searchsorted", v, table.device)
-    if isinstance(v, Tensor) and v.dtype == table.dtype:
-        v, table = comparable(v), comparable(table)
+    if sorter is not None:
+        table = take(table, sorter)
+    if isinstance(v, Tensor):
+        v = numbers_of("searchsorted", v, table.device)
+        common = np.result_type(v.dtype, table.dtype)
+        v, table = (
+            comparable(each if each.dtype == common else converted(each, common))
+            for each in (v, table)
+        )
     shape = v.shape if isinstance(v, Tensor) else ()  # the kernel checks numbers
     if not table.size:
         return zeros(shape, result_dtype, device=table.device)
@@ -110,18 +159,33 @@ def searchsorted(
 
 
 def bincount(
-    x: Any, /, *, minlength: int = 0, size: Any = None, dtype: Any = None, device: DeviceLike = None
+    x: Any,
+    /,
+    weights: Any = None,
+    minlength: int = 0,
+    *,
+    size: Any = None,
+    dtype: Any = None,
+    device: DeviceLike = None,
 ) -> Tensor:
     """Return how often each integer from 0 on occurs, as ``numpy.bincount``.
 
     With ``size``, that many numbers are returned, and other integers are not counted. Without it,
-    the call waits until the largest integer is known. Other arguments are those of ``nonzero``.
+    the call waits until the largest integer is known. With ``weights`` of the shape of ``x``, the
+    results are sums of these, which are added up as by ``scatter_add``; their data type is float64
+    by default. Other arguments are those of ``nonzero``.
 
     >>> import numpy as np, vkops
     >>> vkops.kernels.bincount(np.array([3, 1, 3], np.int32)).numpy()
     array([0, 1, 0, 2])
     """
-    tensor, result_dtype = typed_input("bincount", x, dtype, device)
+    default = indices if weights is None else _floats
+    tensor, result_dtype = typed_input("bincount", x, dtype, device, default)
+    if weights is not None:
+        weights = numbers_of("bincount", weights, tensor.device)
+        if weights.shape != tensor.shape:
+            message = f"has shape {weights.shape}, must be {tensor.shape}"
+            refuse("bincount", "weights", message, "EW-06")
     least = integer_from(0, None, minlength, "bincount", "minlength")
     if tensor.dtype.kind not in "iu":
         refuse("bincount", "x", f"has data type {tensor.dtype}, must be integers", "EW-04")
@@ -130,7 +194,13 @@ def bincount(
         if tensor.size and (smallest := min_of(tensor).item()) < 0:
             refuse("bincount", "x", f"has {smallest}, must be at least 0", "EW-05")
         size = max(least, max_of(tensor).item() + 1 if tensor.size else 0)
-    table = zeros(integer_from(0, None, size, "bincount", "size"), "int32", device=tensor.device)
+    size = integer_from(0, None, size, "bincount", "size")
+    if weights is not None:
+        sums = zeros(size, result_dtype, device=tensor.device)
+        if size and tensor.size:
+            scatter_add(sums, _PLACES(tensor.reshape(-1), size), weights.reshape(-1))
+        return sums
+    table = zeros(size, "int32", device=tensor.device)
     if table.size:
         find = "const int index = T(int(x)) == x ? int(x) : -1;"
         _counting("bincount", "T x", find, _is_shared(table))(tensor, table.size, out=table)
@@ -173,9 +243,17 @@ def histogram(
         refuse("histogram", "bins", "has a number that is too large", "EW-05")
     table = zeros(len(edges) - 1, "int32", device=tensor.device)
     if tensor.size and bounds.size and table.size:
-        kernel = _searching(tensor.dtype, "right", None, _is_shared(table))
-        kernel(tensor, bounds, bounds.size, table.size, out=table)
+        even = _even(bounds) if requested.ndim == 0 else ()
+        kernel = _searching(tensor.dtype, "right", None, _is_shared(table), bool(even))
+        kernel(tensor, bounds, bounds.size, *even, table.size, out=table)
     return converted(table, result_dtype), edges
+
+
+def _even(bounds: npt.NDArray[Any]) -> tuple[float, float]:
+    """The first of bounds, and how many there are for each unit, as numbers of float32."""
+    with np.errstate(all="ignore"):
+        first, last = bounds[[0, -1]].astype(np.float32)
+        return float(first), float(np.float32(bounds.size - 1) / (last - first))
 
 
 def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -199,9 +277,16 @@ def _bounds(edges: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 @lru_cache(64)
 def _searching(
-    dtype: np.dtype[Any], side: str, result_dtype: np.dtype[Any] | None, shared: bool = False
+    dtype: np.dtype[Any],
+    side: str,
+    result_dtype: np.dtype[Any] | None,
+    shared: bool = False,
+    is_even: bool = False,
 ) -> InnerKernel:
-    """A kernel that returns the places of elements in an array, or else counts them in a table."""
+    """A kernel that returns the places of elements in an array, or else counts them in a table.
+
+    If elements of the array are evenly apart, the search begins where a place should be.
+    """
     element = "v" if result_dtype else "x"
     left, right = ("a[middle]", element) if side == "left" else (element, "a[middle]")
     if dtype.kind == "b":
@@ -209,6 +294,12 @@ def _searching(
     less = f"{left} < {right}"
     if dtype.kind == "f":
         less += f" || (is_nan({right}) && !is_nan({left}))"
+    guess, after = (less.replace("[middle]", f"[{place}]") for place in ("guess", "low"))
+    guessed = f"""const float place = (float(x) - first) * scale;
+const int guess = place >= 0.0 && place < float(count - 1) ? int(place) : 0;
+if ({guess}) high = guess;
+else {{ low = guess + 1; if (low < count && ({after})) high = low; }}
+"""
     operation = f"""int low = 0, high = count;
 while (low < high) {{
     const int middle = low + (high - low) / 2;
@@ -218,6 +309,9 @@ while (low < high) {{
 """
     inputs = f"{dtype} {element}, raw {dtype} a, int32 count"
     if not result_dtype:
+        if is_even:
+            inputs += ", float32 first, float32 scale"
+            operation = operation.replace("while", f"{guessed}while", 1)
         operation += "const int index = low - 1;"
         return _counting("histogram", inputs, operation, shared, is_nan(dtype))
     params = parse("searchsorted", inputs, "T y")

@@ -9,12 +9,12 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias
 
 import numpy as np
 
-from vkops.arguments.values import Place, integer, refuse
+from vkops.arguments.values import Place, integer, number, refuse
+from vkops.elementwise.arithmetic import DType, divided, is_nan, to_half
 from vkops.elementwise.formats import EXTENSION_FLOATS, GLSL_TYPES, KINDS, kind_of
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.elementwise.parameters import Symbol
 from vkops.errors import show
-from vkops.kernels.arithmetic import DType, divided, is_nan, to_half
 from vkops.kernels.axis_kernel import builtin
 from vkops.kernels.reduction import ReductionKernel
 from vkops.tensors.creation import empty
@@ -49,7 +49,8 @@ def indices(_: DType) -> DType:
     return np.dtype(np.int64)
 
 
-def _averaged(dtype: DType) -> DType:
+def averaged(dtype: DType) -> DType:
+    """The data type of a mean: float64 for integers."""
     return dtype if kind_of(dtype) == "f" else np.dtype(np.float64)
 
 
@@ -69,13 +70,19 @@ def numbers_of(name: str, x: Any, device: DeviceLike) -> Any:
     return tensor
 
 
+def correction_of(name: str, correction: object) -> float:
+    """Return what the divisor of a variance has less than elements; an integer if it is whole."""
+    less = number(correction, Place(name, "correction", "EW-05"))
+    return int(less) if float(less).is_integer() else less
+
+
 def typed_input(
     name: str, x: Any, dtype: Any, device: DeviceLike, default: Default = indices
 ) -> tuple[Tensor, DType]:
     """An array as a tensor, and the data type of its results, which the device has (SH-02)."""
     tensor = numbers_of(name, x, device)
     result_dtype = default(tensor.dtype) if dtype is None else as_dtype(name, dtype)
-    kinds = "f" if default is _averaged else "iuf"
+    kinds = "f" if default is averaged else "iuf"
     allowed = [each for each in _COMPUTED if KINDS[each] in kinds]
     require_dtype(name, result_dtype, allowed, tensor.device)
     return tensor, result_dtype
@@ -115,7 +122,7 @@ def require_dtype(name: str, result_dtype: DType, allowed: Sequence[str], device
 # -- reductions ------------------------------------------------------------------------------------
 
 
-def _typed_reduction(
+def typed_reduction(
     make: Maker,
     default: Default,
     x: Any,
@@ -127,11 +134,12 @@ def _typed_reduction(
     out: Any = None,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Run the kernel for the data type of an array, and for one of results that can be chosen."""
     tensor, result_dtype = typed_input(make.__name__, x, dtype, device, default)
     return make(tensor.dtype, result_dtype)(tensor, axis=axis, keepdims=keepdims, out=out)
 
 
-def _reduction(
+def plain_reduction(
     make: Maker,
     default: Default,
     x: Any,
@@ -142,11 +150,12 @@ def _reduction(
     out: Any = None,
     device: DeviceLike = None,
 ) -> Tensor:
+    """Run the kernel for the data type of an array, and for that of results."""
     tensor = numbers_of(make.__name__, x, device)
     return make(tensor.dtype, default(tensor.dtype))(tensor, axis=axis, keepdims=keepdims, out=out)
 
 
-def _function(
+def reduction_function(
     call: Callable[Concatenate[Maker, Default, Arguments], Tensor], default: Default
 ) -> Callable[[Maker], Callable[Arguments, Tensor]]:
     """Decorate a function that makes a kernel for the data types of elements and of results.
@@ -172,13 +181,15 @@ def _function(
                 raise
 
         vars(function)["__signature__"] = shown  # for help() and Sphinx
-        function.__annotations__ = call.__annotations__
+        function.__annotations__ = {  # whose names the module of the function knows, too
+            name: call.__annotations__[name] for name in (*shown.parameters, "return")
+        }
         return function
 
     return decorate
 
 
-@_function(_typed_reduction, summed)
+@reduction_function(typed_reduction, summed)
 def sum(dtype: DType, result_dtype: DType) -> Reduction:  # noqa: D417  # of the function of arrays
     """Return the sums of elements along axes, as ``numpy.sum``.
 
@@ -197,10 +208,10 @@ def sum(dtype: DType, result_dtype: DType) -> Reduction:  # noqa: D417  # of the
     >>> vkops.kernels.sum(np.arange(6).reshape(2, 3), axis=0).numpy()
     array([3, 5, 7])
     """
-    return _folded("sum", dtype, result_dtype, "a + b", "0")
+    return folded("sum", dtype, result_dtype, "a + b", "0")
 
 
-@_function(_typed_reduction, summed)
+@reduction_function(typed_reduction, summed)
 def prod(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the products of elements along axes, as ``numpy.prod``.
 
@@ -210,10 +221,10 @@ def prod(dtype: DType, result_dtype: DType) -> Reduction:
     >>> vkops.kernels.prod(np.arange(1, 6)).item()
     120
     """
-    return _folded("prod", dtype, result_dtype, "a * b", "1")
+    return folded("prod", dtype, result_dtype, "a * b", "1")
 
 
-@_function(_typed_reduction, _averaged)
+@reduction_function(typed_reduction, averaged)
 def mean(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the means of elements along axes, as ``numpy.mean``: rounded quotients of the sums.
 
@@ -231,7 +242,7 @@ def var(
     /,
     axis: Any = None,
     *,
-    correction: int = 0,
+    correction: float = 0.0,
     dtype: Any = None,
     keepdims: bool = False,
     out: Any = None,
@@ -240,20 +251,20 @@ def var(
     """Return the variances of elements along axes, as ``numpy.var``.
 
     Arguments and errors are those of ``mean``. The sums of squared differences from the mean are
-    divided by the number of elements less ``correction``, an integer.
+    divided by the number of elements less ``correction``.
 
     >>> import numpy as np, vkops
     >>> vkops.kernels.var(np.arange(4), correction=1).item()
     1.6666666666666667
     """
-    less = integer(correction, Place("var", "correction", "EW-05"))
-    tensor, result_dtype = typed_input("var", x, dtype, device, _averaged)
+    less = correction_of("var", correction)
+    tensor, result_dtype = typed_input("var", x, dtype, device, averaged)
     middle = mean(tensor, axis, dtype=widened(result_dtype), keepdims=True)
     kernel = _averaging("var", tensor.dtype, result_dtype, less)
     return kernel(tensor, middle, axis=axis, keepdims=keepdims, out=out)
 
 
-@_function(_reduction, lambda dtype: dtype)
+@reduction_function(plain_reduction, lambda dtype: dtype)
 def min(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return the smallest elements along axes, as ``numpy.min``; NaN if there is one.
 
@@ -263,10 +274,10 @@ def min(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     >>> vkops.kernels.min(np.array([[3, 1], [2, 5]]), axis=1).numpy()
     array([1, 2])
     """
-    return _extreme("min", dtype, "<")
+    return extreme("min", dtype, "<")
 
 
-@_function(_reduction, lambda dtype: dtype)
+@reduction_function(plain_reduction, lambda dtype: dtype)
 def max(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return the largest elements along axes, as ``numpy.max``; NaN if there is one.
 
@@ -276,10 +287,10 @@ def max(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     >>> vkops.kernels.max(np.array([[3, 1], [2, 5]]), axis=1).numpy()
     array([3, 5])
     """
-    return _extreme("max", dtype, ">")
+    return extreme("max", dtype, ">")
 
 
-@_function(_typed_reduction, indices)
+@reduction_function(typed_reduction, indices)
 def argmin(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the indices of the first smallest elements along an axis, as ``numpy.argmin``.
 
@@ -289,10 +300,10 @@ def argmin(dtype: DType, result_dtype: DType) -> Reduction:
     >>> vkops.kernels.argmin(np.array([3, 1, 5, 1])).item()
     1
     """
-    return _index_of("argmin", dtype, result_dtype, "<")
+    return index_of("argmin", dtype, result_dtype, "<")
 
 
-@_function(_typed_reduction, indices)
+@reduction_function(typed_reduction, indices)
 def argmax(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the indices of the first largest elements along an axis, as ``numpy.argmax``.
 
@@ -302,10 +313,10 @@ def argmax(dtype: DType, result_dtype: DType) -> Reduction:
     >>> vkops.kernels.argmax(np.array([3, 1, 5, 1])).item()
     2
     """
-    return _index_of("argmax", dtype, result_dtype, ">")
+    return index_of("argmax", dtype, result_dtype, ">")
 
 
-@_function(_reduction, lambda _: np.dtype(bool))
+@reduction_function(plain_reduction, lambda _: np.dtype(bool))
 def any(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return whether any element is not zero along axes, as ``numpy.any``.
 
@@ -318,7 +329,7 @@ def any(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     return _tested("any", dtype, result_dtype, "a || b", "false")
 
 
-@_function(_reduction, lambda _: np.dtype(bool))
+@reduction_function(plain_reduction, lambda _: np.dtype(bool))
 def all(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     """Return whether all elements are not zero along axes, as ``numpy.all``.
 
@@ -331,7 +342,7 @@ def all(dtype: DType, result_dtype: DType) -> Reduction:  # NumPy's name
     return _tested("all", dtype, result_dtype, "a && b", "true")
 
 
-@_function(_typed_reduction, indices)
+@reduction_function(typed_reduction, indices)
 def count_nonzero(dtype: DType, result_dtype: DType) -> Reduction:
     """Return the numbers of elements along axes that are not zero, as ``numpy.count_nonzero``.
 
@@ -347,10 +358,15 @@ def count_nonzero(dtype: DType, result_dtype: DType) -> Reduction:
 # -- kernels ---------------------------------------------------------------------------------------
 
 
-def _folded(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
-    is_half = result == np.float16
-    texts = f"{dtype} x", f"{result} y", "x", reduced, f"y = {'to_half' * is_half}(a)", identity
-    return builtin(ReductionKernel(*texts, name, widened(result).name, to_half * is_half))
+def folded(
+    name: str, dtype: DType, result: DType, reduced: str, identity: str, mapped: str = "x"
+) -> Reduction:
+    """A kernel of sums or products; ``mapped`` can call ``is_nan``."""
+    is_half, preamble = result == np.float16, is_nan(dtype) * (mapped != "x")
+    texts = f"{dtype} x", f"{result} y", mapped, reduced, f"y = {'to_half' * is_half}(a)", identity
+    return builtin(
+        ReductionKernel(*texts, name, widened(result).name, preamble + to_half * is_half)
+    )
 
 
 def _tested(name: str, dtype: DType, result: DType, reduced: str, identity: str) -> Reduction:
@@ -359,16 +375,20 @@ def _tested(name: str, dtype: DType, result: DType, reduced: str, identity: str)
     return builtin(ReductionKernel(*texts))
 
 
-def _extreme(name: str, dtype: DType, comparison: str) -> Reduction:
+def extreme(name: str, dtype: DType, comparison: str, *, of_numbers: bool = False) -> Reduction:
+    """A kernel of minima or maxima: NaN if there is one, or only if there is nothing else."""
     kind = kind_of(dtype)
     values = ("int(a)", "int(b)") if kind == "b" else ("a", "b")
-    reduced = f"{values[0]} {comparison} {values[1]} {'|| is_nan(a) ' * (kind == 'f')}? a : b"
+    chosen = "b" if of_numbers else "a"
+    reduced = (
+        f"{values[0]} {comparison} {values[1]} {f'|| is_nan({chosen}) ' * (kind == 'f')}? a : b"
+    )
     texts = f"{dtype} x", f"{dtype} y", "x", reduced, "y = a", None, name, None
     return builtin(ReductionKernel(*texts, is_nan(dtype)))
 
 
 @lru_cache(64)
-def _averaging(name: str, dtype: DType, result: DType, correction: int | None) -> Reduction:
+def _averaging(name: str, dtype: DType, result: DType, correction: float | None) -> Reduction:
     """A kernel of means or, with a correction, of variances, whose second input are the means."""
     wide, is_half = widened(result), result == np.float16
     inputs, mapped = f"{dtype} x", "x"
@@ -376,22 +396,31 @@ def _averaging(name: str, dtype: DType, result: DType, correction: int | None) -
         element = GLSL_TYPES[wide.name]
         inputs, mapped = f"{dtype} x, {wide} m", f"({element}(x) - m) * ({element}(x) - m)"
     quotient = f"divided(a, uint(max(n - ({correction or 0}), 0)))"
+    if isinstance(correction, float):
+        element = GLSL_TYPES[wide.name]
+        quotient = f"a / max({element}(n) - {element}({correction!r}), {element}(0))"
     texts = inputs, f"{result} y", mapped, "a + b", f"y = {'to_half' * is_half}({quotient})", "0"
     return builtin(ReductionKernel(*texts, name, wide.name, divided(wide) + to_half * is_half))
 
 
-def _index_of(name: str, dtype: DType, result: DType, comparison: str) -> Reduction:
+def index_of(
+    name: str, dtype: DType, result: DType, comparison: str, *, of_numbers: bool = False
+) -> Reduction:
+    """A kernel of the first indices of extremes; -1 where there is none but NaN."""
     same = "x == extreme"
-    if kind_of(dtype) == "f":
+    if kind_of(dtype) == "f" and not of_numbers:
         same += " || (is_nan(x) && is_nan(extreme))"
-    texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[result.name]}(a)", None, name, "int32"
+    found = "a == n ? -1 : a" if of_numbers else "a"
+    texts = f"{same} ? i : n", "min(a, b)", f"y = {GLSL_TYPES[result.name]}({found})"
     inputs = f"{dtype} x, {dtype} extreme"
-    extreme = _extreme(name, dtype, comparison)
-    kernel: Reduction = builtin(ReductionKernel(inputs, f"{result} y", *texts, is_nan(dtype)))
+    extremes = extreme(name, dtype, comparison, of_numbers=of_numbers)
+    kernel: Reduction = builtin(
+        ReductionKernel(inputs, f"{result} y", *texts, None, name, "int32", is_nan(dtype))
+    )
 
     def run(tensor: Tensor, axis: Any, **options: Any) -> Tensor:
         if axis is not None:
             axis = integer(axis, Place(name, "axis", "ARRAY-01"))
-        return kernel(tensor, extreme(tensor, axis=axis, keepdims=True), axis=axis, **options)
+        return kernel(tensor, extremes(tensor, axis=axis, keepdims=True), axis=axis, **options)
 
     return run

@@ -9,11 +9,18 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.arguments.values import Place, refuse
-from vkops.elementwise.arguments import choose_dtypes, number_of, operands_of
+from vkops.elementwise.arguments import array_of, choose_dtypes, number_of, operands_of
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import NAME, Operand, Parameter, Symbol, check_texts
-from vkops.kernels.axis_kernel import InnerKernel
+from vkops.elementwise.parameters import (
+    NAME,
+    Operand,
+    Parameter,
+    Symbol,
+    check_texts,
+    renamings,
+)
+from vkops.kernels.axis_kernel import InnerKernel, conversion
 from vkops.kernels.reduction import ReductionKernel
 from vkops.plan.view import Ints
 from vkops.tensors.shape_arguments import broadcast_shapes
@@ -114,7 +121,10 @@ class _Trace:
     def _value(self, kernel: Any, parameter: Parameter, value: Any) -> Any:
         """A value of the same kind and data type, for the checks of the kernel."""
         field = f"{kernel.name} {parameter.name}"
-        if parameter.raw or isinstance(value, (Tensor, np.ndarray)):
+        if parameter.raw or (
+            not isinstance(value, (Symbol, np.generic))
+            and (isinstance(value, (list, tuple)) or hasattr(value, "__dlpack__"))
+        ):
             kind = "is a raw input" if parameter.raw else "is not an argument of the function"
             self.refuse(field, kind)
         if not isinstance(value, Symbol):
@@ -191,9 +201,11 @@ class _Trace:
             declared = ["const int i", "const int n"]
             for each in step.operands:
                 access = "inout" if each.parameter.is_output else "const"
-                declared.append(f"{access} {each.type} {each.parameter.name}")
+                declared.append(f"{access} {each.type} {each.parameter.variable}")
+            parameters = [each.parameter for each in step.operands]
             head = f"void _step{k}({', '.join(declared)}) {{"
-            functions += [*step.defines, *preamble, head, f'{line}"', kernel.operation, "\n;}"]
+            functions += [*step.defines, *preamble, head, *renamings(parameters), f'{line}"']
+            functions += [kernel.operation, "\n;}", *renamings(parameters, "undef")]
             functions += [f"#undef {each.split()[1]}" for each in step.defines]
             inputs = [
                 value if types.get(value, each.type) == each.type else f"{each.type}({value})"
@@ -220,16 +232,20 @@ class _Trace:
             if each.counts:
                 self.refuse(each.kernel.name, "uses i or n before a reduction")
         kernel, types = last.kernel, {e.parameter.type: e.dtype.name for e in last.operands}
-        element = GLSL_TYPES[dtype := types.get(kernel._element_type, kernel._element_type)]
+        dtype = types.get(kernel._element_type, kernel._element_type)
+        element = GLSL_TYPES.get(dtype, dtype)
         preamble, body = self._texts(others, params)
         arguments = ["i", "n", *[each.name for each in params]]
         declared = ["int i", "int n", *[f"{GLSL_TYPES[e.type]} {e.name}" for e in params]]
         for operand, text in zip(last.operands, last.inputs, strict=False):
-            body += f"const {operand.type} {operand.parameter.name} = {text};\n"
+            body += f"const {operand.type} {operand.parameter.variable} = {text};\n"
         mapped, reduced, ends = kernel._texts
-        function = f"{element} _mapped_value({', '.join(declared)}) {{\n{body}return {element}("
+        function = f"{element} _mapped_value({', '.join(declared)}) {{\n{body}return "
+        function += f"{conversion(element)}("
         texts = [preamble, *last.defines, kernel._preamble, function]
-        texts += [f'#line 1 "{kernel.name} map_expr"', mapped, ");}"]
+        parameters = [each.parameter for each in last.operands]
+        texts += [*renamings(parameters), f'#line 1 "{kernel.name} map_expr"', mapped, ");}"]
+        texts += renamings(parameters, "undef")
         return ReductionKernel(
             ", ".join(f"{each.type} {each.name}" for each in params),
             ", ".join(f"{types[each.type]} {each.name}" for each in kernel._outputs),
@@ -237,6 +253,10 @@ class _Trace:
             reduced, ends, kernel._identity, kernel.name, dtype,
             "\n".join(texts),
         )  # fmt: skip
+
+
+def _key(args: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([e.dtype if isinstance(e, _TYPED) else type(e) for e in args])
 
 
 def _literal(type_: str, dtype: np.dtype[Any], words: Sequence[int]) -> str:
@@ -292,8 +312,11 @@ class FusedFunction:
             InvalidDescError: the function cannot be fused (EW-09), or as for the kernels.
             ShaderCompileError: the kernels cannot be compiled together.
         """
-        key = tuple([e.dtype if isinstance(e, _TYPED) else type(e) for e in args])
+        key = _key(args)
         fused = self._kernels.get(key)
+        if fused is None:
+            args = tuple([array_of(self._name, f"argument {k}", e)[0] for k, e in enumerate(args)])
+            fused = self._kernels.get(key := _key(args))
         if fused is None:
             if any(isinstance(each, Symbol) for each in args):
                 return self._function(*args)

@@ -5,27 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from math import factorial, pi
+from math import factorial, pi, prod
 from threading import RLock
 from typing import Any
 
 import numpy as np
 
 from vkops.arguments.other_names import suggest_names
-from vkops.arguments.values import Place, boolean, integer, refuse
+from vkops.arguments.values import Place, boolean, integer, number, refuse
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.kernel import ElementwiseKernel
 from vkops.errors import refuse_reentry, show
 from vkops.kernels.axis_kernel import builtin
+from vkops.kernels.counts import searchsorted
 from vkops.kernels.functions import integer_from, require_dtype
 from vkops.kernels.sort import argsort, require_room
 from vkops.plan.view import Ints
 from vkops.system.threads import new_lock
 from vkops.tensors.creation import empty
-from vkops.tensors.exchange import as_dtype
+from vkops.tensors.exchange import as_dtype, numpy_refusals
 from vkops.tensors.operations import as_tensor, chosen_device
 from vkops.tensors.selection import take
-from vkops.tensors.shape_arguments import one_axis
+from vkops.tensors.shape_arguments import one_axis, one_or_more
 from vkops.tensors.tensor import DeviceLike, Tensor, default_device
 
 __all__ = ["Philox"]
@@ -147,6 +148,9 @@ def _kernel(name: str, dtype: np.dtype[Any]) -> ElementwiseKernel:
     inputs, preamble = ["uint32 seed0, uint32 seed1, uint32 at0, uint32 at1"], philox
     if name == "random":
         result = _FRACTIONS[dtype.name]
+    elif name == "uniform":
+        inputs += [f"{dtype} low, {dtype} width"]
+        result = f"low + width * ({_FRACTIONS[dtype.name]})"
     elif name == "normal":
         inputs += [f"{dtype} loc, {dtype} scale"]
         preamble += normal(dtype)
@@ -156,12 +160,25 @@ def _kernel(name: str, dtype: np.dtype[Any]) -> ElementwiseKernel:
         inputs += [f"uint{8 * wide} least, uint{8 * wide} most"]
         preamble += _SCALED[wide]
         result = f"{GLSL_TYPES[dtype.name]}(least + scaled(w, most))"
-    operation = f"""uint low = at0 + uint(i);
-    uvec4 w = philox(uvec4(low, at1 + uint(low < at0), 0, 0), uvec2(seed0, seed1));
+    operation = f"""uint at = at0 + uint(i);
+    uvec4 w = philox(uvec4(at, at1 + uint(at < at0), 0, 0), uvec2(seed0, seed1));
     precise {GLSL_TYPES[dtype.name]} found = {result};
     z = found;"""
     texts = ", ".join(inputs), f"{dtype} z", operation, name, preamble
     return builtin(ElementwiseKernel(*texts))
+
+
+def _ends(p: Any, count: int) -> Any:
+    """Where the probabilities of all elements but the last end, as multiples of 2**-32 (EW-05)."""
+    with numpy_refusals("choice", "p", "EW-05"):
+        weights = np.asarray(p, np.float64)
+    if weights.shape != (count,) or not (weights >= 0).all() or abs(weights.sum() - 1) > 1e-6:
+        message = f"got {show(p)}, must be {count} numbers from 0 on, whose sum is 1"
+        refuse("choice", "p", message, "EW-05")
+    sums = np.cumsum(weights)
+    last = int(weights.nonzero()[0][-1])  # nothing after it is chosen
+    ends = np.minimum(np.rint(sums[:last] / sums[-1] * 2.0**32), 2.0**32 - 1)
+    return ends.astype(np.uint32)
 
 
 def _unused_lock() -> RLock:
@@ -282,6 +299,46 @@ class Philox:
         """
         return self._fill("random", self._target("random", size, dtype, out, device, [*_FRACTIONS]))
 
+    def uniform(
+        self,
+        low: float = 0.0,
+        high: float = 1.0,
+        size: int | Ints | None = None,
+        dtype: Any = np.float64,
+        *,
+        out: Tensor | None = None,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        """Return numbers from ``low`` to ``high``: ``low + (high - low) * random()``, rounded.
+
+        Arguments and errors are those of ``random``; ``low`` and ``high`` are finite (EW-05).
+        Rounding can make a number ``high``, as in NumPy.
+        """
+        bounds = {"low": low, "high": high}
+        numbers = {n: number(each, Place("uniform", n, "EW-05")) for n, each in bounds.items()}
+        target = self._target("uniform", size, dtype, out, device, [*_FRACTIONS])
+        most = float(np.finfo(target.dtype).max)
+        for name, each in numbers.items():
+            if not abs(each) <= most:  # as NaN is not
+                message = f"got {show(each)}, must be a finite number of {target.dtype}"
+                refuse("uniform", name, message, "EW-05")
+        first, end = map(float, numbers.values())
+        if not abs(end - first) <= most:
+            message = f"got {show(high)}, must be within {target.dtype}'s range of low"
+            refuse("uniform", "high", message, "EW-05")
+        return self._fill("uniform", target, first, end - first)
+
+    def standard_normal(
+        self,
+        size: int | Ints | None = None,
+        dtype: Any = np.float64,
+        *,
+        out: Tensor | None = None,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        """Return normally distributed numbers: ``normal`` with the mean 0 and the deviation 1."""
+        return self.normal(0.0, 1.0, size, dtype, out=out, device=device)
+
     def normal(
         self,
         loc: float = 0.0,
@@ -339,6 +396,80 @@ class Philox:
         order = argsort(low, dtype=result_dtype)
         order = take(order, argsort(take(high, order), dtype="int32"))
         return order if tensor is None else take(tensor, order, axis=axis)
+
+    def shuffle(self, x: Tensor, axis: int = 0) -> None:
+        """Put an axis of a tensor in random order: that of ``permutation``, which has its errors.
+
+        >>> import vkops
+        >>> x = vkops.arange(5, dtype="int32")
+        >>> vkops.kernels.random.Philox(7).shuffle(x)
+        >>> x.tolist()
+        [3, 1, 2, 0, 4]
+        """
+        if not isinstance(x, Tensor):
+            raise Place("shuffle", "x", "EW-03").wrong_kind(x, "a tensor to write to")
+        x[...] = self.permutation(x, axis)
+
+    def choice(
+        self,
+        a: Any,
+        size: int | Ints | None = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        *,
+        dtype: Any = np.int64,
+        device: DeviceLike = None,
+    ) -> Tensor:
+        """Return elements of an array at random places, as ``numpy.random.Generator.choice``.
+
+        Args:
+            a: an array, or the number n of the integers from 0 to n - 1.
+            size: the shape of what is chosen; one element by default.
+            replace: whether an element can be chosen several times.
+            p: the probabilities of the elements, in an array on the host; the same by default. They
+                are rounded to multiples of 2**-32, and need ``replace``.
+            axis: the axis of an array along which elements are chosen.
+            dtype: the data type of integers: int32 or int64.
+            device: where the tensor is made; by default that of the array.
+
+        Raises:
+            InvalidDescError: nothing to choose from, fewer elements than are chosen without
+                ``replace``, or wrong probabilities (EW-05), an axis that does not exist (ARRAY-01),
+                or as for ``permutation``.
+
+        >>> import vkops
+        >>> vkops.kernels.random.Philox(7).choice([10, 20, 30], 5, p=[0.5, 0, 0.5]).tolist()
+        [10, 30, 30, 10, 30]
+        """
+        repeats = boolean(replace, Place("choice", "replace", "EW-05"))
+        tensor = None if isinstance(a, (int, np.integer)) else as_tensor("choice", a, device)
+        home = chosen_device("choice", device) or default_device()
+        if tensor is None:
+            count = integer_from(0, (1 << 31) - 1, a, "choice", "a")
+        else:
+            home, dtype = tensor.device, "int32"
+            count = tensor.shape[one_axis("choice", axis, tensor.ndim)]
+        shape = () if size is None else one_or_more(size, Place("choice", "size", "EW-05"))
+        chosen = prod(shape)
+        if chosen > (count if not repeats else chosen * bool(count)):
+            message = f"chooses {chosen} elements, must choose {count} at most of {count}"
+            refuse("choice", "size", message, "EW-05")
+        if not repeats:
+            if p is not None:
+                refuse("choice", "p", "got probabilities, which need replace=True", "EW-05")
+            places = self.permutation(count, dtype=dtype, device=home)[:chosen].reshape(shape)
+        elif p is None:
+            places = self.integers(max(count, 1), size=shape, dtype=dtype, device=home)
+        else:
+            ends = Tensor.from_array(home, _ends(p, count))
+            draws = self.integers(1 << 32, size=shape, dtype="uint32", device=home)
+            places = searchsorted(ends, draws, "right", dtype=dtype)
+        if tensor is None:
+            return places
+        along = one_axis("choice", axis, tensor.ndim)
+        result = take(tensor, places.reshape(-1), axis=along)
+        return result.reshape((*tensor.shape[:along], *shape, *tensor.shape[along + 1 :]))
 
     def _target(
         self, name: str, size: Any, dtype: Any, out: Any, device: DeviceLike, allowed: list[str]

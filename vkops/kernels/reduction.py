@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
+from math import gcd, prod
 from typing import Any
+
+import numpy as np
 
 from vkops.arguments.other_names import suggest_names
 from vkops.arguments.values import refuse
-from vkops.elementwise.formats import GLSL_TYPES
+from vkops.elementwise.arithmetic import DType
 from vkops.elementwise.kernel import ElementwiseKernel
-from vkops.elementwise.parameters import Operand, Parameter, Symbol
-from vkops.elementwise.source import GROUP
-from vkops.kernels.arithmetic import DType
+from vkops.elementwise.parameters import Operand, Parameter, Symbol, check_texts, with_options
+from vkops.elementwise.source import BATCH, GROUP
 from vkops.kernels.axis_kernel import (
     COUNT,
     LANES,
     AxisKernel,
     Form,
     InnerKernel,
+    conversion,
     function_of,
     permuted,
 )
@@ -34,7 +36,7 @@ CHUNKS = {LANES: 128 * LANES, 1: 1024}
 ENDS = 8
 """The invocations that reduce the results of a workgroup. A tree would need more barriers."""
 
-_PARTIALS = "partials"
+_PARTIALS, _READ = "partials", "_partials"
 
 
 class ReductionKernel(AxisKernel):
@@ -54,9 +56,11 @@ class ReductionKernel(AxisKernel):
         post_map_expr: GLSL statements that assign to the outputs, in which ``a`` is the result.
         identity: the GLSL of the result of no elements, or None if there is none.
         name: the name of the kernel in errors.
-        reduce_type: the type of ``a`` and ``b``: a NumPy data type or a type variable; by default
-            that of the first output.
+        reduce_type: the type of ``a`` and ``b``: a NumPy data type, a type variable, a vector such
+            as ``"vec2"``, or a structure that the preamble declares; by default that of the first
+            output. Values are not converted to a structure.
         preamble: GLSL declarations, such as functions that the expressions call.
+        options: macros for all texts, such as ``"-DSIZE=4"``.
 
     Attributes:
         name: the name.
@@ -71,9 +75,14 @@ class ReductionKernel(AxisKernel):
     array([ 5., 10.], dtype=float32)
     >>> norm(x.T, axis=0, keepdims=True).numpy()
     array([[ 5., 10.]], dtype=float32)
+    >>> span = vkops.ReductionKernel("T x", "T y", "vec2(x, x)",
+    ...     "vec2(min(a.x, b.x), max(a.y, b.y))", "y = a.y - a.x", reduce_type="vec2")
+    >>> span(x).item()
+    5.0
     """
 
     _reserved = ("a", "b", _PARTIALS)
+    _has_structures = True
 
     def __init__(
         self,
@@ -86,7 +95,11 @@ class ReductionKernel(AxisKernel):
         name: str = "reduction",
         reduce_type: str | None = None,
         preamble: str = "",
+        *,
+        options: Sequence[str] = (),
     ) -> None:
+        check_texts(name=name, preamble=preamble)
+        preamble = with_options(name, preamble, options)
         texts = {"map_expr": map_expr, "reduce_expr": reduce_expr, "post_map_expr": post_map_expr}
         self._declare(name, in_params, out_params, reduce_type, preamble, **texts)
         self._identity = identity
@@ -133,7 +146,8 @@ class ReductionKernel(AxisKernel):
         if prod(ends):
             reduced = []
             if count:
-                reduced = [self._reduced(home, inputs, shape, axes, form).reshape(kept)]
+                partials = self._reduced(home, inputs, shape, axes, form)
+                reduced = [partials if self._is_structure else partials.reshape(kept)]
             targets = [each.reshape(kept) for each in results]
             self._end(*form, bool(count))(*reduced, count, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
@@ -146,17 +160,23 @@ class ReductionKernel(AxisKernel):
         values = [permuted(home, each, shape, [*kept, *axes]) for each in inputs]
         by_rows = not axes or axes[-1] == len(shape) - 1
         results, count = (prod([shape[i] for i in chosen]) for chosen in (kept, axes))
-        is_first = True
+        is_first, size, words = True, None, form[0]
         while is_first or count > 1:
             lanes = 1 if count <= LANES // 4 or (not by_rows and results >= LANES) else LANES
             chunks = ceil_div(count, CHUNKS[lanes])
-            partials = empty((results, chunks), dtype=form[0], device=home)
-            self._pass(*form, lanes, is_first)(*values, count, out=partials, device=home)
+            shape = results, chunks
+            if self._is_structure:
+                size = None if is_first else (results, count)
+                words = _words(form[0])
+                shape = *shape, form[0].itemsize // words.itemsize
+            partials = empty(shape, dtype=words, device=home)
+            kernel = self._pass(*form, lanes, is_first, 1 if home.tuning.is_cpu else BATCH)
+            kernel(*values, count, out=partials, size=size, device=home)
             values, count, by_rows, is_first = [partials], chunks, True, False
         return partials
 
     def _new_pass(
-        self, dtype: DType, types: Sequence[Any], lanes: int, is_first: bool
+        self, dtype: DType, types: Sequence[Any], lanes: int, is_first: bool, batch: int
     ) -> InnerKernel:
         """The kernel that makes partial results, each of the elements of a chunk.
 
@@ -164,13 +184,22 @@ class ReductionKernel(AxisKernel):
         the partial results, for each result those of its chunks. The invocation ``l`` of a chunk
         reduces the elements l, l + lanes, l + 2 lanes and so on. Then, each of the first ``ENDS``
         invocations reduces the results of l, l + ENDS, l + 2 ENDS and so on, and the first one
-        reduces theirs.
+        reduces theirs. A ``batch`` of elements is read before any of them is reduced.
         """
         mapped, reduced, _ = self._texts
         params = self._concrete(self._inputs, types)
+        element, chunk = self._glsl(dtype), CHUNKS[lanes]
+        operation, initial, read = f"_mapped = {conversion(element)}({mapped})", f"{element}(0)", ""
+        chosen = "_partial = _t == _own ? _mapped : _reduced(_partial, _mapped);"
+        partials = Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)
         if not is_first:
-            params, mapped = (Parameter(dtype.name, "a"),), "a"
-        element, chunk = GLSL_TYPES[dtype.name], CHUNKS[lanes]
+            params, operation = (Parameter(dtype.name, "a"),), f"_mapped = {element}(a)"
+        if self._is_structure:
+            chosen = "if (_t != _own) _mapped = _reduced(_partial, _mapped); _partial = _mapped;"
+            words = Parameter(_words(dtype).name, _READ, raw=True, element=element)
+            partials, initial = words._replace(name=_PARTIALS, is_output=True), ""
+            if not is_first:
+                params, operation, read = (words,), "", f"_mapped = {_READ}[_i];"
         arguments = f"_reduced({element} a, {element} b)"
         declared = function_of(self.name, "reduce_expr", arguments, reduced, element)
         # Neighbours that reduce alone read neighbouring columns.
@@ -191,6 +220,16 @@ class ReductionKernel(AxisKernel):
     barrier();
     for (uint _t = 1; _own == 0 && _t < min(_used, {ENDS}); ++_t)
         _partial = _reduced(_partial, _shared[_t]);"""
+        loop, place = f"for (uint _t = _own; _t < _some; _t += {lanes}) {{", "_t"
+        if batch > 1:
+            each = f"[[unroll]] for (uint _u = 0, _t = _begin; _u < {batch}; ++_u, _t += {lanes})"
+            loop = (
+                f"for (uint _begin = _own; _begin < _some; _begin += {batch * lanes}) {{ {each} {{"
+            )
+            place = "min(_t, _some - 1)"  # without branches, several are read at a time
+            declared += f"\n{element} _batch[{batch}];"
+            kept = "_batch[_u] = _mapped;"
+            chosen = f"{kept}\n}}\n{each} if (_t < _some) {{\n_mapped = _batch[_u]; {chosen}"
         head = f"""{element} _mapped;
 {declared}
 void main() {{
@@ -201,32 +240,42 @@ void main() {{
     const uint _results = _n / _count, _result = {result}, _number = {number};
     const uint _first = _number * {chunk};
     const uint _some = _place < _results * _chunks ? min({chunk}, _count - _first) : 0;
-    {element} _partial = {element}(0);
-    for (uint _t = _own; _t < _some; _t += {lanes}) {{
-        const uint _k = _first + _t, _i = _result * _count + _k;"""
+    {element} _partial{f" = {initial}" * bool(initial)};
+    {loop}
+        const uint _k = _first + {place}, _i = _result * _count + _k;"""
         stored = "uint8_t(uint(_partial))" if dtype.kind == "b" else "_partial"
-        tail = f"""        _partial = _t == _own ? _mapped : _reduced(_partial, _mapped);
-    }}{together}
+        tail = f"""        {read}{chosen}
+    }}{"}" * (batch > 1)}{together}
     if (_own == 0 && _some > 0) {_PARTIALS}[_result * _chunks + _number] = {stored};
 }}"""
         return InnerKernel(
-            (*params, COUNT, Parameter(dtype.name, _PARTIALS, is_output=True, raw=True)),
-            f"_mapped = {element}({mapped})",
+            (*params, COUNT, partials),
+            operation,
             self.name,
             self._declared(types),
             main=(head, tail),
             index="_k",
-            invocations=lambda _, arrays: lanes * prod(arrays[_PARTIALS]),
+            invocations=lambda _, arrays: lanes * prod(arrays[_PARTIALS][:2]),
         )
 
     def _new_end(self, dtype: DType, types: Sequence[Any], has_elements: bool) -> ElementwiseKernel:
         result: tuple[Parameter, ...] = (Parameter(dtype.name, "a"),)
-        operation = self._texts[2]
+        operation, element = self._texts[2], self._glsl(dtype)
+        initial = f"{conversion(element)}({self._identity})"
+        if self._is_structure:
+            result = (Parameter(_words(dtype).name, _READ, raw=True, element=element),)
         if not has_elements:
-            element = GLSL_TYPES[dtype.name]
-            result, operation = (), f"{element} a = {element}({self._identity}); {operation}"
+            result = ()
+        if self._is_structure or not has_elements:
+            initial = f"{_READ}[i]" if has_elements else initial
+            operation = f"{element} a = {initial}; {operation}"
         params = (*result, COUNT, *self._concrete(self._outputs, types))
         return InnerKernel(params, operation, self.name, self._declared(types))
+
+
+def _words(dtype: DType) -> DType:
+    """The largest data type of which elements of a structure are several."""
+    return np.dtype(f"uint{8 * gcd(dtype.itemsize, 4)}")
 
 
 suggest_names(ReductionKernel)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.other_names import suggest_names
+from vkops.elementwise.arithmetic import DType, is_nan, to_half
 from vkops.elementwise.formats import GLSL_TYPES
 from vkops.elementwise.parameters import Parameter
 from vkops.elementwise.source import GROUP
-from vkops.kernels.arithmetic import DType, to_half
 from vkops.kernels.axis_kernel import (
     COUNT,
     FOR_EACH,
@@ -27,51 +27,241 @@ from vkops.kernels.axis_kernel import (
 from vkops.kernels.functions import summed, typed_input, widened
 from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
-from vkops.tensors.creation import empty
+from vkops.tensors.creation import empty, zeros
 from vkops.tensors.shape_arguments import one_axis
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 RUN = 32
 """The elements that one invocation scans, one after the other."""
 
-_FEW, _SHARED_RUNS = 8, 32
+_FEW, _RUNS = 8, 32
 """Rows of so few elements are read alone, and so many runs are read by a workgroup together."""
 
 _PARTS = ("run_before", "run_sums", "run_starts")
 
-_HEAD = f"""void main() {{
+_ALONE = f"""void main() {{
     {GROUP}
-    const uint _lane = gl_LocalInvocationID.x;
     const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
-    if (_group * _RUNS >= _rows * _runs) return;
-    const uint _place = min(_group * _RUNS + _lane, _rows * _runs - 1);
-    const uint _row = %s, _run = %s, _own = _row * _runs + _run, _first = {RUN} * _run;
-    const bool _is_used = _lane < _RUNS && _group * _RUNS + _lane == _place;
-    const uint _length = _is_used ? min({RUN}, _count - _first) : 0;"""
-
-_ALONE = """
-    for (uint _k = _first; _k < _first + _length; ++_k) {
+    const uint _place = _group * {LANES} + gl_LocalInvocationID.x;
+    if (_place >= _rows * _runs) return;
+    const uint _row = _place % _rows, _run = _place / _rows, _own = _row * _runs + _run;
+    %s
+    for (uint _k = {RUN} * _run; _k < min({RUN} * (_run + 1), _count); ++_k) {{
         const uint _i = _row * _count + _k;"""
 """Each invocation reads and writes the elements of its run; neighbours have neighbouring rows."""
 
-_SHARED = f"""shared uvec2 _firsts[_RUNS];
-shared uint _starting[_RUNS];
-shared %(element)s _items[_RUNS * {RUN + 1}];
-%(element)s _read[_EACH];
-"""
-"""The runs of a workgroup: their rows and first elements, what starts segments, and the items.
+_SHARED = f"""
+shared uint _starting[{_RUNS}];
+shared _Item _items[{_RUNS} * {RUN + 1}];
+_Item _read[_EACH];"""
+"""The runs of a workgroup: what starts segments, and the items.
 
-The result before a run is before its items, so that neighbours use different banks.
+Before its items, a run has its result, and then the result before it: neighbours use different
+banks.
 """
 
 _TOGETHER = f"""
     {FOR_EACH} {{
-        const uint _r = _t / {RUN}, _s = _t % {RUN}, _at = _t + _r + 1;
-        const uint _k = min(_firsts[_r].y + _s, _count - 1), _i = _firsts[_r].x + _k;"""
+        const uint _r = _t / {RUN}, _s = _t % {RUN}, _at = _t + _r + 1, _place = _PLACE;
+        const uint _k = min(_place, _count - 1), _i = _START + _k;"""
 """Invocations read or write the elements of all runs of the workgroup, one after the other.
 
 They read an element again where there is none: without branches, several are read at a time.
 """
+
+_ROWS = f"""const uint _own_rows = {RUN} / min(_runs, {RUN}), _row = _group * _own_rows;
+    if (_row >= _rows) return;
+    if (_lane < {_RUNS}) {{
+        const uint _r = _row + _lane / _runs;
+        const bool _is_used = _lane < _own_rows * _runs && _r < _rows;
+        const uint _k = _is_used ? {RUN} * (_lane % _runs) : _count;
+        _firsts[_lane] = uvec2((_is_used ? _r : _row) * _count, _k);
+        _starting[_lane] = 0;
+    }}
+    barrier();"""
+"""A workgroup has whole rows, in ``_firsts`` the first element of each run, and that of its row."""
+
+_SCAN_ROWS = f"""if (_row + _lane < _rows && _lane < _own_rows) {{
+        uint _r = _lane * _runs;
+        _set(_items[{RUN + 1} * _r], _HAS(_starting[_r]));
+        for (++_r; _r < (_lane + 1) * _runs; ++_r) {{
+            const _Item _sum = _items[{RUN + 1} * _r];
+            _items[{RUN + 1} * _r] = _last;
+            _add(_sum, _HAS(_starting[_r]));
+        }}
+    }}
+    barrier();"""
+"""The results before runs, from those of runs."""
+
+
+def _for_32(first: str, step: str) -> str:
+    """A loop over 32 numbers ``_s``, of which the first one has another statement."""
+    return f"""{{ {{ const uint _s = 0; {first} }}
+        [[unroll]] for (uint _s = 1; _s < 4; ++_s) {{ {step} }}
+        for (uint _4 = 4; _4 < 32; _4 += 4)
+            [[unroll]] for (uint _u = 0; _u < 4; ++_u) {{ const uint _s = _4 + _u; {step} }} }}"""
+
+
+_SUM, _SUM_STARTS = f"_items[{RUN + 1} * _s]", "_HAS(_starting[_s])"
+_SUM_RUNS = _for_32(f"_set({_SUM}, {_SUM_STARTS});", f"_add({_SUM}, {_SUM_STARTS});")
+_SCAN_RUNS = _for_32(
+    f"if (_own > 0) _add(_begun, {_SUM_STARTS}); else _set(_begun, {_SUM_STARTS});",
+    f"const _Item _sum = {_SUM}; {_SUM} = _last; _add(_sum, {_SUM_STARTS});",
+)
+
+_LEVELS, _PATIENCE = 5, 64
+"""Levels of results that workgroups share, and how often one reads a result that is missing."""
+
+_RESULTS = f"""
+shared _Item _known[{_LEVELS + 1} * {RUN}];
+shared uint _known_starts[{_LEVELS + 1}], _missing[{_LEVELS + 1}], _number;
+uint _row, _blocks;
+uint _word_of(uint level, uint index) {{
+    const uint before = level == 0 ? 0 : 2 * _blocks + (_blocks >> 5 * level);
+    return {RUN} + _WORDS * (_row * (2 * _blocks + _blocks / 16) + before + index);
+}}
+void _publish(uint level, uint index) {{
+    const uvec2 bits = _bits_of(_last);
+    const uint to = _word_of(level, index), flags = 0x10000 | uint(_start) << 17;
+    [[unroll]] for (uint k = 0; k < _WORDS; ++k) {{
+        const uint word = bits[k / 2] >> k % 2 * 16 & 0xFFFF | flags;
+        atomicStore(run_sums[to + k], word, gl_ScopeDevice, 0, 0);
+    }}
+}}
+bool _is_published(uint level, uint index, uint to, uint number) {{
+    const uint from = _word_of(level, index);
+    uint all = 0x30000;
+    uvec2 bits = uvec2(0);
+    [[unroll]] for (uint k = 0; k < _WORDS; ++k) {{
+        const uint word = atomicLoad(run_sums[from + k], gl_ScopeDevice, 0, 0);
+        all &= word;
+        bits[k / 2] |= (word & 0xFFFF) << k % 2 * 16;
+    }}
+    if (all < 0x10000) return false;
+    _known[to * {RUN} + number] = _item_of(bits);
+    if (_HAS(all & 0x20000)) atomicOr(_known_starts[to], 1u << number);
+    return true;
+}}
+bool _is_known(uint level, uint index, uint to, uint number) {{
+    for (uint tries = 0; tries < {_PATIENCE}; ++tries)
+        if (_is_published(level, index, to, number)) return true;
+    return false;
+}}
+void _add_known(uint level, bool some, uint count) {{
+    const uint starts = _known_starts[level];
+    uint k = level * {RUN}, end = k + count;
+    if (!some) {{ _set(_known[k], _HAS(starts & 1)); ++k; }}
+    for (; k + 3 < end; k += 4)
+        [[unroll]] for (uint u = 0; u < 4; ++u)
+            _add(_known[k + u], _HAS(starts >> (k + u) % {RUN} & 1));
+    for (; k < end; ++k) _add(_known[k], _HAS(starts >> k % {RUN} & 1));
+}}"""
+"""The results that workgroups share in ``run_sums``: of blocks of 32 runs, of 32 blocks, and so on.
+
+Behind those of blocks are the results of all elements up to the ends of blocks. The first word
+counts the workgroups that have begun. Each of the others has 16 bits of a result, whether a segment
+starts in it, and that it is there. So a result is known when all of its words are, whatever the
+order in which they are seen, and it does not matter who computes it.
+"""
+
+_BLOCK = f"""if (_lane == 0) _number = atomicAdd(run_sums[0], 1);
+    if (_lane <= {_LEVELS}) {{ _missing[_lane] = ~0; _known_starts[_lane] = 0; }}
+    barrier();
+    _blocks = (_runs + {RUN - 1}) / {RUN};
+    if (_number >= _rows * _blocks) return;
+    _row = _number / _blocks;
+    const uint _block = _number % _blocks, _row_start = _row * _count;
+    uint _own = _block, _target = _own, _rest = _own, _level = 0, _counts = 0;
+    bool _ends = _own + 1 < _blocks, _has_end = _IS_EXACT, _total_starts;
+    _Item _total;
+    for (;;) {{
+    if (_HAS(1)) {{
+        if (_lane < {_RUNS}) _starting[_lane] = 0;
+        barrier();
+    }}"""
+"""A workgroup has a block of a row: those of lower numbers have begun before."""
+
+_LOOK_BACK = f"""if (_lane == 0 && _target + 1 < _blocks) {{
+        {_SUM_RUNS}
+        _publish(0, _target);
+        if (_target == _own) {{ _total = _last; _total_starts = _start; }}
+    }}
+    if (_target != _own) barrier();  // before others of the workgroup look for that result
+    for (; _rest > 0; _rest = (_rest - 1) / {RUN}, ++_level) {{
+        const uint _others = (_rest - 1) % {RUN}, _index = _rest - 1 - _others + _lane;
+        if (_lane <= _others && !_is_known(_level, _index, _level, _lane))
+            atomicMin(_missing[_level], _index);
+        barrier();
+        if (_missing[_level] != ~0) break;
+        _counts |= _others << 5 * _level;
+        _ends = _ends && (_own >> 5 * _level) % {RUN} == {RUN - 1};
+        if (_lane == 0 && _ends) {{
+            _add_known(_level, false, {RUN - 1});
+            _add(_total, _total_starts);
+            _total = _last; _total_starts = _start;
+            _publish(_level + 1, _own >> 5 * (_level + 1));
+        }}
+    }}
+    if (_rest > 0) {{
+        uint _index = _missing[_level], _above = _level;
+        for (; _above > 0; --_above) {{
+            barrier();
+            if (_lane == 0) {{ _missing[_level] = ~0; _known_starts[_level] = 0; }}
+            barrier();
+            const uint _child = {RUN} * _index + _lane;
+            if (_lane < {RUN} && !_is_published(_above - 1, _child, _level, _lane))
+                atomicMin(_missing[_level], _child);
+            barrier();
+            if (_missing[_level] == ~0) break;
+            _index = _missing[_level];
+        }}
+        if (_above == 0) _target = _index;
+        else if (_lane == 0) {{
+            _add_known(_level, false, {RUN});
+            _publish(_above, _index);
+        }}
+        memoryBarrierBuffer();
+        barrier();
+        if (_lane == 0) {{ _missing[_level] = ~0; _known_starts[_level] = 0; }}
+        continue;
+    }}
+    if (_target != _own) {{ _target = _own; continue; }}
+    if (_lane == 0) {{
+        const _Item _begun = _items[0];
+        for (uint _above = _level; _above-- > 0;)
+            _add_known(_above, _above + 1 < _level, (_counts >> 5 * _above) % {RUN} + 1);
+        _items[0] = _last;
+        {_SCAN_RUNS}
+        if (!_IS_EXACT && _own + 1 < _blocks) _publish(0, _blocks + _own);
+        if (_own < _block) _known[{_LEVELS * RUN}] = _last;
+        else if (!_has_end && _own > 0 && !_is_known(0, _blocks + _own - 1, {_LEVELS}, 0))
+            _missing[{_LEVELS}] = 0;
+    }}
+    barrier();
+    if (_has_end || _missing[{_LEVELS}] == ~0) break;
+    _has_end = _own < _block;
+    _own = _target = _rest = _has_end ? _block : _block - 1;
+    _level = _counts = 0; _ends = _own + 1 < _blocks;
+    if (_lane < {_LEVELS}) _known_starts[_lane] = 0;
+    }}
+    if (!_IS_EXACT && _lane == 0 && _block > 0) _items[0] = _known[{_LEVELS * RUN}];"""
+"""A workgroup looks for the results before its block, from those of blocks to those of most.
+
+It reads each of them some times. If one is missing then, it reads the elements of the first block
+whose result is, and goes on: a workgroup waits for no other one to go on. The results before runs
+are those of the runs before in this block, after those of blocks before, but for the first run:
+that is at the end of the block before, and for floats another one.
+"""
+
+_CONVERSIONS = {
+    "bool": ("uvec2({}, 0)", "{}.x != 0"),
+    "float16_t": ("uvec2(packFloat2x16(f16vec2({}, 0)), 0)", "unpackFloat2x16({}.x).x"),
+    "float": ("uvec2(floatBitsToUint({}), 0)", "uintBitsToFloat({}.x)"),
+    "double": ("unpackDouble2x32({})", "packDouble2x32({})"),
+    "int64_t": ("unpackUint2x32(uint64_t({}))", "int64_t(packUint2x32({}))"),
+    "uint64_t": ("unpackUint2x32({})", "packUint2x32({})"),
+}
+"""The GLSL of the bits of items, and back; of other types, they are those of a uint."""
 
 
 class ScanKernel(AxisKernel):
@@ -136,6 +326,7 @@ class ScanKernel(AxisKernel):
         texts["is_segment_start_expr"] = is_segment_start_expr or ""
         self._declare(name, in_params, out_params, scan_type, preamble, **texts)
         self._neutral = neutral
+        self._whole = self._memoized(self._new_whole)
         self._scan_of_sums = self._memoized(self._new_scan_of_sums)
 
     def __call__(
@@ -160,18 +351,25 @@ class ScanKernel(AxisKernel):
                 each if parameter.raw else each.reshape(shape).transpose(*order)
                 for each, parameter in zip(results, self._outputs, strict=True)
             ]
-            runs, before = ceil_div(count, RUN), []
-            together = not home.tuning.is_cpu and count > _FEW and self._is_along(values)
-            if runs > 1:
-                rows, types = prod(shape) // count, [form[0], np.dtype(np.int32)]
-                types = types[: 1 + bool(self._texts[3])]
-                sums = [empty((rows, runs), dtype=each, device=home) for each in types]
-                kernel = self._pass(*form, "run_sums", together, axis is None)
-                kernel(*values, count, out=sums, device=home)
-                before = sums[:1]
-                self._scan_of_sums(*form)(*sums, axis=1, out=before)
-            kernel = self._pass(*form, "run_before" * len(before), together, axis is None)
-            kernel(*values, count, *before, out=targets, device=home)
+            rows, runs = prod(shape) // count, ceil_div(count, RUN)
+            if not home.tuning.is_cpu and count > _FEW and self._is_along(values):
+                shared, blocks = [], ceil_div(runs, RUN)
+                if blocks > 1:
+                    words = _words(form[0]) * rows * (2 * blocks + blocks // 16)
+                    shared.append(zeros(RUN + words, "uint32", device=home))
+                kernel = self._whole(*form, blocks > 1, axis is None)
+                kernel(*values, count, out=[*shared, *targets], device=home)
+            else:
+                before = []
+                if runs > 1:
+                    types = [form[0], np.dtype(np.int32)][: 1 + bool(self._texts[3])]
+                    sums = [empty((rows, runs), dtype=each, device=home) for each in types]
+                    kernel = self._pass(*form, "run_sums", axis is None)
+                    kernel(*values, count, out=sums, device=home)
+                    before = sums[:1]
+                    self._scan_of_sums(*form)(*sums, axis=1, out=before)
+                kernel = self._pass(*form, "run_before" * len(before), axis is None)
+                kernel(*values, count, *before, out=targets, device=home)
         return results[0] if len(results) == 1 else tuple(results)
 
     def _is_along(self, values: Sequence[Any]) -> bool:
@@ -181,79 +379,116 @@ class ScanKernel(AxisKernel):
         strides = [abs(stride) for stride in first.placed()[1].strides]
         return len(strides) == 1 or strides[-1] <= strides[-2] or not strides[-2]
 
-    def _new_pass(
-        self, dtype: DType, types: Any, part: str, together: bool, flat: bool
-    ) -> InnerKernel:
+    def _new_pass(self, dtype: DType, types: Any, part: str, flat: bool) -> InnerKernel:
         """The kernel whose invocations each scan a run of elements, one after the other.
 
         Its arguments are arrays whose last dimension has the ``n`` elements to scan, or which have
         ``n`` elements in all if they are ``flat``, ``n``, and, if there are several runs, the
         results ``run_before`` them. The outputs are those of the elements; or ``run_sums`` and
-        ``run_starts``, the result of each run, and whether a segment starts in it. Those of a
-        workgroup read and write its elements ``together`` or alone.
+        ``run_starts``, the result of each run, and whether a segment starts in it.
         """
-        mapped, scanned, statement, start = self._texts
-        element, name, is_bool = GLSL_TYPES[dtype.name], self.name, dtype.kind == "b"
+        element, is_bool = GLSL_TYPES[dtype.name], dtype.kind == "b"
         array = Parameter(dtype.name, part, part == "run_sums", raw=True)
         params = [*self._concrete(self._inputs, types), COUNT, *[array] * bool(part)]
         begin, end, output = "", "", ""
         if part == "run_before":
             last = f"{'uint' * is_bool}(run_before[_own - 1])"
-            begin = f"_some = _is_used && _run > 0; if (_some) _last = {element}({last});"
+            begin = f"_had = _run > 0; if (_had) _last = {element}({last});"
         if part == "run_sums":
             end = f"run_sums[_own] = {'uint8_t(uint(_last))' if is_bool else '_last'};"
-            if start:
+            if self._texts[3]:
                 params.append(Parameter("int32", "run_starts", is_output=True, raw=True))
                 end += " run_starts[_own] = int(_start);"
-            end = f"if (_is_used) {{ {end} }}"
         else:
             params += self._concrete(self._outputs, types)
-            if self._neutral is not None:
-                first = f"{element}({self._neutral})"
-                output = f"const {element} prev_item = _had && !_starts ? _before : {first};\n"
-            output += f"const {element} item = _last;\n"
-            output += f'#line 1 "{name} output_statement"\n{statement}'
-        read = f"""_item = {element}(
-#line 1 "{name} input_expr"
-{mapped}
-);
-_starts = bool(
-#line 1 "{name} is_segment_start_expr"
-{start or "false"}
-);"""
-        scan = """_before = _last; _had = _some;
-_last = _some ? _scanned(_last, _item, _starts) : _item;
-_some = true; _start = _start || _starts;"""
-        runs = _SHARED_RUNS if together else LANES
-        if together:
-            operation = f"if (_reads) {{\n{read}\nreturn;\n}}\n{output}"
-            main = _shared_main(element, begin, scan, end, bool(start), bool(output))
-        else:
-            operation = f"{read}\n{scan}\n{output}"
-            head = _HEAD % ("_place % _rows", "_place / _rows")
-            main = f"{head}\n    {begin}{_ALONE}", f"    }}\n    {end}\n}}"
+            output = self._output(element)
+        operation = f"""{self._read(element)}
+_before = _last;
+if (_had) _add(_item, _starts);
+else _set(_item, _starts);
+{output}"""
 
         def invocations(shape: Ints, _: object) -> int:
             rows = 1 if flat else prod(shape[:-1])
-            return rows * ceil_div(prod(shape) // rows, RUN) * (LANES // runs)
+            return rows * ceil_div(prod(shape) // rows, RUN)
 
-        arguments = f"{element} a, {element} b, bool across_seg_boundary"
-        function = function_of(name, "scan_expr", f"_scanned({arguments})", scanned, element)
-        declared = f"""#define _RUNS {runs}
-#define _EACH (_RUNS * {RUN} / {LANES})
-{self._declared(types)}
-{element} _last = {element}(0), _before, _item;
-bool _some = false, _had, _starts, _start = false, _reads = true;
-{function}"""
         return InnerKernel(
             tuple(params),
             operation,
-            name,
-            declared,
-            main=main,
+            self.name,
+            self._scanning(element, types),
+            main=(_ALONE.replace("%s", begin), f"        _had = true;\n    }}\n    {end}\n}}"),
             index="_k",
             invocations=invocations,
         )
+
+    def _new_whole(self, dtype: DType, types: Any, looks_back: bool, flat: bool) -> InnerKernel:
+        """The kernel that reads each element once: its workgroups scan 32 runs, of rows or of one.
+
+        Arguments are those of ``_new_pass``. If rows have more runs, the first output is
+        ``run_sums``, which is 0.
+        """
+        element, outputs = GLSL_TYPES[dtype.name], self._concrete(self._outputs, types)
+        states = [Parameter("uint32", "run_sums", is_output=True, raw=True)] * looks_back
+        params = (*self._concrete(self._inputs, types), COUNT, *states, *outputs)
+        operation = f"if (_reads) {{\n{self._read(element)}\nreturn;\n}}\n{self._output(element)}"
+        declared = f"""#define _Item {element}
+#define _WORDS {_words(dtype)}
+#define _IS_EXACT {str(dtype.kind != "f").lower()}
+#define _EACH ({_RUNS} * {RUN} / {LANES})
+{self._scanning(element, types)}"""
+
+        def invocations(shape: Ints, _: object) -> int:
+            rows = 1 if flat else prod(shape[:-1])
+            runs = ceil_div(prod(shape) // rows, RUN)
+            groups = rows * ceil_div(runs, _RUNS) if looks_back else ceil_div(rows, _RUNS // runs)
+            return groups * LANES
+
+        return InnerKernel(
+            params,
+            operation,
+            self.name,
+            declared,
+            main=_whole_main(element, looks_back),
+            index="_k",
+            invocations=invocations,
+            reads_again=looks_back,
+        )
+
+    def _read(self, element: str) -> str:
+        """The statements that map an element to ``_item``."""
+        mapped, _, _, start = self._texts
+        return f"""_item = {element}(
+#line 1 "{self.name} input_expr"
+{mapped}
+);
+_starts = bool(
+#line 1 "{self.name} is_segment_start_expr"
+{start or "false"}
+);"""
+
+    def _output(self, element: str) -> str:
+        """The statements that map the result of an element to outputs."""
+        output = f"const {element} item = _last;\n"
+        if self._neutral is not None:
+            first = f"{element}({self._neutral})"
+            output += f"const {element} prev_item = _had && !_starts ? _before : {first};\n"
+        return f'{output}#line 1 "{self.name} output_statement"\n{self._texts[2]}'
+
+    def _scanning(self, element: str, types: Any) -> str:
+        """The declarations with ``_add``, which adds an item to those before it."""
+        arguments = f"{element} a, {element} b, bool across_seg_boundary"
+        function, has_starts = f"_scanned({arguments})", bool(self._texts[3])
+        return f"""#define _HAS(starts) {"((starts) != 0)" if has_starts else "false"}
+{self._declared(types)}
+{element} _last = {element}(0), _before, _item;
+bool _had = false, _starts, _start = false, _reads = true;
+{function_of(self.name, "scan_expr", function, self._texts[1], element)}
+void _set({element} item, bool starts) {{ _last = item; _start = starts; }}
+void _add({element} item, bool starts) {{
+    _last = _scanned(_last, item, starts);
+    {"_start = _start || starts;" * has_starts}
+}}"""
 
     def _new_scan_of_sums(self, dtype: DType, types: Any) -> ScanKernel:
         _, scanned, _, start = self._texts
@@ -265,40 +500,57 @@ bool _some = false, _had, _starts, _start = false, _reads = true;
 suggest_names(ScanKernel)
 
 
-def _shared_main(
-    element: str, begin: str, scan: str, end: str, has_starts: bool, has_output: bool
-) -> tuple[str, ...]:
+def _words(dtype: DType) -> int:
+    """The words in which ``run_sums`` has a result."""
+    return ceil_div(dtype.itemsize, 2)
+
+
+def _whole_main(element: str, looks_back: bool) -> tuple[str, ...]:
     """The text around the statements of runs that a workgroup reads and writes together."""
-    bits, at = "(_starting[%s] >> _s & 1) != 0" if has_starts else "false", f"_lane * {RUN + 1}"
-    head = f"""{_SHARED % {"element": element}}{_HEAD % ("_place / _runs", "_place % _runs")}
-    {begin}
-    if (_lane < _RUNS) {{
-        _firsts[_lane] = uvec2(_row * _count, _is_used ? _first : _count);
-        _starting[_lane] = 0;
-        _items[{at}] = _last;
-    }}
-    barrier();{_TOGETHER}"""
+    to_bits, to_item = _CONVERSIONS.get(element, ("uvec2({}, 0)", f"{element}({{}}.x)"))
+    shared, begin, end = f"shared uvec2 _firsts[{_RUNS}];{_SHARED}", _ROWS, _SCAN_ROWS
+    place, start, is_first = "_firsts[_r].y + _s", "_firsts[_r].x", "_firsts[_lane].y == 0"
+    if looks_back:
+        shared = f"""{_SHARED}
+uvec2 _bits_of({element} item) {{ return {to_bits.format("item")}; }}
+{element} _item_of(uvec2 bits) {{ return {to_item.format("bits")}; }}{_RESULTS}"""
+        begin, end = _BLOCK, _LOOK_BACK
+        place, start = f"_target * {RUN * _RUNS} + _t", "_row_start"
+        is_first = "_block == 0 && _lane == 0"
+    starts, item = "_HAS(_starting[_lane] >> _s & 1)", "_items[_first + _s + 1]"
+    sums = _for_32(f"_set({item}, {starts});", f"_add({item}, {starts});")
+    store = f"{item} = _last;"
+    first = f"if ({is_first}) _set({item}, {starts}); else _add({item}, {starts}); {store}"
+    head = f"""#define _PLACE {place}
+#define _START {start}
+{shared}
+void main() {{
+    {GROUP}
+    const uint _lane = gl_LocalInvocationID.x, _first = {RUN + 1} * _lane;
+    const uint _count = uint(_value_n), _runs = (_count + {RUN - 1}) / {RUN}, _rows = _n / _count;
+    {begin}{_TOGETHER}"""
     scanned = f"""        _read[_u] = _item;
         if (_starts) atomicOr(_starting[_r], 1u << _s);
     }}
     {FOR_EACH} _items[_t + _t / {RUN} + 1] = _read[_u];
     barrier();
-    for (uint _s = 0, _at = {at} + 1; _s < _length; ++_s, ++_at) {{
-        _item = _items[_at]; _starts = {bits.replace("%s", "_lane")};
-        {scan}
-        {"_items[_at] = _last;" * has_output}
+    if (_lane < {_RUNS}) {{
+        if (_runs > 1) {sums}
+        _items[_first] = _last;
     }}
-    {end}"""
-    if not has_output:
-        return head, f"{scanned}\n}}"
-    write = f"""
+    barrier();
+    {end}
+    if (_lane < {_RUNS}) {{
+        _last = _items[_first];
+        {_for_32(first, f"_add({item}, {starts}); {store}")}
+    }}
     memoryBarrierBuffer();  // others have read what is overwritten
     barrier();
     _reads = false;{_TOGETHER}
-        if (_firsts[_r].y + _s > _k) continue;
+        if (_place == _k) {{
         _last = _items[_at]; _before = _items[_at - 1];
-        _had = _k > 0; _starts = {bits.replace("%s", "_r")};"""
-    return head, scanned + write, "    }\n}"
+        _had = _k > 0; _starts = _HAS(_starting[_r] >> _s & 1);"""
+    return head, scanned, "    }\n}\n}"
 
 
 def cumsum(
@@ -315,7 +567,7 @@ def cumsum(
            [ 3,  7, 12]])
     """
     tensor, result_dtype = typed_input("cumsum", x, dtype, device, summed)
-    return _accumulating("cumsum", tensor.dtype, result_dtype, "a + b")(tensor, axis=axis, out=out)
+    return accumulating("cumsum", tensor.dtype, result_dtype, "a + b")(tensor, axis=axis, out=out)
 
 
 def cumprod(
@@ -330,12 +582,16 @@ def cumprod(
     array([  1,   2,   6,  24, 120])
     """
     tensor, result_dtype = typed_input("cumprod", x, dtype, device, summed)
-    return _accumulating("cumprod", tensor.dtype, result_dtype, "a * b")(tensor, axis=axis, out=out)
+    return accumulating("cumprod", tensor.dtype, result_dtype, "a * b")(tensor, axis=axis, out=out)
 
 
 @lru_cache(64)
-def _accumulating(name: str, dtype: DType, result: DType, scanned: str) -> Callable[..., Tensor]:
+def accumulating(
+    name: str, dtype: DType, result: DType, scanned: str, item: str = "x"
+) -> Callable[..., Tensor]:
+    """The scan of elements, or of an ``item`` that is made of each."""
     is_half = result == np.float16
-    texts = f"{dtype} x", f"{result} y", "x", scanned, f"y = {'to_half' * is_half}(item)"
-    kernel = ScanKernel(*texts, None, name, widened(result).name, None, to_half * is_half)
+    preamble = is_nan(dtype) * (item != "x") + to_half * is_half
+    texts = f"{dtype} x", f"{result} y", item, scanned, f"y = {'to_half' * is_half}(item)"
+    kernel = ScanKernel(*texts, None, name, widened(result).name, None, preamble)
     return builtin(kernel)

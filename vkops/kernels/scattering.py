@@ -86,7 +86,13 @@ def scatter_add(x: Tensor, indices: Any, values: Any, /) -> None:
     elif indices.dtype.kind not in "iu":
         refuse(name, "indices", f"has data type {indices.dtype}, must be integers", "EW-04")
     shape = indices.shape + x.shape[1:]
-    added = numbers_of(name, np.asarray(values, x.dtype) if np.isscalar(values) else values, home)
+    if np.isscalar(values):
+        values = np.asarray(values, x.dtype)
+    elif isinstance(values, (list, tuple, np.ndarray)):
+        values = np.asarray(values)
+        if values.dtype.kind in "iu":  # here, as not every device has integers of 64 bits
+            values = values.astype(x.dtype)
+    added = numbers_of(name, values, home)
     added = added if added.dtype == x.dtype else converted(added, x.dtype)
     if broadcast_shapes([added.shape, shape]) != shape:
         refuse(name, "values", f"has shape {added.shape}, must be broadcast to {shape}", "EW-06")

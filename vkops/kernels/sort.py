@@ -114,7 +114,13 @@ _INDICES = builtin(
 
 
 def sort(
-    x: Any, /, axis: Any = -1, *, descending: bool = False, device: DeviceLike = None
+    x: Any,
+    /,
+    axis: Any = -1,
+    *,
+    descending: bool = False,
+    stable: bool = True,
+    device: DeviceLike = None,
 ) -> Tensor:
     """Return the elements sorted along an axis, as ``numpy.sort`` with ``stable=True``.
 
@@ -122,6 +128,7 @@ def sort(
         x: a tensor or an array.
         axis: the axis; with None, the elements of all axes are sorted.
         descending: from the largest to the smallest; equal elements keep their order.
+        stable: equal elements always keep their order: there is no other sort.
         device: where it runs; by default the device of the tensor.
 
     NaN is larger than all other numbers, and -0 is equal to 0. It does not wait.
@@ -143,6 +150,7 @@ def argsort(
     axis: Any = -1,
     *,
     descending: bool = False,
+    stable: bool = True,
     dtype: Any = None,
     device: DeviceLike = None,
 ) -> Tensor:

@@ -65,7 +65,8 @@ _ROWS = (
     _row("add", "Add elements.", iuf="x + y", b="x || y"),
     _row("subtract", "Subtract elements of the second array.", iuf="x - y"),
     _row("multiply", "Multiply elements.", iuf="x * y", b="x && y"),
-    _row("divide true_divide", "Divide elements; the results are floats.", "divide", f="x / y"),
+    _row("divide true_divide", "Divide elements; the results are floats.", "divide",
+         f="vk_div(x, y)"),
     _row(
         "floor_divide",
         "Divide elements, and round the quotients down; of integers, 0 where y is 0.",
@@ -86,7 +87,7 @@ _ROWS = (
     _row("fabs", "Return absolute values as floats.", f="vk_abs(x)"),
     _row("square", "Return squares.", iuf="x * x"),
     _row("reciprocal", "Return 1 / x; of integers, 0 where x is 0.", iu="x == T(0) ? x : T(1) / x",
-         f="T(1) / x"),
+         f="vk_div(T(1), x)"),
     _row("sign", "Return -1, 0 or 1 for the sign; NaN for NaN.",
          i="x > T(0) ? T(1) : x < T(0) ? T(-1) : x", u="min(x, T(1))", f="vk_sign(x)"),
     _row("copysign", "Return elements with the signs of the second array.", f="vk_copysign(x, y)"),

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from vkops.arguments.values import Place, refuse
-from vkops.elementwise.formats import CODES, GLSL_TYPES, Code, dtype_of, kind_of
+from vkops.elementwise.formats import CODES, EXTENSION_FLOATS, GLSL_TYPES, Code, dtype_of, kind_of
+from vkops.elementwise.numeric import functions
 from vkops.elementwise.parameters import Parameter, Symbol
 from vkops.errors import (
     InvalidDescError,
@@ -22,7 +23,6 @@ from vkops.errors import (
 )
 from vkops.kernels.axis_kernel import InnerKernel, builtin
 from vkops.kernels.functions import NEEDED
-from vkops.kernels.numeric import functions
 from vkops.kernels.table import Entry
 from vkops.tensors.creation import full
 from vkops.tensors.exchange import as_array, as_dtype
@@ -60,10 +60,12 @@ def _dtypes(entry: Entry, kinds: Sequence[Any], dtype: DType | None) -> tuple[DT
         if isinstance(kind, np.dtype) and kind.name not in GLSL_TYPES:
             message = f"has data type {kind}, must be one of {', '.join(GLSL_TYPES)}"
             refuse(entry.name, field, message, "EW-04")
+    if any(isinstance(kind, np.dtype) and kind.name in EXTENSION_FLOATS for kind in kinds):
+        # NumPy 1 resolves Python's integers to another type than its own calls do.
+        kinds = [np.dtype(np.int8) if kind is int else kind for kind in kinds]
     try:
         if not entry.ufunc:
-            common = dtype or reduce(_common, kinds)
-            common = np.dtype(common) if isinstance(common, type) else common
+            common = dtype or common_dtype(kinds)
             return (common,) * (len(kinds) + 1)
         resolve: Any = getattr(np, entry.ufunc).resolve_dtypes
         signature = {} if dtype is None else {"signature": (None,) * len(kinds) + (dtype,)}
@@ -74,6 +76,16 @@ def _dtypes(entry: Entry, kinds: Sequence[Any], dtype: DType | None) -> tuple[DT
         message = f"has no rule for {names}{chosen}: {' '.join(str(error).split())}"
         raise InvalidDescTypeError(entry.name, "arguments", message, "ARITH-01") from error
     return resolved
+
+
+def common_dtype(kinds: Sequence[Any]) -> DType:
+    """The data type of operands together; Python's numbers take that of the others.
+
+    Raises:
+        TypeError: there is none.
+    """
+    common: DType = np.dtype(reduce(_common, kinds))
+    return common
 
 
 def _common(a: Any, b: Any) -> Any:
@@ -119,6 +131,9 @@ def _converted(value: str, source: DType, target: DType) -> tuple[str, str]:
         )
     if source == np.float64 and code and code.functions:
         value, called = f"vk_to_odd({value})", functions("vk_to_odd(", source)
+    if target == np.int64 and kind_of(source) == "i":
+        # Mesa 22.3's lavapipe compares int64_t(x) with constants as if it had no sign.
+        return f"packInt2x32(ivec2({value}, {value} >> 31))", ""
     value = f"{_type(target)}({value})"
     if code and not np.can_cast(source, target):
         value, called = code.rounded(value), called + code.functions
@@ -151,7 +166,7 @@ def _kernel(
             raise InvalidDescTypeError(entry.name, "arguments", message, "ARITH-01")
         x, y = (code.encoded.format(each) for each in "xy")
         stepped = code.decoded.format(f"vk_next_bits({x}, {y}, {1 << (code.bits - 1)}u)")
-        expression = f"vk_isnan(x) || vk_isnan(y) ? vk_nan() : {stepped}"
+        expression = f"vk_isnan(x) || vk_isnan(y) ? vk_nan(x) : {stepped}"
     if {*kinds} == {"i", "u"}:
         order = _ORDERS[kinds[0]]
         expression = f"{order} {expression.split()[1]} 0"
@@ -295,12 +310,13 @@ class TableCalls:
         """Say which data type the device lacks (SH-02), instead of the features of a shader."""
         if getattr(error, "rule", "") != "SH-02":
             return
-        types = [each.type for each in kernel._params]
-        lacking = next((NEEDED[each] for each in types if each in NEEDED), None)
-        inner = next((n for n in NEEDED.values() if n in str(error)), lacking)
-        if inner is not None:
-            bits = {"shaderFloat64": "float64", "shaderInt64": "int64 or uint64"}[inner]
-            message = f"is {bits}, which needs {inner}, which the device does not have: "
+        missing = [feature for feature in NEEDED.values() if feature in str(error)]
+        types = [each.type for each in kernel._params if NEEDED.get(each.type) in missing]
+        if missing:
+            lacking = (
+                f"is {types[0]}, which needs {NEEDED[types[0]]}" if types else f"needs {missing[0]}"
+            )
+            message = f"{lacking}, which the device does not have: "
             message += "give arrays of another data type, or another dtype="
             refuse(self.entry.name, "dtype", message, "SH-02")
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from vkops.arguments.values import Place, integer
 from vkops.elementwise.formats import kind_of
-from vkops.errors import InvalidDescOverflowError
+from vkops.errors import InvalidDescOverflowError, InvalidDescTypeError
+from vkops.kernels.products import matmul, vecdot
 from vkops.kernels.table import TABLE, Entry
 from vkops.kernels.table_kernels import TableCalls, kind_of_operand, operand_of
+from vkops.tensors.array_protocols import refuse_to_compute
+from vkops.tensors.operators import Operators
 from vkops.tensors.tensor import DeviceLike, Tensor
 
 
@@ -170,6 +173,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     for name in (entry.name, *entry.aliases)
 }
 FUNCTIONS |= {"clip": clip, "round": round, "around": round, "divmod": divmod}
+FUNCTIONS |= {"matmul": matmul, "vecdot": vecdot}
 """The functions by all of their names."""
 
 
@@ -178,3 +182,53 @@ def __getattr__(name: str) -> Any:
     if name in FUNCTIONS:
         return FUNCTIONS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# -- NumPy's universal functions (NEP 13) ----------------------------------------------------------
+
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "logical_and": "all",
+    "logical_or": "any",
+}  # fmt: skip
+_ACCUMULATIONS = {"add": "cumsum", "multiply": "cumprod"}
+_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True}
+_TAKEN = (Operators, np.ndarray, np.generic, bool, int, float, complex, list, tuple, str, bytes)
+
+
+def call_ufunc(ufunc: Any, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
+    """Run a universal function of NumPy as the function of vkops that has its name (NEP 13).
+
+    Raises:
+        InvalidDescTypeError: vkops has no such function, method or argument (ARRAY-08).
+    """
+    from vkops import kernels
+
+    outputs = options.pop("out", (None,))
+    if not all(isinstance(each, (*_TAKEN, type(None))) for each in (*inputs, *outputs)):
+        return NotImplemented
+    name = ufunc.__name__
+    is_own = getattr(np, name, None) is ufunc
+    if method == "__call__" and is_own and name in FUNCTIONS:
+        function, taken = FUNCTIONS[name], {"where", "dtype"}
+        options = {k: v for k, v in options.items() if k not in _DEFAULTS or v != _DEFAULTS[k]}
+    elif method == "outer" and is_own and name in FUNCTIONS and len(inputs) == 2:
+        a, b = inputs
+        a = np.asarray(a) if not isinstance(a, Tensor) else a
+        inputs, function = (a.reshape(a.shape + (1,) * np.ndim(b)), b), FUNCTIONS[name]
+        taken = {"where", "dtype"}
+    elif method == "reduce" and is_own and name in _REDUCTIONS:
+        function, taken = getattr(kernels, _REDUCTIONS[name]), {"axis", "dtype", "keepdims"}
+        options.setdefault("axis", 0)
+    elif method == "accumulate" and is_own and name in _ACCUMULATIONS:
+        function, taken = getattr(kernels, _ACCUMULATIONS[name]), {"axis", "dtype"}
+        options.setdefault("axis", 0)
+    elif method == "at" and is_own and name == "add":
+        function, taken = kernels.scatter_add, set()
+    else:
+        refuse_to_compute(f"numpy.{name}{'' if method == '__call__' else f'.{method}'}")
+    if unknown := sorted(options.keys() - taken):
+        message = f"got {', '.join(unknown)}, which vkops does not take"
+        raise InvalidDescTypeError("", f"numpy.{name}", message, "ARRAY-08")
+    if any(each is not None for each in outputs):
+        options["out"] = outputs[0] if len(outputs) == 1 else outputs
+    return function(*inputs, **options)

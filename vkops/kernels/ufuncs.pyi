@@ -537,6 +537,18 @@ def logical_xor(
 ) -> Tensor:
     """Return whether exactly one of two elements is not 0."""
 
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    out: Any = ...,
+    dtype: Any = ...,
+    device: DeviceLike = ...,
+    same_bits: bool = ...,
+) -> Tensor:
+    """Return the products of matrices, as ``numpy.matmul``."""
+
 def maximum(
     x1: Any,
     x2: Any,
@@ -772,3 +784,15 @@ def trunc(
     x: Any, /, *, out: Any = ..., where: Any = ..., dtype: Any = ..., device: DeviceLike = ...
 ) -> Tensor:
     """Round towards 0."""
+
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    *,
+    axis: int = ...,
+    out: Any = ...,
+    dtype: Any = ...,
+    device: DeviceLike = ...,
+) -> Tensor:
+    """Return the sums of products of elements along an axis, as ``numpy.vecdot``."""

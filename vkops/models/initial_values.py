@@ -1,4 +1,7 @@
-"""Initial values of resources in every form of DxDispatch: literal, generated or in files."""
+"""Initial values of resources in every form of DxDispatch: literal, generated or in files.
+
+It also has NumPy's counterparts of DirectML's data types, and data in pieces of bounded size.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,23 @@ import numpy.typing as npt
 
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError
-from vkops.models.data_types import CHUNK_BYTES, chunks, data_type_of, dtype_of
 from vkops.models.folders import Folders
 from vkops.models.json_reader import Node, quote
 from vkops.system import pictures
 from vkops.system.files import open_regular
 from vkops.system.npy_files import read_header
+
+CHUNK_BYTES = 1 << 23
+"""Values are made, read and written in pieces of at most this size."""
+
+Read = Callable[[int, int], bytes]
+"""A function that returns bytes of a resource, given their offset and number."""
+
+_DATA_TYPES = {
+    np.dtype(f"<{data_type.numpy_code}"): data_type
+    for data_type in TensorDataType
+    if data_type.size_bits >= 8
+}
 
 MAX_FORTRAN_BYTES = 1 << 30
 """Bytes of values stored column by column, which are in memory all at once."""
@@ -33,6 +47,22 @@ PIXELS = (
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+
+
+def dtype_of(data_type: TensorDataType) -> np.dtype[Any]:
+    """Return the NumPy type of a data type of whole bytes (not of UNKNOWN)."""
+    return np.dtype(f"<{data_type.numpy_code}")
+
+
+def data_type_of(dtype: np.dtype[Any]) -> TensorDataType | None:
+    """Return the data type of a NumPy type of either byte order, or None if there is none."""
+    return _DATA_TYPES.get(dtype.newbyteorder("<"))
+
+
+def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Yield the bytes of a resource in pieces."""
+    for offset in range(0, size, step):
+        yield read(offset, min(step, size - offset))
 
 
 @dataclass(frozen=True)

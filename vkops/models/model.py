@@ -9,28 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
-import numpy as np
 import numpy.typing as npt
 import rapidjson
 
-import vkops
-from vkops import console
 from vkops.dml import FeatureLevel
-from vkops.errors import OutOfDeviceMemoryError
-from vkops.models.data_types import CHUNK_BYTES
 from vkops.models.folders import Folders
-from vkops.models.json_reader import Node, quote
-from vkops.models.resources import Bindings, BindingSource, Resource, Resources, Shape
+from vkops.models.initial_values import CHUNK_BYTES
+from vkops.models.json_reader import Node
+from vkops.models.resources import Bindings, BindingSource, Resource, Resources
+from vkops.models.target import Target
 from vkops.plan.rounding import round_up
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section
-    from vkops.onnx import Model as OnnxModel
+    from vkops.models.target import Run
     from vkops.onnx.free_dimensions import Overrides
-    from vkops.shaders import Shader
     from vkops.shaders.module import Block
 
 Groups = tuple[int, int, int] | BindingSource
@@ -97,11 +91,6 @@ class Bound(Command):
     outputs: tuple[BoundTensor, ...]
     groups: Groups = (1, 1, 1)
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether it is not in a model, but runs a file."""
-        return self.node.value is None
-
 
 class OutputArray(NamedTuple):
     """The content of an output: a flat array, with the elements between its own.
@@ -164,19 +153,15 @@ class Dispatchable(ABC):
 
     @abstractmethod
     def compile(self, execution: Execution) -> Any:
-        """Return what runs it on the device of an execution, which stores it in ``compiled``."""
+        """Return what binds it on the target of an execution, which stores it in ``compiled``."""
 
     @abstractmethod
-    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
+    def ready(self, bound: Bound, execution: Execution) -> Run:
         """Bind a dispatch to the memory of an execution; return a function that runs it."""
 
     @abstractmethod
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         """Yield what the outputs of a dispatch hold, after it has run."""
-
-    @abstractmethod
-    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
-        """Explain it, with its dispatches in the model."""
 
 
 @dataclass(frozen=True)
@@ -202,85 +187,41 @@ class Prepared:
         return [command for command in self.commands if isinstance(command, Bound)]
 
 
-@dataclass(frozen=True)
-class RunOptions:
-    """Numbers of dispatches, and what to print; the names are those of the command line."""
-
-    dispatch_iterations: int = 1
-    dispatch_repeat: int = 1
-    milliseconds_to_run: int | None = None
-    dispatch_interval: int = 0
-    warmup_samples: int = 1
-    timing_verbosity: int = 0
-    max_gpu_time_measurements: int = 8192
-    print_commands: bool = False
-    print_onnx_bindings: bool = False
-    flat: bool = False
-    around_dispatch: Callable[[str], AbstractContextManager[object]] = nullcontext
-    """Makes the context of each dispatch command from the dispatchable's name."""
-
-
 class Execution:
-    """Everything that a model names, on a device.
-
-    ``vkops.debug.host_execution`` has the same on arrays.
+    """Everything that a model names, on a target.
 
     Attributes:
-        device: what creates buffers, operators and shaders.
-        options: what is printed.
+        target: what makes buffers, operators and shaders.
+        compiling: makes the context in which an operator is compiled.
+        seen: is called for each dispatch of an ONNX model, with its inputs and its outputs, which
+            have types and shapes.
         buffers: the memory of each resource that is not deferred.
         deferred: the values of deferred resources, as soon as they have one.
         compiled: what each dispatchable has compiled.
         results: the outputs of each ONNX model when it ran last.
     """
 
-    def __init__(self, prepared: Prepared, device: Any, options: RunOptions | None = None) -> None:
-        self.device: Any = device
-        self.options: RunOptions = options or RunOptions()
-        self.prepared: Prepared = prepared
+    def __init__(
+        self,
+        prepared: Prepared,
+        target: Target,
+        compiling: Callable[[Any], AbstractContextManager[object]] = nullcontext,
+        seen: Callable[[Bound, Mapping[str, Any], Sequence[Any]], None] = lambda *_: None,
+    ) -> None:
+        self.target: Target = target
+        self.compiling: Callable[[Any], AbstractContextManager[object]] = compiling
+        self.seen: Callable[[Bound, Mapping[str, Any], Sequence[Any]], None] = seen
         self.deferred: dict[str, Any] = {}
         self.results: dict[str, list[Any]] = {}
         self.compiled: dict[str, Any] = {}
         resources = prepared.model.resources.buffers
         # All buffers first: what does not fit fails before any value has been made.
-        self.buffers: Mapping[str, Any] = self._allocate(resources)
+        sizes = {each.name: max(4, round_up(each.size, 4)) for each in resources}
+        self.buffers: Mapping[str, Any] = target.buffers(sizes)
         for resource in resources:
             _upload(resource, self.buffers[resource.name])
         for dispatchable in prepared.model.dispatchables.values():
             self.compiled[dispatchable.name] = dispatchable.compile(self)
-
-    def _allocate(self, resources: Sequence[Resource]) -> Mapping[str, Any]:
-        """Allocate whole words for all resources: on the device, or else all on the host."""
-        message = ""
-        for on_device in (True, False):
-            allocate = self.device.buffer if on_device else self.device.host_buffer
-            buffers: dict[str, Any] = {}  # those on the device are freed first
-            try:
-                for resource in resources:
-                    message = quote(resource.name)
-                    buffers[resource.name] = allocate(max(4, round_up(resource.size, 4)))
-                return buffers
-            except OutOfDeviceMemoryError as error:
-                message += f": {error}"
-        raise OutOfDeviceMemoryError(message)
-
-    def info(self, text: str) -> None:
-        """Print a line about what is compiled."""
-        console.info(text)
-
-    def session(self, model: OnnxModel) -> Any:
-        """Return a session of an ONNX model on the device."""
-        from vkops.onnx import Session
-
-        return Session(model, self.device)
-
-    def tensor(self, buffer: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
-        """Return a tensor over a buffer."""
-        return vkops.Tensor.over(self.device, buffer, shape, dtype)
-
-    def shader(self, shader: Shader, load: Callable[..., Shader]) -> Any:
-        """Compile a shader, which ``load`` can load with its source lines."""
-        return self.device.compile_shader(shader)
 
     def texels(self, block: BoundTensor) -> Any:
         """Return the tensor that a shader sees as an image or as texels."""
@@ -289,11 +230,11 @@ class Execution:
         assert source.dtype is not None
         assert source.shape is not None
         buffer, itemsize = self.buffers[source.resource.name], source.dtype.itemsize
-        whole = self.tensor(buffer, (buffer.nbytes // itemsize,), source.dtype)
+        whole = self.target.tensor(buffer, (buffer.nbytes // itemsize,), source.dtype)
         start = source.offset // itemsize
         return whole[start : start + source.nbytes // itemsize].reshape(source.shape)
 
-    def ready(self, bound: Bound) -> Callable[[Progress], object]:
+    def ready(self, bound: Bound) -> Run:
         """Bind everything, and return a function that runs the dispatch."""
         return bound.dispatchable.ready(bound, self)
 

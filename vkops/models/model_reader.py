@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING
 from vkops.arguments.values import model_option
 from vkops.dml import FeatureLevel, TensorDataType
 from vkops.errors import ModelError, show
-from vkops.models.data_types import dtype_of
 from vkops.models.folders import Folders
-from vkops.models.initial_values import PIXELS
+from vkops.models.initial_values import PIXELS, dtype_of
 from vkops.models.json_reader import Node, parse, quote, read_text
 from vkops.models.model import (
     Command,

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from vkops import console
-from vkops.dml import FeatureLevel
 from vkops.errors import MissingPackageError, ModelError, OutOfDeviceMemoryError, show
-from vkops.models.data_types import data_type_of
-from vkops.models.json_reader import Node, Source, quote
+from vkops.models.initial_values import data_type_of
+from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
     Bound,
     BoundTensor,
@@ -32,27 +31,46 @@ from vkops.models.resources import (
     Resources,
     Shape,
     read_bindings,
+    wrong_count,
 )
 from vkops.plan.size_limits import LimitError, check_shape
 
 if TYPE_CHECKING:
     from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section
+    from vkops.models.target import Run
     from vkops.onnx import Model
     from vkops.onnx.free_dimensions import Overrides
     from vkops.onnx.value_info import InputType, ValueInfo
 
 
+class OnnxFile(NamedTuple):
+    """An ONNX model of a file that runs alone: the sizes of its free dimensions, and its inputs."""
+
+    name: str
+    model: Model
+    overrides: Overrides
+    inputs: Mapping[str, Any] = MappingProxyType({})
+
+    @classmethod
+    def read(cls, path: Path, overrides: Overrides | None, *, allow_paths: bool) -> OnnxFile:
+        """Read a file, which must have what the overrides name."""
+        model = read_model(path, allow_paths=allow_paths)
+        from vkops.onnx.free_dimensions import Overrides
+
+        overrides = overrides or Overrides()
+        overrides.check(model)
+        return cls(path.stem, model, overrides)
+
+
 @dataclass(frozen=True)
 class OnnxDispatchable(Dispatchable):
-    """An ONNX model, the sizes of its free dimensions, and values of inputs that are not bound."""
+    """An ONNX model, and the sizes of its free dimensions."""
 
     types: ClassVar[Sequence[str]] = ("onnx",)
     kind: ClassVar[str] = "an ONNX model"
 
     model: Model
     overrides: Overrides
-    values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, name: str, node: Node, context: ReadContext) -> OnnxDispatchable:
@@ -77,18 +95,6 @@ class OnnxDispatchable(Dispatchable):
             raise source.error(str(error)) from error
         others = context.overrides
         return cls(name, node, model, others.over(overrides) if others else overrides)
-
-    @classmethod
-    def of_file(
-        cls, path: Path, overrides: Overrides | None, *, allow_paths: bool
-    ) -> OnnxDispatchable:
-        """Read a file, which must have what the overrides name."""
-        model = read_model(path, allow_paths=allow_paths)
-        from vkops.onnx.free_dimensions import Overrides
-
-        overrides = overrides or Overrides()
-        overrides.check(model)
-        return cls(path.stem, Node(None, "", Source(str(path))), model, overrides)
 
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
         entries = (*self.model.inputs, *self.model.outputs)
@@ -122,7 +128,7 @@ class OnnxDispatchable(Dispatchable):
             _check_size(tensor, tensor.shape, tensor.desc.dtype)
         if not any(tensor.source and tensor.source.resource.is_deferred for tensor in inputs):
             with suppress(NeedsValueError):  # they are then checked when the elements are known
-                lowered = model.lower(forms_of(inputs), {}).outputs
+                lowered = model.lower(types_of(inputs), {}).outputs
                 for tensor, result in zip(outputs, lowered, strict=True):
                     if isinstance(result, LoweredTensor):
                         _check_result(tensor, result.shape, result.dtype)
@@ -131,90 +137,57 @@ class OnnxDispatchable(Dispatchable):
     def _tensor(self, entry: ValueInfo, bindings: Bindings) -> BoundTensor:
         sources = bindings.get(entry.name, ())
         if len(sources) > 1:
-            count = len(sources)
-            raise sources[1].node.error(
-                f"Bind point '{entry.name}' requires 1 resources, but {count} were bound. [B-01]"
-            )
+            raise wrong_count(sources[1].node, entry.name, 1, sources)
         source = sources[0] if sources else None
         if source is not None and entry.kind != "tensor":
             raise source.node.error(f"'{entry.name}' is a {entry.kind}, which cannot be bound")
         shape = self.overrides.shape(entry, None if source is None else source.shape)
         return BoundTensor(entry.name, entry, source, shape)
 
-    def alone(self) -> Bound:
-        """Return the dispatch of a file: its ``values`` are the inputs, and nothing is bound."""
-        inputs = [entry for entry in self.model.inputs if entry.name in self.values]
-        return Bound(self.node, self, self._unbound(inputs), self._unbound(self.model.outputs))
-
-    @property
-    def required_inputs(self) -> tuple[BoundTensor, ...]:
-        """The inputs without a default, to which nothing is bound."""
-        return self._unbound(self.model.required_inputs)
-
-    def _unbound(self, entries: Sequence[ValueInfo]) -> tuple[BoundTensor, ...]:
-        return tuple(self._tensor(entry, {}) for entry in entries)
-
     def compile(self, execution: Execution) -> Any:
-        return execution.session(self.model)
+        return execution.target.compile_onnx(self.model)
 
-    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
-        session, deferred = execution.compiled[self.name], execution.deferred
+    def ready(self, bound: Bound, execution: Execution) -> Run:
+        deferred, tensor_of = execution.deferred, execution.target.tensor
         inputs: dict[str, Any] = {}
         for tensor in bound.inputs:
             source, entry = tensor.source, tensor.desc
             if source is None:
-                value = self.values.get(entry.name)
-                inputs[entry.name] = default_input(entry, tensor.shape) if value is None else value
+                inputs[entry.name] = default_input(entry, tensor.shape)
             elif not source.resource.is_deferred:
                 buffer = execution.buffers[source.resource.name]
-                inputs[entry.name] = execution.tensor(buffer, tensor.shape, entry.dtype)
+                inputs[entry.name] = tensor_of(buffer, tensor.shape, entry.dtype)
             elif source.resource.name in deferred:
                 inputs[entry.name] = deferred[source.resource.name]
             else:
                 raise source.node.error(f"{quote(source.resource.name)} has no value yet")
-        results: list[Any] = session.specialize(inputs).results
-        outputs = list(zip(bound.outputs, results, strict=True))
+        results, run = execution.compiled[self.name](inputs)
         targets: dict[int, Any] = {}
-        for index, (tensor, result) in enumerate(outputs):
+        for index, (tensor, result) in enumerate(zip(bound.outputs, results, strict=True)):
             source = tensor.source
             if source is not None and not source.resource.is_deferred:
                 _check_result(tensor, result.shape, result.dtype)
                 buffer = execution.buffers[source.resource.name]
-                targets[index] = execution.tensor(buffer, result.shape, result.dtype)
-        if execution.options.print_onnx_bindings:
-            rows = [("Input", each, inputs[each.name]) for each in bound.inputs]
-            for row in (*rows, *(("Output", each, result) for each, result in outputs)):
-                _print_binding(*row)
+                targets[index] = tensor_of(buffer, result.shape, result.dtype)
+        execution.seen(bound, inputs, results)
 
         def dispatch(progress: Progress) -> None:
-            results = execution.results[self.name] = session.run(inputs, progress, targets=targets)
-            for tensor, result in zip(bound.outputs, results, strict=True):
+            values = execution.results[self.name] = run(progress, targets)
+            for tensor, value in zip(bound.outputs, values, strict=True):
                 if tensor.source is not None and tensor.source.resource.is_deferred:
-                    deferred[tensor.source.resource.name] = result
+                    deferred[tensor.source.resource.name] = value
 
         return dispatch
 
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
-        for tensor, value in zip(bound.outputs, execution.results[self.name], strict=True):
-            if value is not None and not isinstance(value, list):
-                yield OutputArray(tensor.name, np.ascontiguousarray(value).reshape(-1))
+        return output_arrays(self.model, execution.results[self.name])
 
-    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
-        """Explain the model once for each of the shapes that its dispatches bind."""
-        from vkops.models.onnx_sections import section
 
-        explained: list[Mapping[str, InputType]] = []
-        for inputs in [bound.inputs for bound in dispatches] or [self.required_inputs]:
-            forms = forms_of(inputs)
-            if forms not in explained:
-                explained.append(forms)
-                sources = [(each.name, each.source) for each in inputs]
-                deferred = [
-                    f"{name!r} is {source.resource.name!r}"
-                    for name, source in sources
-                    if source is not None and source.resource.is_deferred
-                ]
-                yield section(self.name, self.model, forms, deferred)
+def output_arrays(model: Model, values: Sequence[Any]) -> Iterator[OutputArray]:
+    """Yield the outputs of a model that are tensors."""
+    for entry, value in zip(model.outputs, values, strict=True):
+        if value is not None and not isinstance(value, list):
+            yield OutputArray(entry.name, np.ascontiguousarray(value).reshape(-1))
 
 
 def read_model(path: Path, *, allow_paths: bool = False) -> Model:
@@ -254,18 +227,11 @@ def _check_size(tensor: BoundTensor, shape: Shape, dtype: np.dtype[Any] | None) 
         )
 
 
-def forms_of(inputs: Sequence[BoundTensor]) -> dict[str, InputType]:
-    """Return the forms of inputs that a model is specialized to; sequences are empty."""
-    from vkops.onnx.value_info import SequenceType, TensorType
+def types_of(inputs: Sequence[BoundTensor]) -> dict[str, InputType]:
+    """Return the types of inputs that a model is specialized to; sequences are empty."""
+    from vkops.onnx.value_info import type_at
 
-    forms: dict[str, InputType] = {}
-    for tensor in inputs:
-        dtype = tensor.desc.dtype or np.dtype(np.float32)
-        is_tensor = tensor.desc.kind == "tensor"
-        forms[tensor.name] = (
-            TensorType(dtype, tensor.shape) if is_tensor else SequenceType(dtype, ())
-        )
-    return forms
+    return {tensor.name: type_at(tensor.desc, tensor.shape) for tensor in inputs}
 
 
 def default_input(entry: ValueInfo, shape: Shape) -> Any:
@@ -290,20 +256,3 @@ def default_input(entry: ValueInfo, shape: Shape) -> Any:
     except MemoryError as error:
         message = f"input {entry.name!r} of shape {show(sizes)}: the host has no memory for it"
         raise OutOfDeviceMemoryError(message) from error
-
-
-def _print_binding(role: str, tensor: BoundTensor, value: Any) -> None:
-    """Print the lines of ``--print_onnx_bindings`` about a value, if it is a tensor."""
-    from onnx import TensorProto
-
-    from vkops.onnx.element_types import elem_type_of
-
-    if not hasattr(value, "shape"):
-        return
-    resource = None if tensor.source is None else tensor.source.resource
-    kind = "implicit" if resource is None else "deferred" if resource.is_deferred else "explicit"
-    console.info(f"{role} Tensor '{console.bounded(tensor.name)}':")
-    console.info(f"  Resource  = {kind} (Vulkan)")
-    console.info(f"  Data Type = {TensorProto.DataType.Name(elem_type_of(value.dtype))}")
-    console.info(f"  Shape     = [{','.join(map(str, value.shape))}]")
-    console.info("")

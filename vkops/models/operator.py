@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops import console, dml
+from vkops import dml
 from vkops.dml.binding_rules import Placed, bind, check_hazards
-from vkops.errors import BindingError, InvalidDescError, ModelError, show
-from vkops.models.data_types import dtype_of
+from vkops.errors import BindingError, InvalidDescError, ModelError
 from vkops.models.descriptors import descriptor_error, read_descriptor, read_flags, with_dml_names
+from vkops.models.initial_values import dtype_of
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
     Bound,
@@ -25,12 +24,17 @@ from vkops.models.model import (
     OutputArray,
     ReadContext,
 )
-from vkops.models.resources import Bindings, BindingSource, Resources, errors_after, read_bindings
-from vkops.rules import GROUPS
+from vkops.models.resources import (
+    Bindings,
+    BindingSource,
+    Resources,
+    errors_after,
+    read_bindings,
+    wrong_count,
+)
 
 if TYPE_CHECKING:
-    from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section
+    from vkops.models.target import Run
 
 _Tensors = tuple[BoundTensor, ...]
 
@@ -43,9 +47,6 @@ _NEAR_MOVEMENT = {
     "FOLD": "it adds elements, and vkops moves data",
 }
 """Why operators that are near to those that move data are not available."""
-
-LEVEL_RULES = ("DEV-12", "DEV-13")
-"""The rules of devices that descriptors are checked by."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +146,7 @@ class DmlDispatchable(Dispatchable):
                     f"Nothing bound for required tensor '{spec.dml_name}' at {phase}. [B-02]"
                 )
             if sources is not None and len(sources) != count:
-                raise place.error(
-                    f"Bind point '{spec.dml_name}' requires {count} resources, "
-                    f"but {len(sources)} were bound. [B-01]"
-                )
+                raise wrong_count(place, spec.dml_name, count, sources)
             if sources and not any(takes):
                 raise sources[0].node.error(
                     f"{spec.dml_name} is {'not ' if owned else ''}OWNED_BY_DML and "
@@ -162,26 +160,18 @@ class DmlDispatchable(Dispatchable):
         return tuple(items)
 
     def compile(self, execution: Execution) -> Any:
-        device, graph = execution.device, self.compile_graph
+        target = execution.target
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
-            created = device.create_operator(self.desc)
-        execution.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
-        start = time.perf_counter()
-        with errors_after(f"ERROR while initializing '{self.name}'"):
-            compiled = device.compile_operator(created, self.execution_flags)
+            created = target.create_operator(self.desc)
+        with execution.compiling(self), errors_after(f"ERROR while initializing '{self.name}'"):
             owned = [*map(execution.binding, self.owned)]
-            if any(owned):
-                compiled.initialize(owned)
-        if execution.options.timing_verbosity >= 1:
-            elapsed = (time.perf_counter() - start) * 1000
-            execution.info(f"Initialize '{console.bounded(self.name)}': {elapsed:.4f} ms")
-        return compiled
+            return target.compile_operator(created, self.execution_flags, owned)
 
-    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
+    def ready(self, bound: Bound, execution: Execution) -> Run:
         inputs, outputs = (
             [*map(execution.binding, tensors)] for tensors in (bound.inputs, bound.outputs)
         )
-        return execution.compiled[self.name].bind(inputs, outputs).dispatch  # type: ignore[no-any-return]
+        return execution.compiled[self.name](inputs, outputs)  # type: ignore[no-any-return]
 
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         for tensor in bound.outputs:
@@ -199,47 +189,6 @@ class DmlDispatchable(Dispatchable):
     @property
     def lowest_level(self) -> dml.FeatureLevel:
         return self.desc.minimum_feature_level()
-
-    def sections(self, dispatches: Sequence[Bound], level: dml.FeatureLevel) -> Iterator[Section]:
-        from vkops.models.explanation import Section, TensorInfo, movements, number_list
-
-        desc, pipeline = self.desc, self.desc.pipeline
-        numbers = (*pipeline.inputs, *pipeline.outputs)
-        named = zip(numbers, (*desc.inputs, *desc.outputs), strict=True)
-        tensors = {
-            number: TensorInfo(
-                name=with_dml_names(path),
-                type=tensor.data_type.name,
-                sizes=tensor.sizes,
-                strides=tensor.effective_strides,
-                itemsize=tensor.data_type.element_size,
-                nbytes=tensor.total_tensor_size_in_bytes,
-                note="OWNED_BY_DML" if dml.TensorFlags.OWNED_BY_DML in tensor.flags else "",
-            )
-            for number, (path, tensor) in named
-        }
-        constants = {}
-        for number, constant in pipeline.constants.items():
-            note = f"from {show(constant.start)} in steps of {show(constant.delta)}"
-            size, count = constant.nbytes // constant.count, (constant.count,)
-            row = f"constant {number}", constant.dtype, count, (1,), size, constant.nbytes, note
-            constants[number] = TensorInfo(*row)
-        values = [(f.dml_name, getattr(desc, f.name)) for f in desc.FIELDS if f.role == "attribute"]
-        attributes = [
-            (name, number_list(value) if isinstance(value, tuple) else show(value))
-            for name, value in values
-            if value is not None
-        ]
-        lowest = self.lowest_level
-        verdict = "accepted" if lowest <= level else "refused"
-        yield Section(
-            name=self.name,
-            kind=desc.operator,
-            details=(*attributes, ("Lowest feature level", f"{lowest}; {verdict} at {level}")),
-            tensors=tuple(tensors.values()),
-            movements=tuple(movements(pipeline.steps, {**tensors, **constants})),
-            rules=tuple(rules_of(type(desc))),
-        )
 
 
 def _operator(node: Node) -> type[dml.OperatorDesc]:
@@ -278,19 +227,3 @@ def _binding_error(source: BindingSource, error: BindingError) -> ModelError:
     """Return the error with its place in the model, and DirectML's names of fields."""
     message = with_dml_names(error.message)
     return source.node.error(f"{quote(source.resource.name)}: {message} [{error.rule}]")
-
-
-def rules_of(operator: type[dml.OperatorDesc]) -> list[str]:
-    """Return the rules by which an operator is checked: of its tensors, its levels, and its own.
-
-    >>> from vkops.dml import SplitOperatorDesc
-    >>> [rule for rule in rules_of(SplitOperatorDesc) if rule.startswith("SPLIT")]
-    ['SPLIT-01', 'SPLIT-02', 'SPLIT-03', 'SPLIT-04', 'SPLIT-05', 'SPLIT-06']
-    """
-    rules = [
-        rule.id
-        for group in (operator.rule_group, "T")
-        for rule in GROUPS[group].rules
-        if rule.enforced and (not rule.operators or operator.operator in rule.operators.split())
-    ]
-    return sorted([*LEVEL_RULES, *rules])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -96,6 +96,12 @@ class BindingSource:
 
 Bindings = Mapping[str, tuple[BindingSource, ...]]
 """Bind points, with one source for each tensor."""
+
+
+def wrong_count(node: Node, point: str, needed: int, sources: Sequence[object]) -> ModelError:
+    """Return the error for a bind point that has more or fewer sources than tensors (B-01)."""
+    message = f"requires {needed} resources, but {len(sources)} were bound. [B-01]"
+    return node.error(f"Bind point '{point}' {message}")
 
 
 class Resources(dict[str, Resource]):

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from vkops.dml import FeatureLevel, TensorDataType
+from vkops.dml import TensorDataType
 from vkops.errors import BindingError, InvalidDescError, ShaderCompileError, printable
 from vkops.extent import Extent
-from vkops.models.data_types import dtype_of
 from vkops.models.folders import Folders
-from vkops.models.initial_values import read_float, read_scalar, read_value_type
+from vkops.models.initial_values import dtype_of, read_float, read_scalar, read_value_type
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
     Bound,
@@ -27,11 +26,10 @@ from vkops.models.model import (
     OutputArray,
     ReadContext,
 )
-from vkops.models.resources import Bindings, BindingSource, Resources, errors_after
+from vkops.models.resources import Bindings, BindingSource, Resources, errors_after, wrong_count
 
 if TYPE_CHECKING:
-    from vkops.gpu.run.streaming import Progress
-    from vkops.models.explanation import Section
+    from vkops.models.target import Run
     from vkops.shaders import Number, Shader
     from vkops.shaders.module import Block
     from vkops.shaders.slot import Slot
@@ -159,10 +157,7 @@ class ShaderDispatchable(Dispatchable):
             block = shader.block(point)
             is_array = block is not None and block.is_array
             if len(sources) != 1 and not is_array:
-                count = len(sources)
-                raise bindings.error(
-                    f"Bind point '{point}' requires 1 resources, but {count} were bound. [B-01]"
-                )
+                raise wrong_count(bindings, point, 1, sources)
             parts = [
                 (Extent(each.resource.name, each.offset, each.nbytes), each.resource.size)
                 for each in sources
@@ -201,9 +196,9 @@ class ShaderDispatchable(Dispatchable):
 
     def compile(self, execution: Execution) -> Any:
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
-            return execution.shader(self.shader, self.load)
+            return execution.target.compile_shader(self.shader, self.load)
 
-    def ready(self, bound: Bound, execution: Execution) -> Callable[[Progress], object]:
+    def ready(self, bound: Bound, execution: Execution) -> Run:
         elements: dict[Block, list[Any]] = {}
         for each in bound.inputs:
             element = execution.texels(each) if each.desc.image else execution.binding(each)
@@ -211,7 +206,7 @@ class ShaderDispatchable(Dispatchable):
         for point, settings in self.samplers.items():
             block = self.shader.block(point)
             assert block is not None
-            samplers = [execution.device.sampler(**each) for each in settings]
+            samplers = [execution.target.sampler(**each) for each in settings]
             if len(samplers) == 1:
                 samplers *= self._sampler_count(point, bound.inputs) or 1
             textures = elements.get(block)
@@ -220,8 +215,8 @@ class ShaderDispatchable(Dispatchable):
         groups: Any = bound.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset
-        run = execution.compiled[self.name].bound(buffers, groups, self.push_constants)
-        return lambda _: run.dispatch()
+        bind = execution.compiled[self.name]
+        return bind(buffers, groups, self.push_constants)  # type: ignore[no-any-return]
 
     def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
         for block in bound.outputs:
@@ -230,13 +225,6 @@ class ShaderDispatchable(Dispatchable):
             yield OutputArray(
                 block.name, np.frombuffer(buffer.read(offset, nbytes), dtype), block.desc
             )
-
-    def sections(self, dispatches: Sequence[Bound], level: FeatureLevel) -> Iterator[Section]:
-        from vkops.models.explanation import Section
-        from vkops.shaders.listing import describe
-
-        facts = describe(self.shader)
-        yield Section(self.name, f"compute shader {self.shader.name}", facts, ())
 
 
 def _check_rows(shader: Shader, slot: Slot, source: BindingSource) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vkops.dml import TensorDataType
-from vkops.models.data_types import dtype_of
+from vkops.models.initial_values import dtype_of
 from vkops.models.json_reader import Node, quote
 from vkops.models.resources import BindingSource
 from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format

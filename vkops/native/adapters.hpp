@@ -168,6 +168,29 @@ class Adapter
         return {};
     }
 
+    bool has_timelines() const
+    {
+        const bool is_core = properties().apiVersion >= VK_API_VERSION_1_2;
+        if (!is_core && !has(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME)) return false;
+        const auto features = physical->getFeatures2<vk::PhysicalDeviceFeatures2,
+          vk::PhysicalDeviceTimelineSemaphoreFeatures>();
+        return features.get<vk::PhysicalDeviceTimelineSemaphoreFeatures>().timelineSemaphore;
+    }
+
+    // The number of a queue family that only transfers, if the adapter is a discrete GPU that has one and
+    // timeline semaphores.
+    std::optional<std::uint32_t> transfer_family() const
+    {
+        using Flag = vk::QueueFlagBits;
+        if (properties().deviceType != vk::PhysicalDeviceType::eDiscreteGpu || !has_timelines()) return {};
+        const auto families = physical->getQueueFamilyProperties();
+        for (std::uint32_t i = 0; i < families.size(); ++i) {
+            const auto flags = families[i].queueFlags;
+            if (flags & Flag::eTransfer && !(flags & (Flag::eCompute | Flag::eGraphics))) return i;
+        }
+        return {};
+    }
+
     // A structure of properties; zeros if the adapter does not have it.
     template <class Structure>
     const Structure& properties() const

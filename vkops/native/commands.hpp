@@ -82,11 +82,13 @@ using Key = std::vector<std::uint64_t>;
 class Commands : DeviceObject
 {
   public:
-    explicit Commands(const Device& owner) : DeviceObject(owner.device), owner_(owner)
+    // `transfers` says whether they are for the queue for transfers.
+    explicit Commands(const Device& owner, bool transfers = false)
+      : DeviceObject(owner.device), owner_(owner), transfers_(transfers)
     {
         using Flag = vk::CommandPoolCreateFlagBits;
-        const auto pool =
-          keep(device_->createCommandPool({ Flag::eResetCommandBuffer, owner.family }));
+        const auto family = owner.families[transfers];
+        const auto pool = keep(device_->createCommandPool({ Flag::eResetCommandBuffer, family }));
         buffer = device_->allocateCommandBuffers({ pool, vk::CommandBufferLevel::ePrimary, 1 })[0];
     }
     Commands(const Commands&) = delete;
@@ -142,6 +144,7 @@ class Commands : DeviceObject
         buffer.end();
     }
     const Operations& operations() const { return operations_; }
+    bool transfers() const { return transfers_; }
     // Drop the operations and what they keep alive. The device is done with them.
     void clear()
     {
@@ -241,6 +244,7 @@ class Commands : DeviceObject
 
     using Data = std::vector<std::unique_ptr<SmallData>>;
     const Device& owner_;
+    const bool transfers_;
     std::vector<vk::QueryPool> queries_;  // of STAMPS timestamps each
     std::uint32_t stamps_ = 0;            // that are written: one first, and one after each operation
     std::vector<vk::DescriptorPool> descriptors_;
@@ -288,6 +292,12 @@ class Commands : DeviceObject
     {
         using Access = vk::AccessFlagBits;
         using Stage = vk::PipelineStageFlagBits;
+        if (transfers_) {
+            const vk::MemoryBarrier copied(Access::eTransferWrite,
+                                           Access::eTransferRead | Access::eTransferWrite | access);
+            buffer.pipelineBarrier(TRANSFER, TRANSFER | stage, {}, copied, {}, {});
+            return;
+        }
         const vk::MemoryBarrier all(
           Access::eShaderWrite | Access::eTransferWrite,
           Access::eShaderRead | Access::eShaderWrite | Access::eUniformRead |

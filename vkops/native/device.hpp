@@ -8,6 +8,7 @@ constexpr auto TRANSFER = vk::PipelineStageFlagBits::eTransfer;
 constexpr auto HOST = vk::PipelineStageFlagBits::eHost;
 
 constexpr auto SHARED_HANDLE = vk::ExternalMemoryHandleTypeFlagBits::eOpaqueFd;
+constexpr auto SEMAPHORE_HANDLE = vk::ExternalSemaphoreHandleTypeFlagBits::eOpaqueFd;
 
 // Newer headers of Vulkan have the loader of functions in a namespace of its own.
 namespace vk { namespace detail {} using namespace detail; }
@@ -25,8 +26,11 @@ class Device
     vk::Queue handle;
     std::shared_ptr<vk::PipelineCache> pipelines;
     std::uint32_t family = 0;
+    std::vector<std::uint32_t> families;  // that use buffers: its own, and one for transfers if it has that
+    vk::Queue transfer_handle;
     std::uint64_t import_alignment = 0;  // bytes; 0: host memory cannot be imported
-    bool shares_memory = false;          // with other processes, by file descriptors
+    bool shares_memory = false;          // with other processes and drivers, by file descriptors
+    bool shares_semaphores = false;      // timeline semaphores, in the same way
     double timestamp_period = 0;         // nanoseconds; 0: the queue has no timestamps
     std::uint64_t timestamp_mask = 0;    // the bits of a timestamp that are valid
     vk::BufferUsageFlags usage;          // of every buffer
@@ -36,9 +40,9 @@ class Device
     const Features features;
     std::shared_ptr<Queue> queue;  // the last member: it is destroyed first
 
-    // `validated_` is that of Features.
+    // `validated_` is that of Features; `transfers` says whether it shall have a queue for transfers.
     Device(std::shared_ptr<Adapter> adapter_, std::uint32_t validated_, std::uint32_t max_allocations,
-           const std::string& cached)
+           const std::string& cached, bool transfers)
       : adapter(adapter_), validated(validated_), features(*adapter_, validated_),
         max_allocations_(max_allocations)
     {
@@ -55,21 +59,32 @@ class Device
               adapter->properties<vk::PhysicalDeviceExternalMemoryHostPropertiesEXT>()
                 .minImportedHostPointerAlignment;
         shares_memory = can_share() && enable(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+        shares_semaphores = shares_memory && can_share_semaphores() &&
+                            enable(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
 
         is_calibrated_ = has_clock() && enable(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
         const auto chosen = adapter->compute_family();
         if (!chosen.second.queueCount)
             throw Failure("the adapter has no queue for compute shaders");
         family = chosen.first;
+        families = { family };
+        const auto transfer = transfers ? adapter->transfer_family() : std::nullopt;
+        if (transfer) families.push_back(*transfer);
+        const bool uses_timelines = transfer || shares_semaphores;
+        if (uses_timelines && adapter->properties().apiVersion < VK_API_VERSION_1_2)
+            enable(VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME);
         const float priority = 1;
-        const vk::DeviceQueueCreateInfo queues({}, family, 1, &priority);
+        std::vector<vk::DeviceQueueCreateInfo> queues;
+        for (const auto each : families) queues.push_back({ {}, each, 1, &priority });
         vk::DeviceCreateInfo info({}, queues, {}, extensions);
-        info.pNext = features.chain();
+        vk::PhysicalDeviceTimelineSemaphoreFeatures timeline(VK_TRUE);
+        timeline.pNext = const_cast<void*>(features.chain());
+        info.pNext = uses_timelines ? &timeline : features.chain();
         device = owned(physical.createDevice(info), adapter->instance);
         // To look for all functions would take a millisecond.
 #define LOAD(name) functions.name = reinterpret_cast<PFN_##name>(device->getProcAddr(#name));
         LOAD(vkGetCalibratedTimestampsEXT) LOAD(vkGetMemoryHostPointerPropertiesEXT)
-        LOAD(vkGetMemoryFdKHR) LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
+        LOAD(vkGetMemoryFdKHR) LOAD(vkGetSemaphoreFdKHR) LOAD(vkGetBufferDeviceAddress) LOAD(vkGetBufferDeviceAddressKHR)
         LOAD(vkSetDebugUtilsObjectNameEXT)
         LOAD(vkCmdBeginDebugUtilsLabelEXT) LOAD(vkCmdEndDebugUtilsLabelEXT)
 #undef LOAD
@@ -78,6 +93,7 @@ class Device
             functions.vkGetBufferDeviceAddress = functions.vkGetBufferDeviceAddressKHR;
         handle = device->getQueue(family, 0);
         name(handle, "vkops");
+        if (transfer) name(transfer_handle = device->getQueue(*transfer, 0), "vkops' transfers");
         pipelines = pipeline_cache(cached);
         manager = std::make_shared<kp::Manager>(adapter->instance, adapter->physical, device);
 
@@ -90,6 +106,15 @@ class Device
             timestamp_period = adapter->properties().limits.timestampPeriod;
             timestamp_mask = ~std::uint64_t(0) >> (64 - bits);
         }
+    }
+
+    // How a buffer is made. Both queues use its bytes without a transfer of its ownership, which would
+    // need a submission to each of them: for buffers, this costs the known drivers nothing.
+    vk::BufferCreateInfo buffer_info(vk::DeviceSize size) const
+    {
+        vk::BufferCreateInfo info({}, size, usage);
+        if (families.size() > 1) info.setSharingMode(vk::SharingMode::eConcurrent).setQueueFamilyIndices(families);
+        return info;
     }
 
     // Name an object for tools that show it.
@@ -147,6 +172,16 @@ class Device
         const auto found = adapter->physical->getExternalBufferProperties(
           { {}, vk::BufferUsageFlagBits::eStorageBuffer, SHARED_HANDLE });
         return (found.externalMemoryProperties.externalMemoryFeatures & needs) == needs;
+    }
+    // Whether the adapter exports timeline semaphores.
+    bool can_share_semaphores() const
+    {
+        if (!adapter->has_timelines()) return false;
+        const vk::SemaphoreTypeCreateInfo timeline(vk::SemaphoreType::eTimeline, 0);
+        vk::PhysicalDeviceExternalSemaphoreInfo asked(SEMAPHORE_HANDLE);
+        asked.pNext = &timeline;
+        const auto found = adapter->physical->getExternalSemaphoreProperties(asked);
+        return bool(found.externalSemaphoreFeatures & vk::ExternalSemaphoreFeatureFlagBits::eExportable);
     }
     // Whether a tool is there that shows names, such as RenderDoc.
     bool has_tool() const

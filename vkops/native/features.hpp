@@ -34,8 +34,9 @@ struct Declaration
 constexpr Declaration FEATURES[] = {
     { nullptr, 0, 1000059000,  // VkPhysicalDeviceFeatures2
       "robustBufferAccess 1 imageCubeArray 25 shaderImageGatherExtended "
-      "shaderStorageImageExtendedFormats 1 shaderStorageImageReadWithoutFormat "
-      "shaderStorageImageWriteWithoutFormat shaderUniformBufferArrayDynamicIndexing "
+      "shaderStorageImageExtendedFormats shaderStorageImageMultisample "
+      "shaderStorageImageReadWithoutFormat shaderStorageImageWriteWithoutFormat "
+      "shaderUniformBufferArrayDynamicIndexing "
       "shaderSampledImageArrayDynamicIndexing shaderStorageBufferArrayDynamicIndexing "
       "shaderStorageImageArrayDynamicIndexing 2 shaderFloat64 shaderInt64 shaderInt16 1 "
       "shaderResourceMinLod" },

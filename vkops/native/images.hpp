@@ -10,8 +10,9 @@ class Image : public DeviceObject
     // Format, VkImageViewType, first level, levels, first layer, layers, and whether it is stored to.
     using View = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
                             std::uint32_t, bool>;
-    // Format, dimensions, levels, layers, and whether views are sampled and stored to.
-    using Form = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, bool, bool>;
+    // Format, dimensions, levels, layers, samples, and whether views are sampled and stored to.
+    using Form = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t,
+                            bool, bool>;
     using Size = std::array<std::uint32_t, 3>;
 
     const vk::ImageCreateInfo info;
@@ -52,9 +53,9 @@ class Image : public DeviceObject
         set_layout(commands, image, vk::ImageLayout::eUndefined, all);
         commands.buffer.clearColorImage(image, GENERAL, vk::ClearColorValue(), all);
     }
-    // The most texels along each side, levels, layers and bytes of images of a form; none if there
-    // are no such images.
-    static std::optional<std::tuple<Size, std::uint32_t, std::uint32_t, std::uint64_t>>
+    // The most texels along each side, levels, layers and bytes of images of a form, and the numbers
+    // of samples as bits; none if there are no such images.
+    static std::optional<std::tuple<Size, std::uint32_t, std::uint32_t, std::uint64_t, std::uint32_t>>
     limits(const Device& owner, const Form& form)
     {
         const auto info = info_of(form, { 1, 0, 0 });  // which no cube has
@@ -64,7 +65,7 @@ class Image : public DeviceObject
             return {};
         const auto& [width, height, depth] = found.maxExtent;
         return { { { width, height, depth }, found.maxMipLevels, found.maxArrayLayers,
-                   found.maxResourceSize } };
+                   found.maxResourceSize, std::uint32_t(found.sampleCounts) } };
     }
 
   private:
@@ -75,14 +76,14 @@ class Image : public DeviceObject
     {
         using Flag = vk::ImageCreateFlagBits;
         using Usage = vk::ImageUsageFlagBits;
-        const auto& [format, dims, levels, layers, sampled, stored] = form;
+        const auto& [format, dims, levels, layers, samples, sampled, stored] = form;
         auto flags = Flag::eMutableFormat | Flag::eExtendedUsage;
-        if (dims == 2 && layers >= 6 && size[0] == size[1]) flags |= Flag::eCubeCompatible;
+        if (dims == 2 && layers >= 6 && size[0] == size[1] && samples == 1) flags |= Flag::eCubeCompatible;
         auto usage = Usage::eTransferSrc | Usage::eTransferDst;
         if (sampled) usage |= Usage::eSampled;
         if (stored) usage |= Usage::eStorage;
         return { flags, vk::ImageType(dims - 1), vk::Format(format), { size[0], size[1], size[2] },
-                 levels, layers, vk::SampleCountFlagBits::e1, vk::ImageTiling::eOptimal, usage };
+                 levels, layers, vk::SampleCountFlagBits(samples), vk::ImageTiling::eOptimal, usage };
     }
 };
 

@@ -35,13 +35,15 @@ class Memory : public DeviceObject
     std::uint32_t type = 0;
     std::uint64_t address = 0;  // of the first byte, for shaders
     char* data = nullptr;       // null: the host does not see it
+    bool is_transferred = false;  // by the queue for transfers, which must not use what host and device see
 
     // `use` is one of those of Adapter::memory_types. If the driver has no memory of one type, the
     // next one is tried.
     Memory(const Device& owner, vk::DeviceSize size_, const std::string& use)
       : DeviceObject(owner.device), size(size_)
     {
-        buffer = keep(device_->createBuffer({ {}, size, owner.usage }));
+        buffer = keep(device_->createBuffer(owner.buffer_info(size)));
+        is_transferred = use == "device" && owner.families.size() > 1;
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         allocate(owner, needs.size, owner.adapter->memory_types(use), needs.memoryTypeBits, nullptr);
         owner.name(buffer, use + " memory");
@@ -79,7 +81,8 @@ class Memory : public DeviceObject
            std::uint64_t nbytes)
       : DeviceObject(owner.device), size(nbytes), type(whole->type), whole_(whole)
     {
-        buffer = keep(device_->createBuffer({ {}, nbytes, owner.usage }));
+        whole->check();
+        buffer = keep(device_->createBuffer(owner.buffer_info(nbytes)));
         const auto needs = device_->getBufferMemoryRequirements(buffer);
         if (start % needs.alignment || !(needs.memoryTypeBits >> type & 1))
             throw Failure("the driver allows no second buffer over this memory");
@@ -97,6 +100,7 @@ class Memory : public DeviceObject
     // Bind an image to it.
     void bind(vk::Image image, std::uint64_t start) const
     {
+        check();
         device_->bindImageMemory(image, memory_, start);
     }
     // Make what the host wrote visible to the device, or what the device wrote to the host.
@@ -109,6 +113,11 @@ class Memory : public DeviceObject
         if (atom_) device_->invalidateMappedMemoryRanges(atoms(start, nbytes));
     }
     bool coherent() const { return !atom_; }
+    // Throw unless other objects can be bound to it.
+    void check() const
+    {
+        if (!memory_) throw Failure("the memory is Kompute's");
+    }
 
   protected:
     vk::DeviceMemory memory_;

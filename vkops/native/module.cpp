@@ -4,9 +4,10 @@
 // operations are custom operations of Kompute, and its queue executes Kompute's own ones, too.
 
 #include "copier.hpp"
+#include "exclusive.hpp"
+#include "kompute.hpp"
 #include "pool.hpp"
 #include "queue.hpp"
-#include "shared.hpp"
 #include "statistics.hpp"
 
 py::object kp_trace, kp_debug, kp_info, kp_warning, kp_error;  // Kompute's headers declare them
@@ -170,15 +171,15 @@ void define_errors(py::module_& module)
 
 void define_adapters(py::module_& module)
 {
-    module.def("version", [] { return vk::enumerateInstanceVersion(); });
-    module.def("layers", &layers);
-    module.def("has_extension", &has_extension);
+    define(module, "version", [] { return vk::enumerateInstanceVersion(); });
+    define(module, "layers", &layers);
+    define(module, "has_extension", &has_extension);
     module.attr("FEATURES") = py::tuple(py::cast(Features::all()));
     const auto core = [](auto member) {
         return [member](const Adapter& adapter) { return adapter.properties().*member; };
     };
     using Properties = vk::PhysicalDeviceProperties;
-    py::class_<Adapter, std::shared_ptr<Adapter>>(module, "Adapter")
+    ExclusiveClass<Adapter, std::shared_ptr<Adapter>>(module, "Adapter")
       .def_property_readonly(
         "name", [](const Adapter& self) { return self.properties().deviceName.data(); })
       .def_property_readonly(
@@ -223,12 +224,12 @@ void define_adapters(py::module_& module)
       .def("take_messages", [](const Adapter& self) {
           return self.messages ? self.messages->take() : std::vector<Messages::Message>();
       });
-    py::class_<Instance, std::shared_ptr<Instance>>(module, "Instance")
+    ExclusiveClass<Instance, std::shared_ptr<Instance>>(module, "Instance")
       .def(py::init([](const std::vector<std::string>& layers, const Settings& settings) {
           return without_lock([&] { return std::make_shared<Instance>(layers, settings); });
       }))
       .def("adapters", [](Instance& self) { return without_lock([&] { return self.adapters(); }); });
-    py::class_<Compiler>(module, "Compiler")
+    ExclusiveClass<Compiler>(module, "Compiler")
       .def(py::init<std::shared_ptr<Adapter>>())
       .def("compile", &Compiler::compile);
 }
@@ -236,23 +237,35 @@ void define_adapters(py::module_& module)
 void define_pools(py::module_& module)
 {
     Allocation::define();
-    module.def("allocate", &Allocation::allocate);
-    py::class_<FreeList, std::shared_ptr<FreeList>>(module, "FreeList")
+    define(module, "allocate", &Allocation::allocate);
+    ExclusiveClass<FreeList, std::shared_ptr<FreeList>>(module, "FreeList")
       .def(py::init<std::uint64_t>())
       .def_readonly("size", &FreeList::size)
       .def_readonly("free", &FreeList::free)
+      .def("close_if_empty", &FreeList::close_if_empty)
       .def_property_readonly("is_empty", [](const FreeList& self) { return self.free == self.size; });
+}
+
+// Memory that a call uses, and whether the call writes it.
+using Uses = std::vector<std::pair<Allocation*, bool>>;
+
+void add(Uses& uses, const py::iterable& allocations, bool is_written)
+{
+    for (const auto each : allocations) uses.emplace_back(&Allocation::of(each), is_written);
 }
 
 // Submit work to a device after its number was noted in the memory that it uses; return the number, or
 // -1 if the device has no room for more. Waiting here would end a thread in the middle of C++, with
-// objects of Python, if Python exits meanwhile.
-template <class Work, class Note>
-std::int64_t submit(const Device& device, const Work& work, const std::string& name, const Note& note)
+// objects of Python, if Python exits meanwhile. Nothing of Python runs from the number on, so that no other
+// thread takes it.
+template <class Submit>
+std::int64_t submit(const Device& device, const Uses& uses, const Submit& submitted)
 {
+    device.queue->retire();
     if (device.queue->is_full()) return -1;
-    note(device.queue->submitted() + 1);
-    return std::int64_t(device.queue->submit(work, name));
+    const auto number = device.queue->submitted() + 1;
+    for (const auto& [each, is_written] : uses) each->note(number, is_written);
+    return std::int64_t(submitted());
 }
 
 // The same for two lists of allocations.
@@ -260,10 +273,21 @@ template <class Work>
 std::int64_t submit_all(const Device& device, const Work& work, const py::iterable& reads,
                          const py::iterable& writes, const std::string& name)
 {
-    return submit(device, work, name, [&](std::uint64_t number) {
-        for (const auto each : reads) Allocation::of(each).note(number, false);
-        for (const auto each : writes) Allocation::of(each).note(number, true);
-    });
+    Uses uses;
+    add(uses, reads, false);
+    add(uses, writes, true);
+    return submit(device, uses, [&] { return device.queue->submit(work, name); });
+}
+
+// Submit work to the queue for transfers, after calls that it depends on; see `submit` and Queue::transfer. `reads` is the
+// memory of the host that it uses, `writes` what it writes.
+std::int64_t transfer(const Device& device, const Operations& work, const std::vector<std::uint64_t>& after,
+                      std::uint64_t reused, const py::iterable& reads, const py::iterable& writes, const std::string& name)
+{
+    Uses uses;
+    add(uses, reads, false);
+    add(uses, writes, true);
+    return submit(device, uses, [&] { return device.queue->transfer(work, after, reused, name); });
 }
 
 // Submit a plan on allocations, if each is one range of the same memory, and none is read and written;
@@ -345,11 +369,12 @@ struct PreparedCall
                       const py::bytes& push, bool exact, const std::string& name) const
     {
         const Operations work{ bind(device, given, counts, push, exact, name) };
-        return submit(device, work, name, [&](std::uint64_t number) {
-            if (!py::isinstance<py::int_>(counts[0])) allocation(counts[0]).note(number, false);
-            for (std::size_t i = 0; i < slots.size(); ++i)
-                if (slots[i].has_memory()) allocation(given[i]).note(number, slots[i].is_written);
-        });
+        Uses uses;
+        uses.reserve(slots.size() + 1);
+        if (!py::isinstance<py::int_>(counts[0])) uses.emplace_back(&allocation(counts[0]), false);
+        for (std::size_t i = 0; i < slots.size(); ++i)
+            if (slots[i].has_memory()) uses.emplace_back(&allocation(given[i]), slots[i].is_written);
+        return submit(device, uses, [&] { return device.queue->submit(work, name); });
     }
 
   private:
@@ -411,7 +436,7 @@ void define_addressed(py::module_& module, const char* name)
     using Word = std::decay_t<decltype(Made::unit)>;
     using Words = typename Made::template Array<Word>;
     using Numbers = typename Made::template Array<std::int64_t>;
-    py::class_<Made, std::shared_ptr<Made>>(module, name)
+    ExclusiveClass<Made, std::shared_ptr<Made>>(module, name)
       .def(py::init([](Words words, Numbers places, Numbers bases, Word unit) {
                return std::shared_ptr<Made>(new Made{ words, places, bases, unit });
            }));
@@ -435,18 +460,19 @@ void define_operations(py::module_ module)
         static const auto dealloc = heap_type->ht_type.tp_base->tp_dealloc;
         heap_type->ht_type.tp_dealloc = [](PyObject* self) {
             PyObject_ClearWeakRefs(self);  // other threads run meanwhile
+            const Exclusive exclusive;
             auto held = reinterpret_cast<py::detail::instance*>(self)->get_value_and_holder();
             if (held.holder_constructed()) held.holder<Made>()->queue->drain();
             dealloc(self);
         };
     });
-    py::class_<Device, Made>(module, "Device", drained)
+    ExclusiveClass<Device, Made>(module, "Device", drained)
       .def(py::init([](std::shared_ptr<Adapter> adapter, std::uint32_t validated,
                        std::size_t max_submissions,
                        std::size_t max_open, std::uint32_t max_allocations,
-                       const std::string& cached) {
+                       const std::string& cached, bool transfers) {
                const auto made =
-                 std::make_shared<Device>(adapter, validated, max_allocations, cached);
+                 std::make_shared<Device>(adapter, validated, max_allocations, cached, transfers);
                made->queue = std::make_shared<Queue>(*made, max_submissions, max_open);
                return made;
            }))
@@ -457,6 +483,7 @@ void define_operations(py::module_ module)
       .def_readonly("manager", &Device::manager)
       .def_readonly("import_alignment", &Device::import_alignment)
       .def_readonly("shares_memory", &Device::shares_memory)
+      .def_readonly("shares_semaphores", &Device::shares_semaphores)
       .def_property_readonly("usage", [](const Device& self) { return VkFlags(self.usage); })
       .def_property_readonly(
         "handles",  // instance, physical device, device, queue, and the number of its family
@@ -480,7 +507,11 @@ void define_operations(py::module_ module)
       .def_property_readonly("pending", [](const Made& self) { return self->queue->pending(); })
       .def("submit", &submit_all<std::shared_ptr<Commands>>)
       .def("submit", &submit_all<Operations>)
+      .def("submit", &submit_all<Meeting>)
       .def("run", &run)
+      .def("transfer", &transfer)
+      .def_property_readonly("transfers", [](const Made& self) { return self->queue->transfers(); })
+      .def("wait_for", [](const Made& self, std::uint64_t number) { self->queue->wait_for(number); })
       .def("image_limits", &Image::limits)
       .def("format_features", [](const Device& self, std::uint32_t format) {  // of images and buffers
           const auto found = self.adapter->physical->getFormatProperties(vk::Format(format));
@@ -491,11 +522,12 @@ void define_operations(py::module_ module)
       .def("take_nanoseconds", [](const Made& self) { return self->queue->take_nanoseconds(); })
       .def("take_measured", [](const Made& self) { return self->queue->take_measured(); })
       .def_property_readonly("calibrated", &Device::calibrated);
-    py::class_<Memory, std::shared_ptr<Memory>>(module, "Memory")
+    ExclusiveClass<Memory, std::shared_ptr<Memory>>(module, "Memory")
       .def(py::init<const Device&, vk::DeviceSize, const std::string&>())
       .def(py::init<const Device&, const py::array&>())
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t>())
       .def_readonly("offset", &Memory::offset)
+      .def_readonly("is_transferred", &Memory::is_transferred)
       .def_readonly("type", &Memory::type)
       .def_property_readonly("coherent", &Memory::coherent)
       .def_readonly("device_address", &Memory::address)
@@ -507,12 +539,26 @@ void define_operations(py::module_ module)
       .def_property_readonly("handle", [](const Memory& self) { return number_of(self.buffer); })
       .def("flush", &Memory::flush)
       .def("invalidate", &Memory::invalidate);
-    py::class_<SharedMemory, Memory, std::shared_ptr<SharedMemory>>(module, "SharedMemory")
+    ExclusiveClass<SharedMemory, Memory, std::shared_ptr<SharedMemory>>(module, "SharedMemory")
       .def(py::init<const Device&, vk::DeviceSize, const std::string&>())
       .def(py::init<const Device&, vk::DeviceSize, std::uint64_t, std::uint32_t, bool, int>())
       .def_readonly("allocated", &SharedMemory::allocated)
       .def("descriptor", &SharedMemory::descriptor);
-    py::class_<Copier>(module, "Copier")
+    ExclusiveClass<SharedSemaphore, std::shared_ptr<SharedSemaphore>>(module, "SharedSemaphore")
+      .def(py::init([](const Made& device) {
+          const auto made = std::make_shared<SharedSemaphore>(*device);
+          device->queue->end_transfers();
+          return made;
+      }))
+      .def_readonly("value", &SharedSemaphore::value)
+      .def("descriptor", &SharedSemaphore::descriptor);
+    ExclusiveClass<Meeting>(module, "Meeting")
+      .def(py::init([](std::shared_ptr<SharedSemaphore> semaphore, std::uint64_t awaited) {
+          return Meeting{ semaphore, awaited };
+      }));
+    ExclusiveClass<KomputeMemory, Memory, std::shared_ptr<KomputeMemory>>(module, "KomputeMemory")
+      .def(py::init<const Device&, std::shared_ptr<kp::Tensor>>());
+    ExclusiveClass<Copier>(module, "Copier")
       .def(py::init<std::size_t>())
       .def("copy", [](Copier& self, py::array_t<std::uint8_t>& target,
                       const py::array_t<std::uint8_t>& source) {
@@ -522,40 +568,40 @@ void define_operations(py::module_ module)
           if (target.nbytes() != source.nbytes()) throw py::value_error("target: must have as many bytes");
           without_lock([&] { self.copy(to, from, nbytes); return true; });
       }, "target"_a.noconvert(), "source"_a.noconvert());
-    py::class_<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
+    ExclusiveClass<LinearImage, std::shared_ptr<LinearImage>>(module, "LinearImage")
       .def(py::init<const Device&, std::shared_ptr<Memory>, std::uint64_t, std::uint64_t,
                     std::uint32_t, std::uint64_t>());
-    py::class_<Image, std::shared_ptr<Image>>(module, "Image")
+    ExclusiveClass<Image, std::shared_ptr<Image>>(module, "Image")
       .def(py::init<const Device&, const Image::Form&, const Image::Size&>())
       .def_property_readonly("needs", [](const Image& self) {
           return py::make_tuple(self.needs.size, self.needs.alignment);
       })
       .def("bind", &Image::bind);
-    py::class_<Sampler, std::shared_ptr<Sampler>>(module, "Sampler")
+    ExclusiveClass<Sampler, std::shared_ptr<Sampler>>(module, "Sampler")
       .def(py::init<const Device&, bool, std::uint32_t, bool>());
-    module.def("OpCopyImage", &copy_image);
-    module.def("now", &now);
-    module.def("OpZeroImage", [](std::shared_ptr<Image> image) {
+    define(module, "OpCopyImage", &copy_image);
+    define(module, "now", &now);
+    define(module, "OpZeroImage", [](std::shared_ptr<Image> image) {
         return std::make_shared<Operation>(Label{ "clear an image" }, [=](Commands& commands) { image->record_zeros(commands); });
     });
-    py::class_<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation", py::dynamic_attr())
+    ExclusiveClass<Operation, kp::OpBase, std::shared_ptr<Operation>>(module, "Operation", py::dynamic_attr())
       .def_readonly("ordered", &Operation::ordered);
-    module.def("OpCopyRectangles", &copy_rectangles);
-    module.def("OpLayout", [](std::shared_ptr<LinearImage> image) {
+    define(module, "OpCopyRectangles", &copy_rectangles);
+    define(module, "OpLayout", [](std::shared_ptr<LinearImage> image) {
         return std::make_shared<Operation>(Label{ "lay out an image" }, [=](Commands& commands) {
             set_layout(commands, image->image, vk::ImageLayout::ePreinitialized, { COLOR, 0, 1, 0, 1 });
         });
     });
-    module.def("OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
+    define(module, "OpCopyRegions", [](std::shared_ptr<Memory> source, std::shared_ptr<Memory> target,
                                    const Rows& rows, bool ordered) {
         return copy_regions(source, target, rows_of(rows), ordered);
     });
-    module.def("OpCopyBytes", [](std::shared_ptr<Memory> target, std::uint64_t offset,
+    define(module, "OpCopyBytes", [](std::shared_ptr<Memory> target, std::uint64_t offset,
                                  const py::bytes& bytes) {
         return copy_bytes(target, offset, std::string(bytes));
     });
-    module.def("OpFillRegions", &fill_regions);
-    py::class_<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
+    define(module, "OpFillRegions", &fill_regions);
+    ExclusiveClass<Pipeline, std::shared_ptr<Pipeline>>(module, "Pipeline")
       .def(py::init([](const Made& device, const py::bytes& spirv, std::string entry,
                        Bindings bindings, std::uint32_t push_nbytes, bool robust) {
                const std::string code(spirv);
@@ -572,7 +618,7 @@ void define_operations(py::module_ module)
       });
     define_addressed<Table>(module, "Table");
     define_addressed<Runs>(module, "Runs");
-    py::class_<Step>(module, "Step")
+    ExclusiveClass<Step>(module, "Step")
       .def(py::init([](std::shared_ptr<Pipeline> pipeline, std::shared_ptr<Table> table,
                        std::size_t bindings, const std::array<std::uint32_t, 3>& counts, bool ordered,
                        std::uint64_t nbytes) {
@@ -580,11 +626,11 @@ void define_operations(py::module_ module)
            }))
       .def(py::init([](std::shared_ptr<Runs> runs) { return Step{ {}, {}, 0, {}, true, 0, runs }; }))
       .def("bind", &Step::bind);
-    py::class_<PreparedCall>(module, "PreparedCall")
+    ExclusiveClass<PreparedCall>(module, "PreparedCall")
       .def(py::init<std::shared_ptr<Pipeline>, const py::tuple&>())
       .def("bind", &PreparedCall::bind)
       .def("run", &PreparedCall::run);
-    py::class_<Commands, std::shared_ptr<Commands>>(module, "Commands")
+    ExclusiveClass<Commands, std::shared_ptr<Commands>>(module, "Commands")
       .def(py::init([](const Made& device, Operations operations) {
                auto made = std::make_shared<Commands>(*device);
                made->record(operations, {});
@@ -595,15 +641,15 @@ void define_operations(py::module_ module)
 
 }  // namespace
 
-PYBIND11_MODULE(vkops_native, module)
+PYBIND11_MODULE(vkops_native, module, py::mod_gil_not_used())
 {
     define_errors(module);
-    module.attr("interface") = 18;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
+    module.attr("interface") = 21;  // vkops/gpu/adapters/kompute.py expects this number: count it up with changes
     define_adapters(module);
     define_pools(module);
     // Kompute's module imports NumPy, which takes longer than listing the adapters: it is imported
     // by this function, when a device is opened.
-    module.def("load_kompute", [] {
+    define(module, "load_kompute", [] {
         const auto kp = py::module_::import("kp");
         const auto module = py::module_::import("vkops_native");
         if (!py::hasattr(module, "Device")) define_operations(module);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "adapters.hpp"
+#include "exclusive.hpp"
 
 #include <structmember.h>
 
@@ -26,6 +27,13 @@ class FreeList
         if (available > nbytes) give(start + nbytes, available - nbytes, number);
         used = std::max(used, number);
         return start;
+    }
+    // Give no range any more, if all are free; return whether they are.
+    bool close_if_empty()
+    {
+        if (free != size) return false;
+        by_size_.clear();
+        return true;
     }
     void give(std::uint64_t start, std::uint64_t nbytes, std::uint64_t used)
     {
@@ -101,6 +109,7 @@ struct Allocation
         new (&self.ranges) decltype(ranges);
         py::tuple extents((nbytes + most - 1) / most);
         self.ranges.reserve(extents.size());  // a range that was taken cannot be lost
+        const py::tuple all(memories);  // others may change the list meanwhile
         for (std::size_t i = 0; i < extents.size(); ++i) {
             const auto size = std::min(nbytes - i * most, most);
             const auto has_room = [&](py::handle memory) {
@@ -109,8 +118,8 @@ struct Allocation
                 if (start != list->size) self.ranges.emplace_back(list, start, size);
                 return start != list->size;
             };
-            const auto memory = std::find_if(memories.begin(), memories.end(), has_room);
-            if (memory == memories.end()) return py::int_(size);
+            const auto memory = std::find_if(all.begin(), all.end(), has_room);
+            if (memory == all.end()) return py::int_(size);
             extents[i] = extent(py::make_tuple(*memory, std::get<1>(self.ranges[i]), size));
         }
         self.written = self.used;
@@ -138,6 +147,7 @@ struct Allocation
             PyObject_GC_UnTrack(object);
             auto& self = *reinterpret_cast<Allocation*>(object);
             try {
+                const Exclusive exclusive;
                 for (const auto& [list, start, size] : self.ranges) list->give(start, size, self.used);
             } catch (const std::bad_alloc&) {  // nobody can allocate the range again
             }

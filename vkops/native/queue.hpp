@@ -2,6 +2,7 @@
 #pragma once
 
 #include "dispatch.hpp"
+#include "shared.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -19,8 +20,8 @@ inline std::int64_t now()
 // submit is recorded in open commands, which are submitted together when somebody asks for the
 // results, or by a thread when the device has nothing to do.
 //
-// Python's lock (the GIL) is held in all functions but `watch`. `mutex_` protects what the thread
-// uses, too. No object of Python is made or freed while it is held, which can run any code.
+// All functions but `watch` are Exclusive. `mutex_` protects what the thread uses, too. No object of Python is
+// made or freed while it is held, which can run any code.
 class Queue
 {
   public:
@@ -32,6 +33,11 @@ class Queue
     {
         spare_.push_back(std::make_shared<Commands>(owner));
         fences_.push_back(owned(owner.device->createFence({}), owner.device));
+        for (auto& each : timelines_) {
+            if (owner.families.size() == 1) break;
+            const vk::SemaphoreTypeCreateInfo timeline(vk::SemaphoreType::eTimeline, 0);
+            each = owned(owner.device->createSemaphore({ {}, &timeline }), owner.device);
+        }
         all().insert(this);
     }
     Queue(const Queue&) = delete;
@@ -52,14 +58,16 @@ class Queue
     void drain()
     {
         if (process_.forked()) return;
-        Fence last;
+        std::vector<Fence> last;
         {
             const std::lock_guard lock(mutex_);
             if (lost_.empty() && open_) try { flush(); } catch (const std::exception&) {}
-            if (running_.empty() || !lost_.empty()) return;
-            last = running_.back().fence;
+            if (!lost_.empty()) return;
+            for (const auto each : { &running_, &transferring_ })
+                if (!each->empty()) last.push_back(each->back().fence);
         }
-        if (without_lock([&] { return await(*last, patience); }) == vk::Result::eTimeout) patience = 0;
+        for (const auto& each : last)
+            if (without_lock([&] { return await(*each, patience); }) == vk::Result::eTimeout) patience = 0;
     }
     // Submit what is open, end the thread, and wait for what runs.
     void finish()
@@ -75,9 +83,10 @@ class Queue
         }
         wake_.notify_all();
         if (thread_.joinable()) thread_.join();
-        if (running_.empty() || !lost_.empty()) return;
-        if (await(*running_.back().fence, patience) == vk::Result::eTimeout)
-            new std::deque<Running>(std::move(running_));
+        if (!lost_.empty()) return;
+        for (const auto each : { &running_, &transferring_ })
+            if (!each->empty() && await(*each->back().fence, patience) == vk::Result::eTimeout)
+                new std::deque<Running>(std::move(*each));
     }
 
     std::uint64_t submitted() const { return submitted_; }
@@ -86,15 +95,16 @@ class Queue
     {
         submit_open();
         retire();
-        return completed_;
+        return done();
     }
     // The names of calls whose work is not known to be done.
     std::vector<std::string> pending() const
     {
         std::vector<std::string> found;
         const std::lock_guard lock(mutex_);
-        for (const auto& each : running_)
-            found.insert(found.end(), each.names.begin(), each.names.end());
+        for (const auto running : { &transferring_, &running_ })
+            for (const auto& each : *running)
+                found.insert(found.end(), each.names.begin(), each.names.end());
         found.insert(found.end(), names_.begin(), names_.end());
         return found;
     }
@@ -112,6 +122,8 @@ class Queue
     void lend()
     {
         await_return();
+        end_transfers();
+        await_return();
         submit_open();
         lent_ = std::this_thread::get_id();
     }
@@ -122,11 +134,50 @@ class Queue
         wake_.notify_all();
     }
 
+    // Drop what the device has done; this may free objects of Python, which can run any code.
+    void retire()
+    {
+        std::vector<Running> done;
+        std::unique_lock lock(mutex_);
+        check();
+        while (!running_.empty()) {
+            const auto found = status(running_.front().fence);
+            check(found, "vkGetFenceStatus");
+            if (found != vk::Result::eSuccess) break;
+            completed_ = running_.front().last;
+            done.push_back(std::move(running_.front()));
+            running_.pop_front();
+        }
+        while (!transferring_.empty()) {
+            const auto found = status(transferring_.front().fence);
+            check(found, "vkGetFenceStatus");
+            if (found != vk::Result::eSuccess) break;
+            transferred_.insert(transferring_.front().last);
+            done.push_back(std::move(transferring_.front()));
+            transferring_.pop_front();
+        }
+        note_idle();
+        while (!transferred_.empty() && *transferred_.begin() <= completed_ &&
+               (transferring_.empty() || *transferred_.begin() < transferring_.front().last))
+            transferred_.erase(transferred_.begin());
+        const auto dropped = std::exchange(dropped_, {});
+        lock.unlock();
+        for (const auto& each : done) {
+            --each.commands->running;
+            const auto timings = each.commands->timings();
+            for (const auto& [call, name, nbytes, start, end] : timings)
+                nanoseconds_ += owner_.timestamp_period * ((end - start) & owner_.timestamp_mask);
+            if (each.since) measured_.emplace_back(each.since, each.last, timings);
+            if (!each.once) continue;
+            each.commands->clear();
+            (each.commands->transfers() ? spare_transfers_ : spare_).push_back(each.commands);
+        }
+    }
     // Whether the device has all the submissions that it can have at a time, or the queue is lent.
     bool is_full() const
     {
         const std::lock_guard lock(mutex_);
-        return running_.size() >= limit_ || lent_ != std::thread::id();
+        return running_.size() + transferring_.size() >= limit_ || lent_ != std::thread::id();
     }
     // Wait until it can have one more.
     void make_room()
@@ -134,17 +185,17 @@ class Queue
         await_return();
         retire();
         std::unique_lock lock(mutex_);
-        if (running_.size() < limit_) return;
-        const auto first = running_.front().last;
+        if (running_.size() + transferring_.size() < limit_) return;
+        const auto first = running_.empty() ? transferring_.front().last : running_.front().last;
         lock.unlock();
         wait(first);
     }
     // Submit operations once, now or with others, and return the number of the call.
     std::uint64_t submit(const Operations& operations, const std::string& name)
     {
-        retire();
         const std::lock_guard lock(mutex_);
         check();
+        note_idle();
         record(operations, submitted_ + 1);
         names_.push_back(name);
         ++submitted_;
@@ -157,29 +208,89 @@ class Queue
     // Submit commands that may be submitted again, also while they run.
     std::uint64_t submit(const std::shared_ptr<Commands>& commands, const std::string& name)
     {
-        retire();
         const std::lock_guard lock(mutex_);
         check();
         if (open_) flush();
+        note_idle();
         const auto chosen = commands->running ? commands->twin() : commands;
         start({ chosen, unused_fence(), submitted_ + 1, { name }, false, 0 });
         return ++submitted_;
+    }
+    // Submit what is open, and then a meeting alone.
+    std::uint64_t submit(const Meeting& meeting, const std::string& name)
+    {
+        const std::lock_guard lock(mutex_);
+        check();
+        if (open_) flush();
+        note_idle();
+        // An operation that does nothing keeps the semaphore until the submission has ended.
+        record({ std::make_shared<Operation>(Label{ name }, [kept = meeting.semaphore](Commands&) {}) }, submitted_ + 1);
+        names_.push_back(name);
+        ++submitted_;
+        meeting_ = &meeting;
+        try { flush(1); } catch (...) { meeting_ = nullptr; throw; }
+        meeting_ = nullptr;
+        return submitted_;
+    }
+    // Use no queue for transfers any more: nothing orders these and what others submit.
+    void end_transfers()
+    {
+        is_shared_ = true;
+        wait(last_transfer_);
+    }
+    // Whether there is a queue for transfers, which what measures cannot see.
+    bool transfers() const { return timelines_[0] && !is_shared_ && measures_ == NOTHING; }
+    // Submit a transfer to the queue for them. It begins when the calls `all_before` have ended, and all
+    // up to `reused`, the number of a range of memory, in which those of several others can be joined.
+    // What is submitted to the other queue later begins when it has ended.
+    std::uint64_t transfer(const Operations& operations, const std::vector<std::uint64_t>& all_before,
+                           std::uint64_t reused, const std::string& name)
+    {
+        const std::lock_guard lock(mutex_);
+        check();
+        std::uint64_t after = reused > completed_ ? reused : 0;  // the last of them in the other queue: in this one, it comes after all
+        for (const auto number : all_before) {
+            const bool is_transfer = transferred_.count(number) ||
+              std::any_of(transferring_.begin(), transferring_.end(),
+                          [&](const auto& each) { return each.last == number; });
+            if (!is_transfer && number > completed_) after = std::max(after, number);
+        }
+        if (open_ && after > flushed_) flush();
+        const auto found = std::find_if(running_.begin(), running_.end(),
+                                        [&](const auto& each) { return each.last >= after; });
+        const auto before = found == running_.end() && !running_.empty() ? std::prev(found) : found;
+        auto commands = spare_transfers_.empty() ? std::make_shared<Commands>(owner_, true)
+                                                 : spare_transfers_.back();
+        const auto fence = unused_fence();
+        commands->record(operations, ONCE);
+        if (!spare_transfers_.empty()) spare_transfers_.pop_back();
+        start({ commands, fence, submitted_ + 1, { name }, true, 0 }, true,
+              before == running_.end() || !after ? 0 : before->last);
+        return last_transfer_ = ++submitted_;
+    }
+    // Wait for a transfer alone, or for a call of another kind and all before it.
+    void wait_for(std::uint64_t number)
+    {
+        for (;;) {
+            retire();
+            if (number <= done() || transferred_.count(number)) return;
+            Fence fence;
+            for (const auto& each : transferring_)
+                if (each.last == number) fence = each.fence;
+            if (!fence) return wait(number);
+            await_fence(fence);
+        }
     }
     // Wait for a call, and all before it. A signal handler of Python may end the wait by an exception;
     // the work goes on.
     void wait(std::uint64_t number)
     {
         number = std::min(number, submitted_);
-        if (number > completed_) submit_open();
+        if (number > done()) submit_open();
         for (;;) {
             retire();
-            if (number <= completed_) return;
-            const auto fence = fence_of(number);  // which is not reset while it is held here
-            const auto result = without_lock([&] { return await(*fence, SLICE); });
-            std::unique_lock lock(mutex_);
-            check(result, "vkWaitForFences");
-            lock.unlock();
-            if (PyErr_CheckSignals()) throw py::error_already_set();
+            if (number <= done()) return;
+            await_fence(fence_of(number));
         }
     }
     // The time that the device took for all that was submitted while it measured, since the last
@@ -223,8 +334,13 @@ class Queue
     int measures_ = NOTHING;
     std::shared_ptr<Commands> open_;   // which have operations, and are not submitted
     std::vector<std::string> names_;   // of the calls that are recorded in them
-    std::deque<Running> running_;
-    std::vector<std::shared_ptr<Commands>> spare_;
+    std::deque<Running> running_, transferring_;  // in the queue of dispatches, and in that of transfers
+    std::vector<std::shared_ptr<Commands>> spare_, spare_transfers_;
+    std::array<std::shared_ptr<vk::Semaphore>, 2> timelines_;  // of both: the numbers of their last calls
+    std::uint64_t flushed_ = 0, last_transfer_ = 0;  // the last calls that were submitted to each
+    std::set<std::uint64_t> transferred_;  // transfers that have ended, after calls that have not
+    bool is_shared_ = false;  // others submit to the queue of dispatches, or wait for it
+    const Meeting* meeting_ = nullptr;  // what the next submission is
     std::vector<Fence> fences_;  // that have been signalled, or are new
     std::uint64_t submitted_ = 0, completed_ = 0;
     double nanoseconds_ = 0;
@@ -273,8 +389,12 @@ class Queue
     Fence fence_of(std::uint64_t number) const
     {
         const std::lock_guard lock(mutex_);
-        for (const auto& each : running_)
-            if (each.last >= number) return each.fence;
+        if (completed_ < number && !running_.empty()) {
+            for (const auto& each : running_)
+                if (each.last >= number) return each.fence;
+            return running_.back().fence;
+        }
+        if (!transferring_.empty()) return transferring_.front().fence;
         throw std::logic_error("the submission is not known");
     }
     void submit_open()
@@ -340,12 +460,62 @@ class Queue
             lost_ = error.what();
         }
     }
-    void start(Running made)
+    // `after` is a call in the queue of dispatches that a transfer comes after; 0 for none.
+    void start(Running made, bool transfers = false, std::uint64_t after = 0)
     {
-        const vk::SubmitInfo info(0, nullptr, nullptr, 1, &made.commands->buffer);
-        check(owner_.handle.submit(1, &info, *made.fence), "vkQueueSubmit");
+        vk::SubmitInfo info(0, nullptr, nullptr, 1, &made.commands->buffer);
+        if (!transfers && !transferring_.empty()) after = transferring_.back().last;
+        // Of its own queues, and of a meeting.
+        std::array<vk::Semaphore, 2> awaited, signalled;
+        std::array<std::uint64_t, 2> awaited_values{}, signalled_values{};
+        const std::array<vk::PipelineStageFlags, 2> stages{ vk::PipelineStageFlagBits::eAllCommands,
+                                                            vk::PipelineStageFlagBits::eAllCommands };
+        std::uint32_t waits = 0, signals = 0;
+        const auto wait = [&](vk::Semaphore semaphore, std::uint64_t value) {
+            awaited[waits] = semaphore, awaited_values[waits++] = value;
+        };
+        const auto signal = [&](vk::Semaphore semaphore, std::uint64_t value) {
+            signalled[signals] = semaphore, signalled_values[signals++] = value;
+        };
+        if (timelines_[0] && after) wait(*timelines_[!transfers], after);
+        if (timelines_[0]) signal(*timelines_[transfers], made.last);
+        const auto shared = meeting_ ? meeting_->semaphore.get() : nullptr;
+        if (shared && meeting_->awaited) wait(shared->semaphore, meeting_->awaited);
+        if (shared && !meeting_->awaited) signal(shared->semaphore, shared->value + 1);
+        const vk::TimelineSemaphoreSubmitInfo values(waits, awaited_values.data(), signals, signalled_values.data());
+        if (waits || signals) {
+            info = { waits, awaited.data(), stages.data(), 1, &made.commands->buffer, signals, signalled.data() };
+            info.pNext = &values;
+        }
+        const auto& queue = transfers ? owner_.transfer_handle : owner_.handle;
+        check(queue.submit(1, &info, *made.fence), "vkQueueSubmit");
+        if (shared && !meeting_->awaited) ++shared->value;
         ++made.commands->running;
-        running_.push_back(std::move(made));
+        if (!transfers) flushed_ = made.last;
+        (transfers ? transferring_ : running_).push_back(std::move(made));
+    }
+    // Note that all calls but transfers have ended, if there is a queue for these and they have.
+    void note_idle()
+    {
+        if (timelines_[0] && running_.empty() && !open_) completed_ = submitted_;
+    }
+    // The last call that has ended with all before it.
+    std::uint64_t done() const
+    {
+        if (!timelines_[0]) return completed_;
+        const std::lock_guard lock(mutex_);
+        if (transferring_.empty()) return completed_;
+        return std::min(completed_, transferring_.front().last - 1);
+    }
+    // Wait a moment for work, or until a signal handler of Python throws. The fence is not reset while
+    // it is held here.
+    void await_fence(const Fence& fence)
+    {
+        const auto result = without_lock([&] { return await(*fence, SLICE); });
+        std::unique_lock lock(mutex_);
+        check(result, "vkWaitForFences");
+        lock.unlock();
+        if (PyErr_CheckSignals()) throw py::error_already_set();
     }
     // A fence that no thread waits for.
     Fence unused_fence()
@@ -357,33 +527,6 @@ class Queue
             }
         fences_.push_back(owned(owner_.device->createFence({}), owner_.device));
         return fences_.back();
-    }
-    // Drop what the device has done.
-    void retire()
-    {
-        std::vector<Running> done;
-        std::unique_lock lock(mutex_);
-        check();
-        while (!running_.empty()) {
-            const auto found = status(running_.front().fence);
-            check(found, "vkGetFenceStatus");
-            if (found != vk::Result::eSuccess) break;
-            completed_ = running_.front().last;
-            done.push_back(std::move(running_.front()));
-            running_.pop_front();
-        }
-        const auto dropped = std::exchange(dropped_, {});
-        lock.unlock();
-        for (const auto& each : done) {
-            --each.commands->running;
-            const auto timings = each.commands->timings();
-            for (const auto& [call, name, nbytes, start, end] : timings)
-                nanoseconds_ += owner_.timestamp_period * ((end - start) & owner_.timestamp_mask);
-            if (each.since) measured_.emplace_back(each.since, each.last, timings);
-            if (!each.once) continue;
-            each.commands->clear();
-            spare_.push_back(each.commands);
-        }
     }
     // Whether there is a thread that submits what is open.
     bool watched()

@@ -1,4 +1,4 @@
-// Memory that other processes see: it is exported and imported as a file descriptor.
+// Memory and semaphores that other processes or drivers use: they are exported as file descriptors.
 #pragma once
 
 #include "memory.hpp"
@@ -65,4 +65,35 @@ class SharedMemory : public Memory
             address = device_->getBufferAddress({ buffer }, owner.functions);
         if (is_mapped) map(owner);
     }
+};
+
+// A timeline semaphore that another driver waits for or signals.
+class SharedSemaphore : public DeviceObject
+{
+  public:
+    vk::Semaphore semaphore;
+    std::uint64_t value = 0;  // the last one that a queue was told to signal
+
+    explicit SharedSemaphore(const Device& owner) : DeviceObject(owner.device)
+    {
+        if (!owner.shares_semaphores) throw Failure("semaphores cannot be shared");
+        const vk::ExportSemaphoreCreateInfo exported(SEMAPHORE_HANDLE);
+        vk::SemaphoreTypeCreateInfo timeline(vk::SemaphoreType::eTimeline, 0);
+        timeline.pNext = &exported;
+        semaphore = keep(device_->createSemaphore({ {}, &timeline }));
+        owner.name(semaphore, "shared semaphore");
+    }
+    // A new file descriptor, which is the caller's.
+    int descriptor(const Device& owner) const
+    {
+        return device_->getSemaphoreFdKHR({ semaphore, SEMAPHORE_HANDLE }, owner.functions);
+    }
+};
+
+// A point at which the work of a queue meets that of another driver: all later work waits for a value of
+// the semaphore; or, if that is 0, the next value is signalled when all earlier work has ended.
+struct Meeting
+{
+    std::shared_ptr<SharedSemaphore> semaphore;
+    std::uint64_t awaited;
 };

@@ -42,7 +42,7 @@ class VkopsRep(BackendRep):  # type: ignore[misc]  # onnx has no types for it
         model = self.session.model
         if not isinstance(inputs, Mapping):
             values, entries = _listed(inputs), model.required_inputs
-            if len(values) > len(entries):  # those with a default are given, too
+            if len(values) > len(entries):  # values for inputs with a default are given, too
                 entries = model.inputs
             if len(values) != len(entries):
                 raise ModelError(f"got {len(values)} inputs, must be {len(entries)}")
@@ -148,7 +148,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
             ),
             opset_imports=[helper.make_opsetid("", opset)],
         )
-        # Its outputs have no types, for which ONNX's own checker would refuse it.
+        # Do not check the model: its outputs have no types, which ONNX's checker does not accept.
         return VkopsRep(Session(Model(model, check=False), _adapter(device))).run(values)
 
     @classmethod
@@ -162,7 +162,7 @@ class VkopsBackend(Backend):  # type: ignore[misc]
 
 
 def _info(name: str, value: Any) -> onnx.ValueInfoProto:
-    """Declare an input of the type of a value, and of any shape."""
+    """Declare an input with the type of a value, and with any shape."""
     make, first = helper.make_tensor_value_info, value
     if isinstance(value, (list, tuple)):
         # An empty sequence is one of floats, as it is for a session.

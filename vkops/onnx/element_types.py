@@ -29,7 +29,7 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
 
 @lru_cache(maxsize=256)
 def elem_type_of(dtype: np.dtype[Any]) -> int:
-    """Return the ``TensorProto.DataType`` of a NumPy type; UNDEFINED where there is none."""
+    """Return the ``TensorProto.DataType`` of a NumPy type; UNDEFINED if there is none."""
     if dtype == STRING or dtype.kind in "US":
         return int(TensorProto.STRING)
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from vkops.errors import ModelError
-from vkops.onnx.value_info import Dimension, ValueInfo
+from vkops.onnx.value_info import Dimension, InputType, ValueInfo, type_at
 from vkops.plan.view import Ints
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Overrides:
     shapes: Mapping[str, Ints] = field(default_factory=dict)
 
     def over(self, other: Overrides) -> Overrides:
-        """Return both together; where both name the same, these count."""
+        """Return both together; where both have a size or shape, that of these counts."""
         return Overrides(
             {**other.names, **self.names},
             {**other.denotations, **self.denotations},
@@ -31,7 +31,7 @@ class Overrides:
         )
 
     def check(self, model: Model) -> None:
-        """Refuse names of dimensions, denotations and tensors that a model does not have."""
+        """Check that a model has all dimensions, denotations and tensors that are named."""
         inputs = model.inputs
         known: dict[str, tuple[Mapping[str, Any], set[Any]]] = {
             "free dimension": (self.names, {s for e in inputs for s in e.shape or ()}),
@@ -61,3 +61,7 @@ class Overrides:
         if shape is not None:
             return shape
         return tuple(n if isinstance(n, int) else 1 for n in self.sizes(entry) or ())
+
+    def types(self, model: Model) -> dict[str, InputType]:
+        """Return the types of the inputs without a default, with these shapes."""
+        return {entry.name: type_at(entry, self.shape(entry)) for entry in model.required_inputs}

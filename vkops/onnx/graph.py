@@ -1,4 +1,4 @@
-"""Graphs of nodes: that of a model, and those in the attributes of If and Loop."""
+"""Graphs of nodes: the main graph of a model, and graphs in attributes of If and Loop."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class OnnxGraph:
         )
 
     def check_names(self, outer: Mapping[str, object]) -> None:
-        """Refuse nodes and outputs that read a tensor that no node before them makes.
+        """Check that each node and output reads only tensors that earlier nodes make.
 
         ``outer`` has the names of the graphs around this one.
         """
@@ -87,7 +87,7 @@ class OnnxGraph:
         inputs: Sequence[LoweredValue],
         scope: ChainMap[str, LoweredValue],
     ) -> list[LoweredValue]:
-        """Lower a graph in an attribute; ``scope`` has the values of the graphs around it."""
+        """Lower a graph in an attribute; ``scope`` has the values of the enclosing graphs."""
         if len(inputs) != len(self.inputs):
             raise ModelError(f"has {len(self.inputs)} inputs, must have {len(inputs)}")
         self.check_names(scope)
@@ -111,9 +111,10 @@ class OnnxGraph:
 
 
 def unsupported_nodes(graph: GraphProto, opset: int) -> Iterator[tuple[str, str]]:
-    """Yield the labels of all nodes of a graph that vkops cannot run, and why.
+    """Yield the labels of all nodes of a graph that vkops cannot run, and the reasons.
 
-    Nodes in the body of Loop count, those in the branches of If do not: only one branch is run.
+    This includes nodes in the body of Loop, but not those in branches of If, of which only one is
+    run.
     """
     for index, node in enumerate(graph.node):
         is_own = node.domain in DOMAINS

@@ -1,4 +1,4 @@
-"""A model's graph while it is lowered: tensors, each as regions that read other tensors."""
+"""The state of lowering a model's graph: tensors, each as regions that read other tensors."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class IndexCheck:
     ranges: Mapping[int, range]
 
     def __call__(self, indices: npt.NDArray[Any]) -> None:
-        """Refuse indices out of range."""
+        """Raise a ModelError for indices out of range."""
         ranges = list(self.ranges.items())
         lowest, ends = ([getattr(r, end) for _, r in ranges] for end in ("start", "stop"))
         wrong = (indices < lowest) | (indices >= ends)
@@ -127,10 +127,11 @@ class Lowering:
         input_types: the types and shapes of the inputs.
         outputs: the outputs of the model, once all its nodes are lowered.
         graph: how tensors are made from each other.
-        inputs: the name of the input that each leaf of the graph is; of a sequence, the index, too.
+        inputs: for each leaf of the graph that is an input, the input's name, and for an item of a
+            sequence its index.
         constants: the elements of the other leaves.
-        strings: the strings that elements of constants stand for.
-        checks: inputs of the model that are indices, each with those that are allowed.
+        strings: the strings for which the handles in constants stand.
+        checks: inputs of the model that are indices, each with the allowed ranges.
     """
 
     def __init__(self, input_types: Mapping[str, InputType] | None = None) -> None:
@@ -192,7 +193,7 @@ class Lowering:
         return self.make(tensor.dtype, view.sizes, [pack(view, 0, tensor.number)])
 
     def make(self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region]) -> LoweredTensor:
-        """Add a tensor that is made by regions, which read tensors of its type by their numbers."""
+        """Add a tensor that regions write; they read tensors of the same type by their numbers."""
         return self._new(dtype, shape, (region for region in regions if prod(region.sizes)))
 
     def is_known(self, tensor: LoweredTensor) -> bool:
@@ -202,11 +203,11 @@ class Lowering:
     def values(self, tensor: LoweredTensor) -> npt.NDArray[Any]:
         """Return the elements of a tensor, which must be known before the graph runs.
 
-        The elements of all tensors that it is made of are kept, so that each is made once.
+        The elements of all tensors on which it depends are kept, so that each is computed once.
 
         Raises:
-            LimitError: there are too many of them.
-            NeedsValueError: they depend on a graph input.
+            LimitError: there are too many elements.
+            NeedsValueError: the elements depend on a graph input.
         """
         if not self.is_known(tensor):
             name, _ = self.inputs[self._origins[tensor.number]]
@@ -254,7 +255,7 @@ class Lowering:
     def _new(
         self, dtype: np.dtype[Any], shape: Ints, regions: Iterable[Region] | None = None
     ) -> LoweredTensor:
-        """Add a tensor that is made by regions; a leaf of the graph where there are none."""
+        """Add a tensor that regions write; without regions, it is a leaf of the graph."""
         size = moved_dtype(dtype).itemsize
         _check_shape(dtype, shape)
         nbytes = prod(shape) * size
@@ -269,7 +270,7 @@ class Lowering:
 
 
 def _check_shape(dtype: np.dtype[Any], shape: Ints) -> None:
-    """Refuse a tensor that is too large on any device."""
+    """Check that a tensor is not too large for every device."""
     try:
         check_shape(shape, moved_dtype(dtype).itemsize)
     except LimitError as error:
@@ -284,7 +285,7 @@ def string_handles(array: npt.NDArray[Any], strings: list[str]) -> npt.NDArray[n
 
 
 def tensors_of(value: LoweredValue) -> tuple[LoweredTensor, ...]:
-    """Return the tensors of a value: the items of a sequence; none where it is left out."""
+    """Return the tensors of a value: itself, the items of a sequence, or none if left out."""
     if value is None:
         return ()
     return tuple(value.items) if isinstance(value, LoweredSequence) else (value,)

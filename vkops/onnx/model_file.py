@@ -73,12 +73,12 @@ def read(
     _check_calls(proto)
     try:
         return Content(onnx.inliner.inline_local_functions(proto), detached)
-    except Exception as error:  # it checks more than the checker
+    except Exception as error:  # the inliner finds faults that the checker does not
         raise ModelError(f"its functions: {' '.join(str(error).split())}") from error
 
 
 def _check_calls(proto: ModelProto) -> None:
-    """Refuse functions that call themselves, or that would become too many nodes."""
+    """Check that no function calls itself, and that inlining does not make too many nodes."""
     called = {(f.domain, f.name, f.overload): _calls(f.node) for f in proto.functions}
     order = TopologicalSorter({key: calls.keys() & called for key, calls in called.items()})
     counts: dict[_Function, int] = {}  # nodes of each function after inlining
@@ -110,9 +110,9 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def _completed(proto: ModelProto) -> ModelProto:
-    """Add what the checker requires and ONNX Runtime does not: types, shapes, one domain name.
+    """Add types, shapes and a domain name, which ONNX's checker requires and ONNX Runtime does not.
 
-    Returns a copy where anything is missing.
+    If nothing is missing, return the model itself, else a copy.
     """
     is_incomplete = any(map(_lacks_shape, (*proto.graph.input, *proto.graph.output)))
     if not is_incomplete and all(node.domain != DOMAINS[1] for node in proto.graph.node):

@@ -104,7 +104,7 @@ class Model:
         return tuple(entry for entry in self.inputs if entry.name not in self.constants)
 
     def with_sizes(self, resize: Callable[[Sequence[ValueInfo]], tuple[ValueInfo, ...]]) -> Model:
-        """Return the model with other declared shapes; itself, if none is another."""
+        """Return the model with other declared shapes; the model itself if none changes."""
         inputs, outputs = resize(self.inputs), resize(self.outputs)
         if (inputs, outputs) == (self.inputs, self.outputs):
             return self
@@ -147,12 +147,12 @@ class Model:
 
 
 def _input(lowering: Lowering, name: str, type_: InputType, elements: Any) -> LoweredValue:
-    """Add a graph input to a lowering; as a constant where its elements are known."""
+    """Add a graph input to a lowering, as a constant if its elements are known."""
     if type_ is None:
         return None
     if isinstance(type_, TensorType):
         if elements is not None:
-            return lowering.constant(np.array(elements))  # the caller may change its own array
+            return lowering.constant(np.array(elements))  # a copy: the caller may change the array
         return lowering.input(name, type_.dtype, type_.shape)
     if elements is not None:
         copies = map(lowering.constant, map(np.array, elements))

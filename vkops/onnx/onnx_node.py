@@ -25,7 +25,7 @@ _REQUIRED = defs.OpSchema.FormalParameterOption.Single
 
 @lru_cache(maxsize=1024)
 def schema_of(operator: str, opset: int) -> _Schema | None:
-    """Return the schema of an operator in the version that an opset has; None if it has none."""
+    """Return the schema of an operator as of an opset; None if the opset does not have it."""
     try:
         return defs.get_schema(operator, opset, "")
     except defs.SchemaError:
@@ -51,14 +51,14 @@ class InnerGraph(Protocol):
         inputs: Sequence[LoweredValue],
         scope: ChainMap[str, LoweredValue],
     ) -> list[LoweredValue]:
-        """Lower it; ``scope`` has the values of the graphs around it."""
+        """Lower the graph; ``scope`` has the values of the enclosing graphs."""
 
 
 class OnnxNode:
     """A node whose arguments and attributes are as its schema says; ModelError if they are not.
 
-    An attribute that is a graph becomes a function that reads the graph once, when it is called:
-    the branch of If that is not taken may have operators that vkops does not have.
+    An attribute that is a graph becomes a function that reads the graph when it is first called,
+    because a branch of If that is not taken may have operators that vkops does not have.
     """
 
     def __init__(
@@ -89,16 +89,16 @@ class OnnxNode:
                 self.attributes[name] = helper.get_attribute_value(default)
 
     def refuse(self, what: str, message: str) -> NoReturn:
-        """Raise the error of an argument or attribute."""
+        """Raise the ModelError for an argument or attribute."""
         raise ModelError(f"{self.label}: {what}: {message}")
 
     def require(self, holds: bool, what: str, got: object, allowed: object) -> None:
-        """Refuse an argument or attribute unless something holds."""
+        """Raise the error for an argument or attribute unless ``holds`` is true."""
         if not holds:
             self.refuse(what, f"got {got}, must be {allowed}")
 
     def choice(self, name: str, *allowed: str, reason: str = "") -> str:
-        """Return an attribute that is one of these words; the first where it is left out."""
+        """Return an attribute that must be one of some words; the first one if it is left out."""
         value = self.attributes.get(name)
         text = allowed[0] if value is None else value.decode("utf-8", "replace")
         self.require(text in allowed, name, repr(text), ", ".join(map(repr, allowed)) + reason)
@@ -112,7 +112,7 @@ class OnnxNode:
             yield formal[min(index, len(formal) - 1)], value
 
     def check_types(self, inputs: Sequence[str | None]) -> None:
-        """Check the types of inputs; None: the input is left out, or its type is not known."""
+        """Check the types of inputs; None is for an input that is left out or of unknown type."""
         first: dict[str, str] = {}
         type_parameters = {constraint.type_param_str for constraint in self.schema.type_constraints}
         for parameter, got in self.parameters(inputs):
@@ -150,7 +150,7 @@ class OnnxNode:
             self.refuse(attribute.name, f"got an attribute of type {got}, must be {must}")
         value = helper.get_attribute_value(attribute)
         if isinstance(value, GraphProto):
-            assert read_graph is not None  # it is given for nodes of a graph
+            assert read_graph is not None  # it is given for each node of a graph
             return cache(partial(read_graph, value))
         if not isinstance(value, (TensorProto, SparseTensorProto)):
             return value
@@ -185,12 +185,12 @@ class Call:
         node.check_types([None if value is None else value.type for value in values])
 
     def require_at_least(self, minimum: int, name: str, values: Iterable[int]) -> None:
-        """Refuse a list with a number below a minimum."""
+        """Raise the error for a list with a number below a minimum."""
         for i, value in enumerate(values):
             self.require(value >= minimum, f"{name}[{i}]", value, f"at least {minimum}")
 
     def require_single(self, name: str, array: npt.NDArray[Any] | LoweredTensor) -> None:
-        """Refuse a tensor of more or fewer elements than one."""
+        """Raise the error for a tensor that does not have exactly one element."""
         self.require(array.size == 1, name, f"{array.size} elements", 1)
 
     # -- inputs -----------------------------------------------------------------------------------
@@ -198,11 +198,11 @@ class Call:
     def tensor(self, name: str) -> LoweredTensor:
         """Return an input that must be a tensor."""
         value = self.optional(name)
-        assert isinstance(value, LoweredTensor)  # the schema has no other type, and requires it
+        assert isinstance(value, LoweredTensor)  # the schema requires the input, and a tensor
         return value
 
     def optional(self, name: str) -> LoweredValue:
-        """Return an input of any kind; None where it is left out."""
+        """Return an input of any kind; None if it is left out."""
         values = self._inputs.get(name)
         return values[0] if values else None
 
@@ -260,7 +260,7 @@ class Call:
     def ints(
         self, name: str, *, scalar: bool = False, max_size: int = MAX_DIMENSIONS
     ) -> Ints | None:
-        """Return a list of integers, as ``array`` finds it; None where it is left out."""
+        """Return a list of integers from an input or attribute; None if it is left out."""
         array = self.array(name)
         if array is None:
             return None
@@ -286,7 +286,7 @@ class Call:
     def axis(self, name: str, rank: int, *, default: int = 0) -> int:
         """Return an axis of a tensor of that rank; negative ones count from the end.
 
-        The specification has negative axes from opset 11 on, ONNX Runtime has them in all versions.
+        ONNX has negative axes from opset 11 on; ONNX Runtime accepts them in all versions.
         """
         return self.in_rank(name, self.integer(name, default), rank)
 

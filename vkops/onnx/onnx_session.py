@@ -35,7 +35,7 @@ from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_
 
 Array = npt.NDArray[Any]
 MAX_SPECIALIZATIONS = 64
-"""Specialisations that a session keeps: one for each combination of input types and shapes."""
+"""The number of specialisations, one for each combination of types and shapes, that are kept."""
 
 
 class Session:
@@ -107,7 +107,7 @@ class Session:
         if lowering is not None:
             self._specializations[_key(lowering.input_types, {})] = Specialization(lowering)
         self.device: Device = home or default_device()
-        self._constants = DeviceConstants(self.device)
+        self.constants: DeviceConstants = DeviceConstants(self.device)
 
     def __repr__(self) -> str:
         return f"<vkops.onnx.Session of {self.model!r} on {self.device.info.label}>"
@@ -200,7 +200,7 @@ class Session:
         inputs = self._given(input_feed)
         specialization = self._specialize(inputs)
         outputs = specialization.run(
-            self._constants, inputs, progress, {} if targets is None else targets
+            self.constants, inputs, progress, {} if targets is None else targets
         )
         return [outputs[index] for index in indices]
 
@@ -215,14 +215,16 @@ class Session:
         input_types = {name: type_of(declared[name], value) for name, value in inputs.items()}
         refuse_reentry(self._lock, "the model is being prepared")
         with self._lock:
-            # Lowering fails at the first input whose elements it needs, and is then repeated.
+            # Lowering stops at the first input whose elements it needs; then try again with these.
             while True:
                 known = {n: _elements(v) for n, v in inputs.items() if n in self._needed}
                 key = _key(input_types, known)
                 try:
                     if key not in self._specializations:
                         lowering = self.model.lower(input_types, known)
-                        self._specializations[key] = Specialization(lowering)
+                        self._specializations[key] = Specialization(
+                            lowering, reads_elements=bool(known)
+                        )
                     return self._specializations[key]
                 except NeedsValueError as needed:
                     self._needed.add(needed.name)
@@ -297,7 +299,7 @@ def _elements(value: Given) -> Any:
 
 
 def type_of(entry: ValueInfo, value: Given) -> InputType:
-    """Return the type and shapes of a value that is given for an input."""
+    """Return the type and shapes of a value for an input."""
     if value is None:
         return None
     if not isinstance(value, list):

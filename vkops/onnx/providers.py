@@ -38,7 +38,7 @@ def get_available_providers() -> list[str]:
 
 
 def choose(providers: Any, provider_options: Any) -> Provider:
-    """Return the first of the given providers that is available.
+    """Return the first of some providers that is available.
 
     Raises:
         ModelError: an argument is of the wrong kind.

@@ -89,7 +89,7 @@ class SessionOptions:
         return self._entries[key]
 
     def check(self) -> None:
-        """Refuse, by a ModelError, the options that ask for what vkops does not do."""
+        """Raise a ModelError for options that vkops does not support."""
         if self.enable_profiling:
             message = "must be False: `vkops run` and vkops.Device.measure_dispatches measure times"
             raise ModelError(f"enable_profiling: got {show(self.enable_profiling)}, {message}")

@@ -33,9 +33,13 @@ Given: TypeAlias = "Array | Tensor | list[Any] | None"
 
 
 class Specialization:
-    """A model for inputs of certain types and shapes, which runs as one or more plans."""
+    """A model for inputs of certain types and shapes, which runs as one or more plans.
 
-    def __init__(self, lowering: Lowering) -> None:
+    ``reads_elements`` says whether it is valid only for certain elements of some inputs.
+    """
+
+    def __init__(self, lowering: Lowering, *, reads_elements: bool = False) -> None:
+        self.reads_elements: bool = reads_elements
         self.results: list[LoweredValue] = lowering.outputs
         self._inputs = lowering.inputs
         self._strings = lowering.strings
@@ -82,7 +86,8 @@ class Specialization:
         for number, source in by_number.items():
             tensors[number] = string_handles(source, strings) if source.dtype == STRING else source
         direct = self._direct_targets(targets, tensors)
-        owned = {*tensors, *direct}  # by the caller or this model: outputs are copies of these
+        # Tensors that the caller or this model keeps: an output must be a copy of them.
+        owned = {*tensors, *direct}
         specs = [(shape, dtype, direct.get(number)) for number, shape, dtype in self._made]
         sources = [tensors[number] for number in self._program.reads]
         results = run_program(Tensor, self._program, self._nbytes, device, sources, specs, progress)
@@ -90,7 +95,7 @@ class Specialization:
         others = [
             (target, tensors[self._number(n)]) for n, target in targets.items() if target.size
         ]
-        # They are inputs, or were made for other outputs: all are read before one is written.
+        # Sources are inputs or other outputs, which targets may overlap: read all before writing.
         copies = [(target, np.array(x, order="C")) for target, x in others if x is not target]
         outputs: list[Any] = []
         for index, result in enumerate(self.results):
@@ -107,7 +112,7 @@ class Specialization:
         return outputs
 
     def _check_targets(self, targets: Mapping[int, Tensor], device: Device) -> None:
-        """Refuse targets that are not tensors of the type, shape and device of the outputs."""
+        """Check that targets are tensors with the type, shape and device of the outputs."""
         if not isinstance(targets, Mapping):
             raise ModelError(f"targets: got {show(targets)}, must be a dict of tensors by index")
         last = len(self.results) - 1
@@ -129,9 +134,9 @@ class Specialization:
     def _direct_targets(
         self, targets: Mapping[int, Tensor], tensors: Mapping[int, Source]
     ) -> dict[int, Tensor]:
-        """Return the targets that stages can write, by number of the tensor.
+        """Return the targets that stages can write directly, by number of the tensor.
 
-        All others are written at the end: views, inputs, and second targets of one tensor.
+        The others are written at the end: views, inputs, and second targets of one tensor.
         """
         used = {id(t.placed()[0].buffer) for t in tensors.values() if isinstance(t, Tensor)}
         direct: dict[int, Tensor] = {}

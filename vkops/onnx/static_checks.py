@@ -1,4 +1,4 @@
-"""Find faults of a model that no shapes and no elements of its inputs can remove.
+"""Checks that find faults of a model which it has for all shapes and elements of its inputs.
 
 These are wrong types, wrong attributes, and nodes that would compute with the elements of graph
 inputs. All other faults depend on shapes or elements, and ``Model.lower`` finds them.
@@ -21,7 +21,7 @@ from vkops.onnx.onnx_model import Model
 from vkops.onnx.onnx_node import Call, OnnxNode
 from vkops.onnx.operators import OPERATORS
 from vkops.onnx.operators.arithmetic import MAX_ELEMENTS, depends_on
-from vkops.onnx.value_info import InputType, TensorType, ValueInfo, check_output_type
+from vkops.onnx.value_info import InputType, ValueInfo, check_output_type, type_at
 from vkops.plan.size_limits import LimitError
 
 _INPUT_KINDS = ("", "tensor", "sequence", "optional")
@@ -29,7 +29,7 @@ _INPUT_KINDS = ("", "tensor", "sequence", "optional")
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """The facts that are known of a tensor, or of a sequence, without its shape."""
+    """Facts about a tensor or a sequence that do not depend on its shape."""
 
     dtype: np.dtype[Any] | None = None
     kind: str = "tensor"
@@ -45,14 +45,14 @@ class _Facts:
 
 
 def check_statically(model: Model) -> Lowering | None:
-    """Refuse a model that cannot run with inputs of the types and sizes that it declares.
+    """Check that a model can run with inputs of the types and sizes that it declares.
 
     Returns:
-        The model lowered for these sizes; None where some sizes are free, or where more depends on
+        The model lowered for these sizes; None if some sizes are free, or if lowering depends on
         the elements of inputs.
 
     Raises:
-        ModelError: for the first fault.
+        ModelError: the first fault.
     """
     _check_nodes(model)
     input_types: dict[str, InputType] = {}
@@ -60,7 +60,7 @@ def check_statically(model: Model) -> Lowering | None:
         sizes = tuple(size for size in entry.shape or () if isinstance(size, int))
         if entry.kind != "tensor" or entry.dtype is None or entry.shape != sizes:
             return None
-        input_types[entry.name] = TensorType(entry.dtype, sizes)
+        input_types[entry.name] = type_at(entry, sizes)
     try:
         return model.lower(input_types, {})
     except NeedsValueError:
@@ -120,7 +120,7 @@ def _input(entry: ValueInfo, origins: int) -> _Facts:
 
 
 def _output(node: OnnxNode, inputs: Sequence[_Facts]) -> _Facts:
-    """Return what is known of each output of a node."""
+    """Return the facts about each output of a node."""
     operator, output = OPERATORS[node.operator], node.schema.outputs[0]
     if not output.is_homogeneous:  # those of If and Loop have types of their own
         return _Facts()
@@ -129,13 +129,13 @@ def _output(node: OnnxNode, inputs: Sequence[_Facts]) -> _Facts:
     if shape is not None and not any(node.inputs[1:]) and inputs[0].dtype is not None:
         with suppress(LimitError):  # such attributes fit empty tensors only
             tensors = [lowering.full(np.zeros(1, inputs[0].dtype), shape)]
-    if tensors is not None:  # the node can be lowered unless one of its attributes is wrong
+    if tensors is not None:  # lowering the node raises an error exactly if an attribute is wrong
         (first, *_) = operator.outputs(Call(node, lowering, tensors))
         kind = "sequence" if isinstance(first, LoweredSequence) else "tensor"
         return _Facts(first.dtype if first else None, kind)
     if operator.makes is not None:
         return _Facts(np.dtype(operator.makes))
-    # Its type is that of the inputs of the same type parameter, or of a sequence's tensors.
+    # Its type is the type of inputs with the same type parameter, or of a sequence's tensors.
     alike = (value for p, value in node.parameters(inputs) if p.type_str == output.type_str)
     source = next(alike, inputs[0])
     if node.operator == "Identity":

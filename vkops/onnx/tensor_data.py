@@ -50,11 +50,11 @@ class Detached(NamedTuple):
 def detach_data(
     proto: ModelProto, folder: Path | None, *, allow_paths: bool
 ) -> tuple[ModelProto, list[Detached]]:
-    """Take the data out of large tensors, and out of those whose data are in other files.
+    """Take the data out of large tensors, and out of tensors whose data are in other files.
 
-    Nothing is read from other files but parts of sparse tensors, which ONNX's checker needs. A
+    This reads no other files, except for parts of sparse tensors, which ONNX's checker needs. A
     tensor whose data are taken out becomes a scalar with one entry in ``external_data``: the index
-    of the data in the list that is returned.
+    of the data in the returned list.
 
     Args:
         proto: the model, which is changed.
@@ -165,7 +165,7 @@ def _array(tensor: TensorProto) -> npt.NDArray[Any]:
 
 
 def _tensors(message: Any, *, is_sparse: bool = False) -> Iterator[tuple[TensorProto, bool]]:
-    """Yield every tensor of a message at any depth, and whether it is part of a sparse one."""
+    """Yield every tensor of a message at any depth, and whether it is part of a sparse tensor."""
     if isinstance(message, TensorProto):
         yield message, is_sparse
         return
@@ -190,7 +190,7 @@ def _checked_dims(tensor: TensorProto) -> tuple[tuple[int, ...], int]:
 
 
 def _check_count(tensor: TensorProto, size: int) -> None:
-    """Refuse a tensor of more or fewer values than it has elements."""
+    """Check that a tensor has as many values as elements."""
     field = helper.tensor_dtype_to_field(tensor.data_type)
     values_per_item = 8 // _PACKED_BITS.get(tensor.data_type, 8)
     expected = ceil_div(size, values_per_item) * (1 + (dtype_of(tensor.data_type).kind == "c"))

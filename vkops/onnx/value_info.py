@@ -89,7 +89,7 @@ class ModelMetadata:
 
 @dataclass(frozen=True)
 class TensorType:
-    """The type and shape of a tensor that is given for an input."""
+    """The type and shape of a tensor for an input."""
 
     dtype: np.dtype[Any]
     shape: Ints
@@ -97,7 +97,7 @@ class TensorType:
 
 @dataclass(frozen=True)
 class SequenceType:
-    """The type and shapes of the tensors of a sequence that is given for an input."""
+    """The type and shapes of the tensors of a sequence for an input."""
 
     dtype: np.dtype[Any]
     shapes: tuple[Ints, ...]
@@ -105,6 +105,12 @@ class SequenceType:
 
 InputType: TypeAlias = "TensorType | SequenceType | None"
 """The type and shapes of an input that is given; None: an optional that is absent."""
+
+
+def type_at(entry: ValueInfo, shape: Ints) -> InputType:
+    """Return the type of an input: of a tensor of a shape, or of a sequence without tensors."""
+    dtype = entry.dtype or np.dtype(np.float32)
+    return TensorType(dtype, shape) if entry.kind == "tensor" else SequenceType(dtype, ())
 
 
 def value_info(proto: ValueInfoProto) -> ValueInfo:
@@ -131,9 +137,9 @@ def _dimension(dim: Any) -> Dimension:
 
 
 def check_input(entry: ValueInfo, type_: InputType, free: dict[str, int]) -> None:
-    """Check the type and shape of an input that is given against the declared ones.
+    """Check the type and shape of a value for an input against the declared ones.
 
-    ``free`` holds the sizes of named dimensions that were given before.
+    ``free`` holds the sizes of named dimensions in the inputs before.
     """
     name, kind = entry.name, entry.kind
     if type_ is None:
@@ -171,7 +177,7 @@ def _check_shape(
 
 
 def check_output_type(entry: ValueInfo, dtype: np.dtype[Any] | None) -> None:
-    """Refuse an output whose declared type is not the one that its node makes."""
+    """Check that the declared type of an output is the one that its node makes."""
     if entry.dtype is not None and dtype is not None and dtype != entry.dtype:
         raise ModelError(
             f"output {entry.name!r}: is declared {type_text(entry.dtype)}, "

@@ -1,7 +1,7 @@
-"""Copy plans: what moves where, and the NumPy executor that is the oracle for all others.
+"""Copy plans: the moves of elements, and the NumPy executor that all others are tested against.
 
-The names here are public. Nothing is checked when a plan is made: ``validate`` does that, and
-``execute`` calls it.
+The names here are public. Constructors check nothing: ``validate``
+checks a plan, and ``execute`` calls it.
 """
 
 from vkops.plan.execute import execute

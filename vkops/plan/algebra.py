@@ -11,7 +11,7 @@ from vkops.plan.region import CopyPlan, Fill, Output, Read, Region
 from vkops.plan.view import View
 
 WIDTHS = (16, 8, 4)
-"""Element sizes widen may choose, widest first: what a shader loads as whole words."""
+"""Element sizes that ``widen`` may choose, widest first; shaders load these as whole words."""
 
 
 def optimize(plan: CopyPlan) -> CopyPlan:
@@ -35,10 +35,9 @@ def optimize(plan: CopyPlan) -> CopyPlan:
 def coalesce(plan: CopyPlan) -> CopyPlan:
     """Bring a plan to its canonical, smallest form: few regions with few dimensions.
 
-    Size-1 dimensions go, dimensions contiguous on both sides merge, adjacent regions merge,
-    dimensions stand in order of falling destination stride, none of which is negative, regions in
-    order of destination.
-    Idempotent.
+    Dimensions of size 1 are dropped; dimensions that are contiguous on both sides are merged, and
+    so are adjacent regions. Destination strides become positive. Dimensions are sorted by falling
+    destination stride, and regions by destination. Coalescing the result changes nothing.
 
     >>> from vkops.plan import CopyPlan, Output, View
     >>> from vkops.plan.movements import copy
@@ -64,7 +63,7 @@ def _dims(region: Region) -> list[_Dim]:
 
 
 def _from_dims(region: Region, dims: Iterable[_Dim], factor: int = 1) -> Region:
-    """A region with these dimensions, whose elements are larger by a factor."""
+    """Return the region with other dimensions, in elements that are ``factor`` times as large."""
     dst_strides, sizes, src_strides, *others = zip(*dims, strict=True)
     target = View(sizes, dst_strides, region.target.offset // factor)
     source = View(sizes, src_strides, region.source_view.offset // factor)
@@ -79,8 +78,8 @@ def _from_dims(region: Region, dims: Iterable[_Dim], factor: int = 1) -> Region:
 def coalesce_region(region: Region) -> Region:
     """Drop size-1 dimensions, merge contiguous ones, order the rest by destination stride.
 
-    Destination strides become positive. Where indices move the destination, the order is that of
-    the source's strides.
+    Destination strides become positive. If indices move the destination, dimensions are ordered by
+    source stride instead.
     """
     target = region.target
     is_row = len(target.sizes) == 1 and target.sizes[0] != 1 and target.strides[0] > 0
@@ -225,7 +224,7 @@ def _common_factor(region: Region) -> int:
 
 
 def _run_strides(region: Region) -> tuple[int, ...]:
-    """The strides of a run: in the target, in the source (0 for a constant), and of indices."""
+    """Return a run's strides: in the target, the source (0 for a constant), and the indices."""
     of_indices = () if region.indices is None else (0, 0)
     return (1, int(isinstance(region.source, Read)), *of_indices)
 

@@ -24,11 +24,11 @@ VECTOR = 16
 """Bytes of the widest elements."""
 
 MAX_GAP = 4096
-"""Bytes between two parts of an input up to which they can be one piece."""
+"""The largest gap in bytes between two parts of an input that can become one piece."""
 
 MAX_EXCESS = 2
-"""A contiguous piece is at most so many times as long as what is read of it; otherwise only the
-elements that are read are sent."""
+"""A piece is contiguous if it has at most this many times the bytes that are read of it; otherwise
+only the elements that are read are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Piece:
         return round_up(self.staged + self.nbytes, ALIGNMENT)
 
     def of(self, arrays: Sequence[Bytes]) -> npt.NDArray[Any]:
-        """Return a view of its rows in the arrays."""
+        """Return a view of the piece's rows in the arrays."""
         sizes, strides, offset = self.rows
         rows: npt.NDArray[Any] = np.ndarray(
             sizes, f"V{self.width}", arrays[self.array], offset, strides
@@ -62,7 +62,7 @@ class Piece:
         return rows
 
     def packed(self, staging: Bytes) -> npt.NDArray[Any]:
-        """Return a view of its rows in staging memory."""
+        """Return a view of the piece's rows in staging memory."""
         rows: npt.NDArray[Any] = np.ndarray(self.rows.sizes, f"V{self.width}", staging, self.staged)
         return rows
 
@@ -82,8 +82,8 @@ class Chunk:
 def chunks(plan: CopyPlan, nbytes: int) -> list[Chunk]:
     """Divide a plan without indices into chunks that write about ``nbytes`` bytes each.
 
-    A chunk is sent at most ``MAX_EXCESS`` times as many bytes, even if what it reads is far apart:
-    strided elements, such as the columns of a transpose, are gathered.
+    A chunk is sent at most ``MAX_EXCESS`` times the bytes that it reads. This also holds if it
+    reads elements that are far apart, such as a column: these are gathered before they are sent.
 
     All outputs are cut into the same number of parts, so that outputs that share an input's rows
     share them in each chunk, too.
@@ -101,10 +101,11 @@ def staged_bytes(pieces: Sequence[Piece]) -> int:
 
 
 def _parts(output: Output, size: int, count: int) -> list[int]:
-    """The bytes of equal parts of an output; the last are shorter, or empty.
+    """Return the sizes in bytes of equal parts of an output; the last ones are shorter, or empty.
 
-    They begin at whole vectors. If rows are short, the number of rows in a part is a multiple of
-    ``VECTOR``: the part of a transpose is then one region, whose input rows are whole vectors.
+    Each part begins at a whole vector. If rows are short, the number of rows in a part is a
+    multiple of ``VECTOR``: the part of a transpose is then one region, whose input rows are whole
+    vectors.
     """
     least = ceil_div(output.nbytes, count)
     strides = {abs(stride) for region in output.regions for stride in region.target.strides}
@@ -141,7 +142,7 @@ def _chunk(whole: CopyPlan, parts: Sequence[Sequence[int]], number: int) -> Chun
 
 
 def _gather(reads: Iterable[Read], size: int) -> tuple[list[Piece], dict[Any, Read]]:
-    """The pieces that hold all elements of some reads, and the same reads of staging memory."""
+    """Return pieces that hold all elements of some reads, and the reads of these from staging."""
     pieces: list[Piece] = []
     staged: dict[Any, Read] = {}
     unit = ALIGNMENT // size
@@ -161,7 +162,7 @@ def _gather(reads: Iterable[Read], size: int) -> tuple[list[Piece], dict[Any, Re
 
 
 def _neighbours(reads: Iterable[Read], gap: int) -> Iterator[list[Read]]:
-    """Groups of reads of one input, between which there are at most ``gap`` elements."""
+    """Group the reads of one input that are at most ``gap`` elements apart."""
     group: list[Read] = []
     end = 0
     for read in sorted(reads, key=lambda read: (read.input, *read.view.bounds)):

@@ -14,7 +14,7 @@ from vkops.plan.size_limits import Budget
 from vkops.plan.view import View
 
 _CANDIDATES_PER_STEP = 16
-"""Writers that can be considered at the cost of a step."""
+"""The number of candidate writers that cost one step of a budget."""
 
 
 class _WriterDim(NamedTuple):
@@ -40,8 +40,9 @@ class _Writer(NamedTuple):
 class Writers:
     """The coalesced regions that write a tensor, indexed to be composed with those that read it.
 
-    These copy or gather, and a region that is composed with them copies; if all of them copy, it
-    may scatter. With ``gaps``, elements that nothing writes may be read; their copies are left out.
+    The writers copy or gather. A region that is composed with them copies; it may also scatter if
+    all writers copy. With ``gaps``, it may read elements that nothing writes: the result has no
+    copies of these.
     ``budget`` limits the number of writers.
     """
 
@@ -57,16 +58,16 @@ class Writers:
         writers.sort(key=lambda writer: writer.low)
         self._writers = writers
         self._lows = [writer.low for writer in writers]
-        # The highest that any writer up to this one reaches: it never falls.
+        # The highest address that any writer so far writes: sorted, so that bisect can search it.
         self._highs = list(accumulate((writer.high for writer in writers), max))
         self._columns = _Columns.of(writers)
 
     def compose(self, region: Region, budget: Budget | None = None) -> Iterator[Region]:
-        """A region that reads this tensor, as regions that read the writers' sources instead.
+        """Replace a region that reads this tensor by regions that read the writers' sources.
 
         Raises:
-            ValueError: it reads elements that nothing writes.
-            BudgetError: that takes more steps than ``budget`` has.
+            ValueError: the region reads elements that nothing writes.
+            BudgetError: composing takes more steps than ``budget`` has.
         """
         budget = budget or Budget(inf)
         box = _box(region)
@@ -96,7 +97,7 @@ class Writers:
 
 
 class _Columns:
-    """Writers side by side in equal rows, as a concatenation along an inner axis leaves them."""
+    """Writers side by side in equal rows: the result of a concatenation along an inner axis."""
 
     def __init__(self, row: int, writers: list[_Writer]) -> None:
         self._row = row
@@ -158,9 +159,10 @@ class _Dim(NamedTuple):
 class _Box(NamedTuple):
     """Elements being composed: their addresses in the output, the intermediate and the source.
 
-    ``at`` is the address in the intermediate, counted from the writer's first element, without the
-    dimensions of the writer that are done; its strides are not negative. ``src`` is the sum of what
-    the dimensions that are done add to the address in the source.
+    ``_compose`` handles one dimension of the writer after the other. ``at`` is the address in the
+    intermediate relative to the writer's first element, excluding the dimensions already handled;
+    its strides are not negative. ``src`` is the address in the source so far: the sum over the
+    dimensions already handled.
     """
 
     dims: tuple[_Dim, ...]
@@ -202,13 +204,14 @@ class _Box(NamedTuple):
 
 
 _DIGIT = 96
-"""Bits of an address in one that holds several."""
+"""Bits of each address in a packed address, which holds several."""
 
 
 def _packed(views: Sequence[View]) -> View:
-    """One view whose addresses hold those of several, of which the last decides the sign.
+    """Pack several views into one: each address holds one address per view, in ``_DIGIT`` bits.
 
-    A composition adds and multiplies addresses only, so it does the same with all of them.
+    The last view is in the highest bits and so decides the sign. Composition only adds addresses
+    and multiplies them by numbers, so composing the packed view composes all views at once.
     """
     *others, view = views
     if others:
@@ -220,7 +223,7 @@ def _packed(views: Sequence[View]) -> View:
 
 
 def _unpacked(view: View, count: int) -> Iterator[View]:
-    """The views of which ``_packed`` made one."""
+    """Yield the ``count`` views that ``_packed`` has packed into one."""
     half, digit = 1 << (_DIGIT - 1), 1 << _DIGIT
     sizes, strides, offset = view
     for _ in range(count - 1):
@@ -291,7 +294,7 @@ def _clip(box: _Box, end: int, budget: Budget) -> Iterator[_Box]:
     if low >= 0 and low + reach < end:
         yield box
         return
-    # Along the dimension that moves furthest, few indices are inside only in part.
+    # Split the dimension with the largest stride: few of its indices are only partly inside.
     axis = max(range(len(box.dims)), key=lambda d: box.dims[d].at)
     size, _, stride, _ = box.dims[axis]
     rest = reach - (size - 1) * stride
@@ -325,7 +328,7 @@ def _rows(box: _Box, row: int) -> Iterator[_Box]:
     if body and (head or body < size or size > period):
         if head:
             yield from _rows(box.part(axis, 0, head), row)
-        # With a single index beside it, the dimension would be gone.
+        # ``part`` drops the dimension if the body is a single index: then nothing can be factored.
         inside = box.part(axis, head, body)
         yield from _rows(inside.factored(axis, period) if body > period else inside, row)
         if head + body < size:

@@ -18,8 +18,8 @@ def cut(
 
     Args:
         plan: what to move.
-        inputs: for each input the bytes of its pieces, in order; whole elements. Inputs that hold
-            indices are of one piece.
+        inputs: for each input the sizes in bytes of its pieces, in order; each piece has whole
+            elements. An input that holds indices is one piece.
         outputs: the same for each output.
 
     Returns:
@@ -50,10 +50,10 @@ def cut(
 
 
 class _Pieces:
-    """The pieces of a tensor, whose numbers begin with ``first``.
+    """The pieces of a tensor, numbered from ``first`` on.
 
-    ``ranges`` are their elements, by number. ``writers`` make the tensor of the pieces: a region
-    that reads the tensor is composed with them.
+    ``ranges`` holds the elements of each piece, by its number. ``writers`` are regions that copy
+    the pieces to the tensor: composed with them, a region that reads the tensor reads pieces.
     """
 
     def __init__(self, sizes: Sequence[int], first: int, element_size: int) -> None:
@@ -75,7 +75,7 @@ def _by_target(region: Region, pieces: _Pieces) -> Iterator[tuple[int, Region]]:
         for piece, range_, part in _by_indices(region, pieces):
             yield piece, part.shift(-range_.start, 0)
         return
-    # A region that writes to a piece is one that reads from it, backwards.
+    # With source and target exchanged, the region reads the output, and its readers can be cut.
     turned = Region(region.source_view, Read(0, region.target), region.indices)
     for part in pieces.writers.compose(turned):
         assert part.input is not None
@@ -96,7 +96,7 @@ def _by_source(region: Region, pieces: Sequence[_Pieces]) -> Iterator[Region]:
 
 
 def _by_indices(region: Region, pieces: _Pieces) -> Iterator[tuple[int, range, Region]]:
-    """The region once for each piece: indices decide in which of them each element is."""
+    """Yield the region once for each piece, as only the indices tell which piece has an element."""
     assert region.indices is not None
     for piece, range_ in pieces.ranges.items():
         within, limits = region.indices.within, region.indices.limits

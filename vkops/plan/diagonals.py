@@ -1,4 +1,4 @@
-"""Parts of matrices that diagonals bound, as few regions.
+"""Parts of matrices between diagonals, as few regions.
 
 The matrices are the last two dimensions of a region; dimensions before them are kept. Diagonal
 ``k`` has the elements whose column is their row plus ``k``.
@@ -121,7 +121,7 @@ def _sheared(view: View, row: int, begin: int, rows: int, columns: int) -> View:
 
 
 def _squares(view: View, row: int, column: int, side: int, count: int) -> View:
-    """Squares whose first rows are ``2 * side`` rows apart, and their first columns likewise."""
+    """Return a view of squares, each ``2 * side`` rows and columns after the one before."""
     *outer, down, right = view.strides
     return View(
         (*view.sizes[:-2], count, side, side),

@@ -20,18 +20,18 @@ from vkops.plan.view import View
 Bytes = npt.NDArray[np.uint8]
 
 _LOW_BITS = 2**32 - 1
-"""The bits of numbers and addresses that count where indices have limits."""
+"""Mask of the bits of numbers and addresses that are used if indices have limits."""
 
 
 def packed_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """An array's elements as bytes in row-major order; a view if they are stored so."""
+    """Return an array's elements as bytes in row-major order; a view if no copy is needed."""
     return np.ascontiguousarray(_without_fields(array)).reshape(-1).view(np.uint8)
 
 
 def join_bytes(arrays: Sequence[npt.NDArray[Any]], target: Bytes) -> None:
     """Copy the elements of arrays of one data type, each array in row-major order, to ``target``.
 
-    It has as many bytes as all of them have.
+    ``target`` has as many bytes as the arrays together.
     """
     if arrays[0].dtype.names:
         arrays = [*map(_without_fields, arrays)]
@@ -39,7 +39,7 @@ def join_bytes(arrays: Sequence[npt.NDArray[Any]], target: Bytes) -> None:
 
 
 def _without_fields(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Structured elements as plain bytes: NumPy does not copy those between the fields."""
+    """View structured elements as plain bytes: NumPy would not copy the padding of the fields."""
     dtype = array.dtype
     return array.view(np.dtype((np.void, dtype.itemsize))) if dtype.names else array
 
@@ -76,7 +76,7 @@ def execute(
 def execute_unchecked(
     plan: CopyPlan, inputs: Sequence[Bytes], outputs: Sequence[Bytes] | None = None
 ) -> list[Bytes]:
-    """``execute`` for plans that vkops made itself."""
+    """Run a plan that vkops made itself: ``execute`` without the checks."""
     size = plan.element_size
     inputs = [*inputs, *(constant.array().view(np.uint8) for constant in plan.constants)]
     if outputs is None:
@@ -98,7 +98,7 @@ def execute_unchecked(
 def _copy_indexed(
     region: Region, indices: Indices, inputs: Sequence[Bytes], output: Bytes, size: int
 ) -> None:
-    """Copy the elements of a region one by one, each to or from the address that indices say."""
+    """Copy the elements of a region one by one, each to or from the address that indices give."""
     targets, sources, inside = addresses(region, indices, inputs[indices.input])
     written = _elements(output, size, View((output.size // size,), (1,)))
     if isinstance(region.source, Fill):
@@ -112,7 +112,7 @@ def _copy_indexed(
 def addresses(
     region: Region, indices: Indices, data: Bytes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """The addresses that elements of a region are copied to and from, and whether each is copied.
+    """Return the target and the source address of each element, and whether it is copied.
 
     ``data`` is the content of the input that holds the indices.
     """
@@ -169,7 +169,7 @@ def _elements(array: Bytes, size: int, view: View) -> Bytes:
 def _check_arrays(
     name: str, arrays: Sequence[Bytes], sizes: Sequence[int], *, written: bool = False
 ) -> None:
-    """Refuse arrays that do not fit a plan (PLAN-06)."""
+    """Raise an InvalidDescError (PLAN-06) for arrays that do not fit a plan."""
     if not isinstance(arrays, (list, tuple)) or len(arrays) != len(sizes):
         got = f"{len(arrays)} arrays" if isinstance(arrays, (list, tuple)) else show(arrays)
         refuse(name, f"got {got}, must be a list of {len(sizes)} arrays", "PLAN-06")

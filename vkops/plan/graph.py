@@ -23,10 +23,10 @@ ELEMENTS_PER_COST = 32
 """Elements that can be written, and read again, at the cost of a region."""
 
 RECOMPUTE_LIMIT = 32
-"""A tensor is stored once composing its readers has cost this many times what storing it costs."""
+"""A tensor is stored if composing its readers costs more than this many times storing it."""
 
 STEPS_PER_COST = 16
-"""Steps of a composition that cost as much as a region."""
+"""The number of steps of a composition that cost as much as one region."""
 
 MAX_STEPS = 1 << 19
 """Steps that the compositions of any graph may take."""
@@ -39,7 +39,7 @@ Regions = tuple[Region, ...]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A plan whose inputs and outputs are tensors, by number."""
+    """A plan, and the numbers of the tensors that are its inputs and outputs."""
 
     plan: CopyPlan
     reads: tuple[int, ...]
@@ -50,7 +50,7 @@ class Step:
 class Pipeline:
     """Steps to run in order, and the numbers of the tensors that are its inputs and outputs.
 
-    ``constants`` are tensors whose content is stored with it, by number.
+    ``constants`` holds, by number, the content of tensors that is stored with the pipeline.
     """
 
     steps: tuple[Step, ...]
@@ -148,9 +148,9 @@ class RegionGraph:
         return _read(self._tensors[tensor] or ())
 
     def reachable(self, requested: Iterable[int], known: Container[int] = ()) -> list[int]:
-        """The requested tensors and all that they are made of, in order.
+        """Return the requested tensors and all tensors that they depend on, in order.
 
-        Tensors that are ``known``, and those that only they are made of, are left out.
+        Tensors that are ``known`` are left out, as are those that only known tensors depend on.
         """
         needed: set[int] = set()
         todo = list(requested)
@@ -166,7 +166,7 @@ class RegionGraph:
         return self._step({tensor: merge_regions(self._tensors[tensor] or ())})
 
     def lower(self, requested: Sequence[int]) -> list[Step]:
-        """The stages of ``fuse`` as steps; each counts the smallest elements that it moves.
+        """Return the stages of ``fuse`` as steps, each in units of its smallest element size.
 
         Empty tensors are left out.
         """
@@ -186,17 +186,17 @@ class RegionGraph:
         return Step(CopyPlan(size, inputs, tuple(outputs)), tuple(reads), makes)
 
     def fuse(self, requested: Sequence[int]) -> list[dict[int, Regions]]:
-        """The stages that make the requested tensors, in order; nearly always one.
+        """Return the stages that make the requested tensors, in order; nearly always one.
 
-        Each has the regions of the tensors that one plan makes, by number. They read leaves and the
-        tensors of earlier stages.
+        A stage becomes one plan. It maps the number of each tensor that the plan writes to its
+        regions, which read leaves and the tensors of earlier stages.
 
-        An intermediate gets a stage of its own where composing its readers costs more. So does a
-        tensor that is scattered to, and one that indices of another read or are read from.
+        An intermediate is stored, in a stage of its own, if composing its readers would cost more.
+        It must be stored if it is scattered to, holds indices, or is gathered from.
         """
         fused = _Fusion(self, requested).fused
         results = {number for number in requested if number in fused}
-        # Stored tensors that no result needs after all are left out.
+        # Leave out stored tensors that no result needs after all.
         read: set[int] = set()
         needed = []
         for number in sorted(fused, reverse=True):
@@ -207,7 +207,7 @@ class RegionGraph:
         for number in reversed(needed):
             before = (stages[n] + 1 for n in _read(fused[number]) if n in stages)
             stages[number] = max(before, default=0)
-        # Tensors that nothing reads can all be made in the last stage.
+        # Move results that nothing reads to the last stage: fewer plans, each with more outputs.
         last = max((stages[number] for number in results), default=-1)
         stages.update((number, last) for number in results if number not in read)
         together: list[list[int]] = [[] for _ in range(last + 1)]
@@ -255,7 +255,7 @@ class _Fusion:
         """Compose a tensor; all tensors that it reads have been added before."""
         intermediates = [n for n in _read(own_regions) if n in self.fused and n not in self.stored]
         scatters = _scatters(own_regions)
-        # The tensors that hold indices, and those that are read where indices say.
+        # The tensors that hold indices, and those that are gathered from.
         by_indices = {
             number
             for region in own_regions
@@ -266,7 +266,7 @@ class _Fusion:
             if (
                 self._sizes[number][1] != self._sizes[tensor][1]
                 or number in by_indices
-                # A region has one index tensor only.
+                # The composed region would need two index tensors, and has one.
                 or (scatters and any(region.kind == "gather" for region in self.fused[number]))
             ):
                 self.stored.add(number)
@@ -287,7 +287,7 @@ class _Fusion:
             self.stored.add(tensor)
 
     def _add_cost(self, tensor: int, regions: int) -> None:
-        """Count the regions of a reader of a tensor, which is stored once they cost too much."""
+        """Add a reader's regions to a tensor's recompute cost; store it if that is too high."""
         fused = self.fused[tensor]
         if len(fused) == 1:
             return  # the reader would have as many regions if the tensor were stored
@@ -296,7 +296,7 @@ class _Fusion:
             self.stored.add(tensor)
 
     def _composed(self, group: Regions, max_regions: int, steps: int) -> Regions | None:
-        """Regions that read leaves or stored tensors; None beyond either limit."""
+        """Compose regions until they read leaves or stored tensors; None if a limit is exceeded."""
         steps = min(self._steps, steps)
         budget = Budget(steps)
         try:

@@ -1,4 +1,4 @@
-"""Copies of indices that are chosen along each axis: reversed, repeated, or in any order.
+"""Copies that choose source indices along each axis: reversed, repeated, or in any order.
 
 Consecutive indices of a target whose sources are equally far apart are a ``Run``. Rolling, padding
 with copies and resampling are runs along each axis; a region copies a combination of them.
@@ -35,7 +35,7 @@ class IndexRun(NamedTuple):
 
 
 def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[IndexRun]:
-    """Chosen indices as few runs.
+    """Describe chosen indices by few runs.
 
     >>> [run[:4] for run in runs_of(np.array([2, 1, 0, 0, 0]))]
     [(0, 3, 2, -1), (3, 2, 0, 0)]
@@ -54,7 +54,7 @@ def runs_of(indices: npt.NDArray[np.integer[Any]]) -> Iterator[IndexRun]:
 
 
 def choose(source: Read, target: View, axes: Sequence[Sequence[IndexRun]]) -> Iterator[Region]:
-    """Copy the indices that runs choose along each axis: a region for each combination.
+    """Copy the indices that runs choose along each axis, one region for each combination of runs.
 
     >>> axes = [[IndexRun(0, 1, 1, 0), IndexRun(1, 1, 0, 0)], [IndexRun(0, 3, 2, -1)]]
     >>> source = Read(0, View.packed((2, 3)))
@@ -113,7 +113,7 @@ def pad_count(sizes: Ints, starts: Ints, ends: Ints, mode: str) -> int:
 
 
 def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[IndexRun]:
-    """The indices of an axis of ``size`` elements that is padded with elements of its own."""
+    """Return the runs of an axis of ``size`` elements, padded with copies of its elements."""
     lengths = _run_lengths(mode, size)
     if not lengths:
         edges = (
@@ -139,9 +139,10 @@ def _pad_runs(mode: str, size: int, before: int, after: int) -> Iterator[IndexRu
 
 
 def _run_lengths(mode: str, size: int) -> tuple[int, int] | None:
-    """The sizes of the forward and the backward runs, which alternate.
+    """Return the sizes of the forward and the backward runs, which alternate.
 
-    A size of 0 means that there are none; None that the elements at the edges are repeated.
+    The second size is 0 if all runs are forward. The result is None if there are no runs to
+    repeat: the padding repeats the first and the last element.
     """
     if mode == "edge" or size == 1:
         return None
@@ -149,6 +150,6 @@ def _run_lengths(mode: str, size: int) -> tuple[int, int] | None:
 
 
 def _run_number(position: int, forwards: int, backwards: int) -> int:
-    """The number of the run that has a place, counted from that which begins at 0."""
+    """Return the number of the run that contains a position; run 0 begins at position 0."""
     period, within = divmod(position, forwards + backwards)
     return period * (1 + bool(backwards)) + (within >= forwards)

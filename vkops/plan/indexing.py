@@ -16,7 +16,7 @@ from vkops.plan.region import CopyPlan, Fill, Indices, Output, Progression, Read
 from vkops.plan.view import Ints, View
 
 OutOfRange = Literal["vkops", "directml"]
-"""Which rule indices follow that are out of range: see ``vkops.Device``."""
+"""The rule for indices that are out of range: see ``vkops.Device``."""
 
 
 class IndexTensor(NamedTuple):
@@ -28,15 +28,18 @@ class IndexTensor(NamedTuple):
 
 
 MAX_COPIED_PARTS = 256
-"""Parts that a copy of a view with many axes may have; blocks of more are gathered by indices."""
+"""The number of regions up to which a view with many axes is copied; above it, it is gathered."""
 
 
 def blocks_of(view: View, dims: int) -> tuple[View, npt.NDArray[np.int64]] | None:
     """Divide the elements of a view, in their order, into blocks of ``dims`` - 1 dimensions.
 
+    Blocks can be gathered; without indices, a view of many dimensions would need many regions.
+
     Returns:
-        The blocks at all places as a view whose first axis is the place, and the places of the
-        blocks of the view. None if a copy has few parts of ``dims`` dimensions without indices.
+        A view of a block at each possible address, the address being its first axis, and the
+        addresses of the blocks, in order. None if few regions of ``dims`` dimensions can copy the
+        view without indices.
 
     >>> blocks_of(View((2,) * 10, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)), 8) is None
     True
@@ -46,7 +49,7 @@ def blocks_of(view: View, dims: int) -> tuple[View, npt.NDArray[np.int64]] | Non
     outer = len(sizes) - dims
     if outer <= 0 or prod(sizes[:outer]) <= MAX_COPIED_PARTS:
         return None
-    # The blocks have one axis less, as the places have one.
+    # The first axis of the result is the address, so blocks have one dimension less.
     places = np.zeros(1, np.int64)
     for size, stride in zip(sizes[: outer + 1], strides[: outer + 1], strict=True):
         places = np.add.outer(places, stride * np.arange(size)).reshape(-1)
@@ -99,7 +102,7 @@ def gather_nd(source: Read, indices: IndexTensor, target: View, batch: int) -> R
 def scatter_elements(updates: Read | Fill, indices: IndexTensor, target: View, axis: int) -> Region:
     """Write one element for each index, which replaces the element's own place along an axis.
 
-    The target is made by other regions before.
+    Other regions must have written the whole target before.
     """
     moved = _at_first_place(target, axis, indices.view.sizes)
     terms = (_own_place(target, axis),)
@@ -118,7 +121,7 @@ def scatter_nd(updates: Read, indices: IndexTensor, target: View) -> Region:
 
 
 def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) -> Region:
-    """Write blocks of places along an axis, each from the place on that an index says.
+    """Write blocks along an axis, each from the place that an index gives on.
 
     The indices have one element along the axis. A block that does not fit is not written.
 
@@ -136,7 +139,7 @@ def scatter_blocks(updates: Read, starts: IndexTensor, target: View, axis: int) 
 def one_hot(
     off: Read, on: Read, indices: IndexTensor, target: View, axis: int
 ) -> tuple[Region, Region]:
-    """Write one element where each index along an axis is, and another everywhere else.
+    """Write ``on`` at the place that each index selects along an axis, and ``off`` elsewhere.
 
     Both are views without axes. The indices have one element along the axis.
 
@@ -152,9 +155,9 @@ def one_hot(
 
 
 def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: int) -> Region:
-    """Reverse the order of the first elements along an axis, as many as the lengths say.
+    """Reverse the first elements along an axis; ``lengths`` holds their number for each sequence.
 
-    The lengths have one element along the axis.
+    ``lengths`` has one element along the axis.
     """
     view, size = source.view, source.view.sizes[axis]
     moved = _at_first_place(view, axis, view.sizes)
@@ -166,9 +169,9 @@ def reverse_sequences(source: Read, lengths: IndexTensor, target: View, axis: in
 
 
 def with_limits(plan: CopyPlan) -> CopyPlan:
-    """A plan of one operator whose indices address memory: all bytes of the moved tensor.
+    """Return a plan of one operator whose indices may address all bytes of the indexed tensor.
 
-    See ``Indices.limits``. Where a source ends within an element, reading that gives 0.
+    See ``Indices.limits``. If a source ends within an element, reading this element gives 0.
 
     >>> source, indices = Read(0, View.packed((3,))), IndexTensor(1, "i4", View.packed((2,)))
     >>> region = gather(source, indices, View.packed((2,)), 0)
@@ -210,7 +213,7 @@ def _regions_with_limits(output: Output, plan: CopyPlan, zero: int) -> Iterator[
 def _moving(
     indices: IndexTensor, numbers: View, terms: tuple[Term, ...], rule: Literal["clamp", "skip"]
 ) -> Indices:
-    """Indices by a rule that uses no positions."""
+    """Return indices for a rule that does not use positions."""
     position = View(numbers.sizes, (0,) * len(numbers.sizes))
     return Indices(indices.input, indices.dtype, numbers, terms, rule, position)
 
@@ -223,14 +226,14 @@ def _repeated(view: View, axis: int, sizes: Ints) -> View:
 
 
 def _at_first_place(view: View, axis: int, sizes: Ints) -> View:
-    """A view of other sizes, with only the first place along an axis: indices choose others."""
+    """Return a view that stays at the first place along an axis: indices move it from there."""
     return View(sizes, (*view.strides[:axis], 0, *view.strides[axis + 1 :]), view.offset)
 
 
 def _own_place(view: View, axis: int) -> Term:
     """The term of indices that replace an element's own place along an axis.
 
-    The only place of an axis of size 1 has no distance to others, as in DirectML.
+    Its stride is 0 on an axis of size 1, which has no other place; DirectML does the same.
     """
     size = view.sizes[axis]
     return Term(0, size, view.strides[axis] if size > 1 else 0)

@@ -18,7 +18,7 @@ from vkops.plan.region import Fill, Read, Region
 from vkops.plan.view import Ints, View, packed_strides
 
 Constants: TypeAlias = "tuple[Read | Fill, Read | Fill]"
-"""Written before and after a part of an axis: views of one element, or constants."""
+"""The values before and after a part of an axis: views of one element, or constants."""
 
 
 def copy(source: View, target: View, input: int = 0) -> Region:
@@ -45,7 +45,7 @@ def pack_all(sources: Sequence[View]) -> list[Region]:
 
 
 def window(source: Read, target: View, starts: Ints, steps: Ints) -> Region:
-    """Copy the elements from ``starts`` on, ``steps`` apart; steps may be negative.
+    """Copy the elements that begin at ``starts`` and are ``steps`` apart; steps may be negative.
 
     >>> window(Read(0, View.packed((9,))), View.packed((4,)), (8,), (-2,)).source.view
     View(sizes=(4,), strides=(-2,), offset=8)

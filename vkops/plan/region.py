@@ -60,11 +60,11 @@ class Indices:
 
     Elements whose moved address is not in the range ``within`` are not written; None: all are.
 
-    If ``limits`` is not None, it is the range of all elements of the tensor that is read or written
-    where the numbers say, and numbers are not limited to their terms: they address this memory.
-    Only the lowest 32 bits of a number count, and its sign: ``"u8"`` is taken as ``"i8"``. The
-    address, counted from the start of the range, is modulo 2**32. Of an address beyond the range,
-    ``"clamp"`` reads the last element, and ``"skip"`` writes nothing.
+    If ``limits`` is not None, numbers may leave their terms, as in DirectML: they address the whole
+    tensor that they select elements of, and ``limits`` is the range of its elements. Of a number,
+    only the lowest 32 bits and the sign are used: ``"u8"`` is taken as ``"i8"``. The address,
+    counted from the start of the range, is modulo 2**32. Beyond the end of the range, ``"clamp"``
+    reads the last element, and ``"skip"`` writes nothing.
     """
 
     input: int
@@ -110,13 +110,13 @@ class Region:
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """The numbers of all inputs that are read, that of the indices last."""
+        """The numbers of all inputs that are read; the last one is that of the indices, if any."""
         copied = () if self.input is None else (self.input,)
         return copied if self.indices is None else (*copied, self.indices.input)
 
     @property
     def source_view(self) -> View:
-        """The view that is read; of a constant, one whose strides are 0."""
+        """The view that is read; for a constant, a view whose strides are 0."""
         if isinstance(self.source, Read):
             return self.source.view
         return View(self.sizes, (0,) * len(self.sizes))
@@ -135,7 +135,7 @@ class Region:
 
     @property
     def has_limits(self) -> bool:
-        """Whether its indices address memory; its elements are neither split nor put together."""
+        """Whether its indices address memory; the size of its elements must then not change."""
         return self.indices is not None and self.indices.limits is not None
 
     def with_views(self, target: View, source: View, *index_views: View) -> Region:
@@ -179,8 +179,8 @@ class Region:
 class Output:
     """One output: its size in bytes and the regions that make it, in any order.
 
-    They are disjoint, but for those that scatter: these run after the others, and where they write
-    an element several times, any of its values may remain.
+    Regions are disjoint, except those that scatter. These run after the others, and may write an
+    element several times: any of the values may remain.
     """
 
     nbytes: int
@@ -230,7 +230,7 @@ class Progression:
 
 
 def _rounded_toward_zero(values: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Convert numbers to a type that may be narrower; infinite ones stay so, and no others."""
+    """Convert numbers to a type that may be narrower; only infinite ones become infinite."""
     if dtype == values.dtype:
         return values
     nearest = values.astype(dtype)
@@ -245,8 +245,8 @@ class CopyPlan:
 
     ``element_size`` is 1, 2, 4, 8 or 16 bytes; ``inputs`` holds the byte size of each input. The
     ``constants``, which are stored with the plan, are numbered after the inputs. Views count
-    elements. All regions are independent of each other, but for those that scatter: they may
-    run in any order, or at once.
+    elements. All regions but those that scatter are independent of each other: they may run in
+    any order, or at the same time.
 
     >>> import numpy as np
     >>> from vkops.plan import CopyPlan, Output, Read, Region, View, execute

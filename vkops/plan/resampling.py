@@ -1,6 +1,6 @@
 """Resampling: each index of an axis of the output is a copy of one index of the input's axis.
 
-Front ends compute which one from sizes and scales, each by rules of its own. The chosen indices of
+Each front end chooses the input's indices from sizes and scales by its own rules. The indices of
 an axis that is resampled by p/q repeat a pattern: if index j reads index f(j) of the input, index
 p * k + j reads index q * k + f(j). So a few runs that repeat describe the whole axis.
 """
@@ -32,8 +32,8 @@ def resampled_runs(indices: Indices) -> list[IndexRun]:
     """Describe the chosen indices of an axis by few runs.
 
     There are at most about p runs for a scale of p/q, and about twice the square root of the number
-    of indices for any scale. Scaling by an integer makes one run, and indices that are clamped to
-    the ends of the input some more.
+    of indices for any scale. Scaling by an integer gives one run; indices that are clamped to the
+    ends of the input add some more.
 
     >>> resampled_runs(np.array([0, 2, 3, 5, 6, 8]))
     [IndexRun(target=0, size=2, start=0, step=2, repeats=3, period=2, advance=3)]
@@ -50,8 +50,7 @@ def resampled_runs(indices: Indices) -> list[IndexRun]:
         message = f"the indices of an axis make about {minimum:.0f} runs"
         raise LimitError(f"{message}, must be {MAX_PIECES} at most")
     periods = [period for period, estimate in estimates.items() if estimate <= 2 * minimum]
-    # Indices that are clamped to the ends of the input break the pattern: it may be better to cut
-    # them off.
+    # Indices that are clamped to the ends of the input break the pattern: also try without them.
     starts, stops = {0, int(changes[0])}, {len(indices), int(changes[-1])}
     return min((_cut(indices, *cut) for cut in product(periods, starts, stops)), key=len)
 
@@ -60,8 +59,8 @@ def _periods(indices: Indices, changes: npt.NDArray[Any]) -> set[int]:
     """Numbers of indices after which a pattern may repeat, at most half of all.
 
     These are the denominators of the continued fraction's convergents of the mean step, which is
-    q/p: no fractions with denominators as small are nearer to it. The mean step is computed from
-    all indices, and again without the ends, which may be clamped.
+    q/p: a convergent is nearer to it than any fraction with a smaller denominator. The mean step is
+    computed from all indices, and again without the ends, which may be clamped.
     """
     first, last = changes[[0, -1]].tolist()
     steps = [Fraction(abs(int(indices[-1] - indices[0])) + 1, len(indices))]

@@ -16,7 +16,7 @@ MAX_DIMENSIONS = 32 if np.lib.NumpyVersion(np.__version__) < "2.0.0" else 64
 """Number of dimensions of a tensor: NumPy's own limit."""
 
 MAX_PIECES = 1 << 16
-"""Parts that one operator may make, or pieces that it may move: each takes memory on the device."""
+"""The number of parts or pieces that one operator may have: each takes memory on the device."""
 
 MAX_GRAPH_REGIONS = 1 << 19
 """Number of tensors and regions of a graph, added together."""
@@ -31,7 +31,7 @@ class BudgetError(Exception):
 
 
 class Budget:
-    """A limited number of steps; the code that takes them spends them."""
+    """A limited number of steps, which code spends as it takes them."""
 
     def __init__(self, steps: float) -> None:
         self.available: float = steps
@@ -46,7 +46,7 @@ class Budget:
 def check_shape(shape: Ints, itemsize: int) -> None:
     """Check that a tensor is not too large, on any device.
 
-    An empty tensor is as large as it would be without its sizes of 0: NumPy has no others.
+    Sizes of 0 are left out of the product: NumPy limits empty arrays in the same way.
     """
     if len(shape) > MAX_DIMENSIONS:
         raise LimitError(f"got {len(shape)} dimensions, must be {MAX_DIMENSIONS} at most")

@@ -42,11 +42,11 @@ class Sliding(NamedTuple):
         return (self.before + self.size + self.after - self.extent) // self.stride + 1
 
     def boxes(self) -> tuple[list[_WindowBox], list[_WindowBox]]:
-        """The pairs of an element of the window and a position that are on the axis, or padding."""
+        """Return boxes of (window element, position) pairs: those on the axis, those in padding."""
         end = self.stride * (self.positions - 1) + self.extent
         if self.before == 0 and end <= self.size:
             return [_WindowBox(0, self.window, 0, self.positions)], []
-        # Pairs are in rows: all with one element of the window, or if that is less, one position.
+        # A row has the pairs of one element of the window, or of one position if these are fewer.
         by_position = self.positions < self.window and self.dilation > 0
         steps = [(self.window, self.dilation), (self.positions, self.stride)]
         (rows, row_step), (length, step) = reversed(steps) if by_position else steps
@@ -73,7 +73,7 @@ class Sliding(NamedTuple):
 
 
 class _WindowBox(NamedTuple):
-    """Some elements of the window, at some of its positions: the first of each, and how many."""
+    """Consecutive elements of the window at consecutive positions: first and count of each."""
 
     element: int
     elements: int
@@ -81,7 +81,7 @@ class _WindowBox(NamedTuple):
     positions: int
 
     def of(self, region: Region, axis: int, count: int) -> Region:
-        """The part of a region: elements along an axis, positions along that ``count`` later."""
+        """Return the box of a region: elements are on ``axis``, positions on ``axis + count``."""
         return region.map(
             lambda view: view.narrow(axis, self.element, self.elements).narrow(
                 axis + count, self.position, self.positions

@@ -23,7 +23,7 @@ ELEMENT_SIZES = (1, 2, 4, 8, 16)
 
 
 def validate(plan: CopyPlan) -> None:
-    """Check a plan; making one checks nothing.
+    """Check a plan, whose constructor checks nothing.
 
     Regions may overlap as long as they write no more elements than the output has: finding all
     overlaps would take too long.
@@ -182,7 +182,7 @@ def _same_sizes(view: View, target: View, field: str) -> None:
 
 
 def refuse(field: str, message: str, rule: str) -> NoReturn:
-    """Refuse a field of a plan, or an argument of ``execute``."""
+    """Raise an InvalidDescError for a field of a plan, or an argument of ``execute``."""
     raise InvalidDescError("", field, message, rule)
 
 

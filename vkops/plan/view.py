@@ -19,9 +19,9 @@ def packed_strides(sizes: Ints) -> Ints:
 class View(NamedTuple):
     """``sizes`` elements of an array, the first at ``offset``, ``strides`` apart.
 
-    Its dimensions are the caller's axes, so those of size 1 stay, and none are merged. A region's
-    views have one canonical form together, which ``plan.algebra.coalesce`` makes: dimensions merge
-    only where they are contiguous in all of its views.
+    Its dimensions are the caller's axes: those of size 1 are kept, and none are merged. The views
+    of a region have a canonical form only together, because dimensions can be merged only where
+    they are contiguous in all of them; ``plan.algebra.coalesce`` returns it.
 
     >>> View.packed((4, 6)).narrow(1, 2, 3)
     View(sizes=(4, 3), strides=(6, 1), offset=2)
@@ -171,7 +171,7 @@ class View(NamedTuple):
         )
 
     def reshape(self, sizes: Ints) -> View | None:
-        """The same elements in row-major order with other sizes; None where no strides express it.
+        """Return the elements in row-major order with other sizes; None if no strides express that.
 
         >>> View((4, 6), (12, 2)).reshape((2, 2, 2, 3))
         View(sizes=(2, 2, 2, 3), strides=(24, 12, 6, 2), offset=0)

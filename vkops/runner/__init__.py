@@ -4,7 +4,7 @@
 run or check files; a wrong model, file or option raises a ModelError before anything has run.
 """
 
-from vkops.models.model import RunOptions
+from vkops.runner.dispatch_timing import RunOptions
 from vkops.runner.model_execution import run
 
 __all__ = ["RunOptions", "run"]

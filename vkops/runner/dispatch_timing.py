@@ -5,17 +5,36 @@ from __future__ import annotations
 import time
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from statistics import median_high  # as DxDispatch does
 from typing import TYPE_CHECKING
 
 from vkops import console
-from vkops.models.model import RunOptions
 
 if TYPE_CHECKING:
     import vkops
     from vkops.gpu.run.streaming import Progress
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Numbers of dispatches, and what to print; the names are those of the command line."""
+
+    dispatch_iterations: int = 1
+    dispatch_repeat: int = 1
+    milliseconds_to_run: int | None = None
+    dispatch_interval: int = 0
+    warmup_samples: int = 1
+    timing_verbosity: int = 0
+    max_gpu_time_measurements: int = 8192
+    print_commands: bool = False
+    print_onnx_bindings: bool = False
+    flat: bool = False
+    around_dispatch: Callable[[str], AbstractContextManager[object]] = nullcontext
+    """Makes the context of each dispatch command from the dispatchable's name."""
 
 
 def run_timed(
@@ -23,15 +42,20 @@ def run_timed(
     options: RunOptions,
     dispatch: Callable[[Progress], object],
     device: vkops.Device,
+    tensors: Iterable[str] = (),
     *,
     is_first: bool = True,
 ) -> None:
     """Dispatch in a loop with a progress bar, and print the times.
 
-    ``is_first`` is whether nothing was dispatched before: a first run compiles the kernel.
+    ``is_first`` is whether nothing was dispatched before: a first run compiles the kernel. Profiles
+    name the dispatch and its ``tensors``.
     """
+    from vkops.gpu.run.profile_recorder import called_by
+
     device_time = device.measure_dispatches() if options.max_gpu_time_measurements else lambda: None
-    with console.progress(name) as progress, options.around_dispatch(name):
+    caller = called_by(f"dispatch '{console.bounded(name)}'", *tensors)
+    with caller, console.progress(name) as progress, options.around_dispatch(name):
         run = partial(dispatch, progress)
         cpu, gpu, lost = _measure(options, run, device.synchronize, device_time)
     is_cold = is_first and len(cpu) == 1 and options.dispatch_repeat == 1

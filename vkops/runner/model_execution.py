@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from math import prod
@@ -16,7 +18,7 @@ import vkops
 from vkops import console
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, show
-from vkops.models.data_types import Read, chunks, dtype_of
+from vkops.models.initial_values import Read, chunks, dtype_of
 from vkops.models.json_reader import quote
 from vkops.models.model import (
     Bound,
@@ -24,13 +26,14 @@ from vkops.models.model import (
     Execution,
     Prepared,
     PrintCommand,
-    RunOptions,
     WriteFileCommand,
 )
+from vkops.models.operator import DmlDispatchable
 from vkops.models.resources import errors_after
+from vkops.models.target import DeviceTarget
 from vkops.runner import printed_values
 from vkops.runner.array_files import without_objects
-from vkops.runner.dispatch_timing import run_timed
+from vkops.runner.dispatch_timing import RunOptions, run_timed
 from vkops.system import pictures
 from vkops.system.npy_files import header_bytes
 from vkops.system.output_files import write_output
@@ -46,7 +49,7 @@ def run(prepared: Prepared, device: vkops.Device, options: RunOptions | None = N
         raise ModelError(f"prepared: got {show(prepared)}, must be what prepare returns")
     if not isinstance(options, (RunOptions, NoneType)):
         raise ModelError(f"options: got {show(options)}, must be RunOptions or None")
-    run = DeviceRun(prepared, device, options or RunOptions())
+    run = _ModelRun(prepared, device, options or RunOptions())
     for index, command in enumerate(prepared.commands):
         if not run.options.print_commands:
             run.run_command(command)
@@ -60,16 +63,39 @@ def run(prepared: Prepared, device: vkops.Device, options: RunOptions | None = N
         console.command_completed(index)
 
 
-class DeviceRun(Execution):
+class _ModelRun:
     """A model on a device, whose commands print and write what they are asked to."""
 
-    has_dispatched: bool = False
+    def __init__(self, prepared: Prepared, device: vkops.Device, options: RunOptions) -> None:
+        self.options: RunOptions = options
+        self._prepared = prepared
+        self._device = device
+        self._has_dispatched = False
+        self._execution = Execution(prepared, DeviceTarget(device), self._compiling, self._seen)
+
+    @contextmanager
+    def _compiling(self, operator: DmlDispatchable) -> Iterator[None]:
+        """Print that an operator is compiled, and how long it takes with its initialization."""
+        graph = operator.compile_graph
+        console.info("Compiling op using IDMLDevice1::CompileGraph" if graph else "Compile Op")
+        start = time.perf_counter()
+        yield
+        if self.options.timing_verbosity >= 1:
+            elapsed = (time.perf_counter() - start) * 1000
+            console.info(f"Initialize '{console.bounded(operator.name)}': {elapsed:.4f} ms")
+
+    def _seen(self, bound: Bound, inputs: Mapping[str, Any], outputs: Sequence[Any]) -> None:
+        if self.options.print_onnx_bindings:
+            tensors = {each.name: each.source for each in (*bound.inputs, *bound.outputs)}
+            deferred = {n: s.resource.is_deferred for n, s in tensors.items() if s}
+            names = [each.name for each in bound.outputs]
+            print_onnx_bindings(inputs.items(), zip(names, outputs, strict=True), deferred)
 
     def run_command(self, command: Command) -> None:
         """Run one command."""
         if isinstance(command, Bound):
             with errors_after("Failed to execute dispatchable"):
-                self.run_dispatch(command)
+                self._dispatch(command)
         elif isinstance(command, PrintCommand):
             with errors_after("Failed to print resource"):
                 held = self._content(command)
@@ -77,16 +103,12 @@ class DeviceRun(Execution):
         elif isinstance(command, WriteFileCommand):
             self._write_file(command)
 
-    def run_dispatch(self, bound: Bound) -> None:
-        """Run a dispatch in a loop, and print how long it takes."""
-        from vkops.gpu.run.profile_recorder import called_by
-
-        dispatch, is_first = self.ready(bound), not self.has_dispatched
-        name, tensors = bound.dispatchable.name, (*bound.inputs, *bound.outputs)
+    def _dispatch(self, bound: Bound) -> None:
+        dispatch, tensors = self._execution.ready(bound), (*bound.inputs, *bound.outputs)
+        name, is_first = bound.dispatchable.name, not self._has_dispatched
         named = [f"{each.name}: {each.source.resource.name}" for each in tensors if each.source]
-        with called_by(f"dispatch '{console.bounded(name)}'", *named):
-            run_timed(name, self.options, dispatch, self.device, is_first=is_first)
-        self.has_dispatched = True
+        run_timed(name, self.options, dispatch, self._device, named, is_first=is_first)
+        self._has_dispatched = True
 
     def _print(self, command: PrintCommand, held: _Content) -> None:
         """Print a resource in the shape of the first tensor that covers it, or in one line."""
@@ -107,7 +129,7 @@ class DeviceRun(Execution):
         """Yield the shapes of packed tensors that are the whole content of a resource."""
         if len(held.shape) > 1:
             yield held.shape
-        for bound in self.prepared.dispatches:
+        for bound in self._prepared.dispatches:
             for tensor in (*bound.outputs, *bound.inputs):
                 is_bound = tensor.source is not None and tensor.source.resource.name == name
                 if is_bound and tensor.shape is not None and prod(tensor.shape) == held.count:
@@ -143,17 +165,18 @@ class DeviceRun(Execution):
             )
 
     def _content(self, command: PrintCommand | WriteFileCommand) -> _Content:
-        resource = command.resource
+        resource, deferred = command.resource, self._execution.deferred
         if not resource.is_deferred:
-            read = self.buffers[resource.name].read
+            read = self._execution.buffers[resource.name].read
             if resource.data_type is TensorDataType.UNKNOWN:
                 return _Content(None, 0, (), resource.size, read)
             dtype = dtype_of(resource.data_type)
             count = resource.values.nbytes // dtype.itemsize
             return _Content(dtype, count, (resource.size // dtype.itemsize,), resource.size, read)
-        if resource.name not in self.deferred:
+        if resource.name not in deferred:
             raise command.node.error(f"{quote(resource.name)} has no value yet")
-        array = np.ascontiguousarray(without_objects(np.asarray(self.deferred[resource.name])))
+        value = np.asarray(deferred[resource.name])
+        array = np.ascontiguousarray(without_objects(value))
         data = array.reshape(-1).view(np.uint8)
         return _Content(
             array.dtype,
@@ -162,6 +185,28 @@ class DeviceRun(Execution):
             data.size,
             lambda offset, nbytes: data[offset : offset + nbytes].tobytes(),
         )
+
+
+def print_onnx_bindings(
+    inputs: Iterable[tuple[str, Any]],
+    outputs: Iterable[tuple[str, Any]],
+    deferred: Mapping[str, bool],
+) -> None:
+    """Print the tensors of an ONNX model; ``deferred`` has those that are bound to resources."""
+    from onnx import TensorProto
+
+    from vkops.onnx.element_types import elem_type_of
+
+    for role, tensors in (("Input", inputs), ("Output", outputs)):
+        for name, value in tensors:
+            if not hasattr(value, "shape"):
+                continue
+            kind = {None: "implicit", True: "deferred", False: "explicit"}[deferred.get(name)]
+            console.info(f"{role} Tensor '{console.bounded(name)}':")
+            console.info(f"  Resource  = {kind} (Vulkan)")
+            console.info(f"  Data Type = {TensorProto.DataType.Name(elem_type_of(value.dtype))}")
+            console.info(f"  Shape     = [{','.join(map(str, value.shape))}]")
+            console.info("")
 
 
 def _picture(held: _Content, shape: tuple[int, ...], suffix: str) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +16,18 @@ import vkops
 from vkops import console
 from vkops.dml import FeatureLevel
 from vkops.errors import ModelError, one_line
-from vkops.models.model import Model, Prepared, RunOptions
+from vkops.models.model import Prepared
 from vkops.models.model_reader import load_model, prepare
-from vkops.models.onnx import OnnxDispatchable, default_input, forms_of
-from vkops.models.resources import Resources, errors_after
+from vkops.models.onnx import OnnxFile, default_input
+from vkops.models.resources import errors_after
+from vkops.models.target import DeviceTarget
 from vkops.plan.indexing import OutOfRange
 from vkops.runner import array_files
-from vkops.runner.model_execution import DeviceRun, run
+from vkops.runner.dispatch_timing import RunOptions, run_timed
+from vkops.runner.model_execution import print_onnx_bindings, run
 
 if TYPE_CHECKING:
+    from vkops.gpu.run.streaming import Progress
     from vkops.onnx.free_dimensions import Overrides
 
 Array = npt.NDArray[Any]
@@ -53,10 +56,10 @@ class ModelFile:
             raise ModelError("Expected a .json or .onnx file")
         return suffix == ".onnx"
 
-    def read_onnx(self) -> OnnxDispatchable:
-        """Read an ONNX model."""
-        path = Path(self.path)
-        return OnnxDispatchable.of_file(path, self.overrides, allow_paths=self.allow_paths)
+    def read_onnx(self, files: FileOptions | None = None) -> OnnxFile:
+        """Read an ONNX model, and its inputs."""
+        onnx = OnnxFile.read(Path(self.path), self.overrides, allow_paths=self.allow_paths)
+        return onnx if files is None else onnx._replace(inputs=inputs_of(onnx, files))
 
     def read_json(self, level: FeatureLevel) -> Prepared:
         """Read a .json model, check it at a feature level, and print its warnings."""
@@ -69,14 +72,6 @@ class ModelFile:
         for warning in model.warnings:
             console.complain(f"Warning: {warning}")
         return prepared
-
-    def read(self, files: FileOptions) -> Prepared:
-        """Read a model; that of an ONNX model has one dispatch, with the inputs of files."""
-        if not self.is_onnx:
-            return self.read_json(self.feature_level)
-        onnx = self.read_onnx()
-        onnx = replace(onnx, values=inputs_of(onnx, files))
-        return Prepared(Model(Resources(), {onnx.name: onnx}), (onnx.alone(),))
 
 
 @dataclass(frozen=True)
@@ -109,13 +104,16 @@ def run_model(
     """
     if not file.is_onnx and (files.input or files.output or files.random):
         raise ModelError("--input, --output and --random are for .onnx files; a model has its own")
-    prepared = file.read(files)
-    outputs = [tensor.name for tensor in prepared.dispatches[0].outputs] if file.is_onnx else []
-    targets = array_files.targets(outputs, files.output, "the model")
+    if file.is_onnx:
+        onnx = file.read_onnx(files)
+        names = [entry.name for entry in onnx.model.outputs]
+        targets = array_files.targets(names, files.output, "the model")
+    else:
+        prepared = file.read_json(file.feature_level)
     options_of_device: Any = {"debug": debug, "expect": expect, "indices": indices}
     with _open_device(adapter, file.feature_level, **options_of_device) as device:
         if file.is_onnx:
-            _run_onnx(prepared, device, options, targets)
+            _run_onnx(onnx, device, options, targets)
             return
         with errors_after("Failed to execute the model"):
             run(prepared, device, options)
@@ -164,18 +162,24 @@ def _open_device(adapter: str, feature_level: FeatureLevel, **options: Any) -> v
 
 
 def _run_onnx(
-    prepared: Prepared, device: vkops.Device, options: RunOptions, targets: Mapping[Path, str]
+    onnx: OnnxFile, device: vkops.Device, options: RunOptions, targets: Mapping[Path, str]
 ) -> None:
     """Run an ONNX model in a loop, and print or write its outputs."""
-    (bound,) = prepared.dispatches
-    run = DeviceRun(prepared, device, options)
-    run.run_dispatch(bound)
-    outputs = run.results.get(bound.dispatchable.name, ())
+    names = [entry.name for entry in onnx.model.outputs]
+    results, run = DeviceTarget(device).compile_onnx(onnx.model)(onnx.inputs)
+    if options.print_onnx_bindings:
+        print_onnx_bindings(onnx.inputs.items(), zip(names, results, strict=True), {})
+    outputs: list[Any] = []  # none without an iteration
+
+    def dispatch(progress: Progress) -> None:
+        outputs[:] = run(progress, {})
+
+    run_timed(onnx.name, options, dispatch, device)
     arrays: dict[str, Array] = {}
-    for tensor, value in zip(bound.outputs, outputs, strict=False):  # none without an iteration
-        for key, array in _output_arrays(tensor.name, value).items():
+    for name, value in zip(names, outputs, strict=False):
+        for key, array in _output_arrays(name, value).items():
             if key in arrays:
-                raise ModelError(f"output {tensor.name!r}: another output has the name {key!r}")
+                raise ModelError(f"output {name!r}: another output has the name {key!r}")
             arrays[key] = array
     array_files.write_or_print(targets, arrays, flat=options.flat)
 
@@ -202,21 +206,23 @@ def _check_onnx(file: ModelFile) -> None:
     console.info(one_line(_plan_summary(onnx)))
 
 
-def _plan_summary(read: OnnxDispatchable) -> str:
+def _plan_summary(onnx: OnnxFile) -> str:
     """Return the size of the plan, if the shapes do not depend on the elements of inputs."""
     from vkops.onnx.lowering import NeedsValueError
     from vkops.onnx.specialization import Specialization
     from vkops.onnx.value_info import TensorType
 
-    forms = forms_of(read.required_inputs)
+    types = onnx.overrides.types(onnx.model)
     try:
-        plans = Specialization(read.model.lower(forms, {})).plans
+        plans = Specialization(onnx.model.lower(types, {})).plans
     except NeedsValueError as needed:
         return f"Shapes depend on what input '{needed.name}' holds"
     regions = sum(len(out.regions) for plan in plans for out in plan.outputs)
     nbytes = sum(out.nbytes for plan in plans for out in plan.outputs)
     shapes = ", ".join(
-        f"{name} {list(form.shape)}" for name, form in forms.items() if isinstance(form, TensorType)
+        f"{name} {list(type_.shape)}"
+        for name, type_ in types.items()
+        if isinstance(type_, TensorType)
     )
     return (
         f"With {shapes or 'no inputs'}: {len(plans)} submission{'s' * (len(plans) != 1)}, "
@@ -224,7 +230,7 @@ def _plan_summary(read: OnnxDispatchable) -> str:
     )
 
 
-def inputs_of(onnx: OnnxDispatchable, files: FileOptions) -> dict[str, Any]:
+def inputs_of(onnx: OnnxFile, files: FileOptions) -> dict[str, Any]:
     """Return the values of all inputs that a file gives or that have no default."""
     from vkops.onnx.onnx_session import as_array
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.models.data_types import Read, chunks
+from vkops.models.initial_values import Read, chunks
 
 MAX_SHAPED_VALUES = 1000
 """Values that are printed in the shape of a tensor; an ellipsis stands for the others."""

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 import vkops
-from vkops.errors import ModelError, OutOfDeviceMemoryError, did_you_mean
-from vkops.models.model import RunOptions
+from vkops.errors import ModelError
 from vkops.plan.rounding import round_up
-from vkops.runner import array_files
-from vkops.runner.dispatch_timing import run_timed
+from vkops.runner import array_files, shader_bindings
+from vkops.runner.dispatch_timing import RunOptions, run_timed
+from vkops.runner.shader_bindings import Numbers
 from vkops.shaders.module import Block
-from vkops.shaders.shader import Number, Shader
+from vkops.shaders.shader import Shader
 
 Array = npt.NDArray[Any]
-
-_NUMBER_KINDS = "iuf"
-_MAX_ELEMENTS = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class ShaderOptions:
     output: Sequence[str] = ()
     groups: Sequence[int] | tuple[str, int] | None = None
     threads: Sequence[int] | None = None
-    push: Sequence[Number] = ()
+    push: Numbers = ()
 
 
 def run_shader(
@@ -85,34 +81,29 @@ def _arrays(shader: Shader, options: ShaderOptions) -> tuple[dict[str, Array], l
     Buffers without a name go to the remaining blocks, in the order of their bindings. Those with
     the name of an array are its elements, in their order.
     """
-    entries = [each for text in options.bind for each in array_files.read(text, [""], shader.name)]
+    given = shader_bindings.read(options.bind, shader.name)
     results: list[str] = []
     points: list[str] = []
     for text in options.out:
         if (block := shader.block(text)) is not None:
             points.append(block.point)  # bound to a file
         else:
-            entries.append(_zeros(text))
-    free = iter(shader.free(name for name, _ in entries if name))
+            given.append(_zeros(text))
+    first_result = len(given) - (len(options.out) - len(points))
     arrays: dict[str, Array] = {}
-    for number, (name, array) in enumerate(entries):
-        block = shader.block(name) if name else next(free, None)
-        point = block.point if block else ""
-        if block is not None and block.is_array:
+    for number, (block, value) in enumerate(shader_bindings.assigned(given, shader)):
+        array = np.zeros(value, np.uint8) if isinstance(value, int) else value
+        point = block.point
+        if block.is_array:
             point += f"[{sum(key.startswith(f'{point}[') for key in arrays)}]"
-        if block is None or point in arrays:
-            blocks = ", ".join(b.point for b in shader.blocks) or "none"
-            what = f"got {len(entries)} buffers, must be one for each block at most"
-            if name:
-                what = f"{name!r} {'has a buffer already' if block else 'is not a block'}"
-            near = did_you_mean(name, [each.point for each in shader.blocks])
-            raise ModelError(f"{shader.name}: {what}; the blocks are {blocks}{near}")
-        if array.dtype.kind not in _NUMBER_KINDS:
+        if point in arrays:
+            raise ModelError(f"{shader.name}: {point!r} has a buffer already")
+        if array.dtype.kind not in shader_bindings.NUMBER_KINDS:
             raise ModelError(f"{shader.name}: {point}: got {array.dtype}, must be numbers")
         if not array.size:
             raise ModelError(f"{shader.name}: {point}: got no values, must have at least 1")
         arrays[point] = array
-        if number >= len(entries) - (len(options.out) - len(points)):
+        if number >= first_result:
             results.append(point)
     results += [point for point in arrays if point.partition("[")[0] in points]
     return arrays, results
@@ -120,18 +111,12 @@ def _arrays(shader: Shader, options: ShaderOptions) -> tuple[dict[str, Array], l
 
 def _zeros(text: str) -> tuple[str, Array]:
     """Return the name and the zeros of ``[NAME:]TYPE:COUNT``; COUNT can be a shape, such as 4x6."""
-    *name, kind, form = ["", *text.split(":")][-3:]
-    try:
-        dtype, shape = np.dtype(kind).newbyteorder("="), tuple(int(n) for n in form.split("x"))
-        is_number = kind and dtype.kind in _NUMBER_KINDS
-        if not is_number or min(shape) < 1 or prod(shape) > _MAX_ELEMENTS:
-            raise ValueError
-    except (TypeError, ValueError):
+    name, _, form = text.partition(":")
+    if ":" not in form:
+        name, form = "", text
+    if (array := shader_bindings.zeros(form)) is None:
         raise ModelError(
             f"{text}: must be [NAME:]TYPE:COUNT, such as uint32:1024 or float16:4x6, or the name "
             "of a block that is bound to a file"
-        ) from None
-    try:
-        return "".join(name), np.zeros(shape, dtype)
-    except MemoryError as error:
-        raise OutOfDeviceMemoryError(f"{text}: the host has no more memory available") from error
+        )
+    return name, array

@@ -28,7 +28,7 @@ _MAX_WORK = 1 << 20
 def extent_of(
     device: OpenDevice, operator: str, path: str, binding: Binding, *, written: bool
 ) -> Extent:
-    """Return the bytes of a buffer on the device that a binding names (B-02, B-04, B-21)."""
+    """Check a binding, and return the bytes of a buffer that it names (B-02, B-04, B-21)."""
     target, offset, nbytes = binding, 0, None
     if isinstance(binding, tuple) and len(binding) == 3:
         target, offset, nbytes = binding
@@ -64,7 +64,7 @@ def _count(value: Any) -> int | None:
 
 
 def are_integers(value: Any) -> bool:
-    """Whether a value is an int, or a tuple of these: the same each time that it is equal."""
+    """Whether a value is an int or a tuple of ints, so that equal values are interchangeable."""
     return type(value) is int or (type(value) is tuple and {*map(type, value)} == {int})
 
 
@@ -113,17 +113,23 @@ class Elements(NamedTuple):
         else:
             shader.check_bytes(point, block, 0, nbytes, nbytes)
         bound = slot._replace(start=start, nbytes=nbytes)
-        return bound if self.is_one_run(alignment) else bound.in_copy()
+        is_storage = block.kind == "storage"
+        return bound if self.is_one_run(alignment, storage=is_storage) else bound.in_copy()
 
-    def is_one_run(self, alignment: int) -> bool:
-        """Whether they are contiguous and aligned memory of the device, in one piece."""
+    def is_one_run(self, alignment: int, *, storage: bool = False) -> bool:
+        """Whether the elements are contiguous, aligned, and in one piece of the device's memory.
+
+        With ``storage``, the memory must serve as a storage buffer only, else also as any other.
+        """
         start = self.view.offset * self.itemsize
-        extents = getattr(self.buffer, "extents", ())  # memory of the host has none
+        extents: Any = getattr(self.buffer, "extents", ())  # memory of the host has none
         in_one_piece = len(slice_extents(extents, start, self.nbytes)) == 1
+        if in_one_piece and not storage and extents[0].resource.is_storage_only:
+            return False
         return in_one_piece and self.view.is_contiguous and start % alignment == 0
 
     def copy(self, device: OpenDevice, *, is_written: bool) -> ShaderCopy:
-        """Return a packed copy, which a dispatch is bound to instead."""
+        """Return a packed copy of the elements, to be bound instead of them."""
         source, view, itemsize, _ = self
         if isinstance(source, HostBuffer):
             device.vulkan.refuse_recording("host memory cannot be bound to a shader")
@@ -139,7 +145,7 @@ class Elements(NamedTuple):
         return shader_copy
 
     def _addresses(self) -> Any:
-        """An array at addresses as far from one another, which are not read."""
+        """Return an array interface of the same layout at made-up addresses, never read."""
         (sizes, strides, offset), size = self.view, self.itemsize
         interface = {
             "data": (_SOME_ADDRESS + offset * size, True), "shape": sizes, "typestr": f"|V{size}",
@@ -149,7 +155,7 @@ class Elements(NamedTuple):
 
 
 def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> int:
-    """Refuse more bytes than a block can have (SH-12); return the alignment of the first one."""
+    """Check that a block can have so many bytes (SH-12); return the alignment of their start."""
     limits = device.info.limits
     most, alignment = device.pool.max_range, limits.min_storage_buffer_offset_alignment
     if slot.block.kind == "uniform":
@@ -164,7 +170,7 @@ def check_size(device: OpenDevice, shader: Shader, slot: Slot, nbytes: int) -> i
 def elements(
     device: OpenDevice, shader: str, path: str, binding: Binding, *, written: bool
 ) -> Elements:
-    """Return the elements that a binding of a shader names (B-02, B-04, B-21, SH-05, SH-12)."""
+    """Check a shader's binding, and return its elements (B-02, B-04, B-21, SH-05, SH-12)."""
     part = binding[1:] if type(binding) is tuple and len(binding) == 3 else None
     tensor = binding if part is None else binding[0]
     if not hasattr(tensor, "placed"):
@@ -175,7 +181,7 @@ def elements(
         buffer, dtype = base.buffer, tensor.dtype
         if written and tensor.is_read_only:
             raise BindingError(shader, path, "is read-only, must be writable", "B-21")
-        # As ``Elements(...)``, without a call of Python.
+        # The same as ``Elements(...)``, which would call a Python function.
         argument = tuple.__new__(Elements, (buffer, view, dtype.itemsize, dtype))
         is_whole = type(buffer) is Buffer and part is None
         if is_whole and (buffer._device is device or buffer.is_on(device)):

@@ -135,7 +135,7 @@ class CompiledOperator:
 
     @property
     def binding_properties(self) -> BindingProperties:
-        """Sizes of the resources that DirectML would ask the caller to bind."""
+        """Sizes of the temporary and persistent resources that DirectML's callers must bind."""
         owned = sum(tensor.total_tensor_size_in_bytes for tensor in self._owned.values())
         owned += sum(constant.nbytes for constant in self.pipeline.constants.values())
         return BindingProperties(sum(self.pipeline.intermediates.values()), owned)
@@ -244,7 +244,7 @@ class CompiledOperator:
     def _check_count(
         self, field: str, bindings: Sequence[Binding], tensors: Sequence[object]
     ) -> None:
-        if type(bindings) is list and len(bindings) == len(tensors):  # the usual case
+        if type(bindings) is list and len(bindings) == len(tensors):  # the usual case: fast
             return
         if not isinstance(bindings, Sequence) or isinstance(bindings, (str, bytes)):
             message = f"got {show(bindings)}, must be a list of bindings"
@@ -268,7 +268,7 @@ class CompiledOperator:
         self, path: str, tensor: BufferTensorDesc, binding: Binding, *, written: bool = False
     ) -> Extent:
         """Check a binding; return the bytes of its buffer that the tensor uses."""
-        if hasattr(binding, "placed"):  # a part of a tensor is bytes
+        if hasattr(binding, "placed"):  # a tensor: a part of one, a tuple, is bytes of any type
             check_elements(self.name, path, tensor, binding.dtype)
         buffer, offset, nbytes = extent_of(self._device, self.name, path, binding, written=written)
         return bind(self.name, path, tensor, buffer, buffer.nbytes, offset, nbytes)

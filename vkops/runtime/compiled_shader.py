@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place, integer
-from vkops.errors import BindingError, InvalidDescError, show
+from vkops.errors import CONVERSION_ERRORS, BindingError, InvalidDescError, show
 from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import HostBuffer
@@ -37,7 +37,7 @@ MAX_CALLS = 256
 """Calls of different signatures that a shader or a kernel keeps prepared."""
 
 MAX_PIPELINES = 64
-"""Pipelines that a shader keeps, one for each length of its arrays of blocks that declare none."""
+"""Pipelines that a shader keeps, one for each length of its runtime-sized arrays of blocks."""
 
 PACKING_ERRORS = (struct.error, OverflowError, TypeError, ValueError)
 """The errors that ``struct`` raises for values that it cannot pack."""
@@ -49,8 +49,8 @@ Counts = Any
 class BoundShader:
     """A shader with its bindings, to be dispatched again and again.
 
-    It is bound to memory, not to contents: each dispatch reads what is there, and its results are
-    there for all that comes after it.
+    It is bound to memory, not to contents: each dispatch reads the current bytes, and all later
+    work sees its results.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class BoundShader:
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        if not self._work:  # it was bound for no threads
+        if not self._work:  # it was bound with ``threads=0``
             self._device.check()
             return
         for copy in self._copies:
             copy.send()
         writes, shader = self._writes, self._shader
-        if shader.uses_addresses:  # also those that were given out since
+        if shader.uses_addresses:  # it may use all addresses given out, even after it was bound
             writes = [*writes, *self._device.vulkan.addressed_memory()]
         self._device.submit(self._work, self._reads, writes, shader.name)
         for copy in self._copies:
@@ -148,12 +148,12 @@ class CompiledShader:
         return f"<vkops.CompiledShader {self.name!r} of blocks {blocks}>"
 
     def _pipeline(self, slots: Sequence[Slot] = ()) -> Any:
-        """Return the pipeline; one for each length of arrays of blocks that declare none."""
+        """Return the pipeline, one for each length of runtime-sized arrays of blocks."""
         lengths = self._lengths(slots)
         if lengths not in self._pipelines:
             if len(self._pipelines) >= MAX_PIPELINES:
                 self._pipelines.clear()
-                self._calls.clear()  # which have pipelines, too
+                self._calls.clear()  # these keep pipelines alive, too
             self._pipelines[lengths] = make_pipeline(self._device, self.shader, lengths)
         return self._pipelines[lengths]
 
@@ -222,11 +222,15 @@ class CompiledShader:
                     values[number] = self._sent(slots[number], value)
                 elif type(value) is tuple and value and isinstance(value[0], np.ndarray):
                     values[number] = self._sent(slots[number], value[0]), *value[1:]  # a sampler
+                elif type(value) is list or (
+                    hasattr(value, "__dlpack__") and not hasattr(value, "placed")
+                ):
+                    values[number] = self._sent_from(slots[number], value)
             pushed, packed = {}, None
             try:
                 if arguments.packer is not None and not self.shader.uses_addresses:
                     packed = arguments.packer.pack(*map(every.__getitem__, arguments.order))
-            except PACKING_ERRORS:  # ``pack`` says what is wrong
+            except PACKING_ERRORS:  # ``pack``, which is called below, raises an error that says why
                 pass
             if packed is None:
                 pushed = {name: every[n] for name, n in arguments.pushed.items()}
@@ -278,7 +282,7 @@ class CompiledShader:
     def _mapped(
         self, buffers: Mapping[str, Binding], groups: Counts, threads: Any
     ) -> tuple[Sequence[Slot], Sequence[Any], Groups | ShaderCopy | None]:
-        """Check the names and the numbers of ``bound``; without threads, the last is None."""
+        """Check the arguments of ``bound``; the number of workgroups is None without threads."""
         if not isinstance(buffers, Mapping):
             message = f"got {show(buffers)}, must be a mapping of blocks' names to buffers"
             raise BindingError(self.name, "buffers", message, "SH-04")
@@ -318,11 +322,12 @@ class CompiledShader:
         counts: Groups | ShaderCopy,
         push: bytes,
     ) -> BoundShader:
-        """Bind a call, with copies of what cannot be bound where it is."""
+        """Bind a call, with copies of arguments that cannot be bound in place."""
         copies = make_copies(self._device, call, arguments)
         if copies:
             memory = [copies[n].resource if n in copies else each for n, each in enumerate(memory)]
-            if [*copies] != call.copied:  # a copy is also bound where the same elements would fit
+            # Elements are also bound to a copy if another binding of the same ones needs it.
+            if [*copies] != call.copied:
                 call = call.with_copies(self._device, copies)
         distinct = [*dict.fromkeys(copies.values())]
         if isinstance(counts, ShaderCopy):
@@ -340,7 +345,7 @@ class CompiledShader:
     def _located(
         self, slots: Sequence[Slot], values: Sequence[Any]
     ) -> tuple[PreparedCall, list[ShaderArgument], list[Any]]:
-        """Return the call for bindings, the argument of each, and the memory of each."""
+        """Return the prepared call for bindings, and the argument and the memory of each."""
         kinds: list[Any] = []
         arguments: list[ShaderArgument] = []
         memory: list[Any] = []
@@ -360,7 +365,7 @@ class CompiledShader:
         return call, arguments, memory
 
     def _checked(self, slots: Sequence[Slot], arguments: Sequence[ShaderArgument]) -> PreparedCall:
-        """Check all arguments, and decide what is bound where it is."""
+        """Check all arguments, and decide which can be bound in place; others need copies."""
         pairs = zip(slots, arguments, strict=True)
         bound = [argument.bind(self._device, self.shader, slot) for slot, argument in pairs]
         self.shader.check_complete([slot.block for slot in slots])
@@ -369,7 +374,7 @@ class CompiledShader:
     # -- arguments --------------------------------------------------------------------------------
 
     def _made(self, point: str, spec: Any, arguments: Arguments, values: Sequence[Any]) -> Any:
-        """Make an output, unless it is given."""
+        """Return an output: the tensor or image that ``out`` has, or a new one as ``out`` says."""
         if is_memory(spec) or isinstance(spec, Image):
             return spec
         if isinstance(spec, np.ndarray):
@@ -398,7 +403,7 @@ class CompiledShader:
     def _shape_of(
         self, name: str, block: Block | None, arguments: Arguments, values: Sequence[Any]
     ) -> tuple[Any, Any]:
-        """Return the shape of the argument of a block, and its data type if an output has that."""
+        """Return the shape for an output like a block's argument, and for some images its dtype."""
         source = self.shader.block(name)
         place = source and source.place
         like = [slot.source for slot in arguments.slots if slot.block.place == place]
@@ -410,7 +415,7 @@ class CompiledShader:
             raise BindingError(self.name, "out", message, "SH-04")
         shape, dtype = example.shape, None
         if block and block.image:
-            rank, format_ = block.image.dims + block.image.has_layers, block.image.format
+            rank, format_ = block.image.rank, block.image.format
             channels = shape[rank] if len(shape) > rank else 1
             if format_ is None:
                 dtype = example.dtype
@@ -423,18 +428,31 @@ class CompiledShader:
         declared = block.image
         assert declared is not None
         sizes = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-        has_channels = len(sizes) > declared.dims + declared.has_layers
+        has_channels = len(sizes) > declared.rank
         channels = declared.format.channels if declared.format and not has_channels else 1
         form = declared.dims, declared.has_layers, channels if channels > 1 else None
-        return create(self._device, sizes, dtype, *form, None, 1)
+        return create(self._device, sizes, dtype, *form, None, 1, declared.is_multisampled)
 
     def _sent(self, slot: Slot, array: npt.NDArray[Any]) -> Any:
-        """Send an array to the device, unless it has the values of a uniform block."""
+        """Send an array to the device, unless it holds the values of a uniform block."""
         if slot.block.kind == "uniform":
             return array
         if slot.is_written:
             raise self._written_array(slot.point)
         return self._device.tensor(array)
+
+    def _sent_from(self, slot: Slot, value: Any) -> Any:
+        """Send a list of numbers (SH-11), or an array of another library."""
+        if type(value) is not list:
+            return self._sent(slot, value)
+        if slot.block.kind != "storage":
+            return value
+        try:
+            array = np.asarray(value, slot.block.dtype)
+        except CONVERSION_ERRORS as error:
+            message = f"NumPy says: {' '.join(str(error).split())}"
+            raise BindingError(self.name, slot.point, message, "SH-11") from error
+        return self._sent(slot, array)
 
     def _written_array(self, point: str) -> BindingError:
         message = "is an array of the host, which the shader would write: must be a tensor"
@@ -443,7 +461,7 @@ class CompiledShader:
     def _counts(
         self, groups: Counts | None, threads: int | Sequence[int] | None
     ) -> Groups | ShaderCopy | None:
-        """The numbers of workgroups, or the bytes that hold them; None if there are no threads."""
+        """Return the numbers of workgroups, or the bytes that hold them; None without threads."""
         counts = threads if groups is None else groups
         is_one = groups is None or threads is None
         if is_one and (type(counts) is int or are_integers(counts)):

@@ -21,10 +21,11 @@ from vkops.dml.features import (
 from vkops.dml.levels import alternative_operators
 from vkops.errors import InvalidDescError, OutOfDeviceMemoryError, show
 from vkops.gpu.adapters.adapter import Mode, check_arguments, choose
-from vkops.gpu.adapters.shader_output import is_wanted
+from vkops.gpu.adapters.layer_messages import is_wanted
 from vkops.gpu.run.buffer import Buffer, HostBuffer
 from vkops.gpu.run.open_device import OpenDevice, open_vulkan_device
 from vkops.gpu.run.pending import Pending
+from vkops.gpu.run.shared_memory import check_device
 from vkops.gpu.run.timestamps import Measurement
 from vkops.plan.indexing import OutOfRange
 from vkops.plan.size_limits import MAX_TENSOR_BYTES
@@ -52,7 +53,7 @@ __all__ = [
 
 
 class OperatorDevice(OpenDevice):
-    """Base of ``vkops.Device`` without tensors: it compiles operators, graphs and shaders."""
+    """The part of ``vkops.Device`` that compiles operators, graphs and shaders."""
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class OperatorDevice(OpenDevice):
         debug: bool = False,
         alternative_levels: Sequence[str] = (),
         staged: bool = False,
+        shared: bool = False,
         expect: str | None = None,
         printf: bool | None = None,
         indices: OutOfRange = "vkops",
@@ -70,11 +72,14 @@ class OperatorDevice(OpenDevice):
             FeatureLevel.LATEST if feature_level is None else FeatureLevel.of(feature_level)
         )
         self.alternative_levels: tuple[str, ...] = alternative_operators(alternative_levels)
-        flags = {"debug": debug, "staged": staged, "printf": printf or False}
+        flags = {"debug": debug, "staged": staged, "shared": shared, "printf": printf or False}
         check_arguments(adapter, expect, indices, **flags)
         self.indices: OutOfRange = indices
         mode: Mode = "printf" if is_wanted(printf) else "debug" if debug else ""
-        super().__init__(open_vulkan_device(choose(adapter, expect, mode), mode), staged=staged)
+        vulkan = open_vulkan_device(choose(adapter, expect, mode), mode)
+        super().__init__(vulkan, staged=staged, shared=shared)
+        if shared:
+            check_device(self)
 
     @property
     def name(self) -> str:
@@ -287,12 +292,14 @@ class OperatorDevice(OpenDevice):
         channels: int | None = None,
         format: str | None = None,
         mips: int = 1,
+        samples: bool = False,
     ) -> Image:
         """Make an image of an array or a tensor, or one of zeros.
 
         Args:
             array: its elements, rows first, or its shape. There is an axis for each dimension, in
-                front of these one of layers if it has them, and a last one of channels or none.
+                front of these one of layers and behind them one of samples if it has them, and a
+                last one of channels or none.
             dtype: the data type of an image of zeros, by default float32 or that of ``format``.
             dims: its dimensions: 1, 2 or 3.
             layers: whether the first axis is that of layers, which have 1 or 2 dimensions each.
@@ -301,6 +308,8 @@ class OperatorDevice(OpenDevice):
             format: a name of GLSL, such as ``"rgba8"``, or ``"rgba8_srgb"``. Without it, the
                 declaration in each shader decides whether integers of 8 and 16 bits are normalised.
             mips: the number of levels; ``Image.generate_mips`` computes all but the first one.
+            samples: whether texels have several samples, 2, 4, 8, 16, 32 or 64, which are an axis
+                behind the width. The device needs ``"shaderStorageImageMultisample"`` for them.
 
         Raises:
             InvalidDescError: a wrong argument (IMG-01 to IMG-04).
@@ -311,7 +320,7 @@ class OperatorDevice(OpenDevice):
         >>> Device().image(np.zeros((480, 640, 3), np.uint8))  # doctest: +ELLIPSIS
         <vkops.Image of 480 x 640 x 3 uint8 on ...>
         """
-        return create(self, array, dtype, dims, layers, channels, format, mips)
+        return create(self, array, dtype, dims, layers, channels, format, mips, samples)
 
     def sampler(
         self, filter: str = "linear", address: str = "clamp", *, normalized: bool = True

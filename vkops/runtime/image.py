@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from vkops.arguments.values import Place, boolean, integer, integers, refuse
 from vkops.errors import CONVERSION_ERRORS, InvalidDescError, from_builtin, show
+from vkops.gpu.run import image_samples
 from vkops.gpu.run.event import Event
 from vkops.gpu.run.image_memory import ImageForm, ImageMemory
 from vkops.gpu.run.open_device import OpenDevice
@@ -19,7 +20,7 @@ from vkops.notebook import repr_html
 from vkops.plan.view import Ints
 from vkops.runtime.image_copies import ImagePart, elements_on_device
 from vkops.runtime.image_mips import generate
-from vkops.shaders.image_formats import FORMATS, formats_of
+from vkops.shaders.image_formats import FORMATS, SAMPLES, formats_of
 
 T = TypeVar("T")
 
@@ -39,8 +40,9 @@ class Image:
         channels: the length of its last axis, the channels; None if it has no such axis.
         format: the name of its format; None if each shader chooses one.
         mips: the number of its levels.
+        samples: the number of samples of a texel; several are the axis behind the width.
         part: the texels that it has in memory.
-        kind: all that a prepared call of a shader depends on, but for the memory.
+        kind: everything but the memory that a prepared call of a shader depends on.
 
     >>> import numpy as np
     >>> import vkops
@@ -72,6 +74,7 @@ class Image:
         self.format: str | None = form.format and form.format.name
         self.part: ImagePart = part
         self.mips: int = mips
+        self.samples: int = form.samples
         self._dropped = dropped
         self.kind: tuple[Any, ...] = (form, part.memory.grid, part[1:], dropped, mips)
 
@@ -123,16 +126,16 @@ class Image:
         return tensor
 
     def numpy(self, *, out: npt.NDArray[Any] | None = None, wait: bool = True) -> Any:
-        """Copy it to an array of NumPy, when all that writes it has ended.
+        """Copy it to an array of NumPy, after all work that writes it has ended.
 
-        Arguments, errors and what is returned are those of ``Tensor.numpy``.
+        Arguments, errors and results are those of ``Tensor.numpy``.
         """
         return self.tensor().numpy(out=out, wait=wait)
 
     def set(self, value: Any, *, wait: bool = True) -> Event:
         """Write to all texels, as ``image[...] = value`` does.
 
-        Arguments and what is returned are those of ``Tensor.set``.
+        Arguments and results are those of ``Tensor.set``.
 
         Raises:
             InvalidDescError: as for assignment (IMG-06), or ``wait`` is not True or False.
@@ -158,7 +161,7 @@ class Image:
     def __getitem__(self, key: Any) -> Image:
         corner, sizes = [*self.part.corner], [*self.part.sizes]
         dropped = {*self._dropped}
-        axes = [axis for axis in range(len(sizes)) if axis not in dropped]
+        axes = [axis for axis in range(len(sizes) - (self.samples > 1)) if axis not in dropped]
         for axis, each in zip(axes, self._keys(key, len(axes)), strict=False):
             if isinstance(each, slice):
                 start, stop, step = each.indices(sizes[axis])
@@ -183,7 +186,7 @@ class Image:
         self._write(target, value)
 
     def _converted(self, value: Any, shape: Ints) -> Any:
-        """A value of this dtype as a tensor, or as a contiguous array of a shape (IMG-06)."""
+        """Convert a value to this dtype: a tensor, or a contiguous array of a shape (IMG-06)."""
         if isinstance(value, Image):
             value = value.tensor()
         if hasattr(value, "placed"):
@@ -209,7 +212,7 @@ class Image:
         device.submit(work, [elements.buffer.allocation], written, "image[...]")
 
     def _keys(self, key: Any, count: int) -> list[Any]:
-        """The index of each axis, the channels not included, as integers and slices."""
+        """The index of each axis but samples and channels, as integers and slices."""
         keys = list(key) if isinstance(key, tuple) else [key]
         everything = slice(None)
         at = next((n for n, each in enumerate(keys) if each is Ellipsis), None)
@@ -223,9 +226,10 @@ class Image:
             self._refuse_index(key)
 
     def _refuse_index(self, key: Any) -> NoReturn:
+        axes = self.part.sizes[: -1 if self.samples > 1 else None]
         message = (
             f"got index {show(key)}, must be integers, and slices that have elements and no step, "
-            f"of the axes {self.part.sizes} without the channels; image.tensor() takes all indices"
+            f"of the axes {axes} without samples and channels; image.tensor() takes all indices"
         )
         raise InvalidDescError("", "image", message, "IMG-05")
 
@@ -246,7 +250,7 @@ class Image:
         if not 0 <= number < self.mips:
             message = f"got {number}, must be from 0 and less than {self.mips}"
             raise InvalidDescError("", "level", message, "IMG-05")
-        whole, layers = self.part, self.part.memory.form.has_layers
+        whole, layers = self.part, self.part.memory.form.space.start
         at = whole.level + number
         sizes = (*whole.sizes[:layers], *whole.memory.sizes(at)[layers:])
         part = ImagePart(whole.memory, at, whole.corner, sizes)
@@ -273,7 +277,7 @@ class Image:
 
 
 def _converted(field: str, convert: Callable[..., T], *arguments: Any) -> T:
-    """Return what a function of NumPy makes (IMG-01)."""
+    """Return the result of a function of NumPy, whose errors become those of vkops (IMG-01)."""
     try:
         return convert(*arguments)
     except CONVERSION_ERRORS as error:
@@ -289,12 +293,16 @@ def create(
     channels: Any,
     format_name: Any,
     mips: Any,
+    samples: Any = False,
 ) -> Image:
     """Make an image; see ``Device.image``."""
     rank = integer(dims, Place("", "dims", "IMG-01"))
     has_layers = boolean(layers, Place("", "layers", "IMG-01"))
     if not 1 <= rank <= 3 or (has_layers and rank == 3):
         refuse("", "dims", f"got {rank}, must be 1 to 3, and 1 or 2 with layers", "IMG-01")
+    has_samples = boolean(samples, Place("", "samples", "IMG-01"))
+    if has_samples and rank != 2:
+        refuse("", "dims", f"got {rank}, must be 2 with samples", "IMG-01")
     fixed = None
     if format_name is not None:
         fixed = FORMATS.get(format_name) if isinstance(format_name, str) else None
@@ -308,7 +316,8 @@ def create(
     if shape is None:
         values = array if hasattr(array, "placed") else _converted("array", np.asarray, array, kind)
         shape, kind = tuple(values.shape), np.dtype(values.dtype)
-    form, shown = _form(kind, shape, rank, has_layers=has_layers, channels=channels, fixed=fixed)
+    axes = rank, has_layers, has_samples
+    form, shown = _form(kind, shape, axes, channels=channels, fixed=fixed)
     grid = shape[: form.rank]
     levels = integer(mips, Place("", "mips", "IMG-04"))
     image = Image(device, allocated(device, form, grid, levels), shown, mips=levels)
@@ -318,7 +327,7 @@ def create(
 
 
 def _shape(value: Any) -> Ints | None:
-    """The sizes that a value is; None if it is an array."""
+    """Return a value as sizes; None if it is an array."""
     place, integral = Place("", "shape", "IMG-01"), (int, np.integer)
     if isinstance(value, integral):
         return (integer(value, place),)
@@ -327,14 +336,21 @@ def _shape(value: Any) -> Ints | None:
 
 
 def _form(
-    dtype: np.dtype[Any], shape: Ints, dims: int, *, has_layers: bool, channels: Any, fixed: Any
+    dtype: np.dtype[Any], shape: Ints, axes: tuple[int, bool, bool], *, channels: Any, fixed: Any
 ) -> tuple[ImageForm, int | None]:
-    """The form of an image, and the channels that it shows."""
-    rank = dims + has_layers
+    """Return the form of an image, and the number of channels that users see.
+
+    ``axes`` are its dimensions, and whether it has axes of layers and of samples.
+    """
+    (dims, has_layers, has_samples), rank = axes, sum(axes)
     if not rank <= len(shape) <= rank + 1 or 0 in shape or min(shape, default=0) < 0:
         message = f"got {shape}, must be {rank} sizes from 1, and one of channels or none"
         refuse("", "shape", message, "IMG-01")
     count = shape[rank] if len(shape) > rank else None
+    samples = shape[rank - 1] if has_samples else 1
+    if has_samples and samples not in SAMPLES:
+        message = f"got {shape}, of which {samples} are samples, must be 2, 4, 8, 16, 32 or 64"
+        refuse("", "shape", message, "IMG-01")
     if channels is not None:
         number = integer(channels, Place("", "channels", "IMG-02"))
         if count is not None and number != count:
@@ -352,11 +368,24 @@ def _form(
             what = f"{fixed.name} has: {np.dtype(fixed.dtype)} and {fixed.channels}"
         message = f"got {dtype} and {stored} channels, must be what {what}"
         refuse("", "dtype", message, "IMG-03")
-    return ImageForm(dtype, dims, has_layers, stored, fixed), count
+    return ImageForm(dtype, dims, has_layers, stored, fixed, samples), count
+
+
+def _check_samples(device: OpenDevice, form: ImageForm, counts: int) -> None:
+    """Refuse images with several samples that the device lacks (IMG-03, IMG-04)."""
+    shader = image_samples.copying(form.nbytes, has_layers=form.has_layers, into=True)
+    missing = [name for name in shader.needs if name not in device.features]
+    if missing:
+        message = f"needs {', '.join(missing)}, which {device.info.label} does not have"
+        refuse("", "samples", message, "IMG-03")
+    if not counts & form.samples:
+        known = " or ".join(str(each) for each in SAMPLES if counts & each) or "none"
+        message = f"got {form.samples} samples, must be {known} on {device.info.label}"
+        refuse("", "samples", message, "IMG-04")
 
 
 def allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int = 1) -> ImagePart:
-    """Make an image that the device can have (IMG-03, IMG-04)."""
+    """Make an image, after a check that the device supports it (IMG-03, IMG-04)."""
     layers = grid[0] if form.has_layers else 1
     native = form.native(device, levels, layers)
     limits = None if native is None else device.vulkan.native.image_limits(native)
@@ -364,8 +393,11 @@ def allocated(device: OpenDevice, form: ImageForm, grid: Ints, levels: int = 1) 
         message = f"{device.info.label} has no such images of {form.dims} dimensions"
         name = form.format.name if form.format else f"{form.channels} times {form.dtype}"
         refuse("", "format", f"got {name}: {message}", "IMG-03")
-    sides, most_levels, most_layers, most_bytes = limits
-    sizes = grid[form.has_layers :]
+    sides, most_levels, most_layers, most_bytes, sample_counts = limits
+    sizes = grid[form.space]
+    if form.samples > 1:
+        _check_samples(device, form, sample_counts)
+        most_levels = 1
     bounds = [*zip(sizes, reversed(sides[: form.dims]), strict=True), (layers, most_layers)]
     for size, most in bounds:
         if size > most:

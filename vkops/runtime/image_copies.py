@@ -12,6 +12,7 @@ from vkops.gpu.memory.pools import Allocation
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.image_memory import ImageMemory
 from vkops.gpu.run.open_device import OpenDevice, movement
+from vkops.plan.rounding import round_up
 from vkops.plan.view import Ints, View
 from vkops.runtime.bindings import Elements, elements
 
@@ -19,7 +20,7 @@ _ONES = {"f2": 0x3C003C00, "f4": 0x3F800000, "i1": 0x7F7F7F7F, "i2": 0x7FFF7FFF,
 """Words of a fourth channel that is opaque: 1, or the largest integer."""
 
 Operations = tuple[list[Native], list[Allocation]]
-"""Operations, and the memory that they use in between, which they write."""
+"""Operations, and the memory of the intermediate buffers that they write."""
 
 
 class ImagePart(NamedTuple):
@@ -32,14 +33,15 @@ class ImagePart(NamedTuple):
 
     @property
     def is_level(self) -> bool:
-        """Whether it is a whole level, of some of the layers or all."""
-        layers = self.memory.form.has_layers
-        return self.sizes[layers:] == self.memory.sizes(self.level)[layers:]
+        """Whether it is a whole level, of all layers or some."""
+        space = self.memory.form.space
+        return self.sizes[space] == self.memory.sizes(self.level)[space]
 
     def copied(self, device: OpenDevice, tensor_elements: Elements, *, into: bool) -> Operations:
-        """Return operations that copy elements on the device into it, or its texels to elements.
+        """Return operations that copy elements into the part, or the part to elements.
 
-        The elements are those of each texel, in order; if they are three, the fourth one is opaque.
+        The elements of each texel follow one another. If texels have three, the fourth channel on
+        the device is made opaque.
         """
         buffer: Any
         view: Any
@@ -47,13 +49,14 @@ class ImagePart(NamedTuple):
         form = self.memory.form
         place = self[1:]
         count, start = prod(view.sizes) // prod(self.sizes), view.offset * itemsize
-        if view.is_contiguous and start % form.nbytes == 0 and count == form.channels:
-            return self.memory.copies(buffer.extents, start, *place, into=into), []
-        packed = Buffer(device, prod(self.sizes) * form.nbytes)
+        is_packed = view.is_contiguous and start % form.nbytes == 0 and count == form.channels
+        if is_packed and form.samples == 1:
+            return self.memory.copies(buffer, start, *place, into=into), []
+        packed = self._packed(device)
         there, here = [buffer.extents], [packed.extents]
         texels = View.packed((*self.sizes, form.channels)).narrow(len(self.sizes), 0, count)
         view = view.reshape(texels.sizes)  # with more axes of size 1
-        copy = self.memory.copies(packed.extents, 0, *place, into=into)
+        copy = self.memory.copies(packed, 0, *place, into=into)
         if into:
             fill = [] if count == form.channels else _opaque(device, packed, form.dtype.str[1:])
             plan = movement(device.tuning, itemsize, view, texels)
@@ -63,19 +66,23 @@ class ImagePart(NamedTuple):
             work = [*copy, *plan.operations(device.vulkan, here, there)]
         return work, [packed.allocation]
 
+    def _packed(self, device: OpenDevice) -> Buffer:
+        """Return memory for its texels, in whole words."""
+        return Buffer(device, round_up(prod(self.sizes) * self.memory.form.nbytes, 4))
+
     def copied_to(self, device: OpenDevice, other: ImagePart) -> Operations:
         """Return operations that copy its texels to a part of an image with the same sizes."""
-        packed = Buffer(device, prod(self.sizes) * self.memory.form.nbytes)
+        packed = self._packed(device)
         work = []
         for part, into in ((self, False), (other, True)):
-            work += part.memory.copies(packed.extents, 0, *part[1:], into=into)
+            work += part.memory.copies(packed, 0, *part[1:], into=into)
         return work, [packed.allocation]
 
 
 def elements_on_device(
     device: OpenDevice, shader: str, path: str, binding: Any, *, written: bool
 ) -> Elements:
-    """Return elements that can be copied to an image: ``elements``, without the host's (SH-12)."""
+    """Return elements that can be copied to an image; host memory is an error (SH-12)."""
     argument = elements(device, shader, path, binding, written=written)
     if not isinstance(argument.buffer, Buffer):
         message = "is in memory of the host, must be on the device to be copied to an image"
@@ -84,7 +91,7 @@ def elements_on_device(
 
 
 def _opaque(device: OpenDevice, buffer: Buffer, dtype: str) -> Sequence[Native]:
-    """Operations that fill a buffer with what the fourth channel has."""
+    """Return operations that fill a buffer with the value of an opaque fourth channel."""
     fill = device.vulkan.module.OpFillRegions
     return [
         fill(extent.resource.native, _ONES.get(dtype, 0xFFFFFFFF), [[0, *extent[1:]]], True)

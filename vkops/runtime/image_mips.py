@@ -8,27 +8,25 @@ from typing import Any
 import numpy as np
 
 from vkops.shaders import load
+from vkops.shaders.image_formats import HALF_MAGNITUDE
 
 _COORDINATES = {(1, False): "p.x", (1, True): "p.xz", (2, False): "p.xy", (2, True): "p",
                 (3, False): "p"}  # fmt: skip
 
 _TEXT = """#version 450
 #extension GL_EXT_samplerless_texture_functions : require
+HALF_MAGNITUDE
 layout(local_size_x = 8, local_size_y = 8) in;
 layout(binding = 0) uniform TEXTURE source;
 layout(binding = 1, FORMAT) uniform writeonly IMAGE target;
 // Sizes of the source and of the target, and 1 divided by those of the source, by the host.
 layout(push_constant) uniform Push { ivec3 n, m; vec3 one_nth; };
 
-// As the host's: packHalf2x16 may round otherwise.
+// As the host's, but for the sign of NaN: packHalf2x16 may round otherwise.
 uint half_of(float value)
 {
-    uint bits = floatBitsToUint(value), sign = bits >> 16 & 0x8000u;
-    bits &= 0x7fffffffu;
-    if (bits > 0x7f800000u) return 0x7e00u;
-    if (bits >= 0x47800000u) return sign | 0x7c00u;
-    if (bits < 0x38800000u) return sign | uint(roundEven(uintBitsToFloat(bits) * 16777216.0));
-    return sign | (bits - 0x38000000u + 0xfffu + (bits >> 13 & 1u)) >> 13;
+    uint bits = floatBitsToUint(value), magnitude = bits & 0x7fffffffu;
+    return half_magnitude(magnitude) | (magnitude > 0x7f800000u ? 0u : bits >> 16 & 0x8000u);
 }
 vec4 number(uvec4 t)
 {
@@ -77,7 +75,7 @@ void main()
             }
     store(i, sum);
 }
-"""
+""".replace("HALF_MAGNITUDE", HALF_MAGNITUDE)
 
 
 def generate(source: Any, target: Any) -> None:
@@ -85,7 +83,8 @@ def generate(source: Any, target: Any) -> None:
     form, dtype = source.part.memory.form, source.dtype
     bits, is_float = 8 * dtype.itemsize, dtype.kind == "f"
     is_half = is_float and bits == 16
-    # The shader sees integers and the bits of float16: normalised numbers differ between devices.
+    # The shader reads integers, and float16 as bits, because devices convert normalised numbers
+    # differently.
     form = form._replace(format=None, dtype=np.dtype("u2") if is_half else dtype)
     source, target = source.viewed(form), target.viewed(form)
     prefix, suffix = ("", "f") if is_float and not is_half else ("u", "ui")

@@ -14,7 +14,7 @@ _ADDRESSES = {"repeat": 0, "mirror": 1, "clamp": 2, "border": 3}
 _FILTERS = ("linear", "nearest")
 
 SETTINGS: WeakKeyDictionary[Native, dict[str, Any]] = WeakKeyDictionary()
-"""The arguments that samplers of the native module were made with."""
+"""The arguments of the native samplers."""
 
 
 class Sampler:
@@ -45,7 +45,7 @@ class Sampler:
         self.address: str = address
         device.prepare()
         vulkan = device.vulkan
-        self._vulkan = ref(vulkan)  # the device may keep samplers that nobody else has
+        self._vulkan = ref(vulkan)  # weak: default samplers are kept until their device is freed
         number, make = _ADDRESSES[address], vulkan.module.Sampler
         is_linear = filter == "linear"
         self.native: Native = vulkan.call(make, vulkan.native, is_linear, number, self.normalized)

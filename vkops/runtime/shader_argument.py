@@ -1,4 +1,4 @@
-"""The arguments of shaders, and copies of those that a dispatch cannot be bound to."""
+"""The arguments of shaders, and copies of those that cannot be bound in place."""
 
 from __future__ import annotations
 
@@ -19,26 +19,27 @@ class ShaderArgument(Protocol):
     """An argument of a call; each kind of argument is a module of ``shader_arguments``."""
 
     def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
-        """Check it; return the slot with what a dispatch is bound to.
+        """Check the argument; return the slot with the values that describe its binding.
 
-        That is a copy, if the dispatch cannot be bound to its memory: the method ``copy`` makes it.
-        ``overlaps`` says whether it shares bytes with another one then.
+        The slot says if the dispatch cannot be bound to the argument's memory, and needs a copy.
+        The method ``copy`` makes it, and ``overlaps`` tells whether two arguments share bytes, so
+        that their copies would conflict.
         """
 
 
 Kinds = Mapping[str, Sequence[str]]
-"""Kinds of blocks, each with the names of what it counts towards in ``shader_checks.py``."""
+"""Kinds of blocks, each with the names of the limits in ``shader_checks.py`` for its number."""
 
 Resolved = tuple[ShaderArgument, Any, Hashable]
-"""An argument, its memory, and all that a prepared call depends on but for the address."""
+"""An argument, its memory, and everything but the address that a prepared call depends on."""
 
 
 @dataclass(eq=False)
 class ShaderCopy:
-    """A copy of elements or of an image, which a shader is bound to instead.
+    """A copy of elements or of an image, to which a shader is bound instead.
 
-    Elements of the host, which are contiguous, are copied by ``send`` and ``fetch``; all others by
-    ``before`` and ``after``. They are copied back if they are written.
+    Elements in host memory, which are contiguous, are copied by ``send`` and ``fetch``; others are
+    copied on the device by ``before`` and ``after``. Copies that the shader writes are copied back.
 
     Attributes:
         source: the memory that is copied.
@@ -46,8 +47,8 @@ class ShaderCopy:
         is_written: whether the shader writes it.
         start: the first byte of elements of the host.
         before: the operations that make the copy.
-        after: those that copy it back.
-        used: memory that the operations use besides.
+        after: the operations that copy it back.
+        used: intermediate memory that the operations use.
     """
 
     source: Any
@@ -70,9 +71,9 @@ class ShaderCopy:
 
 
 def make_copies(device: OpenDevice, call: PreparedCall, arguments: Sequence[Any]) -> dict[int, Any]:
-    """Make copies, by the numbers of the bindings that are bound to them (SH-06).
+    """Make the copies of a call, by the numbers of the bindings that use them (SH-06).
 
-    Bindings of the same elements share one.
+    Bindings of the same elements share a copy.
     """
     slots = call.slots
     used = [(n, argument) for n, argument in enumerate(arguments) if slots[n].has_memory]

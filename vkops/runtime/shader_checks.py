@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from vkops.errors import InvalidDescError
+from vkops.errors import InvalidDescError, ShaderCompileError
 from vkops.gpu.run.open_device import OpenDevice
 from vkops.runtime.shader_arguments import COUNTED
+from vkops.shaders.binary import DAMAGED
 from vkops.shaders.limited_indices import Lengths, with_limited_indices
 from vkops.shaders.shader import Shader
 
@@ -21,14 +22,14 @@ _COUNTED = {
     "samplers": "max_per_stage_descriptor_samplers",
     "blocks": "max_per_stage_resources",
 }
-"""The limits of what is counted; all kinds of blocks count towards the last one."""
+"""The limits on numbers of blocks; blocks of all kinds count towards the last one."""
 
-_SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
+NEWEST_SPIRV = {(1, 0): (1, 0), (1, 1): (1, 3), (1, 2): (1, 5), (1, 3): (1, 6)}
 """The newest version of SPIR-V for each version of Vulkan."""
 
 
 def check_features(device: OpenDevice, shader: Shader) -> None:
-    """Refuse a shader that uses what the device does not have (SH-02)."""
+    """Check that the device has the features that a shader uses (SH-02)."""
     missing = [name for name in shader.needs if name not in device.features]
     missing += [
         f"subgroup operations {name}"
@@ -36,7 +37,7 @@ def check_features(device: OpenDevice, shader: Shader) -> None:
         if name not in device.info.limits.subgroup_operations
     ]
     major, minor = map(int, device.info.api_version.split(".")[:2])
-    newest = _SPIRV.get((major, minor), max(_SPIRV.values()))
+    newest = NEWEST_SPIRV.get((major, minor), max(NEWEST_SPIRV.values()))
     if "VK_KHR_spirv_1_4" in device.features:
         newest = max(newest, (1, 4))
     if shader.spirv_version > newest:
@@ -47,7 +48,7 @@ def check_features(device: OpenDevice, shader: Shader) -> None:
 
 
 def check_limits(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> None:
-    """Refuse a shader that takes more than the device has (SH-08); see ``with_limited_indices``."""
+    """Check a shader against the device's limits (SH-08); see ``with_limited_indices``."""
     limit = device.info.limits
     x, y, z = shader.local_size
     sizes = zip(_AXES, shader.local_size, limit.max_compute_work_group_size, strict=True)
@@ -82,13 +83,20 @@ def make_pipeline(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> 
 
 
 def within_bounds(device: OpenDevice, shader: Shader, lengths: Lengths = ()) -> bytes:
-    """Return the SPIR-V with indices that cannot reach what is next to an array or a buffer.
+    """Return the SPIR-V with indices clamped to arrays and buffers, if the driver is on the CPU.
 
-    Those are this process's own data where the driver runs on the CPU. The validation layer must
-    see the shader as it was written.
+    There, an index out of bounds would reach this process's own data. Under the validation layer,
+    the shader stays as it was written, so that the layer can report such indices.
+
+    Raises:
+        ShaderCompileError: the module is damaged although spirv-val accepted it, or spirv-opt is
+            missing and needed.
     """
     if device.info.type != "CPU" or device.vulkan.validated:
         return shader.spirv
-    if "robustBufferAccess2" in device.features:
-        return with_limited_indices(shader.spirv, lengths)
-    return shader.with_limited_indices(lengths)
+    try:
+        if "robustBufferAccess2" in device.features:
+            return with_limited_indices(shader.spirv, lengths)
+        return shader.with_limited_indices(lengths)
+    except DAMAGED as error:
+        raise ShaderCompileError(f"{shader.name}: damaged SPIR-V", file=shader.name) from error

@@ -5,16 +5,21 @@ Terms and numbers are those of the SPIR-V specification.
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from vkops.errors import ShaderCompileError, printable
 from vkops.shaders.grammar import INSTRUCTIONS, ONLY_IDS, OPCODES, WITH_RESULT, id_places
 
 HEADER_WORDS = 5
+
+DAMAGED = (LookupError, ValueError, TypeError, OverflowError, RecursionError, struct.error)
+"""The Python errors that reading a damaged module may raise; spirv-val rejects such modules."""
 
 _MAGIC = array("I", [0x07230203]).tobytes()
 
@@ -67,8 +72,8 @@ _LONG = 64
 HLSL = 5
 """The number of a source language."""
 
-_MAX_LANGUAGE = 6
-"""The last source language that SPIRV-Tools of 2022 know."""
+_MAX_LANGUAGE = SLANG = 6
+"""The last source language that SPIRV-Tools of 2022 know; it replaces later ones."""
 
 _GLSLANG = (8, 13)
 """The generators that contain glslang: its own, and that of shaderc."""
@@ -81,7 +86,7 @@ _OPERATION = 3
 
 
 class Instruction(NamedTuple):
-    """An instruction; ``words`` are its operands, with its result and the type of that."""
+    """An instruction; ``words`` are its operands, including its result and the result's type."""
 
     op: int
     words: tuple[int, ...]
@@ -111,7 +116,7 @@ def positions(words: Sequence[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def string(words: Sequence[int]) -> str:
-    """Decode a literal string, which other operands can follow."""
+    """Decode the literal string at the start of some operands."""
     data = b"".join(word.to_bytes(4, "little") for word in words)
     return data.partition(b"\0")[0].decode(errors="replace")
 
@@ -119,11 +124,14 @@ def string(words: Sequence[int]) -> str:
 def corrected(spirv: bytes) -> bytes:
     """Return a module without three faults of compilers.
 
-    Older SPIRV-Tools refuse languages in OpSource that they do not know, such as Slang, although
-    the number means nothing to drivers. And glslang makes inclusive scans of HLSL's WavePrefixSum
-    and WavePrefixProduct, which exclude the own value, as all prefix operations of HLSL do. It also
-    converts numbers of 8 and 16 bits that it loads to their own type, which is a copy. Bytes that
-    are not a module are returned as they are.
+    - Older SPIRV-Tools reject languages in OpSource that they do not know, such as Slang. Drivers
+      ignore the number, so it is replaced.
+    - glslang translates HLSL's WavePrefixSum and WavePrefixProduct to inclusive scans. In HLSL,
+      they exclude an invocation's own value, so they become exclusive scans.
+    - glslang converts numbers of 8 and 16 bits that it loads to the type that they have already,
+      which is not valid. The conversion becomes a copy.
+
+    Bytes that are not a module are returned unchanged.
     """
     words = array("I", spirv if len(spirv) % 4 == 0 else b"")
     is_inclusive = is_narrow = False
@@ -136,7 +144,7 @@ def corrected(spirv: bytes) -> bytes:
             elif op == Op.Capability:
                 is_narrow |= words[at + 1] in _NARROW
             elif op == Op.TypeVoid and not (is_inclusive or is_narrow):
-                break  # behind all debug information
+                break  # OpSource comes before types, and nothing else needs to be corrected
             elif (
                 op in (Op.FConvert, Op.SConvert, Op.UConvert)
                 and types.get(words[at + 3]) == words[at + 1]
@@ -149,13 +157,13 @@ def corrected(spirv: bytes) -> bytes:
                 if _OPERATION not in id_places(op, operands) and operands[_OPERATION] == 1:
                     words[at + 1 + _OPERATION] = 2  # from InclusiveScan to ExclusiveScan
     except ShaderCompileError:
-        return spirv  # spirv-val says more
+        return spirv  # damaged: the error of spirv-val says more about it
     return words.tobytes() or spirv
 
 
 @dataclass
 class Declarations:
-    """The ids of a module; names and decorations of members are those of (id, number).
+    """The ids of a module, with names and decorations; a member's key is (id, number).
 
     Groups of decorations are expanded, and each literal of OpSwitch is one number.
     """
@@ -176,13 +184,15 @@ class Declarations:
     """Texts of source files, by the ids of their names."""
     extended: dict[int, Instruction] = field(default_factory=dict)
     """Extended instructions outside of functions: debug information."""
+    lines: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """The file's name, as an id, and the line of each function before which there is an OpLine."""
 
     def decorated(self, *target: int) -> dict[int, tuple[int, ...]]:
         """Return the decorations of an id or a member, with their operands."""
         return self.decorations.get(target, {})
 
     def has(self, variable: int, decoration: int) -> bool:
-        """Whether a variable has a decoration, or all members of the struct that it points to."""
+        """Whether a variable, or each member of the struct that it points to, has a decoration."""
         type_ = self.defined[self.defined[variable].words[0]].words[2]
         while (known := self.defined.get(type_)) and known.op in (
             Op.TypeArray,
@@ -206,9 +216,9 @@ class Declarations:
                 yield id_, words[2], self.defined[words[0]].words[2]
 
     def shared_memory(self, variable: int, type_: int) -> int:
-        """Return the variable whose shared memory a variable of a type has; 0 if it is a block.
+        """Return a number for the memory of a shared variable of some type.
 
-        All blocks have the same.
+        It is the variable's own id, but 0 for all blocks, because these share their memory.
         """
         return 0 if Decoration.BLOCK in self.decorated(type_) else variable
 
@@ -225,15 +235,16 @@ class Declarations:
 
 
 def declared_capabilities(spirv: bytes) -> list[int]:
-    """Return the capabilities at the beginning of a module, which may be damaged behind them."""
+    """Return the capabilities at the beginning of a module; the rest of it may be damaged."""
     words, at = array("I", spirv), HEADER_WORDS
     while words[at : at + 1] == _CAPABILITY and at + 1 < len(words):
         at += 2
     return words[HEADER_WORDS + 1 : at : 2].tolist()
 
 
+@lru_cache(maxsize=4)
 def declarations(spirv: bytes) -> Declarations:
-    """Read the declarations of a module.
+    """Read the declarations of a module; callers share the result, and must not change it.
 
     Raises:
         ShaderCompileError: it is damaged.
@@ -247,6 +258,7 @@ def declarations(spirv: bytes) -> Declarations:
     types: dict[int, int] = {}  # of values
     texts: dict[int, str] = {}  # of strings, with line breaks
     file = 0  # whose source text may be continued
+    line: tuple[int, int] | None = None  # of the last OpLine outside of functions
     members: Counter[int] = Counter()  # the names of each structure's
     for at, op, count in positions(words):
         operands = tuple(words[at + 1 : at + count])
@@ -260,10 +272,14 @@ def declarations(spirv: bytes) -> Declarations:
         width = 2 if op in _OF_MEMBERS else 1
         if op == Op.Function:
             body = module.functions[operands[1]] = []
+            if line is not None:
+                module.lines[operands[1]] = line
         if body is not None:
             body.append(instruction)
-            if op == Op.FunctionEnd:  # behind it, not all belongs to a function
-                body = None
+            if op == Op.FunctionEnd:  # OpLine and the like may follow that belong to no function
+                body = line = None
+        elif op == Op.Line:
+            line = operands[0], operands[1]
         elif op == Op.Source:
             module.language = operands[0]
             if count > 4:

@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,17 +16,23 @@ from pathlib import Path
 from typing import Any
 
 from vkops.errors import InvalidDescError, ShaderCompileError, printable
-from vkops.shaders import diagnostics, foreign, slang, sources, tools
+from vkops.shaders import bundle_use, diagnostics, foreign, slang, sources, tools
 from vkops.shaders.binary import Op, corrected, is_spirv
+from vkops.shaders.compile_notice import compiling
 from vkops.shaders.module import Module
+from vkops.shaders.recorded_shaders import record
 from vkops.system.disk_cache import DiskCache
+from vkops.system.threads import cached_property
 
 EXITING = "no shader can be compiled while Python exits"
 TEXT = "<source>" if os.name != "nt" else "(source)"  # Windows has no < in names
 """The file that is the source in the SPIR-V of a text."""
 
+UNNAMED = "<source>"
+"""The name of a source that has none; a file has its own."""
+
 _REVISION = 3
-"""Changes with the modules that vkops makes of what the compiler writes."""
+"""A part of keys: it changes when vkops changes the output of the compiler in another way."""
 
 _CACHE = DiskCache("spirv", "shader cache", sources.MAX_SPIRV_BYTES)
 _VALID = DiskCache("valid", "cache of valid shaders", 100)
@@ -62,7 +69,7 @@ They are added and removed one by one, as the observers of a ``VulkanDevice``.
 def read(
     source: str | Path, *, language: str | None = None, debug: bool = False, **settings: Any
 ) -> bytes:
-    """Return the SPIR-V of a text, of a file, or in a .spv file, unchecked.
+    """Compile a text or a file, or read a .spv file; return the SPIR-V, which is not checked.
 
     ``language`` is that of ``load``, and ``settings`` are those of ``compile``.
 
@@ -92,7 +99,7 @@ def compile(
     debug: bool = False,
     cache: bool = True,
     memoize: bool = False,
-    name: str = "<source>",
+    name: str = UNNAMED,
     allow_paths: bool = False,
     root: Path | None = None,
 ) -> bytes:
@@ -119,23 +126,16 @@ def compile(
     if language == "glsl" and sources.has_includes(sources.read(source)):
         flags = (*flags, sources.ALLOW_INCLUDES)
     try:
-        command = slang.find_compiler() if language == "slang" else (find_compiler(),)
         with sources.include_folders(include) as (folders, texts):
             trusted = (source.parent, *folders) if isinstance(source, Path) else folders
             roots = None if allow_paths else trusted if root is None else [root]
             roots = [*roots, texts] if roots is not None and texts is not None else roots
-            compilation = _Compilation(command, source, entry, flags, folders, texts, roots, name)
-            key = compilation.key()  # which refuses included files outside of the folders
-            if not cache:
-                return compilation.run()
-            spirv = _recent.get(key) if memoize else None
-            if spirv is None:
-                spirv = compilation.cached(key)
-                if memoize and compilation.is_known and len(spirv) <= _MAX_RECENT_BYTES:
-                    _recent[key] = spirv
-                while len(_recent) > _MAX_RECENT:
-                    _recent.popitem(last=False)
-            return spirv
+            if isinstance(source, Path) and name == UNNAMED:
+                name = printable(source.name)
+            compilation = _Compilation(
+                language, source, entry, flags, folders, texts, roots, name, cache, memoize
+            )
+            return compilation.spirv()
     except ImportError as error:  # of a module of Python's
         raise ShaderCompileError(EXITING) from error
     except OSError as error:
@@ -144,9 +144,9 @@ def compile(
 
 @dataclass(frozen=True)
 class _Compilation:
-    """A source with all that its SPIR-V depends on."""
+    """The compilation of a source, with everything that the SPIR-V depends on."""
 
-    command: Sequence[str]  # whose last part is the file of the compiler
+    language: str
     source: str | Path
     entry: str
     flags: Sequence[str]
@@ -154,6 +154,8 @@ class _Compilation:
     texts: Path | None  # the temporary folder of included texts
     roots: Sequence[Path] | None
     name: str
+    cache: bool
+    memoize: bool
     known: set[str] = field(default_factory=set)  # files that the key depends on
     read: set[str] = field(default_factory=set)  # files that the compiler of Slang read
 
@@ -162,26 +164,63 @@ class _Compilation:
         """Whether the key depends on all files that were read."""
         return self.read <= self.known
 
-    def key(self) -> str:
-        """Return the hash of all that the SPIR-V depends on."""
-        # Text is compiled in an empty folder, which has another name each time.
+    @cached_property
+    def command(self) -> Sequence[str]:
+        """The command that starts the compiler; its last part is the compiler's file."""
+        find = slang.find_compiler if self.language == "slang" else lambda: (find_compiler(),)
+        return bundle_use.needed(find, self.name)
+
+    def spirv(self) -> bytes:
+        """Return the SPIR-V from a bundle, from memory or the disk, or compile it."""
+        key, seconds = self.key(), 0.0
+        spirv = bundle_use.find(key)
+        if spirv is not None:
+            validated(spirv, self.name)
+        else:
+            spirv, seconds = self._cached(key) if self.cache else self._compiled()
+        if self.is_known:
+            record(self.name, key, spirv, seconds)
+        return spirv
+
+    @property
+    def _folders(self) -> Sequence[Path]:
+        """The folders of the source, and of included files."""
+        # A text is compiled in an empty folder with a random name, which the key must not contain.
         temporary = Path(tempfile.gettempdir(), TEXT)
         folder = self.source.parent if isinstance(self.source, Path) else temporary
-        folders = (folder, *self.include)
-        digest = sources.digest(
-            self.source, folders, self.flags, self.roots, self.texts, self.known
-        )
-        return _key(digest, self.command[-1])
+        return (folder, *self.include)
 
-    def cached(self, key: str) -> bytes:
-        """Return the SPIR-V from the disk cache, or compile and store it."""
-        stored = _CACHE.load(key)
-        if stored is not None and is_spirv(stored):
-            return stored
-        spirv = self.run()
-        if self.is_known and self.key() == key:  # no file was edited while the compiler read it
-            _CACHE.store(key, spirv)
-        return spirv
+    def key(self) -> str:
+        """Return the hash of everything that the SPIR-V depends on, except compiler and folders.
+
+        Raise a ShaderCompileError for included files outside of the folders that may be read.
+        """
+        digest = sources.digest(self.source, self._folders, self.flags, self.roots, self.known)
+        return hashlib.sha256(f"{digest}\n{_REVISION}".encode()).hexdigest()
+
+    def _cached(self, key: str) -> tuple[bytes, float]:
+        """Return the SPIR-V from memory or the disk, or compile it; see ``_compiled``."""
+        folders = sources.debug_folders(self.source, self._folders, self.flags, self.texts)
+        own_key = _key(sources.hashed([key.encode(), *folders]), self.command[-1])
+        if self.memoize and (recent := _recent.get(own_key)):
+            return recent, 0.0
+        spirv, seconds = _CACHE.load(own_key), 0.0
+        if spirv is None or not is_spirv(spirv):
+            spirv, seconds = self._compiled()
+            if self.is_known and self.key() == key:  # no file was edited while it was read
+                _CACHE.store(own_key, spirv)
+        if self.memoize and self.is_known and len(spirv) <= _MAX_RECENT_BYTES:
+            _recent[own_key] = spirv
+        while len(_recent) > _MAX_RECENT:
+            _recent.popitem(last=False)
+        return spirv, seconds
+
+    def _compiled(self) -> tuple[bytes, float]:
+        """Compile; return the SPIR-V and the seconds that it took."""
+        start = time.perf_counter()
+        with compiling(self.name):
+            spirv = self.run()
+        return spirv, time.perf_counter() - start
 
     def run(self) -> bytes:
         """Compile."""
@@ -247,7 +286,7 @@ class _Compilation:
         return corrected(spirv)
 
     def _code(self, source: str, text: bytes, file: str, line: int) -> str:
-        """Return a line of the source, or of an included file that may be read."""
+        """Return a line of the source or of an included file, if the file may be read."""
         code = diagnostics.numbered_lines(text, source).get((file, line), "")
         if code or file == source:
             return code
@@ -286,6 +325,8 @@ def validate(spirv: bytes, *, target_env: str = "vulkan1.1", options: Sequence[s
 def validated(spirv: bytes, name: str) -> str:
     """Check a module of SPIR-V 1.0 to 1.6, and return the feature that its layouts need, or "".
 
+    If spirv-val is missing, the feature of a module in a bundle is taken from the bundle.
+
     Raises:
         ShaderCompileError: it is not valid, or spirv-val is missing; the message names ``name``.
     """
@@ -295,7 +336,23 @@ def validated(spirv: bytes, name: str) -> str:
     if spirv[6] != 1 or minor > max(_TARGETS):
         message = f"{name}: got SPIR-V {spirv[6]}.{minor}, must be 1.0 to 1.{max(_TARGETS)}"
         raise ShaderCompileError(message, file=name)
-    key = _key(hashlib.sha256(spirv).hexdigest(), tools.find("spirv-val", "spirv-tools"))
+    digest = hashlib.sha256(spirv).hexdigest()
+    try:
+        validator = bundle_use.needed(lambda: tools.find("spirv-val", "spirv-tools"), name)
+    except ShaderCompileError:
+        entry = bundle_use.entry_of(digest)
+        if entry is None:
+            raise
+        Module.read(spirv, name)  # one error if it is damaged
+        layout = next((feature for feature in entry.features if feature in _LAYOUTS), "")
+    else:
+        layout = _layout(spirv, name, _key(digest, validator))
+    record(name, digest, spirv)
+    return layout
+
+
+def _layout(spirv: bytes, name: str, key: str) -> str:
+    """Return the feature that the layouts of a module need, from the cache or from spirv-val."""
     known = _VALID.load(key)
     if known is not None and known.decode(errors="replace") in _LAYOUTS:
         return known.decode()
@@ -303,7 +360,7 @@ def validated(spirv: bytes, name: str) -> str:
     more = ("--allow-localsizeid",) if _SIZED_BY_IDS in spirv else ()
     for layout, options in _LAYOUTS.items():
         try:
-            environment = _TARGETS.get(minor, "vulkan1.1")
+            environment = _TARGETS.get(spirv[5], "vulkan1.1")
             validate(spirv, target_env=environment, options=(*options, *more))
         except ShaderCompileError as error:
             refusal = refusal or error
@@ -315,6 +372,22 @@ def validated(spirv: bytes, name: str) -> str:
     raise ShaderCompileError(message, file=name, log=refusal.log) from refusal
 
 
+def with_robust_access(spirv: bytes, name: str) -> bytes:
+    """Return the module of ``tools.with_robust_access``, or that of a bundle, after validation.
+
+    Raises:
+        ShaderCompileError: the module is damaged, or spirv-opt is missing.
+    """
+    key = sources.hashed([b"robust access", spirv])
+    robust = bundle_use.find(key)
+    if robust is None:
+        bundle_use.needed(lambda: tools.find("spirv-opt", "spirv-tools"), name)
+        robust = tools.with_robust_access(spirv)
+    validated(robust, name)
+    record(name, key, robust)
+    return robust
+
+
 def _key(digest: str, program: str) -> str:
     """Return the hash of the input of a program and of the file of the program."""
     status = os.stat(path := os.path.realpath(program))
@@ -323,6 +396,9 @@ def _key(digest: str, program: str) -> str:
 
 
 def _without(log: str, folder: Path) -> str:
-    """Cut a folder off the names of its files; in some of them, Windows' glslang writes slashes."""
+    """Remove a folder from the names of its files in a log, with slashes of either kind.
+
+    On Windows, glslang writes slashes in some of the names.
+    """
     prefix = re.escape(f"{folder}{os.sep}").replace(re.escape(os.sep), r"[/\\]")
     return re.sub(prefix, "", log)

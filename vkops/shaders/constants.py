@@ -12,7 +12,7 @@ from vkops.shaders.layout import Number
 
 
 def _quotient(a: int, b: int) -> int:
-    """Divide integers, rounding towards zero; by zero is 0, as any value is allowed."""
+    """Divide integers, rounding towards zero; x / 0 is 0, as SPIR-V leaves it undefined."""
     return (abs(a) // abs(b) if b else 0) * (-1 if (a < 0) != (b < 0) else 1)
 
 
@@ -59,7 +59,8 @@ def numbers(module: Declarations) -> dict[int, Number]:
 def values(module: Declarations, types: Mapping[int, Number]) -> dict[int, Any]:
     """Return the values of constants by id, with the defaults of specialization constants.
 
-    Composites are tuples. Values that are not computed are None: Vulkan allows few operations.
+    Composites are tuples. A value is None if it needs an operation that is not known here; Vulkan
+    allows few operations in constants.
     """
     known: dict[int, Any] = {}
     for id_, (op, words) in module.defined.items():

@@ -42,10 +42,11 @@ _HINTS = (
 def error(
     compiler: str, name: str, returncode: int, log: str, crash: str, code: Callable[[str, int], str]
 ) -> ShaderCompileError:
-    """Make an error of a failed compilation: of the first message with a line, or the first one.
+    """Return the error for a failed compilation, from the compiler's first message with a line.
 
-    ``#line`` in the shader changes the file and line that the compiler names. ``crash`` is added
-    to the message if the compiler crashed or was ended, and ``code`` returns a line of a file.
+    If no message has a line, the first one is taken. ``#line`` in the shader changes the file and
+    line that the compiler names. ``crash`` is added to the message if the compiler crashed or was
+    killed, and ``code`` returns a line of a file.
     """
     file, line = name, None
     if (located := LOCATED.search(log)) is None:
@@ -65,7 +66,7 @@ def error(
 def numbered_lines(text: bytes, name: str) -> dict[tuple[str, int], str]:
     """Return the lines of a source that is called ``name``, by file and number.
 
-    ``#line`` in the source changes both. Of several lines with one number, it is the first.
+    ``#line`` in the source changes both. If several lines get the same number, the first is taken.
     """
     known: dict[tuple[str, int], str] = {}
     file, number = "", 1

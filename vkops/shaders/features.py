@@ -36,13 +36,14 @@ _SAME_NAMES = (
 )  # fmt: skip
 _IMAGE_FEATURES = (
     "StorageImageExtendedFormats", "StorageImageReadWithoutFormat",
-    "StorageImageWriteWithoutFormat", "ImageGatherExtended",
+    "StorageImageWriteWithoutFormat", "StorageImageMultisample", "ImageGatherExtended",
 )  # fmt: skip
 CAPABILITIES = {
     **dict.fromkeys(("Matrix", "Shader", "DeviceGroup", *SUBGROUP), ""),
     **dict.fromkeys(("Image1D", "Sampled1D", "ImageBuffer", "SampledBuffer", "ImageQuery"), ""),
     **{name: f"shader{name}" for name in _IMAGE_FEATURES},
     **dict.fromkeys(("ImageCubeArray", "SampledCubeArray"), "imageCubeArray"),
+    "ImageMSArray": "shaderStorageImageMultisample",
     "MinLod": "shaderResourceMinLod", "Int64ImageEXT": "shaderImageInt64Atomics",
     **{name: f"shader{name}" for name in ("Float16", "Float64", "Int8", "Int16", "Int64")},
     **{name: name[0].lower() + name[1:].removesuffix("KHR") for name in _SAME_NAMES},
@@ -94,10 +95,11 @@ _WITHOUT_EXTENDED_TYPES = (("bool", 4), ("int", 4), ("uint", 4), ("float", 4), (
 
 
 def exact_floats(features: Set[str], widths: Iterable[int]) -> tuple[list[tuple[str, int]], bool]:
-    """Return the modes by which floats of some widths have the same bits on all devices.
+    """Return the execution modes that give floats of some widths the same bits on all devices.
 
-    They keep denormal numbers, the sign of zero, infinities and NaN, and are rounded to nearest.
-    The list has the modes that the device has, and the Boolean is whether these are all.
+    With them, denormal numbers, the sign of zero, infinities and NaN are kept, and results are
+    rounded to nearest. The list has the modes that the device supports; the Boolean says whether it
+    supports all of them.
     """
     modes = [(mode, width) for mode in _EXACT for width in widths]
     known = [(mode, width) for mode, width in modes if MODES[mode].format(width) in features]
@@ -109,7 +111,7 @@ def exact_floats(features: Set[str], widths: Iterable[int]) -> tuple[list[tuple[
 def with_modes(spirv: bytes, modes: Sequence[tuple[str, int]]) -> bytes:
     """Return a module of one entry point with modes of ``exact_floats``.
 
-    In GLSL, glslang 12 takes each mode for one width only.
+    This is not done in GLSL, where glslang 12 accepts each mode for one width only.
     """
     if not modes:
         return spirv
@@ -135,7 +137,7 @@ def with_modes(spirv: bytes, modes: Sequence[tuple[str, int]]) -> bytes:
 
 
 def without_modes(spirv: bytes) -> bytes:
-    """Return a module without modes of floats, with which old versions of spirv-opt do little."""
+    """Return a module without modes of floats: with them, old versions of spirv-opt do little."""
     words = memoryview(spirv).cast("I").tolist()
     kept = words[:HEADER_WORDS]
     for at, op, count in positions(words):
@@ -187,7 +189,7 @@ def needs(module: Declarations, numbers: Mapping[int, Number], function: int) ->
 
 
 def _used(module: Declarations, numbers: Mapping[int, Number]) -> Iterator[str]:
-    """Yield the features that instructions of a module need, some of them without a capability."""
+    """Yield the features that a module's instructions need, as not all have a capability."""
     pointers = {id_: i.words for id_, i in module.defined.items() if i.op == Op.TypePointer}
     pointer_types, arrays = {}, {}
     for id_, (op, words) in module.defined.items():

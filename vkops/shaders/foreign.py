@@ -17,7 +17,7 @@ _COMPILED = re.compile(
 
 
 class ForeignLanguage(NamedTuple):
-    """A language, the suffixes of its files, words that only it has, and what to do about it."""
+    """A language, the suffixes of its files, words that only it has, and advice for users."""
 
     name: str
     suffixes: Collection[str]
@@ -74,10 +74,10 @@ def recognised(text: bytes) -> ForeignLanguage | None:
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file whose suffix is that of one of these languages.
+    """Check that a file's suffix is not that of one of these languages.
 
     Raises:
-        ShaderCompileError: it is; the message says how to translate it.
+        ShaderCompileError: it is one; the message says how to translate the file.
     """
     for language in LANGUAGES:
         if path.suffix in language.suffixes:

@@ -10,7 +10,7 @@ has a pattern, with a letter for each operand:
 - ``m``: a mask of memory operands, with the operands of its bits
 - ``o``: the opcode of another instruction, and the operands of that
 
-What follows ``*`` is repeated, or missing.
+The operands after ``*`` may be repeated, or missing.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def id_places(op: int, words: Sequence[int]) -> Iterator[int]:
         elif kind == "m":
             at += word & _ALIGNED != 0
             yield from range(at, at := at + (word & _MEMORY_IDS).bit_count())
-        elif kind == "o":  # without the type and the result of its own
+        elif kind == "o":  # the inner instruction has no type and no result of its own
             places = id_places(word, (0, 0, *words[at:]))
             yield from (at - 2 + place for place in places if place > 1)
             return

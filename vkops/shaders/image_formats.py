@@ -12,11 +12,14 @@ _DIMENSIONS = ("1D", "2D", "3D", "Cube", "Rect", "Buffer", "SubpassData")
 _VIEW_TYPES = {"1D": 0, "2D": 1, "3D": 2, "Cube": 3}
 _ARRAYED_VIEW_TYPES = {"1D": 4, "2D": 5, "Cube": 6}
 
+SAMPLES = (2, 4, 8, 16, 32, 64)
+"""The numbers of samples of texels that have several: those of VkSampleCountFlagBits."""
+
 _FIRST = {
     (8, 1): 9, (8, 2): 16, (8, 4): 37, (16, 1): 70, (16, 2): 77, (16, 4): 91,
     (32, 1): 98, (32, 2): 101, (32, 4): 107, (64, 1): 110,
 }  # fmt: skip
-"""The first VkFormat with components of so many bits, and so many of them."""
+"""By bits of a component and number of components, the first VkFormat that has these."""
 
 _SUFFIXES = {
     8: {"": 0, "_snorm": 1, "ui": 4, "i": 5, "_srgb": 6},
@@ -39,6 +42,17 @@ _SPIRV_FORMATS = (
 
 
 _DTYPES = {"u": "uint", "i": "int", "f": "float"}
+
+
+HALF_MAGNITUDE = """
+uint half_magnitude(uint magnitude) {  // rounded to nearest, ties to even
+    if (magnitude >= 0x47800000u)  // 65536, infinity or NaN
+        return magnitude > 0x7f800000u ? 0x7e00u : 0x7c00u;
+    if (magnitude < 0x38800000u)  // below the normal numbers: an addition rounds
+        return floatBitsToUint(uintBitsToFloat(magnitude) + 0.5) - 0x3f000000u;
+    return (magnitude - 0x38000000u + 0xfffu + (magnitude >> 13 & 1u)) >> 13;
+}"""
+"""A function that converts the bits of a float without its sign to those of a float16."""
 
 
 class Format(NamedTuple):
@@ -69,7 +83,7 @@ class Format(NamedTuple):
 
     @property
     def is_packed(self) -> bool:
-        """Whether a texel is one number that has several in its bits."""
+        """Whether a texel is one number whose bits hold several channels."""
         return self.name in _PACKED
 
     @property
@@ -130,28 +144,38 @@ class ImageType(NamedTuple):
         return self.is_arrayed or self.dimension == "Cube"
 
     @property
+    def rank(self) -> int:
+        """The axes of these images without channels: layers, sizes and samples."""
+        return self.dims + self.has_layers + self.is_multisampled
+
+    @property
     def view_type(self) -> int | None:
         """The VkImageViewType; None if vkops has no such images."""
         types = _ARRAYED_VIEW_TYPES if self.is_arrayed else _VIEW_TYPES
-        return None if self.is_multisampled else types.get(self.dimension)
+        has_none = self.is_multisampled and self.dimension != "2D"
+        return None if has_none else types.get(self.dimension)
 
     def channels(self, shape: tuple[int, ...]) -> int | None:
-        """Return the elements of a texel in an array of a shape; None if it is no such image.
+        """Return the number of elements of a texel, for an array of a shape; None if none fits.
 
-        Those of a texel buffer are ``format``'s, or 2 or 4 that the last of several axes has.
+        For a texel buffer, this is the number that ``format`` says, or else the length of the last
+        axis if there are several axes and it is 2 or 4.
         """
         if self.dimension == "Buffer":
             alone = shape[-1] if len(shape) > 1 and shape[-1] in (2, 4) else 1
             return self.format.channels if self.format else alone
-        rank = self.dims + self.has_layers
+        rank = self.rank
         count = shape[rank] if len(shape) == rank + 1 else 1
         fits = len(shape) in (rank, rank + 1) and count in (1, 2, 3, 4)
+        if fits and self.is_multisampled:
+            fits = shape[rank - 1] in SAMPLES
         return {3: 4}.get(count, count) if fits else None
 
     @property
     def shapes(self) -> str:
         """The shapes of arrays that can be bound to it, in words."""
-        return f"{self.dims + self.has_layers} axes, and 1 to 4 channels or none"
+        samples = " and one of 2, 4, 8, 16, 32 or 64 samples" * self.is_multisampled
+        return f"{self.dims + self.has_layers} axes{samples}, and 1 to 4 channels or none"
 
     @property
     def elements(self) -> str:
@@ -172,7 +196,7 @@ class ImageType(NamedTuple):
 
 
 def formats_of(dtype: numpy.dtype[numpy.generic], channels: int) -> list[Format]:
-    """Return all formats of texels with so many elements of a data type."""
+    """Return all formats of texels that have ``channels`` elements of a data type."""
     return [each for each in FORMATS.values() if dtype == each.dtype and each.channels == channels]
 
 
@@ -181,8 +205,8 @@ def view_format(
 ) -> Format | None:
     """Return the format of a view for a declaration; None if there is none.
 
-    Without a format of the image and of the declaration, integers of 8 and 16 bits are normalised
-    where the shader declares numbers of kind float.
+    If neither the image nor the declaration has a format, integers of 8 and 16 bits are normalised
+    if the shader declares numbers of kind float.
     """
     fitting = [fixed] if fixed else formats_of(dtype, channels)
     seen = [each for each in fitting if each.kind == declared.kind]

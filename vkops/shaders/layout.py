@@ -37,7 +37,7 @@ class Number(NamedTuple):
 
     @property
     def scalars(self) -> frozenset[Number]:
-        """The type itself, in a set."""
+        """A set with this type alone."""
         return frozenset((self,))
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Number(NamedTuple):
         return f"<{_CODES[self.kind][self.nbytes]}"
 
     def wrapped(self, value: int, *, signed: bool | None = None) -> int:
-        """Return the integer of this type, or of that with the other sign, with the same bits."""
+        """Return the integer of this type that has the same bits as one with the other sign."""
         half = 1 << (8 * self.nbytes - 1)
         is_signed = self.kind == "int" if signed is None else signed
         return (value + half) % (2 * half) - half if is_signed else value % (2 * half)
@@ -65,7 +65,7 @@ class Number(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """An array, vector or matrix, which is an array of columns; ``count`` is None if unknown."""
+    """An array, vector or matrix (an array of columns); ``count`` is None if it is unknown."""
 
     element: Type
     count: int | None
@@ -117,7 +117,7 @@ class Struct:
 
     @cached_property
     def unnamed(self) -> Member | None:
-        """Its only member, if the source has no name for it, as in buffers of HLSL and Slang."""
+        """The only member, if it has no name in the source, as in buffers of HLSL and Slang."""
         only = self.members[0] if len(self.members) == 1 else None
         return only if only and (only.name.startswith("@") or only.name.isdecimal()) else None
 
@@ -196,7 +196,7 @@ class Types:
         """Return a type; packed where no layout is declared.
 
         The stride of matrices and their order are decorations of the struct's member. An array of
-        less than one element has one, and is named in ``faults``.
+        less than one element counts as one, and is reported in ``faults``.
         """
         key = id_, matrix_stride, row_major
         if key not in self._known:
@@ -239,7 +239,7 @@ class Types:
 
     def _struct(self, id_: int) -> Struct:
         members = []
-        end, largest = 0, 1  # the largest alignment of members without an offset
+        end, largest = 0, 1  # ``largest`` is the largest alignment of members without an offset
         for number, member in enumerate(self._module.defined[id_].words[1:]):
             decorations = self._module.decorated(id_, number)
             (stride,) = decorations.get(Decoration.MATRIX_STRIDE, (0,))

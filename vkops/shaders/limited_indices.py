@@ -1,8 +1,8 @@
-"""Modules whose indices of arrays outside of buffers, and of arrays of resources, stay in these.
+"""Clamping of indices of arrays in shaders, where no feature of Vulkan limits them.
 
-An access to a buffer out of bounds is discarded by devices with robustBufferAccess2. No feature
-does that for shared memory, local variables and push constants, which a CPU driver has in the
-memory of this process. Nor does one for an array of blocks or images.
+Devices with robustBufferAccess2 discard accesses out of the bounds of a buffer. No feature does
+that for shared memory, local variables and push constants, which a CPU driver has in the memory of
+this process, nor for arrays of blocks or images.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _with_lengths(spirv: bytes, lengths: Mapping[tuple[int, int], int]) -> bytes
 def _unchecked(
     module: Declarations, known: Mapping[int, Any], operands: Sequence[int], of: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of an access chain's indices that may be too large, with the lengths."""
+    """Yield which operands of an access chain are indices that may be too large, and the limits."""
     _, storage, pointee = module.defined[of[operands[2]]].words
     for number in range(3, len(operands) if storage in (*_CLASSES, *_BLOCKS) else 3):
         index, (kind, parts) = operands[number], module.defined[pointee]
@@ -69,7 +69,7 @@ def _unchecked(
             continue
         pointee = parts[1]
         size = known.get(parts[2]) if kind == Op.TypeArray else parts[2]
-        value = known.get(index)  # that of a specialization constant can be too large
+        value = known.get(index)  # even a constant can be too large, if it is specialized
         is_checked = isinstance(size, int) and isinstance(value, int) and 0 <= value < size
         if index in of and isinstance(size, int) and not is_checked:
             yield number, size
@@ -77,9 +77,9 @@ def _unchecked(
 
 @lru_cache(maxsize=64)
 def with_limited_indices(spirv: bytes, lengths: Lengths = ()) -> bytes:
-    """Return a module in which too large an index is that of the last element.
+    """Return a module in which an index that is too large selects the last element.
 
-    Negative indices are large ones. Arrays of blocks that declare no length get ``lengths``.
+    Negative indices count as large ones. Arrays of blocks without a length get ``lengths``.
     """
     module = declarations(spirv)
     if _RUNTIME_ARRAYS in module.capabilities:

@@ -27,11 +27,11 @@ _DEBUG = ("OpSource", "OpString", "OpName", "OpMemberName", "OpLine", "OpNoLine"
 
 
 def listing(spirv: bytes, *, read_files: bool = False) -> str:
-    """Return a module as text, each source line above the instructions that it became.
+    """Return a module as text, with each source line above its instructions.
 
-    Lines need debug information, which has the text of the first source file. The other files that
-    it names are read only with ``read_files``, for a shader of the user's own. Control characters
-    are escaped.
+    Source lines are shown if the module has debug information, which contains the text of the first
+    source file. Other files that it names are read only with ``read_files``: use that for the
+    user's own shaders. Control characters are escaped.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-dis is missing.

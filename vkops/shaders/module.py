@@ -5,7 +5,6 @@ Terms and rules are those of the SPIR-V specification.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from vkops.errors import InvalidDescError, ShaderCompileError, show
 from vkops.shaders import constants, features
 from vkops.shaders.binary import (
+    DAMAGED,
     GL_COMPUTE,
     Declarations,
     Decoration,
@@ -52,14 +52,14 @@ class Block(NamedTuple):
     """A storage or uniform block, which a buffer is bound to, or an image, a texture or a sampler.
 
     ``instance`` is the name of the block's instance, ``""`` if it has none. ``nbytes`` is the least
-    size of the buffer, ``stride`` that of each element of a runtime array at the end. ``length`` is
-    the number of elements of an array of blocks, each of which a buffer is bound to: 0 if it has as
-    many as there are buffers, None if there is no array.
+    size of the buffer, and ``stride`` that of an element of a runtime array at the end. ``length``
+    is the length of an array of blocks, which has a buffer for each element: 0 means a
+    runtime-sized array, and None that the block is not an array.
     """
 
     name: str
     instance: str
-    kind: str  # one of DESCRIPTOR_TYPES, or another one, which is refused
+    kind: str  # one of DESCRIPTOR_TYPES, or one that vkops does not support
     set: int
     binding: int
     readonly: bool
@@ -90,7 +90,7 @@ class Block(NamedTuple):
         return self.length is not None
 
     def bound_to(self, elements: Sequence[Any]) -> Any:
-        """Return what is bound to it: a list of the elements of an array, else the only one."""
+        """Return the value to bind for its elements: a list for an array, else the only one."""
         return [*elements] if self.is_array else elements[0]
 
     @property
@@ -123,7 +123,7 @@ class Module:
 
     ``needs`` are the features of Vulkan that a device must have, ``capabilities`` what it declares,
     and ``unknown`` are the capabilities and execution modes that vkops does not support. ``fault``
-    says what is wrong with the values of its specialization constants, if anything is.
+    says what is wrong with the values of its specialization constants; it is empty if nothing is.
     ``blocks`` are those that the entry point uses, by set and binding; ``unused`` are others.
     ``push`` is the struct of its push constants.
     """
@@ -175,7 +175,7 @@ class Module:
             raise ShaderCompileError(f"{name}: {error.message}", file=name) from error
         except InvalidDescError:
             raise
-        except (LookupError, ValueError, TypeError, RecursionError, struct.error) as error:
+        except DAMAGED as error:
             raise ShaderCompileError(f"{name}: damaged SPIR-V", file=name) from error
 
     @cached_property
@@ -224,7 +224,8 @@ def _read(
     blocks = sorted(_blocks(module, types, values), key=lambda pair: pair[1].place)
     pushes = {id_: pointee for id_, kind, pointee in variables if kind == Storage.PUSH_CONSTANT}
     chosen = [pointee for id_, pointee in pushes.items() if id_ in used]
-    if not chosen and len(module.entries) == 1:  # declared for this entry point, but not used
+    # Push constants that no instruction uses must belong to the only entry point.
+    if not chosen and len(module.entries) == 1:
         chosen = list(pushes.values())[:1]
     pushed = [types.type(id_) for id_ in chosen]
     shared: dict[int, int] = {}
@@ -274,8 +275,8 @@ def _blocks(
 ) -> Iterator[tuple[int, Block]]:
     """Yield the blocks with the ids of their variables.
 
-    The name of a struct that several variables share is the name of none of them. Compilers of
-    other languages than GLSL invent names of structs: there the variable has the block's name.
+    If several variables share a struct, its name is not used as the name of a block. Compilers of
+    languages other than GLSL invent names for structs: there the variable has the block's name.
     """
     variables = list(module.variables())
     shared = Counter(pointee for _, _, pointee in variables)
@@ -326,9 +327,7 @@ def _opaque(module: Declarations, types: Types, id_: int) -> tuple[str, ImageTyp
     if image.dimension == "Buffer":
         return ("storage" if is_stored else "uniform") + " texel buffer", image
     kind = "storage image" if is_stored else "sampled image"
-    if image.view_type is not None:
-        return kind, image
-    return f"{image}, which has several samples" if image.is_multisampled else str(image), image
+    return kind if image.view_type is not None else str(image), image
 
 
 def _specialization_constants(

@@ -42,7 +42,7 @@ def pack(shader: str, field: str, layout: Struct | None, value: Any) -> bytes:
     """
     layout = layout or Struct((), 0)
     if (packer := layout.packer) is not None:
-        try:  # the usual case: the code below says what is wrong
+        try:  # the fast way; if it fails, the code below finds out what is wrong
             if type(value) in (list, tuple):
                 return packer.pack(*value)
             if type(value) is dict and value.keys() == layout.numbered.keys():
@@ -77,7 +77,7 @@ class _Packing:
             self._members(path, layout, offset, named)
             return
         if isinstance(layout, Struct) and [each.name for each in layout.members] == ["data"]:
-            # Slang of 2025 puts such a struct around each matrix and array.
+            # Slang of 2025 wraps each matrix and array in such a struct.
             self.fill(path, layout.members[0].type, offset + layout.members[0].offset, value)
             return
         items = None if isinstance(value, Mapping) else _items(value)
@@ -86,7 +86,7 @@ class _Packing:
             message = f"got {show(value)}, must be {kinds}"
             raise InvalidDescTypeError(self.shader, path, message, _RULE)
         if isinstance(layout, Array) and (
-            # each item is an element, and not one of all numbers in order
+            # Each item is an element of the array; otherwise, items are all numbers in order.
             isinstance(layout.element, NumberType)
             or any(_named(item) is not None or _items(item) is not None for item in items)
         ):

@@ -28,7 +28,6 @@ from vkops.shaders import (
     limited_indices,
     packing,
     sources,
-    tools,
 )
 from vkops.shaders.binary import corrected, declared_capabilities, is_spirv
 from vkops.shaders.compiler import validated
@@ -69,13 +68,13 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
 
 
 class Arguments(NamedTuple):
-    """Where the arguments of a call go: those by position, then those by name, then outputs.
+    """The destinations of a call's arguments: by position, then by name, then outputs.
 
     Attributes:
         slots: the bindings that have an argument, by set and number.
         outputs: the names of the outputs.
         pushed: the numbers of the arguments that are push constants.
-        packer: packs the arguments of the numbers in ``order``, if each push constant has one.
+        packer: packs the arguments whose numbers are in ``order``, if each push constant has one.
     """
 
     slots: tuple[Slot, ...]
@@ -87,9 +86,9 @@ class Arguments(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Shader(Module):
-    """A shader that ``load`` made: a module whose blocks and push constants take values by name.
+    """A shader from ``load``: a module whose blocks and push constants take values by name.
 
-    ``is_builtin`` is whether it is a part of vkops: checks of users' shaders leave it out.
+    ``is_builtin`` says whether it is a part of vkops: checks of users' shaders skip it.
     """
 
     is_builtin: bool = False
@@ -102,22 +101,21 @@ class Shader(Module):
     def with_limited_indices(self, lengths: limited_indices.Lengths = ()) -> bytes:
         """Return the SPIR-V with each index clamped to the elements of its array or vector.
 
-        Those of buffers stay as they are in a module that uses addresses, which reach all memory.
+        Indices of buffers are not clamped in a module that uses addresses, which reach all memory.
 
         Raises:
             ShaderCompileError: spirv-opt is missing, or cannot change this module.
         """
         spirv = limited_indices.with_limited_indices(self.spirv, lengths)
         if not self.uses_addresses:
-            spirv = tools.with_robust_access(spirv)
-            validated(spirv, self.name)
+            spirv = compiler.with_robust_access(spirv, self.name)
         return spirv
 
     @cached_property
     def _by_point(self) -> dict[str, Block]:
-        """The block that each name stands for: a name of a block, of its instance, or a binding.
+        """The block for each name: the name of a block, of its instance, or a binding.
 
-        Of a block that is not used, that is a block with the same binding.
+        The names of an unused block stand for a used block with the same binding, if there is one.
         """
         pairs = [(block, block) for block in self.blocks]
         pairs += [(u, self.places[u.place][0]) for u in self.unused if u.place in self.places]
@@ -125,7 +123,7 @@ class Shader(Module):
 
     @cached_property
     def _keywords(self) -> dict[str, bool]:
-        """Whether each name that a call can have is that of a push constant."""
+        """For each name that a call can use, whether it is the name of a push constant."""
         is_pushed = {name: False for unused in self.unused for name in unused.names}
         is_pushed |= dict.fromkeys(self.push_names, True)
         return is_pushed | dict.fromkeys(self._by_point, False)
@@ -197,7 +195,7 @@ class Shader(Module):
         )
 
     def is_written(self, block: Block) -> bool:
-        """Whether the shader writes what is bound to a block."""
+        """Whether the shader writes to the memory that is bound to a block."""
         return not all(each.readonly for each in self.places[block.place])
 
     def arguments(
@@ -266,7 +264,7 @@ class Shader(Module):
         self.check_complete(bound)
 
     def elements(self, values: Mapping[str, Any]) -> Iterator[tuple[Slot, Any]]:
-        """Return what names are given, and each element of what arrays are.
+        """Return a slot and a value for each binding; those of an array for each of its elements.
 
         Blocks that the shader declares and does not use are ignored. Errors are those of ``named``
         and ``expanded``.
@@ -303,7 +301,7 @@ class Shader(Module):
         """Return slots and the argument of each; for an array, both of each element.
 
         Raises:
-            BindingError: the value is no list, or has another length than the array (SH-04).
+            BindingError: the value is not a list, or not as long as the array (SH-04).
         """
         every = [*arguments, None]  # for samplers without an argument
         values = [every[slot.source] for slot in slots]
@@ -348,7 +346,7 @@ class Shader(Module):
             raise BindingError(self.name, point, fault.message, fault.rule)
 
     def free(self, points: Iterable[str] = ()) -> list[Block]:
-        """Return the first block of each binding that none of these names is bound to.
+        """Return the first block of each binding to which none of these names belongs.
 
         Samplers are left out: they have a default, and are given by name.
         """
@@ -358,7 +356,7 @@ class Shader(Module):
 
     @property
     def _named_samplers(self) -> str:
-        """The end of an error that may be caused by a sampler that was given by position."""
+        """The end of an error message, if a sampler that was given by position may be the cause."""
         samplers = [block for block in self.blocks if block.kind == "sampler"]
         return f"; samplers are given by name: {_listed(samplers)}" if samplers else ""
 
@@ -432,7 +430,7 @@ class Shader(Module):
     def pack_uniform(self, block: Block, values: packing.Values) -> bytes:
         """Return the contents of a uniform block as bytes; as ``pack`` in all other respects."""
         packed = packing.pack(self.name, block.point, block.type, values)
-        # Whole words: lavapipe (Mesa 22.3, 25.0) reads zeros from what follows the last one.
+        # Pad to whole words: lavapipe (Mesa 22.3, 25.0) reads zeros after the last whole word.
         return packed + bytes(-len(packed) % 4)
 
 
@@ -447,7 +445,7 @@ def load(
     include_dirs: Sequence[Path] = (),
     target_env: str = "vulkan1.1",
     debug: bool = False,
-    name: str = "<source>",
+    name: str = compiler.UNNAMED,
     allow_paths: bool = False,
     root: Path | None = None,
 ) -> Shader:
@@ -483,7 +481,7 @@ def load(
     shader = _shader(spirv, name, entry)
     if constants:
         shader = _shader(spirv, name, entry, _constants(name, shader, constants))
-    if shader.fault:  # not before the constants are known
+    if shader.fault:  # checked here, because it depends on the values of constants
         raise ShaderCompileError(f"{name}: {shader.fault}", file=name)
     for axis, size in zip("xyz", shader.local_size, strict=True):
         if size < 1:
@@ -497,7 +495,7 @@ def _listed(blocks: Sequence[Block]) -> str:
 
 
 def _check_kinds(settings: Mapping[str, Any]) -> None:
-    """Refuse arguments of wrong types."""
+    """Raise an error for arguments of wrong types."""
     for field, value in settings.items():
         kinds, expected = _KINDS[field]
         if not isinstance(value, kinds):
@@ -530,7 +528,7 @@ def _shader(
 
 
 def _check(name: str, module: Module) -> None:
-    """Refuse a shader that vkops cannot run."""
+    """Raise an error for a shader that vkops cannot run."""
     firsts: dict[tuple[int, int], Block] = {}
     for block in module.blocks:
         message, first = "", firsts.setdefault(block.place, block)
@@ -550,7 +548,7 @@ def _check(name: str, module: Module) -> None:
 
 
 def _refuse(name: str, unknown: Sequence[str]) -> None:
-    """Refuse capabilities and modes that vkops does not support."""
+    """Raise an error for capabilities and modes that vkops does not support."""
     if unknown:
         message = f"got {', '.join(unknown)}, which vkops does not support"
         raise InvalidDescError(name, "capabilities", message, "SH-02")

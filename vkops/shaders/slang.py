@@ -71,8 +71,8 @@ def flags(entry: str, target_env: str) -> tuple[str, ...]:
 def with_located_errors(log: str, overlapping: Sequence[str] = ()) -> str:
     """Return the compiler's messages with a line ``ERROR: FILE:LINE: TEXT`` before each error.
 
-    Warnings about a binding that several of the parameters ``overlapping`` have are errors; all of
-    them are if these are members of structures, which the compiler does not name.
+    Warnings that parameters named in ``overlapping`` share a binding become errors. If no warning
+    names one of these, all such warnings do: the compiler does not name members of structures.
     """
 
     def located(match: re.Match[str]) -> str:
@@ -93,7 +93,7 @@ def with_located_errors(log: str, overlapping: Sequence[str] = ()) -> str:
 
 
 def dependencies(file: Path) -> list[str]:
-    """Return the files that the compiler read, of the ``TARGET: FILE FILE`` that it wrote."""
+    """Return the files that the compiler read, from its output ``TARGET: FILE FILE``."""
     text = file.read_text("utf-8", "surrogateescape") if file.exists() else ""
     names = re.split(r"(?<!\\)\s+", text.partition(": ")[2].strip())
     return [re.sub(r"\\(.)|\$(\$)", r"\1\2", name) for name in names if name]

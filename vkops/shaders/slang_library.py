@@ -1,6 +1,6 @@
 """A program that compiles as slangc does, with the library of slangpy: LIBRARY and arguments.
 
-It imports nothing of vkops, and runs in a process of its own, which a fault of the compiler ends.
+It imports nothing of vkops, and runs in a process of its own: the compiler may crash.
 """
 
 from __future__ import annotations

@@ -20,10 +20,10 @@ class ImageView(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A descriptor of a call, without the memory: all calls of a kind have the same slots.
+    """A descriptor of a call, without the memory, so that calls of the same kind share slots.
 
-    The native module has a twin of it, without the names. A slot with bytes or a view refers to
-    memory. Without these, the dispatch has bytes of its own there, or a sampler.
+    The native module has a twin of this class without the names. A slot with ``nbytes`` or a
+    ``view`` refers to memory. Other slots have bytes that the dispatch itself holds, or a sampler.
 
     Attributes:
         point: the name of the binding in the call; of an array of blocks, with the number.
@@ -32,8 +32,8 @@ class Slot(NamedTuple):
         source: the number of its argument in the call, or -1: a sampler that is not given.
         start: the first byte in the buffer.
         nbytes: the number of bytes.
-        format: the VkFormat of texels that the bytes are, or 0.
-        view: what the shader sees of an image, or None.
+        format: the VkFormat of the texels in a texel buffer, or 0.
+        view: the part of an image that the shader sees, or None.
         sampler: the native sampler that is bound with the image, or None.
         is_copied: whether a packed copy is bound, which is written before the dispatch.
     """
@@ -51,7 +51,7 @@ class Slot(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The block's own name, which an element of an array has with its number."""
+        """The block's own name; for an element of an array, with its number."""
         return self.block.point + "".join(self.point.partition("[")[1:])
 
     @property

@@ -6,7 +6,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, product
 from pathlib import Path
@@ -104,7 +104,7 @@ def has_includes(text: bytes) -> bool:
 
 
 def check_kinds(defines: Mapping[Any, Any], include: Any) -> None:
-    """Refuse defines and included files of wrong types."""
+    """Raise an error for defines and included files of wrong types."""
     texts, folders = _parts_of(include)
     for field, mapping, kinds, expected in (
         ("defines", defines, (str, int), "text or integers"),
@@ -169,7 +169,7 @@ def read(source: str | Path, limit: int = MAX_SOURCE_BYTES) -> bytes:
 
 
 def embedded_lines(text: str) -> list[str]:
-    """Return the lines of a source in a module, without what the compiler put before it."""
+    """Return the lines of a source in a module, without those that the compiler put before it."""
     lines = text.splitlines()
     return lines[lines.index("#line 1") + 1 if "#line 1" in lines else 0 :]
 
@@ -179,28 +179,43 @@ def digest(
     folders: Sequence[Path],
     flags: Sequence[str],
     roots: Sequence[Path] | None = None,
-    unnamed: Path | None = None,
     read_paths: set[str] | None = None,
 ) -> str:
     """Return the SHA-256 of the source, all files that it may include, and the flags.
 
     ``folders`` are that of the source and the include folders. The hash depends on the names and
-    contents of files, not on their time stamps, and on their folders, except for ``unnamed``, only
-    with ``-g``, which writes them into the SPIR-V. Included files must be in one of ``roots``, with
-    symbolic links resolved, unless ``roots`` is None. ``read_paths`` gets the paths of these files.
+    contents of files, not on their time stamps and folders; see ``debug_folders``. Included files
+    must be in one of ``roots``, with symbolic links resolved, unless ``roots`` is None.
+    ``read_paths`` gets the paths of these files.
 
     Raises:
         ShaderCompileError: the source file cannot be read, or an included one is outside.
     """
     text = read(source)
     parts = [*map(os.fsencode, flags), text]
-    if "-g" in flags:
-        named = folders[1:] if isinstance(source, str) else (source, *folders)
-        parts += (os.fsencode(path) for path in (Path.cwd(), *named) if path != unnamed)
     for place, name, content, path in _included(text, folders, roots):
         parts += (b"%d" % place, name, content)
         if read_paths is not None:
             read_paths.add(path)
+    return hashed(parts)
+
+
+def debug_folders(
+    source: str | Path, folders: Sequence[Path], flags: Sequence[str], unnamed: Path | None
+) -> list[bytes]:
+    """Return the paths that ``-g`` writes into the SPIR-V; they are those of ``digest``.
+
+    Texts are compiled in folders with random names, which are left out; ``unnamed`` is the folder
+    of included texts.
+    """
+    if "-g" not in flags:
+        return []
+    named = folders[1:] if isinstance(source, str) else (source, *folders)
+    return [os.fsencode(path) for path in (Path.cwd(), *named) if path != unnamed]
+
+
+def hashed(parts: Iterable[bytes]) -> str:
+    """Return the SHA-256 of bytes and of where each part ends."""
     total = hashlib.sha256()
     for part in parts:
         total.update(b"%d:" % len(part) + part)
@@ -212,9 +227,9 @@ def _included(
 ) -> Iterator[tuple[int, bytes, bytes, str]]:
     """Yield each file that a text may include: number of its folder, name, content and path.
 
-    Each name is looked up in the ``first`` folders and in those of all files found. Which of these
-    files are included, only the compiler knows. It is not asked, because it opens files before it
-    reports their names, and because preprocessing takes as long as compiling.
+    Each name is looked up in the ``first`` folders and in those of all files found, although the
+    compiler may include only some of these files. The compiler is not asked, because it opens files
+    before it reports their names, and because preprocessing takes as long as compiling.
     """
     names = _names(text, strict=roots is not None)
     if not names:
@@ -249,9 +264,9 @@ def _included(
 
 
 def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
-    """Return the names of includes, with continued lines joined and as they are.
+    """Return the names of includes, both in the text as it is and with continued lines joined.
 
-    ``strict`` refuses includes that glslang may read differently.
+    With ``strict``, raise an error for includes that glslang may read differently.
     """
     includes: dict[bytes, None] = {}
     for each in dict.fromkeys((_SPLICE.sub(b"", text), text)):
@@ -271,9 +286,9 @@ def _names(text: bytes, *, strict: bool) -> dict[bytes, None]:
 
 
 def check_inside(name: str, path: str, roots: Sequence[Path]) -> None:
-    """Refuse an included file that is outside of the folders, or not a regular file."""
+    """Check that an included file is inside one of the folders, and is a regular file."""
     try:
-        below(Path(), name)  # Windows resolves reserved names to others
+        below(Path(), name)  # check the name itself: Windows resolves reserved names to others
         is_inside = any(below(Path(root), path) for root in roots)
     except ValueError as error:
         raise ShaderCompileError(f"include {name!r} is no file name") from error
@@ -283,5 +298,5 @@ def check_inside(name: str, path: str, roots: Sequence[Path]) -> None:
             f"include {name!r} is outside of the folder {where}, which a shader may leave only "
             "with --allow_paths"
         )
-    if not os.path.isfile(path):  # the compiler would open it, and wait
+    if not os.path.isfile(path):  # the compiler would wait forever in opening a pipe
         raise ShaderCompileError(f"include {name!r} is not a regular file")

@@ -22,11 +22,11 @@ MAX_PARTS = 1024
 """Rows of a tensor, and numbers of a record, that are compared with a block; patterns repeat."""
 
 _MAX_GAP = 16
-"""A number takes at most so many times its bytes: in std140, each element of an array 16 bytes."""
+"""The most bytes from a number to the next, as a multiple of its size: std140 aligns to 16."""
 
 
 class Fault(NamedTuple):
-    """A fault of elements that are bound to a block, and the rule that they break."""
+    """The reason why elements cannot be bound to a block, and the rule that they break."""
 
     message: str
     rule: str
@@ -37,10 +37,11 @@ def find_fault(
 ) -> Fault | None:
     """Return why a tensor cannot be bound to a block; None if it can.
 
-    The numbers of a tensor have the type of the block's numbers (SH-11), or with ``bits`` as many
-    bytes; signs of integers do not matter. Its rows, or the fields of its records, are where the
-    block has numbers (SH-16). One axis of numbers is taken as it is, as all of the block's bytes in
-    order; so are elements of uint8, unless the block is an array of other numbers without gaps.
+    The numbers of a tensor must have the type of the block's numbers (SH-11), or only their size
+    with ``bits``; signs of integers do not matter. Its rows, or the fields of its records, must be
+    where the block has numbers (SH-16). A tensor of one axis is taken as the block's bytes in
+    order, whatever the block contains; so is a tensor of uint8, unless the block is an array of
+    other numbers without gaps.
     """
     layout = _Layout.of(block)
     if layout is None or ((bits or not layout.is_plain) and _is_raw(block, dtype)):
@@ -55,9 +56,9 @@ def find_fault(
 
 
 class _Layout(NamedTuple):
-    """The elements of an array that is all of a block, ``stride`` bytes apart.
+    """The elements of a block that is an array, ``stride`` bytes apart.
 
-    A block that is no such array is one element, and has the stride 0.
+    Any other block counts as one element, and has the stride 0.
     """
 
     element: Type
@@ -80,7 +81,7 @@ class _Layout(NamedTuple):
         return _has_no_gaps(self.element, self.stride)
 
     def has_rows(self, nbytes: int, count: int) -> bool:
-        """Whether each row begins where a number, a vector or a matrix's column begins."""
+        """Whether each of ``count`` rows begins where a number, vector or matrix column begins."""
         if self.stride:
             if nbytes % self.stride == 0:
                 return True
@@ -92,14 +93,17 @@ class _Layout(NamedTuple):
         return all(_begins(self.element, n * nbytes) for n in range(1, min(count, MAX_PARTS)))
 
     def padded(self, size: int, itemsize: int, count: int) -> int | None:
-        """Return how long rows must be; if possible so that each has ``size`` of its numbers."""
+        """Return the length that rows must be padded to, in numbers; None if no length fits.
+
+        If possible, a row of this length has ``size`` numbers of the block, and else gaps.
+        """
         sizes = range(size + 1, min(size * _MAX_GAP, MAX_PARTS) + 1)
         fitting = [n for n in sizes if self.has_rows(n * itemsize, count)]
         exact = (n for n in fitting if self._numbers(n * itemsize, itemsize, count) == {size})
         return next(exact, next(iter(fitting), None))
 
     def _numbers(self, nbytes: int, itemsize: int, count: int) -> set[int]:
-        """Return how many numbers the rows have, of each of the rows up to the next element."""
+        """Return the different counts of numbers of the block that are in a row of a tensor."""
         rows = range(max(1, min(count, -(-self.stride // nbytes), MAX_PARTS // nbytes)))
         starts = [range(row * nbytes, (row + 1) * nbytes, itemsize) for row in rows]
         return {sum(self._number_at(at) is not None for at in row) for row in starts}
@@ -108,7 +112,7 @@ class _Layout(NamedTuple):
         return _number_at(self.element, at % self.stride if self.stride else at)
 
     def holds(self, places: list[int], nbytes: int) -> bool:
-        """Whether numbers of so many bytes are all in gaps, or all where it has such numbers."""
+        """Whether numbers of ``nbytes`` bytes are all in gaps, or all where the block has such."""
         ends = [(self._number_at(at), self._number_at(at + nbytes - 1)) for at in places]
         if all(end == (None, None) for end in ends):
             return True
@@ -122,7 +126,7 @@ class _Layout(NamedTuple):
 
 
 def _is_raw(block: Block, dtype: DType) -> bool:
-    """Whether elements are bytes, and not numbers of a block of numbers of 8 bits."""
+    """Whether elements are raw bytes: uint8, unless the block has numbers of 8 bits."""
     is_bytes = dtype == "u1" and block.scalar_nbytes > 1
     return is_bytes or (dtype.char == "V" and not dtype.fields)
 
@@ -147,7 +151,7 @@ def _wrong_type(block: Block, dtype: DType, *, bits: bool) -> str:
 
 
 def _wrong_rows(layout: _Layout, dtype: DType, shape: tuple[int, ...]) -> str:
-    """Return an error if rows of numbers begin where a block has none; flat numbers have none."""
+    """Return an error if rows begin where a block has no number; "" also for a single axis."""
     axes = [axis for axis, size in enumerate(shape) if size != 1]
     if len(axes) < 2 or 0 in shape or layout.is_plain:
         return ""
@@ -183,7 +187,7 @@ def _misplaced(layout: _Layout, dtype: DType, count: int) -> str:
 
 
 def _misnamed(type_: Type, dtype: DType) -> str:
-    """Return the first field that is not where the member of its name is."""
+    """Return the first field that is at another place than the member with its name."""
     members = {each.name: each for each in type_.members} if isinstance(type_, Struct) else {}
     for name, (kind, offset, *_) in (dtype.fields or {}).items():
         if member := members.get(name):
@@ -208,7 +212,7 @@ def _fields(dtype: DType, path: str = "", start: int = 0) -> Iterator[tuple[str,
 
 
 def _number_at(type_: Type, at: int) -> tuple[int, int] | None:
-    """Return the size of the number that a byte belongs to, and which of its bytes it is."""
+    """Return the size of the number to which a byte belongs, and the byte's position in it."""
     if isinstance(type_, Number):
         return (type_.nbytes, at) if at < type_.nbytes else None
     if isinstance(type_, Struct):
@@ -225,7 +229,7 @@ def _number_at(type_: Type, at: int) -> tuple[int, int] | None:
 
 
 def _begins(type_: Type, at: int) -> bool:
-    """Whether a number that is in no vector, a vector, or a row in memory of a matrix begins."""
+    """Whether a number outside of vectors, a vector, or a matrix's row in memory begins here."""
     if isinstance(type_, Struct):
         return any(_begins(m.type, at - m.offset) for m in type_.members if m.offset <= at)
     if isinstance(type_, Number) or type_.form == "vector":
@@ -245,7 +249,7 @@ def _column_of_rows(type_: Array) -> Array | None:
 
 
 def _has_no_gaps(type_: Type, stride: int) -> bool:
-    """Whether elements so many bytes apart are numbers, vectors or matrices without gaps."""
+    """Whether elements ``stride`` bytes apart are numbers, vectors or matrices without gaps."""
     if isinstance(type_, Number):
         return stride == type_.nbytes
     if isinstance(type_, Struct):

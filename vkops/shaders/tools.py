@@ -15,7 +15,7 @@ from vkops.errors import ShaderCompileError, printable
 from vkops.system.processes import describe, run_limited
 
 TIMEOUT_S = 120.0
-"""A kernel compiles in a tenth of a second; a program that takes longer than this does not end."""
+"""Seconds after which a program counts as hanging; a kernel compiles in a tenth of a second."""
 
 MEMORY_BYTES = 2 << 30
 """glslang allocates 100 MB a second for a file that includes itself."""
@@ -26,8 +26,8 @@ _OTHER_NAMES = {"glslangValidator": ("glslang",)}  # as newer versions of glslan
 def find(program: str, package: str, variable: str | None = None) -> str:
     """Find ``program``, or the file that the environment variable ``variable`` names.
 
-    The program of vkops_lavapipe, or on Windows of vkops_compilers, comes before those on PATH, as
-    the system's may be too old. ``package`` is Debian's that contains it, or an extra of vkops.
+    Programs of vkops_lavapipe, or on Windows of vkops_compilers, are preferred to those on PATH,
+    which may be too old. ``package`` is the Debian package that contains it, or an extra of vkops.
 
     Raises:
         ShaderCompileError: it is not there; the message says how to install it.
@@ -38,7 +38,7 @@ def find(program: str, package: str, variable: str | None = None) -> str:
         names.insert(0, os.path.join(folder, program))
     path = next(filter(None, map(shutil.which, names)), None)
     if path:
-        return os.path.abspath(path)  # the program may run in another folder
+        return os.path.abspath(path)  # absolute, because the program may run in another folder
     if chosen:
         raise ShaderCompileError(f"{variable} names {chosen!r}, which is not an executable file")
     hint = f", or set {variable} to its path" if variable else ""
@@ -100,7 +100,7 @@ def disassemble(spirv: bytes) -> str:
 def with_robust_access(spirv: bytes) -> bytes:
     """Return a module with each index of a buffer, array or vector clamped to its elements.
 
-    A runtime array must have at least one element: the length of an empty one is not a limit.
+    A runtime array must have at least one element, because indices cannot be clamped to none.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.
@@ -111,7 +111,7 @@ def with_robust_access(spirv: bytes) -> bytes:
 
 
 def optimized(spirv: bytes) -> bytes:
-    """Return a module without what a driver's compiler removes, such as loads that are not used.
+    """Return a module without code that drivers' compilers remove, such as unused loads.
 
     Raises:
         ShaderCompileError: it is damaged, or spirv-opt is missing.

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from vkops.errors import ShaderCompileError, show
-from vkops.shaders import compiler, constants, sources
+from vkops.shaders import compiler, constants, recorded_shaders, sources
 from vkops.shaders.binary import is_spirv
 
 _PACKAGE = Path(__file__).parent
@@ -45,6 +45,7 @@ class Variant:
             target_env=_TARGET_ENV,
             debug=debug,
             cache=cache,
+            name=self.name,
             allow_paths=True,
         )
 
@@ -79,6 +80,8 @@ _ALL = (
     ),
     Variant("copy_reverse", "copy_reverse.comp", {}),
     Variant("copy_run", "copy_run.comp", {}),
+    Variant("copy_rows", "copy_rows.comp", {"SEGMENTS": 1}),
+    Variant("copy_rows_4", "copy_rows.comp", {"SEGMENTS": 4}),
     Variant("copy_stream", "copy_stream.comp", {"SEGMENTS": 0}),
     Variant("copy_stream_4", "copy_stream.comp", {"SEGMENTS": 4}),
     Variant("copy_stream_shared", "copy_stream.comp", {"SEGMENTS": 0, "SHARED": 1}),
@@ -98,7 +101,7 @@ def source_dir() -> Path:
 
 
 def compiler_state() -> str:
-    """Return the path of the GLSL compiler, or what cannot be done without it, and how to get it.
+    """Return the path of the GLSL compiler, or a text: what needs it, and how to install it.
 
     The wheel contains the SPIR-V of its kernels; a checkout compiles them when they are used.
     """
@@ -132,7 +135,8 @@ def spirv(name: str) -> bytes:
             pairs = (macro.partition("=") for macro in macros.split(","))
             return variant.compile(defines={key: value or 1 for key, _, value in pairs}, debug=True)
         shipped = _PACKAGE / "spirv" / variant.file_name
-        code = shipped.read_bytes() if shipped.is_file() else b""
+        is_recorded = recorded_shaders.FOLDER in os.environ  # by ``compile``, with its key
+        code = shipped.read_bytes() if shipped.is_file() and not is_recorded else b""
         return code if is_spirv(code) else variant.compile()
     except ImportError as error:  # of a module of Python's
         raise ShaderCompileError(compiler.EXITING) from error

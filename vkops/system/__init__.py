@@ -1,8 +1,8 @@
-"""All that differs between operating systems, each part with a way that works on all of them.
+"""All code that differs between operating systems; each part also has a way that works everywhere.
 
-Whether a feature exists is asked of Python's modules, not of the system's name; what is only a name
-or a place (libraries, packages, folders of drivers) is in the tables of ``vulkan``. ``scripts/test
---driver none-portable --driver lavapipe-portable`` tests vkops without what Windows does not have.
+Code asks Python's modules whether a feature exists, and not the name of the system. Names and paths
+(of libraries, packages, folders of drivers) are in the tables of ``vulkan``. ``scripts/test
+--driver none-portable --driver lavapipe-portable`` tests vkops without features that Windows lacks.
 
 Nothing here imports the rest of vkops.
 """

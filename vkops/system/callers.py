@@ -7,9 +7,9 @@ from types import FrameType
 
 
 def calling_frame() -> FrameType | None:
-    """Return the frame from which this thread entered vkops; None if it is a thread of vkops."""
+    """Return the frame that called vkops in this thread; None in a thread that vkops started."""
     frame: FrameType | None = sys._getframe(1)
-    inside = "vkops.", "contextlib"  # whose decorators are between functions of vkops
+    inside = "vkops.", "contextlib"  # decorators of contextlib add frames between those of vkops
     while frame is not None and frame.f_globals.get("__name__", "").startswith(inside):
         frame = frame.f_back
     is_thread = frame is not None and frame.f_globals.get("__name__") == "threading"

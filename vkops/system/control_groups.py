@@ -1,4 +1,4 @@
-"""Limits of memory that only Linux has: its control groups."""
+"""Memory limits of Linux's control groups."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _OWN_GROUPS = Path("/proc/self/cgroup")
 
 
 def available_in_groups(total: int) -> Iterator[int]:
-    """Yield the bytes that each control group above this process still has (versions 1 and 2).
+    """Yield the bytes that are available in each control group of this process (versions 1 and 2).
 
-    There are none where the system has no control groups.
+    On systems without control groups, yield nothing.
     """
     for limit, usage, statistics, cache in _group_files():
         try:
             allowed = int(limit.read_text(encoding="utf-8"))
-            if allowed >= total:  # no limit: the statistics, which take milliseconds, are not read
+            if allowed >= total:  # no limit: do not read the statistics, which takes milliseconds
                 continue
             lines = statistics.read_text(encoding="utf-8").splitlines()
             reclaimable = dict(line.split() for line in lines)[cache]
@@ -27,9 +27,10 @@ def available_in_groups(total: int) -> Iterator[int]:
 
 
 def _group_files() -> Iterator[tuple[Path, Path, Path, str]]:
-    """For each group: the files of its limit, usage and statistics, and the entry in the last one.
+    """Yield for each group the files of its limit, usage and statistics, and the latter's entry.
 
-    In a container the root is the group's own, whatever the path of the group is.
+    In a container, the root of the file system of groups is the process's own group, although its
+    path may be different.
     """
     try:
         # A group's name can have any bytes but those of line breaks.

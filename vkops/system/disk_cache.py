@@ -1,4 +1,4 @@
-"""Caches on disk, in folders that only this user can change; what cannot be used counts as missing.
+"""Caches on disk, in folders that only this user can change; unusable entries count as missing.
 
 Building the wheel uses this module, with nothing but the standard library.
 """
@@ -23,8 +23,7 @@ _CHECKSUM_BYTES = hashlib.sha256().digest_size
 class DiskCache:
     """A cache of entries of at most ``max_bytes`` bytes each, in the folder ``name`` of the caches.
 
-    ``title`` is what a warning calls it. Storing an entry removes the oldest ones beyond
-    ``max_entries``.
+    Warnings call it ``title``. Storing an entry removes the oldest ones beyond ``max_entries``.
     """
 
     def __init__(
@@ -38,7 +37,7 @@ class DiskCache:
     def load(self, key: str) -> bytes | None:
         """Return the bytes stored under ``key``, or None if they are missing or damaged.
 
-        A folder that exists and cannot be trusted is reported once, by the logger ``vkops``.
+        A folder that exists and cannot be trusted is logged once, by the logger ``vkops``.
         """
         path = self._folder()
         if path is None:

@@ -34,13 +34,13 @@ _WINDOWS_NAMED_FILE = re.compile(r"(?:(.*?):)??((?:[A-Za-z]:[\\/](?![\\/]))?[^:]
 def below(
     folder: Path, name: str | os.PathLike[str], *, paths: ModuleType = os.path
 ) -> Path | None:
-    """``folder / name`` with symbolic links resolved; None where that is outside of the folder.
+    """Return ``folder / name`` with symbolic links resolved; None if that is outside the folder.
 
-    ``paths`` is ``os.path`` of the system whose names these are: ``ntpath`` is that of Windows.
+    ``paths`` is ``os.path`` of the system to which the names belong; ``ntpath`` is Windows'.
 
     Raises:
-        ValueError: the name is none that a file can have. On Windows these are also the names of
-            devices (NUL) and of streams of files (``x.bin:stream``).
+        ValueError: no file can have this name. On Windows, this includes names of devices (NUL) and
+            of streams of files (``x.bin:stream``).
 
     >>> below(Path("models"), "data/../x.bin").as_posix()
     'models/x.bin'
@@ -51,7 +51,8 @@ def below(
     root = paths.realpath(folder)
     path = paths.join(root, name)
     drive = paths.splitdrive(path)[0]
-    # Nothing may ask a server or a device whether it has the file.
+    # Return before ``realpath`` if the name is on another server or device, which that would ask
+    # for the file.
     if drive[1:2] != ":" and paths.normcase(drive) != paths.normcase(paths.splitdrive(root)[0]):
         return None
     real = paths.realpath(path)
@@ -99,22 +100,22 @@ def open_regular(
     own: bool = False,
     dir_fd: int | None = None,
 ) -> BinaryIO:
-    """Open a regular file for reading without waiting: pipes and devices are refused.
+    """Open a regular file for reading, without waiting as for a pipe or a device.
 
-    ``follow=False`` refuses a symbolic link, too: for what ``below`` has resolved. ``own`` refuses
-    a file of another user, where the system knows users. ``path`` is relative to the folder that
-    ``dir_fd`` is open on.
+    ``follow=False`` does not allow symbolic links either: use it for paths that ``below`` has
+    resolved. ``own`` does not allow files of other users, if the system knows users. ``path`` is
+    relative to the folder of the descriptor ``dir_fd``, if there is one.
 
     Raises:
-        OSError: it cannot be read, or is something else.
-        ValueError: the name is none that a file can have.
+        OSError: it cannot be read, or is not such a file.
+        ValueError: no file can have this name.
     """
     before = None
-    if not (_NO_WAITING and _NO_LINKS):  # then it is looked at before it is opened
+    if not (_NO_WAITING and _NO_LINKS):  # without these flags, look at the file before opening it
         before = os.stat(path, follow_symlinks=follow)
         _check_regular(before, path)
     flags = os.O_RDONLY | _BYTES | _NO_WAITING | (0 if follow else _NO_LINKS)
-    # The caller closes it. The builtin "open" is gone while Python exits.
+    # The caller closes it. Not the builtin ``open``, which is gone while Python exits.
     stream = io.open(os.open(path, flags, dir_fd=dir_fd), "rb")  # noqa: SIM115, UP020
     try:
         status = os.fstat(stream.fileno())
@@ -157,14 +158,15 @@ def read_regular(
     The other arguments are those of ``open_regular``.
 
     Raises:
-        OSError: as ``open_regular``, or it is longer.
-        ValueError: the name is none that a file can have.
+        OSError: as for ``open_regular``, or the file is longer.
+        ValueError: no file can have this name.
     """
     with open_regular(path, follow=follow, own=own, dir_fd=dir_fd) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size <= max_bytes:
             data = stream.read(size)
-            # Files in /proc report a size of 0. A read allocates all the bytes that it asks for.
+            # Files in /proc report a size of 0, so read on until the end; but in chunks, as a
+            # single read of ``max_bytes`` would allocate that much at once.
             while len(data) <= max_bytes and (more := stream.read(_CHUNK)):
                 data += more
             if len(data) <= max_bytes:
@@ -173,9 +175,9 @@ def read_regular(
 
 
 def account_home() -> Path:
-    """Return this user's home directory, as the list of users has it: HOME can name another.
+    """Return this user's home directory from the list of users, because HOME can name another.
 
-    It is that of HOME where the system has no such list, or this user is not in it.
+    If the system has no such list, or this user is not in it, return that of HOME.
     """
     if sys.platform != "win32" and hasattr(os, "getuid"):
         with suppress(ImportError, KeyError):
@@ -186,8 +188,8 @@ def account_home() -> Path:
 class PrivateFolder:
     """A folder that only this user can change; made by ``private_folder``.
 
-    ``descriptor`` is open on it, so that it cannot be replaced while it is used. Systems that
-    cannot open folders have none: its files are then found by their paths.
+    ``descriptor`` is open on the folder, so that it cannot be replaced while it is used. On systems
+    that cannot open folders, it is None, and files are found by their paths.
     """
 
     def __init__(self, path: str, descriptor: int | None) -> None:
@@ -209,7 +211,7 @@ class PrivateFolder:
         try:
             with stream:
                 stream.write(data)
-            # Closed: Windows does not rename open files.
+            # After closing it: Windows does not rename open files.
             os.replace(part, self._at(name), src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
             os.unlink(part, dir_fd=folder)
@@ -236,9 +238,9 @@ def private_folder(
 ) -> Iterator[PrivateFolder]:
     """Open a folder that only this user can change.
 
-    Where the system does not say who that is, as Windows does not by the functions of POSIX, the
-    folder must be in the user's own one, which Windows keeps from other users.
-    ``create`` makes it where it is missing, and the folders above it, with mode 0700.
+    On Windows, functions of POSIX do not tell who can change a folder. There it must be inside the
+    user's own folder, which Windows protects from other users. ``create`` makes a missing folder,
+    and the folders above it, with mode 0700.
 
     Raises:
         OSError: it is missing, not a folder (nor may it be a symbolic link), belongs to another

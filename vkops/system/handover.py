@@ -22,10 +22,10 @@ IS_POSSIBLE = sys.platform == "linux"
 TOKEN_BYTES = 32
 
 _PATIENCE_S = 5.0
-"""How long the other side may take to say something, once it is connected."""
+"""Seconds to wait for a message of the other side once it is connected."""
 
 _LOOK_S = 0.2
-"""How often the side that offers looks whether it still should."""
+"""Seconds between the checks whether the offer is still wanted."""
 
 _folders: dict[str, int] = {}  # with sockets, and the processes that made them
 
@@ -42,10 +42,10 @@ def offer(
 ) -> str:
     """Give a descriptor to the first process that knows the token; return the path of a socket.
 
-    A thread does so until then, for so many seconds at most, and while it ``is_wanted``; it closes
-    the descriptor. The other side gets the ``proof`` that this is the one that it means. Only
-    processes of the same user can connect: the socket and its folder belong to that user alone, and
-    the kernel says who is at the other end.
+    A thread waits for that process, at most for ``seconds`` and as long as ``is_wanted`` returns
+    true; then it closes the descriptor. The other side gets ``proof``, by which it knows that this
+    is the right process. Only processes of the same user can connect: socket and folder belong to
+    that user alone, and the kernel says which user is at the other end.
     """
     if sys.platform != "linux":
         raise NotImplementedError
@@ -86,8 +86,8 @@ def _serve(
                         socket.send_fds(other, [proof], [descriptor])
                         return
     finally:
-        _end(listener, folder)
         os.close(descriptor)
+        _end(listener, folder)
 
 
 def _end(listener: socket.socket, folder: str) -> None:
@@ -100,7 +100,7 @@ def fetch(path: str, token: bytes, proof: bytes) -> int:
     """Return the descriptor that a process of the same user offers, if it has the proof.
 
     Raises:
-        OSError: there is no such offer any more, or it is not the one that is meant.
+        OSError: there is no such offer any more, or it has another proof.
     """
     if sys.platform != "linux":
         raise NotImplementedError

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.lib.format as npy
 import numpy.typing as npt
 
-from vkops.system.warning_filters import filtered
+from vkops.system.threads import filtered
 
 MAGIC: bytes = npy.MAGIC_PREFIX
 """The first bytes of a .npy file."""

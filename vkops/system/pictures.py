@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from vkops.system.warning_filters import filtered
+from vkops.system.threads import filtered
 
 SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 """The suffixes of pictures, with Pillow's names of their formats."""
@@ -45,10 +45,10 @@ def read(stream: BinaryIO) -> npt.NDArray[Any]:
 
 
 def encoded(pixels: npt.NDArray[Any], suffix: str) -> bytes:
-    """Return the file of a picture whose pixels are as those of ``read``, or floats from 0 to 1.
+    """Return the content of a picture file; pixels are as ``read`` returns, or floats from 0 to 1.
 
     Raises:
-        PictureError: there is no such picture, or Pillow is missing.
+        PictureError: a picture cannot have these pixels, or Pillow is missing.
     """
     pillow = _pillow()
     if pixels.dtype.kind == "f":

@@ -19,7 +19,7 @@ _PR_SET_PDEATHSIG = 1
 _MEMORY_CHECK_S = 0.1
 _CRASHES = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGABRT", "SIGILL")
 _KILL = 9  # Windows' Python has no signal.SIGKILL
-_FIRST_CRASH = 0xC0000000  # of the statuses that Windows gives a process that crashed
+_FIRST_CRASH = 0xC0000000  # the lowest status of processes that crashed on Windows
 
 
 def cores() -> int:
@@ -96,9 +96,9 @@ def run_limited(
 ) -> tuple[int, bytes]:
     """Run a program, and return its exit status and its output, standard error included.
 
-    ``variables`` are added to its environment. If it takes longer than so many seconds, it is ended
-    together with the programs that it has started. If it wants more memory than ``nbytes``, it gets
-    no more where the system can limit that (Linux); elsewhere it is ended, as if by SIGKILL.
+    ``variables`` are added to its environment. If it takes longer than ``seconds``, it is ended
+    together with the programs that it has started. If it needs more memory than ``nbytes``, its
+    allocations fail on Linux, which can limit memory; on other systems it is ended as by SIGKILL.
 
     Raises:
         OSError: it cannot be started.
@@ -121,7 +121,8 @@ def run_limited(
         try:
             output, _ = process.communicate(stdin, timeout=seconds)
         except BaseException as error:
-            _end_tree(process.pid)  # the child of a wrapper script would keep the pipe open
+            # Not the process alone: if it is a wrapper script, its child would keep the pipe open.
+            _end_tree(process.pid)
             if os.name == "nt" and isinstance(error, subprocess.TimeoutExpired):
                 error.stdout, _ = process.communicate()  # Windows' Python does not add it
             raise
@@ -132,7 +133,7 @@ def run_limited(
 
 
 def _limit_memory(pid: int, nbytes: int) -> bool:
-    """Let the system limit the memory of a process; return whether it can."""
+    """Limit the memory of a process by the system; return whether the system can do that."""
     try:
         import resource
     except ImportError:
@@ -158,7 +159,7 @@ def _watch_memory(pid: int, nbytes: int, ended: Event) -> None:
 
 
 def _end_tree(pid: int) -> None:
-    """End a process that was started in a session of its own, and all that it has started."""
+    """End a process that was started in its own session, and all processes that it started."""
     if sys.platform != "win32" and hasattr(os, "killpg"):
         with suppress(ProcessLookupError):
             os.killpg(pid, signal.SIGKILL)
@@ -186,18 +187,18 @@ class End(NamedTuple):
 
 
 def supervise(work: Callable[[], int], program: str, patience: int) -> End:
-    """Do the work in a child process, and pass signals that are to end it on.
+    """Do the work in a child process, and pass on signals that should end it.
 
-    The child is forked off; where there are no forks, it is a new process that runs the Python text
-    ``program`` with the arguments of this one. If it has not ended so many seconds (``patience``)
-    after a signal, it is killed.
+    The child is forked. On systems without forks, it is a new process that runs the Python text
+    ``program`` with the arguments of this one. It is killed if it has not ended ``patience``
+    seconds after a signal.
     """
     if hasattr(os, "fork"):
         return _forked(work, patience)
     with subprocess.Popen([sys.executable, "-c", program, *sys.argv[1:]]) as child:
         try:
             return End(child.wait())
-        except KeyboardInterrupt:  # which the console sends to both
+        except KeyboardInterrupt:  # the console has sent it to the child as well
             try:
                 return End(child.wait(patience))
             except subprocess.TimeoutExpired:
@@ -209,23 +210,27 @@ def _forked(work: Callable[[], int], patience: int) -> End:
     if sys.platform == "win32":  # for type checkers
         raise OSError("Windows has no forks")
     ending = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    hung = signal.SIGVTALRM  # ends a process, and nothing else sends it
+    hung = signal.SIGVTALRM  # it ends a process, and nobody else sends it: so it means ``hung``
     parent = os.getpid()
     awaited = (*ending, signal.SIGCHLD, signal.SIGALRM)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)  # none is lost before ``sigwait``
-    signal.signal(signal.SIGCHLD, lambda *_: None)  # a signal that is ignored is not sent
+    # Block the signals, so that one that comes before ``sigwait`` waits for it. SIGCHLD needs a
+    # handler: a signal that is ignored, as it is by default, is discarded even if it is blocked.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
     child = os.fork()
     if not child:
-        if sys.platform == "linux":  # it must not outlive a parent that was killed
+        if sys.platform == "linux":  # let the kernel end the child if the parent is killed
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have ended before the call of prctl, which then has no effect.
         if os.getppid() != parent:
             os._exit(1)
-        for each in ending[1:]:  # clean up and end its children, as at an interrupt
+        # SystemExit runs the ``finally`` blocks of the work, as KeyboardInterrupt does for SIGINT.
+        for each in ending[1:]:
             signal.signal(each, lambda received, _: sys.exit(128 + received))
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             sys.exit(work())
-        finally:  # no exception is reported while the interpreter exits: the process just ends
+        finally:  # while the interpreter exits, a handler's exception would only be printed
             for each in ending:
                 signal.signal(each, signal.SIG_DFL)
     received: list[int] = []
@@ -234,7 +239,7 @@ def _forked(work: Callable[[], int], patience: int) -> End:
         if number in ending:
             received.append(number)
             signal.alarm(patience)
-            if number != signal.SIGINT:  # which the terminal sends to both
+            if number != signal.SIGINT:  # the terminal sends SIGINT to the child as well
                 os.kill(child, number)
         elif number == signal.SIGALRM:
             os.kill(child, hung)
@@ -253,13 +258,13 @@ def named_pipe(path: Path) -> Iterator[list[bytes]]:
     """Make a named pipe; yields a list of the data that is read from it.
 
     Raises:
-        OSError: the system has none that programs can write to as to a file, or it cannot be made.
+        OSError: the system has no pipes with paths, or it cannot be made.
     """
     if not hasattr(os, "mkfifo"):
         raise OSError("this system has no named pipes that programs can write to as to files")
     os.mkfifo(path)
     received: list[bytes] = []
-    # Opened for both, so that neither of the following waits for the other.
+    # Opening one end waits until the other one is open, so first open both at once.
     end = os.open(path, os.O_RDWR)
     writer = os.open(path, os.O_WRONLY)
     reader = os.open(path, os.O_RDONLY)
@@ -274,6 +279,7 @@ def named_pipe(path: Path) -> Iterator[list[bytes]]:
     try:
         yield received
     finally:
-        # A program in the background may still have the pipe open: it is not waited for.
+        # The thread ends when all writers have closed the pipe. Do not wait long: a program in the
+        # background may keep it open.
         os.close(writer)
         thread.join(timeout=5.0)

@@ -1,13 +1,18 @@
-"""Locks and computed attributes for threads, of which a forked child has only one."""
+"""Locks and computed attributes that work in threads and in forked children.
+
+A forked child has only the thread that forked: locks that other threads held stay locked forever.
+"""
 
 from __future__ import annotations
 
 import _thread
 import os
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 from weakref import WeakSet
 
 if TYPE_CHECKING:
@@ -23,11 +28,11 @@ def after_fork(action: Callable[[], None]) -> None:
 
 
 class _Lock(_thread.RLock):  # type: ignore[misc]  # it is final only in typeshed
-    """A lock that ``with`` releases whenever an interrupt comes; a thread may take it again.
+    """A lock that a ``with`` block always releases, even after an interrupt; it is reentrant.
 
-    Python 3.14 serves signals between ``__enter__``, if it is a function of C, and the block: the
-    lock would be kept. It serves none after a step of a loop, nor when a function of Python
-    returns.
+    Python 3.14 may handle signals between an ``__enter__`` that is a C function and the block: the
+    lock would stay locked. It handles none after a step of a loop, nor when a Python function
+    returns, so ``__enter__`` is a Python function here, with a loop.
     """
 
     if sys.version_info >= (3, 14):
@@ -43,7 +48,7 @@ locks: WeakSet[RLock] = WeakSet()
 
 
 def new_lock() -> RLock:
-    """Make a lock that is free in a forked child, whichever other thread holds it in the parent.
+    """Make a lock that is free in a forked child even if another thread holds it in the parent.
 
     If the thread that forks holds it, the child holds it, too.
     """
@@ -64,9 +69,9 @@ after_fork(_free_locks)
 class cached_property(Generic[T]):  # noqa: N801  # the name of the one in functools
     """An attribute that is computed when it is first read.
 
-    Threads that read it at the same time may each compute it, and all get the value of the first
-    that is done. ``functools.cached_property`` has a lock before Python 3.12, which a forked child
-    would wait for if a thread of its parent was computing the attribute.
+    If threads read it at the same time, each may compute it, and all get the value that is ready
+    first. Before Python 3.12, ``functools.cached_property`` has a lock: a forked child would wait
+    for it forever if a thread of its parent was computing the attribute.
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
@@ -86,3 +91,18 @@ class cached_property(Generic[T]):  # noqa: N801  # the name of the one in funct
         if instance is None:
             return self
         return instance.__dict__.setdefault(self._name, self._compute(instance))
+
+
+_changing_filters = new_lock()
+
+
+@contextmanager
+def filtered(action: Literal["error", "ignore"], category: type[Warning]) -> Iterator[None]:
+    """Raise or ignore a kind of warnings in this block.
+
+    Only one thread is in such a block at a time: Python saves the filters and restores them, so
+    that one would restore those of another thread.
+    """
+    with _changing_filters, warnings.catch_warnings():
+        warnings.simplefilter(action, category)
+        yield

@@ -45,7 +45,7 @@ _PACKAGES = {
 _CONFIG_FOLDERS = {"darwin": ("/usr/local/etc", "/opt/homebrew/etc", "/etc")}
 _DATA_FOLDERS = {"darwin": ("/opt/homebrew/share", "/usr/local/share", "/usr/share")}
 
-# In Windows' registry: the key that lists manifests, and the keys of adapters that name theirs.
+# Keys of Windows' registry: one lists manifests, and those of adapters name the adapter's own.
 _DRIVERS = r"SOFTWARE\Khronos\Vulkan\Drivers"
 _CLASSES = r"SYSTEM\CurrentControlSet\Control\Class"
 _ADAPTER_CLASSES = (
@@ -55,7 +55,7 @@ _ADAPTER_CLASSES = (
 
 
 def how_to_install(package: str, system: str = sys.platform) -> str:
-    """Say how to install what is in a package of Debian.
+    """Return a text about how to install the content of a Debian package.
 
     >>> how_to_install("libvulkan1", "linux"), how_to_install("glslang-tools", "win32")
     ('Debian and Ubuntu: apt install libvulkan1', 'the Vulkan SDK of vulkan.lunarg.com')
@@ -65,7 +65,7 @@ def how_to_install(package: str, system: str = sys.platform) -> str:
 
 
 def places(system: str = sys.platform) -> list[Path]:
-    """Return where the loader looks for manifests of drivers, in its order (its documented one).
+    """Return the places in which the loader looks for manifests of drivers, in documented order.
 
     The places are folders; on Windows they are the manifests that the registry lists.
     """

@@ -30,7 +30,10 @@ COUNTERPARTS = {
     "asanyarray": "vkops:asarray",
     "split": "vkops.tensors.manipulation:split_at",  # vkops.split takes sizes, as DirectML does
 }
-"""NumPy's functions whose counterparts have other names than ``vkops`` and theirs."""
+"""NumPy's functions whose counterparts have other names than theirs in vkops or vkops.kernels."""
+
+RENAMED = {"ddof": "correction"}
+"""NumPy's arguments that have another name in vkops."""
 
 
 def refuse_to_compute(operator: str) -> NoReturn:
@@ -70,9 +73,13 @@ def _counterpart(
     """The function of vkops that stands for one of NumPy, its signature and NumPy's."""
     if func.__module__ != "numpy":  # such as numpy.linalg.diagonal, which takes other axes
         return None
-    module, _, name = COUNTERPARTS.get(func.__name__, f"vkops:{func.__name__}").partition(":")
-    function = getattr(import_late(module), name, None)
-    if not inspect.isfunction(function):
+    name = func.__name__
+    for counterpart in (COUNTERPARTS.get(name), f"vkops:{name}", f"vkops.kernels:{name}"):
+        module, _, attribute = (counterpart or ":").partition(":")
+        function = getattr(import_late(module), attribute, None) if module else None
+        if inspect.isfunction(function):
+            break
+    else:
         return None
     signature = inspect.signature(function)
     try:
@@ -101,6 +108,7 @@ def _rebound(bound: BoundArguments, signature: Signature) -> BoundArguments:
         is_plain = isinstance(default, (str, int)) and type(value) is type(default)
         if value is default or (is_plain and value == default):
             continue
+        name = RENAMED.get(name, name)
         if parameter.kind is Parameter.VAR_POSITIONAL:
             positional += value
         elif parameter.kind is Parameter.VAR_KEYWORD:

@@ -17,6 +17,7 @@ from vkops.gpu.memory import host_memory
 from vkops.plan import movements
 from vkops.plan.region import Fill
 from vkops.plan.view import Ints, View
+from vkops.tensors import cuda_exchange
 from vkops.tensors.array_plan import ArrayPlan, array_plan, memoized
 from vkops.tensors.exchange import DTypeLike, as_array, as_dtype, imported, numpy_refusals
 from vkops.tensors.operations import as_tensor, chosen_device
@@ -90,7 +91,11 @@ def array(
 def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = None) -> Tensor:
     """Copy the elements of an exporter of DLPack, such as a PyTorch tensor.
 
-    An exporter on another device, such as a GPU of CUDA, is asked for a copy in host memory.
+    A tensor of vkops is returned itself, unless a copy is asked for.
+
+    Memory of CUDA on the same GPU is copied there, to a tensor that CUDA sees, too: what it was
+    given to write the elements is waited for on the GPU. If that is not possible, an exporter on
+    another device is asked for a copy in host memory.
 
     The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
     the package ml_dtypes.
@@ -104,9 +109,15 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
     >>> vkops.from_dlpack(np.arange(3)).numpy().tolist()
     [0, 1, 2]
     """
-    if may_copy("FROM_DLPACK", copy) is False:
+    copying = may_copy("FROM_DLPACK", copy)
+    if isinstance(x, Tensor):
+        x.placed()  # which raises an error if it was released
+        return asarray(x, device=device, copy=copying)
+    if copying is False:
         raise InvalidDescBufferError("FROM_DLPACK", "copy", _ALWAYS_COPIED, "ARRAY-16")
-    return as_tensor("FROM_DLPACK", imported(x), device)
+    home = chosen_device("FROM_DLPACK", device) or default_device()
+    copied: Tensor | None = cuda_exchange.copied(home, x)
+    return as_tensor("FROM_DLPACK", imported(x), home) if copied is None else copied
 
 
 # -- of a shape ------------------------------------------------------------------------------------

@@ -357,6 +357,19 @@ class DeviceArray:
         event = Event(self.device, self._copy_to(array, wait=waits))
         return array if waits else event
 
+    def get(
+        self, *, out: npt.NDArray[Any] | None = None, blocking: bool = True
+    ) -> Event | npt.NDArray[Any]:
+        """``numpy(out=out, wait=blocking)``, by the name that it has in CuPy.
+
+        Without ``blocking`` there must be an ``out``.
+
+        >>> import vkops
+        >>> vkops.arange(3).get().tolist()
+        [0, 1, 2]
+        """
+        return self.numpy(out=out, wait=blocking)  # type: ignore[arg-type]
+
     def _checked_out(self, out: Any) -> npt.NDArray[Any]:
         """The array that elements are copied to (ARRAY-20)."""
         kind = f"an array of {self.shape} {self.dtype} that can be written to"
@@ -407,7 +420,7 @@ class DeviceArray:
         if not view.is_contiguous:
             return await self.copy().numpy_async()
         start = view.offset * self.dtype.itemsize
-        cloned = base._buffer.clone(start, self.nbytes, device.vulkan.readback)
+        cloned = base._buffer.clone(start, self.nbytes, device.vulkan.readback[False])
         await ended(device, cloned.allocation.written)
         return cloned.peek().view(self.dtype).reshape(self.shape)
 

@@ -34,14 +34,15 @@ class ElementMethods(ViewMethods):
         """A view by integers, slices, ``...`` and ``None``; a copy where an array is among them.
 
         Arrays of integers (arrays, lists and tensors) select indices of an axis; several are
-        broadcast together and select elements. Arrays of Booleans select where they are true. The
+        broadcast together and select elements. Arrays of Booleans select where they are true; for
+        one in a tensor, the call waits until their number is known, and cannot be recorded. The
         shape of the result is as in NumPy. Integers and indices in arrays and lists are checked.
         Indices in a tensor are of int32, int64, uint32 or uint64, and are not read back: those that
         are out of range are clamped.
 
         Raises:
             InvalidDescIndexError: an index that is not in a tensor is out of range, or an index is
-                of another kind, such as a tensor of Booleans (ARRAY-09).
+                of another kind (ARRAY-09).
             InvalidDescError: a tensor of another adapter (B-02).
             OutOfDeviceMemoryError: no memory for the copy, or more indices than a buffer can hold.
 
@@ -102,7 +103,8 @@ class ElementMethods(ViewMethods):
 
         Where arrays of indices select an element several times, any of its values remains. Integers
         and indices in arrays and lists are checked; indices in a tensor that are out of range are
-        skipped.
+        skipped. A scalar is written where a tensor of Booleans of this shape is true without a
+        wait.
 
         Raises:
             InvalidDescIndexError: as for ``self[index]`` (ARRAY-09).
@@ -121,6 +123,9 @@ class ElementMethods(ViewMethods):
         >>> x.numpy().tolist()
         [[0, 0, 8], [7, 6, 6]]
         """
+        if elements.has_masked_writes(self, index) and np.ndim(value) == 0:
+            elements.write_where(self, index, self._assigned("ASSIGNMENT", (), value))
+            return
         selected = elements.select(self, index)
         if isinstance(selected, View):
             target = self._over(self.placed()[0], selected)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkops.arguments.basic_index import Texts, basic_index
 from vkops.arguments.values import Place
-from vkops.errors import CONVERSION_ERRORS, from_builtin
+from vkops.errors import CONVERSION_ERRORS, from_builtin, import_late
 from vkops.gpu.kernels.choice import MAX_DIMS
 from vkops.gpu.run.buffer import Buffer, HostBuffer, send
 from vkops.plan.execute import packed_bytes
@@ -45,6 +45,8 @@ class _Array(NamedTuple):
 
     indices: Indices
     booleans: int | None = None
+    is_new: bool = False
+    """Whether the axis is a new one, of size 1, which a Boolean without dimensions selects."""
 
 
 class Selection(NamedTuple):
@@ -71,16 +73,19 @@ def select(tensor: DeviceArray, index: Any) -> View | Selection:
     items = index if isinstance(index, tuple) else (index,)
     parts = [part for item in items for part in _parts(tensor, item)]
     arrays = {i: part for i, part in enumerate(parts) if isinstance(part, _Array)}
-    basic = tuple([slice(None) if i in arrays else part for i, part in enumerate(parts)])
+    basic = tuple([
+        part if i not in arrays else None if arrays[i].is_new else slice(None)
+        for i, part in enumerate(parts)
+    ])  # fmt: skip
     view = _basic(tensor, basic)
     if not arrays:
         return view
     if len(arrays) > MAX_TERMS:
         refuse_index(INDEX, f"has {len(arrays)} arrays, must be {MAX_TERMS} at most")
     axes = [_axis(basic, i, len(view.sizes)) for i in arrays]
-    for axis, (indices, booleans) in zip(axes, arrays.values(), strict=True):
+    for axis, (indices, booleans, _) in zip(axes, arrays.values(), strict=True):
         size = view.sizes[axis]
-        if booleans not in (None, size):
+        if booleans not in (None, 0, size):  # as in NumPy, 0 indices fit every axis
             message = f"has Booleans for {booleans} indices of axis {axis} of size {size}"
             refuse_index(INDEX, message)
         check_range(indices, axis, size, INDEX)
@@ -107,11 +112,15 @@ def _parts(tensor: DeviceArray, part: Any) -> Sequence[Any]:
     if isinstance(part, (int, np.integer)) and not isinstance(part, bool):
         return (int(part),)
     indices = as_indices(part, INDEX, tensor.device, masks=True)
-    if isinstance(indices, np.ndarray):
-        if indices.dtype == bool:
+    if indices.dtype == bool:
+        if not indices.shape:
+            return (_Array(np.zeros(int(bool(indices)), np.int64), is_new=True),)
+        if isinstance(indices, np.ndarray):
             return list(map(_Array, indices.nonzero(), indices.shape))
-        if not indices.ndim:
-            return (int(indices),)
+        places = import_late("vkops.kernels").nonzero(indices, dtype="int32")
+        return list(map(_Array, places, indices.shape))
+    if isinstance(indices, np.ndarray) and not indices.ndim:
+        return (int(indices),)
     return (_Array(indices),)
 
 
@@ -202,6 +211,25 @@ def write_indexed(
         memory = memory.copy()
     plan = plans[read, view, numbers, place, base.nbytes, target.dtype.itemsize]
     base._write_plan(plan, [origin, memory])
+
+
+def write_where(target: Any, mask: DeviceArray, source: Any) -> None:
+    """Write a scalar to the elements where a mask of the tensor's shape is true, without a wait."""
+    bits = f"uint{8 * target.dtype.itemsize}"
+    target, source = target.view(bits), source.view(bits)
+    import_late("vkops.kernels").where(mask, source, target, out=target)
+
+
+def has_masked_writes(target: DeviceArray, mask: Any) -> bool:
+    """Whether ``write_where`` can write to a tensor with a mask on its device."""
+    itemsize = target.dtype.itemsize
+    return (
+        isinstance(mask, DeviceArray)
+        and mask.dtype == bool
+        and mask.shape == target.shape
+        and target.size > 0
+        and (itemsize < 8 or (itemsize == 8 and "shaderInt64" in target.device.features))
+    )
 
 
 def _readable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import POINTER, c_char_p, c_uint8, c_void_p, cast, py_object, pythonapi
+from ctypes import POINTER, c_char_p, c_int32, c_uint8, c_void_p, cast, py_object, pythonapi
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -32,6 +32,9 @@ DTypeLike: TypeAlias = npt.DTypeLike | None
 CPU = (1, 0)
 """DLPack's device of host memory: kDLCPU, number 0."""
 
+CUDA = 2
+"""DLPack's kDLCUDA, of memory of CUDA's devices."""
+
 _KNOWS_DLPACK_1 = np.lib.NumpyVersion(np.__version__) >= "2.1.0"
 
 
@@ -52,34 +55,32 @@ def numpy_refusals(name: str, field: str = "value", rule: str = "ARRAY-10") -> I
 def as_array(array: Any) -> npt.NDArray[Any]:
     """Convert to a NumPy array whose elements can be moved (T-02).
 
-    Elements that NumPy has no type for, such as PyTorch's bfloat16, come by DLPack.
+    Elements that NumPy has no type for, such as PyTorch's bfloat16, come by DLPack, and so do those
+    of objects that have no other protocol, or of other devices.
     """
     try:
         elements = np.asarray(array)
     except MemoryError as error:
         raise OutOfDeviceMemoryError("array: the host has no memory for it") from error
     except CONVERSION_ERRORS as error:
-        extension = _extension_elements(array)
-        if extension is None:
-            raise _refused("array", error) from error
-        elements = extension
+        elements = _exported_elements(array, error)
+    if elements.dtype.hasobject and hasattr(array, "__dlpack__"):  # it has nothing else
+        return imported(array)
     check_dtype(elements.dtype)
     access(elements)
     return elements
 
 
-def imported(exporter: Any) -> npt.NDArray[Any]:
+def imported(exporter: Any, stream: int | None = None) -> npt.NDArray[Any]:
     """Import from DLPack, as an array over the same memory where NumPy can (T-02).
 
     Elements of types that NumPy lacks have those of ml_dtypes; those of another device are copied
-    to the host by the exporter, if it can.
+    to the host by the exporter, if it can. With a stream of CUDA, they stay where they are, and are
+    ready in that stream: the array has CUDA's addresses, and the host must not read it.
     """
-    relabeled = Relabeled(exporter)
+    relabeled = Relabeled(exporter, stream)
     try:
-        # Exporters of other devices may copy to the host if they are asked to.
-        is_elsewhere = _KNOWS_DLPACK_1 and relabeled.__dlpack_device__()[0] != CPU[0]
-        options: Any = {"device": "cpu"} if is_elsewhere else {}
-        elements = np.from_dlpack(relabeled, **options)
+        elements = _on_host(relabeled)
     except DeviceError:
         raise
     except MemoryError as error:
@@ -91,14 +92,23 @@ def imported(exporter: Any) -> npt.NDArray[Any]:
     return elements
 
 
-def _extension_elements(array: Any) -> npt.NDArray[Any] | None:
-    """The elements of an exporter whose type is one of ml_dtypes; None for anything else."""
+def _on_host(relabeled: Relabeled) -> npt.NDArray[Any]:
+    # Exporters of other devices may copy to the host if they are asked to.
+    is_elsewhere = _KNOWS_DLPACK_1 and relabeled.__dlpack_device__()[0] != CPU[0]
+    options: Any = {"device": "cpu"} if is_elsewhere else {}
+    return np.from_dlpack(relabeled, **options)
+
+
+def _exported_elements(array: Any, error: Exception) -> npt.NDArray[Any]:
+    """The elements of an exporter that NumPy does not convert otherwise: of ml_dtypes, or a GPU."""
     relabeled = Relabeled(array)
     try:
-        elements = np.from_dlpack(relabeled)
+        elements = _on_host(relabeled)
+    except DeviceError:
+        raise
     except CONVERSION_ERRORS:
-        return None
-    return relabeled.restored(elements) if relabeled.name else None
+        raise _refused("array", error) from error
+    return relabeled.restored(elements)
 
 
 def as_dtype(name: str, dtype: Any) -> np.dtype[Any]:
@@ -132,34 +142,51 @@ def export(
 ) -> Any:
     """The capsule of DLPack that ``Tensor.__dlpack__`` returns, of an array that may be a copy."""
     if stream is not None:
-        _refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
-    if dl_device is not None and _pair("dl_device", dl_device) != CPU:
-        _refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
+        refuse_export("stream", f"got {show(stream)}, must be None: it is the host's memory")
+    if dl_device is not None and dl_device != CPU:
+        refuse_export("dl_device", f"got {show(dl_device)}, must be {CPU}, the CPU")
     copy = may_copy("__dlpack__", copy)
-    version = None if max_version is None else _pair("max_version", max_version)
-    has_flags = _KNOWS_DLPACK_1 and version is not None and version >= (1, 0)
+    has_flags = _has_flags(max_version)
     if copy is False:
         negative = min(array.strides, default=0) < 0
         if copied or negative or not has_flags:
             reason = "the memory cannot be shown without a copy"
             if not has_flags:
                 reason = "DLPack before 1.0 cannot mark memory as read-only"
-            _refuse_export("copy", f"got False, must be True or None: {reason}")
+            refuse_export("copy", f"got False, must be True or None: {reason}")
     try:
-        if has_flags:
-            return exported(array, max_version=version, copy=copy is not False)
-        return exported(array.copy())
+        return capsule_of(array if has_flags else array.copy(), max_version, copy=copy is not False)
     except MemoryError as error:
         raise OutOfDeviceMemoryError("__dlpack__: the host has no memory for a copy") from error
+
+
+def capsule_of(array: npt.NDArray[Any], max_version: Any, **options: Any) -> Any:
+    """The capsule of an array for consumers that know DLPack up to a version (ARRAY-11).
+
+    Those that know 1.0 get it with ``options``.
+    """
+    known = {"max_version": max_version, **options} if _has_flags(max_version) else {}
+    try:
+        return exported(array, **known)
+    except MemoryError:
+        raise
     except CONVERSION_ERRORS as error:  # a dtype that DLPack does not have
         raise from_builtin(error, "__dlpack__", "dtype", "ARRAY-11") from error
 
 
-def _refuse_export(field: str, message: str) -> NoReturn:
+def _has_flags(max_version: Any) -> bool:
+    """Whether NumPy and a consumer know DLPack 1.0, which marks memory as read-only."""
+    version = None if max_version is None else pair("max_version", max_version)
+    return _KNOWS_DLPACK_1 and version is not None and version >= (1, 0)
+
+
+def refuse_export(field: str, message: str) -> NoReturn:
+    """Refuse an argument of ``__dlpack__`` (ARRAY-11)."""
     raise InvalidDescBufferError("__dlpack__", field, message, "ARRAY-11")
 
 
-def _pair(field: str, value: Any) -> tuple[int, int]:
+def pair(field: str, value: Any) -> tuple[int, int]:
+    """An argument of ``__dlpack__`` that is two integers (ARRAY-11)."""
     place = Place("__dlpack__", field, "ARRAY-11")
     if not isinstance(value, tuple) or len(value) != 2:
         raise place.wrong_kind(value, "a tuple of two integers")
@@ -182,8 +209,11 @@ EXTENSION_TYPES = {
 }
 """DLPack's type code and bits of an element, and the name in ml_dtypes."""
 
-_CODE = {b"dltensor": 20, b"dltensor_versioned": 52}
-"""Byte offset of the type code in the structure that a capsule holds, by the capsule's name."""
+_DEVICE = {b"dltensor": 8, b"dltensor_versioned": 40}
+"""Byte offset of the device in the structure that a capsule holds, by the capsule's name."""
+
+_CODE = {name: offset + 12 for name, offset in _DEVICE.items()}
+"""The same of the type code: between them is the number of dimensions."""
 
 _UINT = 1
 """DLPack's kDLUInt."""
@@ -197,18 +227,24 @@ _capsule_pointer.restype, _capsule_pointer.argtypes = c_void_p, [py_object, c_ch
 class Relabeled:
     """An exporter that labels elements of types that NumPy lacks as unsigned integers.
 
-    Each capsule belongs to its consumer: changing the type in it does not affect the exporter.
+    Each capsule belongs to its consumer: changing the type in it does not affect the exporter. With
+    a stream of CUDA, it labels memory of CUDA as that of the host.
 
     Attributes:
         name: the type's name in ml_dtypes, once exported; "" if it needed no label.
     """
 
-    def __init__(self, exporter: Any) -> None:
+    def __init__(self, exporter: Any, stream: int | None = None) -> None:
         self.name: str = ""
         self._exporter = exporter
+        self._stream = stream
 
     def __dlpack__(self, **options: Any) -> Any:
-        capsule = self._exporter.__dlpack__(**options)
+        if self._stream is None:
+            capsule = self._exporter.__dlpack__(**options)
+        else:
+            capsule = self._exporter.__dlpack__(stream=self._stream, **options)
+            label_device(capsule, CPU)
         kind = element_type(capsule)
         if kind is not None and (kind[2], kind[3]) == (1, 0):  # one lane
             self.name = EXTENSION_TYPES.get((kind[0], kind[1]), "")
@@ -217,7 +253,7 @@ class Relabeled:
         return capsule
 
     def __dlpack_device__(self) -> Any:
-        return self._exporter.__dlpack_device__()
+        return self._exporter.__dlpack_device__() if self._stream is None else CPU
 
     def restored(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """NumPy's import of this exporter, with the elements' own type, of ml_dtypes (T-02)."""
@@ -247,7 +283,19 @@ def element_type(capsule: Any) -> Any:
 
     None if this is not a capsule of a tensor.
     """
+    return _member(capsule, _CODE, c_uint8 * 4)
+
+
+def label_device(capsule: Any, device: tuple[int, int]) -> None:
+    """Say in a capsule that its memory is that of a device; do nothing if it is no capsule."""
+    member = _member(capsule, _DEVICE, c_int32 * 2)
+    if member is not None:
+        member[:] = device
+
+
+def _member(capsule: Any, offsets: dict[bytes, int], kind: Any) -> Any:
+    """A member of the structure in a capsule; None if this is not a capsule of a tensor."""
     name = _capsule_name(capsule) if type(capsule).__name__ == "PyCapsule" else None
-    if name not in _CODE:
+    if name not in offsets:
         return None
-    return cast(_capsule_pointer(capsule, name) + _CODE[name], POINTER(c_uint8 * 4)).contents
+    return cast(_capsule_pointer(capsule, name) + offsets[name], POINTER(kind)).contents

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from vkops.arguments.values import Place
-from vkops.errors import show
+from vkops.errors import import_late, show
 from vkops.plan.indexing import IndexTensor
 from vkops.plan.view import Ints, View
 from vkops.runtime.device import OperatorDevice
@@ -51,11 +51,12 @@ class IndexNumbers(NamedTuple):
 
 def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool = False) -> Indices:
     """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too."""
+    if isinstance(value, DeviceArray) and masks and value.dtype.kind == "b":
+        check_device(place.operator, place.field, value, device)
+        return value
     if isinstance(value, DeviceArray):
         if value.dtype.name not in _TYPES or not value.dtype.isnative:
             message = f"is a tensor of {value.dtype}, must be of {', '.join(_TYPES)}"
-            if masks and value.dtype.kind == "b":
-                message += ": the shape of the result would depend on its elements"
             refuse_index(place, message)
         check_device(place.operator, place.field, value, device)
         return value
@@ -67,7 +68,7 @@ def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool 
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
         array = array.astype(np.int64)  # an empty list, of which NumPy makes floats
-    if masks and array.dtype == bool and array.ndim:
+    if masks and array.dtype == bool:
         return array
     if array.dtype.kind not in "iu":
         allowed = "integers, slices, ..., None and arrays of integers or Booleans"
@@ -85,6 +86,14 @@ def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
             refuse_index(place, f"got {outside}, which is outside of axis {axis} of size {size}")
     elif indices.size and not size:
         refuse_index(place, f"has {indices.size} indices of axis {axis}, which is empty")
+
+
+def _wide(array: Indices) -> Indices:
+    """Indices of 64 bits, with a sign."""
+    if isinstance(array, np.ndarray):
+        return array.astype(np.int64)
+    converted: Indices = import_late("vkops.kernels.functions").converted(array, np.dtype(np.int64))
+    return converted
 
 
 def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
@@ -107,6 +116,10 @@ def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> Ind
         return numbers.over(numbers.tensor.view.insert(len(shape)))
     tensors = [array for array in arrays if not isinstance(array, np.ndarray)]
     types = {tensor.dtype for tensor in tensors} or {np.dtype(np.int32)}
+    if len(types) > 1 and "shaderInt64" in tensors[0].device.features:
+        arrays = [_wide(array) for array in arrays]
+        tensors = [array for array in arrays if not isinstance(array, np.ndarray)]
+        types = {np.dtype(np.int64)}
     fits = max(sizes) - 1 <= min(np.iinfo(dtype).max for dtype in types)
     if not tensors:
         dtype = types.pop() if fits else np.dtype(np.int64)

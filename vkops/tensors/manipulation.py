@@ -18,6 +18,7 @@ from vkops.plan.view import Ints, View
 from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan
 from vkops.tensors.eager import entries, join_arrays, joinable, split
+from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.operations import as_tensor, as_tensors, planned, source_of
 from vkops.tensors.shape_arguments import OneOrMore
 from vkops.tensors.tensor import DeviceLike, Tensor
@@ -111,6 +112,8 @@ def concat(
 ) -> Tensor:
     """Join along an axis; None: all elements one after the other.
 
+    Arrays of several data types are converted to the common one, as in NumPy.
+
     Raises:
         InvalidDescError: as ``join``.
 
@@ -119,6 +122,11 @@ def concat(
     [1, 2, 3, 4]
     """
     sources, dtypes = joinable("CONCAT", arrays)
+    if len(set(dtypes)) > 1:
+        with numpy_refusals("CONCAT", "tensors", "JOIN-03"):
+            common = np.result_type(*dtypes)
+        sources = [source.astype(common, copy=False) for source in sources]
+        dtypes = (common,) * len(sources)
     if axis is None:
         return _concat_flat("CONCAT", sources, device, progress, dtypes)[0]
     axis = integer(axis, Place("CONCAT", "axis", "JOIN-02"))

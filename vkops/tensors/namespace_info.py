@@ -16,15 +16,15 @@ from vkops.tensors.tensor import Device, DeviceLike, as_device, default_device
 bool = np.bool_
 """The array API's name of the dtype; NumPy 1 has it by another name."""
 
-_KINDS = {
+KINDS: dict[str, tuple[str, ...]] = {
     "bool": ("bool",),
     "signed integer": ("int8", "int16", "int32", "int64"),
     "unsigned integer": ("uint8", "uint16", "uint32", "uint64"),
     "real floating": ("float32", "float64"),
     "complex floating": ("complex64", "complex128"),
 }
-_KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
-_KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
+KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
+KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
 
 
 class NamespaceInfo:
@@ -39,10 +39,13 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Masks in tensors are not supported, so no shape of a result depends on elements."""
+        """Masks are indices, and shapes of results depend on elements; such calls wait.
+
+        Data types of complex numbers are only moved: see ``dtypes``.
+        """
         return {
-            "boolean indexing": False,
-            "data-dependent shapes": False,
+            "boolean indexing": True,
+            "data-dependent shapes": True,
             "max dimensions": MAX_DIMENSIONS,
         }
 
@@ -77,10 +80,10 @@ class NamespaceInfo:
             kind = ("bool", "numeric")
         dtypes: dict[str, np.dtype[Any]] = {}
         for name in (kind,) if isinstance(kind, str) else kind:
-            if name not in tuple(_KINDS):
-                kinds = ", ".join(map(repr, _KINDS))
+            if name not in tuple(KINDS):
+                kinds = ", ".join(map(repr, KINDS))
                 refuse("DTYPES", "kind", f"got {show(name)}, must be one of {kinds}", "ARRAY-19")
-            dtypes |= {dtype: np.dtype(dtype) for dtype in _KINDS[name]}
+            dtypes |= {dtype: np.dtype(dtype) for dtype in KINDS[name]}
         return dtypes
 
 

@@ -1,4 +1,4 @@
-"""The operators of tensors, which call the functions of ``vkops.kernels`` that compute."""
+"""Operators and methods of tensors, which call the functions of ``vkops.kernels`` that compute."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from vkops.errors import import_late
+from vkops.tensors import array_protocols
 
 if TYPE_CHECKING:
     from vkops.tensors.tensor import Tensor
 
 Unary = Callable[[Any], "Tensor"]
 Binary = Callable[[Any, Any], "Tensor"]
+Method = Callable[..., "Tensor"]
 
 _found: dict[str, Callable[..., Any]] = {}
 _KNOWN = (int, float, complex, np.ndarray, np.generic, list, tuple)
@@ -93,6 +95,8 @@ class Operators:
     __rfloordiv__: ClassVar[Binary] = reflected("floor_divide")
     __mod__: ClassVar[Binary] = binary("remainder")
     __rmod__: ClassVar[Binary] = reflected("remainder")
+    __matmul__: ClassVar[Binary] = binary("matmul")
+    __rmatmul__: ClassVar[Binary] = reflected("matmul")
     __and__: ClassVar[Binary] = binary("bitwise_and")
     __rand__: ClassVar[Binary] = reflected("bitwise_and")
     __or__: ClassVar[Binary] = binary("bitwise_or")
@@ -117,7 +121,7 @@ class Operators:
         Raises:
             InvalidDescTypeError: vkops has no such function, method or argument (ARRAY-08).
         """
-        return import_late("vkops.kernels.universal").call_ufunc(ufunc, method, inputs, options)
+        return import_late("vkops.kernels.ufuncs").call_ufunc(ufunc, method, inputs, options)
 
     _abs: ClassVar[Unary] = unary("abs")
     _equal: ClassVar[Binary] = binary("equal")
@@ -164,8 +168,45 @@ class InPlaceOperators(Operators):
     __ifloordiv__: ClassVar[Binary] = in_place("floor_divide")
     __imod__: ClassVar[Binary] = in_place("remainder")
     __ipow__: ClassVar[Binary] = in_place("pow")
+    __imatmul__: ClassVar[Binary] = in_place("matmul")
     __iand__: ClassVar[Binary] = in_place("bitwise_and")
     __ior__: ClassVar[Binary] = in_place("bitwise_or")
     __ixor__: ClassVar[Binary] = in_place("bitwise_xor")
     __ilshift__: ClassVar[Binary] = in_place("bitwise_left_shift")
     __irshift__: ClassVar[Binary] = in_place("bitwise_right_shift")
+
+
+def _method(name: str) -> Any:
+    """Return the method that calls a function as NumPy's function of this name does."""
+    numpys = getattr(np, name)
+
+    def method(self: Any, *arguments: Any, **options: Any) -> Any:
+        return array_protocols.call_counterpart(numpys, (self, *arguments), options, self.device)
+
+    method.__name__ = name
+    method.__doc__ = f"Return ``numpy.{name}`` of the tensor, by ``vkops.{name}``."
+    return method
+
+
+class NumpyMethods:
+    """The methods of a ``Tensor`` that compute, with the arguments of those of NumPy's arrays."""
+
+    __slots__ = ()
+
+    all: ClassVar[Method] = _method("all")
+    any: ClassVar[Method] = _method("any")
+    argmax: ClassVar[Method] = _method("argmax")
+    argmin: ClassVar[Method] = _method("argmin")
+    argsort: ClassVar[Method] = _method("argsort")
+    clip: ClassVar[Method] = _method("clip")
+    cumprod: ClassVar[Method] = _method("cumprod")
+    cumsum: ClassVar[Method] = _method("cumsum")
+    max: ClassVar[Method] = _method("max")
+    mean: ClassVar[Method] = _method("mean")
+    min: ClassVar[Method] = _method("min")
+    nonzero: ClassVar[Callable[..., tuple[Tensor, ...]]] = _method("nonzero")
+    prod: ClassVar[Method] = _method("prod")
+    round: ClassVar[Method] = _method("round")
+    std: ClassVar[Method] = _method("std")
+    sum: ClassVar[Method] = _method("sum")
+    var: ClassVar[Method] = _method("var")

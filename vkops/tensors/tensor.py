@@ -38,6 +38,7 @@ from vkops.gpu.run import shared_memory
 from vkops.gpu.run.asynchronous import ended
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.event import Event
+from vkops.gpu.run.kompute_manager import KomputeManager
 from vkops.gpu.run.open_device import with_reclaim
 from vkops.gpu.run.recording import RecordedProgram
 from vkops.gpu.run.shared_memory import MAX_SECONDS, SharedHandle
@@ -47,12 +48,12 @@ from vkops.plan.rounding import ceil_div
 from vkops.plan.view import Ints
 from vkops.runtime.device import OperatorDevice
 from vkops.runtime.sampler import Sampler
-from vkops.tensors import array_protocols, elements, exchange
+from vkops.tensors import array_protocols, cuda_exchange, elements, exchange
 from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_protocols import refuse_to_compute
 from vkops.tensors.element_methods import ElementMethods
 from vkops.tensors.exchange import as_dtype, numpy_refusals
-from vkops.tensors.operators import InPlaceOperators
+from vkops.tensors.operators import InPlaceOperators, NumpyMethods
 
 Number = TypeVar("Number", bool, int, float, complex)
 
@@ -81,7 +82,7 @@ def _public(self: object) -> list[str]:
     return sorted({*object.__dir__(self)} - _INTERNAL)
 
 
-class Tensor(ElementMethods, InPlaceOperators):
+class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     """An array in device memory, freed with this object.
 
     Indexing, ``transpose``, ``reshape`` and similar methods return views: tensors over the same
@@ -289,7 +290,7 @@ class Tensor(ElementMethods, InPlaceOperators):
     def __dlpack__(
         self,
         *,
-        stream: None = None,
+        stream: int | None = None,
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
@@ -299,17 +300,30 @@ class Tensor(ElementMethods, InPlaceOperators):
         With ``copy=False``, it shows the array that ``numpy`` returns, and is marked read-only.
         PyTorch writes to it nevertheless.
 
+        If the tensor, or its device, was made with ``shared=True``, and CUDA has the same GPU, the
+        capsule shows the memory itself to CUDA, for its consumer to read and write, and the
+        ``stream`` of CUDA waits for all that was submitted until now: 1 or None for CUDA's default
+        stream, 2 for that of the thread, or a handle; with -1, nothing waits. Only ``copy=True``,
+        and views that are read-only or in reverse order, make a copy on the GPU. With ``dl_device``
+        (1, 0), the elements come as those of other tensors.
+
         Raises:
             InvalidDescTypeError: an argument of the wrong kind (ARRAY-11).
+            DeviceError: for CUDA, the device is closed or lost, or CUDA fails.
             InvalidDescBufferError: another device; a dtype unknown to DLPack; or ``copy=False``
                 where a copy is needed: for elements in reverse order, since not every consumer can
                 express negative strides, and for consumers of DLPack before 1.0, which cannot be
                 told that memory is read-only (ARRAY-11).
         """
-        return exchange.export(*self._elements(), stream, max_version, dl_device, copy)
+        own = self.__dlpack_device__()
+        chosen = own if dl_device is None else exchange.pair("dl_device", dl_device)
+        if chosen[0] == exchange.CUDA:
+            return cuda_exchange.exported(self, chosen, stream, max_version, copy)
+        return exchange.export(*self._elements(), stream, max_version, chosen, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return exchange.CPU
+        found = cuda_exchange.device_of(self)
+        return exchange.CPU if isinstance(found, str) else (exchange.CUDA, found.number)
 
     def _number(self, convert: Callable[[Any], Number]) -> Number:
         """The only element, as a number of Python (ARRAY-07)."""
@@ -354,18 +368,18 @@ class Tensor(ElementMethods, InPlaceOperators):
     def share(self, timeout: float = 60) -> SharedHandle:
         """Return a handle by which another process of the same user sees the memory, too.
 
-        The tensor was made with ``shared=True``. What was submitted until now to write it is waited
-        for. From then on the processes agree by themselves who writes and reads when, and who has
-        written waits (``Device.synchronize``) before it says so. The handle can be pickled once,
-        for example as an argument of a process that Python spawns, and opened once, by
-        ``vkops.open_shared``. If nobody opens it, it ends with the tensor or after a time.
+        The tensor, or its device, was made with ``shared=True``. What was submitted until now to
+        write it is waited for. From then on the processes agree by themselves who writes and reads
+        when, and who has written waits (``Device.synchronize``) before it says so. The handle can
+        be pickled once, for example as an argument of a process that Python spawns, and opened
+        once, by ``vkops.open_shared``. If nobody opens it, it ends with the tensor or after a time.
 
         Args:
             timeout: seconds after which the handle ends if it was not opened.
 
         Raises:
-            InvalidDescError: the tensor was not made with ``shared=True``, or has no elements, or
-                the time is not a number above 0 (ARRAY-21).
+            InvalidDescError: neither tensor nor device was made with ``shared=True``; the tensor is
+                a view, or has no elements; or the time is not a number above 0 (ARRAY-21).
             DeviceError: the device is closed or lost, or the system cannot pass memory on.
 
         >>> import vkops
@@ -385,7 +399,10 @@ class Tensor(ElementMethods, InPlaceOperators):
         base, _ = self.placed()
         buffer = base._buffer
         if base is not self or not shared_memory.is_shared(buffer):
-            message = "is not shared, must be made by device.tensor(..., shared=True)"
+            message = (
+                "must be a whole tensor that device.tensor(..., shared=True) has made, or one of a "
+                "device that was opened with shared=True"
+            )
             refuse("SHARE", "tensor", message, "ARRAY-21")
         return SharedHandle.of(self.device, buffer, self.shape, self.dtype, seconds)
 
@@ -432,9 +449,16 @@ class Tensor(ElementMethods, InPlaceOperators):
     def __contains__(self, value: Any) -> bool:
         return bool(import_late("vkops.kernels").any(self == value))
 
-    if not TYPE_CHECKING:  # to type checkers, all attributes would exist
+    if TYPE_CHECKING:
+
+        @property
+        def __cuda_array_interface__(self) -> dict[str, Any]: ...
+
+    else:  # to type checkers, all attributes would exist
 
         def __getattr__(self, name: str) -> Any:
+            if name == "__cuda_array_interface__":  # only where CUDA sees the elements
+                return cuda_exchange.interface(self)
             message = f"vkops.Tensor has no attribute {name!r}"
             if suggestion := hint(name):
                 message += suggestion
@@ -465,6 +489,7 @@ class Device(OperatorDevice):
             sources where these contradict the operator's page (JOIN-09).
         staged: move data through staging buffers even where the host sees device memory, as
             discrete GPUs must.
+        shared: give each tensor memory that other processes can see; see ``Tensor.share``.
         expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
             what the environment's VKOPS_EXPECT says, if it is set).
         printf: print what shaders print with debugPrintfEXT, after each call, which waits (default:
@@ -595,6 +620,38 @@ class Device(OperatorDevice):
         like = array if isinstance(array, Tensor) else exchange.as_array(array)
         return self.pinned(like.shape, like.dtype)
 
+    @property
+    def kompute(self) -> KomputeManager:
+        """The maker of Kompute's tensors and algorithms on this device, which runs its operations.
+
+        Raises:
+            DeviceError: the device is closed or lost.
+
+        >>> import kp, numpy as np, vkops
+        >>> device = vkops.Device()
+        >>> a, b = (device.kompute.tensor(np.arange(4) * n) for n in (1, 0))
+        >>> device.kompute.run(kp.OpTensorSyncDevice([a, b]), kp.OpTensorCopy([a, b]))
+        >>> vkops.flip(device.from_kompute(b)).tolist()  # the same memory
+        [3.0, 2.0, 1.0, 0.0]
+        """
+        self.check()
+        return KomputeManager(self)
+
+    def from_kompute(self, tensor: Any) -> Tensor:
+        """Return a tensor over the memory of a ``kp.Tensor`` that ``kompute`` has made.
+
+        It is not of the type ``kp.TensorTypes.storage``, and has a multiple of 16 bytes. Shaders,
+        functions and operators read and write the memory itself. Only uniform and texel buffers and
+        numbers of workgroups get copies, and the tensor has no ``device_address``, because of the
+        usage of Kompute's buffers.
+
+        Raises:
+            DeviceError: the tensor cannot be used so, or another manager has made it; the device is
+                closed or lost.
+        """
+        buffer, dtype = self.kompute.memory(tensor)
+        return Tensor.over(self, buffer, (buffer.nbytes // dtype.itemsize,), dtype)
+
     def event(self) -> Event:
         """Return an event that is done when all that was submitted to the adapter until now is.
 
@@ -637,6 +694,24 @@ class Device(OperatorDevice):
         """
         self.prepare()
         self.vulkan.settle()
+
+    def wait_stream(self, stream: int | None = None) -> None:
+        """Let all that is submitted from now on wait for a stream of CUDA, on the same GPU.
+
+        It waits for what the stream was given until now, which may have written tensors that CUDA
+        sees, too. The host does not wait, if the driver shares semaphores.
+
+        Args:
+            stream: None, 0 or 1 for CUDA's default stream, 2 for that of the thread, or a handle:
+                ``torch.cuda.current_stream().cuda_stream``, or the pointer of a stream of CuPy.
+
+        Raises:
+            InvalidDescTypeError: it is none of these (ARRAY-11).
+            DeviceError: CUDA does not have this GPU, and why; or the device is closed or lost.
+        """
+        refused = cuda_exchange.UNORDERED
+        handle = cuda_exchange.stream_of("WAIT_STREAM", stream, refused)
+        cuda_exchange.cuda_of(self).let_vulkan_wait(self.vulkan, handle)
 
     async def synchronize_async(self) -> None:
         """Wait as ``synchronize`` does, while the event loop goes on as the device works.

@@ -1,13 +1,14 @@
 """GraphDesc with any edges, and functions and indices of expressions with any arguments."""
 
 from functools import partial
-from inspect import Parameter
+from inspect import Parameter, signature
+
+from dml_functions import FUNCTIONS
 
 from fuzz import hostile, target
 from fuzz.choices import Choices
 from fuzz.targets.descriptors import TYPES, operator
 from vkops import dml
-from vkops.dml.function_table import FUNCTIONS
 
 HALF, WHOLE = (dml.BufferTensorDesc(TYPES[1], [n, 3]) for n in (2, 4))
 PLACES = dml.BufferTensorDesc(dml.TensorDataType.UINT32, [2, 3])
@@ -77,7 +78,7 @@ def _expressions(choices):
 
     def call():
         name = choices.pick(list(FUNCTIONS))
-        declared = FUNCTIONS[name].signature.parameters
+        declared = signature(getattr(dml, name)).parameters
         return getattr(dml, name)(**{key: argument(value) for key, value in declared.items()})
 
     def indexed():

@@ -1,4 +1,4 @@
-"""The operators of DirectML that vkops offers, one module for each, or for several alike.
+"""The operators of DirectML that vkops has, one module for each, or for several similar ones.
 
 ``vkops.dml`` imports the module of an operator when the operator is used.
 """

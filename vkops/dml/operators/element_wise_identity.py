@@ -16,8 +16,8 @@ class ElementWiseIdentityOperatorDesc(UnaryOperatorDesc):
     """Copies a tensor; with other strides this transposes, broadcasts or changes the layout.
 
     Attributes:
-        input_tensor: what to copy; a stride of 0 repeats elements.
-        output_tensor: what to make, of the same sizes.
+        input_tensor: the tensor to copy; a stride of 0 repeats elements.
+        output_tensor: the result, of the same sizes.
         scale_bias: must be None: vkops only moves data (IDENT-02).
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType

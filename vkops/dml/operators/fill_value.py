@@ -55,8 +55,8 @@ class FillValueSequenceOperatorDesc(OperatorDesc):
         output_tensor: the tensor to fill.
         value_data_type: its data type.
         value_start: the first number, as the value of FILL_VALUE_CONSTANT.
-        value_delta: what each number has more than the one before; integers wrap, so that it may be
-            negative for unsigned types.
+        value_delta: the step between numbers; integers wrap, so that it may be negative for
+            unsigned types.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType
     >>> tensor = BufferTensorDesc(TensorDataType.INT32, [1, 1, 1, 3])
@@ -90,7 +90,7 @@ class DiagonalMatrixOperatorDesc(OperatorDesc):
     """Makes matrices with a value on one diagonal, and 0 elsewhere; there is no input.
 
     Attributes:
-        output_tensor: what to make; its last two dimensions are the matrices.
+        output_tensor: the result; its last two dimensions are the matrices.
         offset: the diagonal: elements whose column is their row plus ``offset``. It may be outside
             of the matrix.
         value: the value, of 32 bits; converted where the tensor has another data type, as
@@ -127,7 +127,7 @@ class DiagonalMatrix1OperatorDesc(OperatorDesc):
 
     Attributes:
         input_tensor: the other elements; None for 0.
-        output_tensor: what to make, of the sizes of the input; its last two dimensions are the
+        output_tensor: the result, of the sizes of the input; its last two dimensions are the
             matrices.
         value_data_type: the data type of the tensors.
         value: the value, which this data type can hold; rounded to the nearest value that a

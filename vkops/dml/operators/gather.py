@@ -1,4 +1,4 @@
-"""GATHER in its versions, and REVERSE_SUBSEQUENCES: copies of what indices or lengths choose."""
+"""GATHER in its versions, and REVERSE_SUBSEQUENCES: copies whose sources other tensors choose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class GatherOperatorDesc(IndexedOperatorDesc):
     output has the elements at index 0 along them.
 
     Attributes:
-        input_tensor: what to take elements of.
+        input_tensor: the tensor to take elements of.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
             ones count from the end; one that is out of range stands for the nearest that is not.
         output_tensor: the dimensions of the input with the last ``index_dimensions`` ones of the
@@ -69,7 +69,7 @@ class GatherElementsOperatorDesc(IndexedOperatorDesc):
     """Takes an element for each index, which says its place along a dimension.
 
     Attributes:
-        input_tensor: what to take elements of.
+        input_tensor: the tensor to take elements of.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
             ones count from the end; one that is out of range stands for the nearest that is not.
         output_tensor: has the sizes of the indices.
@@ -103,7 +103,7 @@ class GatherNdOperatorDesc(IndexedOperatorDesc):
     """Takes slices of a tensor, at tuples of indices that are read when the operator runs.
 
     Attributes:
-        input_tensor: what to take slices of.
+        input_tensor: the tensor to take slices of.
         indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
             tuples for the first dimensions of the input. Negative indices count from the end; one
             that is out of range stands for the nearest that is not.
@@ -183,7 +183,7 @@ class ReverseSubsequencesOperatorDesc(IndexedOperatorDesc):
     """Reverses the order of the first elements along a dimension, and copies the others.
 
     Attributes:
-        input_tensor: what to copy.
+        input_tensor: the tensor to copy.
         sequence_lengths_tensor: how many elements to reverse, of type UINT32 or UINT64; its sizes
             are the input's, but 1 along ``axis``. A greater length counts as the input's size.
         output_tensor: has the input's sizes.

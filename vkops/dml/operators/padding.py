@@ -33,8 +33,8 @@ class _Padding(UnaryOperatorDesc):
     """The rules and regions of both operators, which differ in the type of the value.
 
     Attributes:
-        input_tensor: what to pad.
-        output_tensor: what to make; its sizes are those of the input with the paddings added.
+        input_tensor: the tensor to pad.
+        output_tensor: the result; its sizes are those of the input with the paddings added.
         start_padding: number of elements before those of the input, per dimension.
         end_padding: number of elements after them.
     """

@@ -47,7 +47,7 @@ class _NearestNeighborDesc(UnaryOperatorDesc):
     @property
     @abstractmethod
     def _runs(self) -> Sequence[Sequence[IndexRun]]:
-        """The indices of the input that each dimension of the output copies."""
+        """The indices of the input that the output copies, as runs for each dimension."""
 
     def _copies(self, source: Read, target: View) -> Iterable[Region]:
         return choose(source, target, self._runs)
@@ -57,8 +57,8 @@ class _ResamplingDesc(_NearestNeighborDesc):
     """Base of RESAMPLE, RESAMPLE1, RESAMPLE2 and RESAMPLE3.
 
     Attributes:
-        input_tensor: what to resample.
-        output_tensor: what to make, of any sizes.
+        input_tensor: the tensor to resample.
+        output_tensor: the result, of any sizes.
         scales: size of the output divided by that of the input, per dimension, at least 2**-23;
             infinity copies one element.
         input_pixel_offsets: position of a pixel's centre in the input, per dimension; coordinates
@@ -199,7 +199,7 @@ class Upsample2dOperatorDesc(_NearestNeighborDesc):
 
     Attributes:
         input_tensor: what to scale, of 4 or 5 dimensions: batch, channels, (depth,) height, width.
-        output_tensor: what to make; its height and width are those of the input times
+        output_tensor: the result; its height and width are those of the input times
             ``scale_size``.
         scale_size: how often to repeat each element along width and height, at least once.
 
@@ -244,7 +244,7 @@ def _nearest(
     output_offset: float,
     direction: AxisDirection | None,
 ) -> list[IndexRun]:
-    """The indices of an axis of ``size`` elements that ``count`` indices of the output copy."""
+    """Return, for ``count`` indices of the output, the indices of the input that they copy."""
     if scale == 1 and input_offset == -output_offset and (2 * input_offset).is_integer():
         repeated = [IndexRun(size, count - size, size - 1, 0)] if count > size else []
         return [IndexRun(0, min(size, count), 0, 1), *repeated]
@@ -264,11 +264,11 @@ def _coordinates(
     output_offset: float,
     direction: AxisDirection | None,
 ) -> _Floats:
-    """The rounded coordinates of ``count`` indices, by the same operations as in DirectML.
+    """Return the rounded coordinates of ``count`` indices, by the same operations as in DirectML.
 
-    All are operations of FLOAT32, each of which is rounded, as DirectML 1.15.4 executes them. Where
-    coordinates are rounded up and the reciprocal of the scale is not exact, its neighbours are used
-    so that an integer does not go up.
+    DirectML 1.15.4 computes with FLOAT32, and rounds after each operation. If coordinates are
+    rounded up and the reciprocal of the scale is not exact, it moves reciprocal and offset to their
+    neighbours, so that a coordinate that should be an integer is not rounded up to the next.
     """
     reciprocal, offset = np.float32(1) / np.float32(scale), np.float32(input_offset)
     x = np.arange(count, dtype=np.float32) - np.float32(output_offset)

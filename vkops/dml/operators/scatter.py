@@ -1,4 +1,4 @@
-"""SCATTER, SCATTER_ND and ONE_HOT: what indices choose is written over what is there before."""
+"""SCATTER, SCATTER_ND and ONE_HOT: values that overwrite a tensor at the places of indices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ScatterOperatorDesc(IndexedOperatorDesc):
     element, any of them can remain.
 
     Attributes:
-        input_tensor: what to copy.
+        input_tensor: the tensor to copy.
         indices_tensor: indices along ``axis``, of type INT32, INT64, UINT32 or UINT64. Negative
             ones count from the end; an update whose index is out of range is left out.
         updates_tensor: the new elements, one for each index.
@@ -67,7 +67,7 @@ class ScatterNdOperatorDesc(IndexedOperatorDesc):
     Where several updates are for one element, any of them can remain.
 
     Attributes:
-        input_tensor: what to copy.
+        input_tensor: the tensor to copy.
         indices_tensor: indices of type INT32, INT64, UINT32 or UINT64; its last dimension holds
             tuples for the first dimensions of the input. Negative indices count from the end; an
             update with an index that is out of range is left out. No stride may be 0, unless the

@@ -21,8 +21,8 @@ class SliceOperatorDesc(UnaryOperatorDesc):
     """Copies ``sizes`` elements, from ``offsets`` on, ``strides`` apart.
 
     Attributes:
-        input_tensor: what to copy from.
-        output_tensor: what to make, of ``sizes``.
+        input_tensor: the tensor to copy from.
+        output_tensor: the result, of ``sizes``.
         offsets: first element to copy, per dimension.
         sizes: number of elements copied, per dimension (SLICE1 counts the window instead).
         strides: distance between copied elements, per dimension, from 1 to 2**31 - 1; in elements
@@ -65,7 +65,7 @@ class SliceOperatorDesc(UnaryOperatorDesc):
 
 
 class _WindowDesc(OperatorDesc):
-    """The attributes that these operators share, and their rules."""
+    """Base of operators with a window: their attributes and rules."""
 
     input_window_offsets: Sequence[int]
     input_window_sizes: Sequence[int]
@@ -79,7 +79,7 @@ class _WindowDesc(OperatorDesc):
 
     @property
     def _window(self) -> tuple[Ints, Ints]:
-        """The element that is taken first along each dimension, and the signed step from it.
+        """Return the first element taken along each dimension, and the signed step to the next.
 
         A window whose stride is negative is read from its last element on.
         """
@@ -108,8 +108,8 @@ class Slice1OperatorDesc(UnaryOperatorDesc, _WindowDesc):
     may be smaller than what the window holds: fewer elements are taken.
 
     Attributes:
-        input_tensor: what to copy from.
-        output_tensor: what to make.
+        input_tensor: the tensor to copy from.
+        output_tensor: the result.
         input_window_offsets: first element of the window, per dimension.
         input_window_sizes: extent of the window, per dimension (SLICE counts copied elements).
         input_window_strides: signed distance between copied elements, per dimension, not 0.
@@ -156,7 +156,7 @@ class SliceGradOperatorDesc(_WindowDesc):
 
     Attributes:
         input_gradient_tensor: the elements; of the sizes of SLICE1's output, or larger.
-        output_gradient_tensor: what to make; of the sizes of SLICE1's input.
+        output_gradient_tensor: the result; of the sizes of SLICE1's input.
         input_window_offsets: first element of the window of the output, per dimension.
         input_window_sizes: extent of the window, per dimension.
         input_window_strides: signed distance between elements in the window, per dimension, not 0.
@@ -195,7 +195,7 @@ class SliceGradOperatorDesc(_WindowDesc):
         zero = Fill(bytes(target.data_type.element_size))
         starts = tuple(start * (n > 1) for start, n in zip(starts, target.sizes, strict=True))
         for axis, (start, step) in enumerate(zip(starts, steps, strict=True)):
-            if step < 0:  # elements that would be before the first are left out
+            if step < 0:  # leave out elements that would be before the output's first
                 count = start // -step + 1
                 source = source.narrow(axis, 0, min(count, source.sizes[axis]))
         if 0 in source.sizes:

@@ -16,7 +16,7 @@ class SplitOperatorDesc(OperatorDesc):
     """Cuts a tensor along an axis; output k begins where output k - 1 ends.
 
     Attributes:
-        input_tensor: what to cut.
+        input_tensor: the tensor to cut.
         output_tensors: the pieces, which have the input's sizes except along the axis.
         axis: dimension to cut, 0 being the outermost; the outputs' sizes there add up.
 

@@ -16,8 +16,8 @@ class TileOperatorDesc(UnaryOperatorDesc):
     """Repeats a tensor along each dimension, as a whole.
 
     Attributes:
-        input_tensor: what to repeat.
-        output_tensor: what to make; its sizes are those of the input times ``repeats``.
+        input_tensor: the tensor to repeat.
+        output_tensor: the result; its sizes are those of the input times ``repeats``.
         repeats: how often to repeat the tensor, per dimension, at least 1.
 
     >>> from vkops.dml import BufferTensorDesc, TensorDataType

@@ -1,4 +1,4 @@
-"""UNFOLD: what a window holds at each of its positions, side by side."""
+"""UNFOLD: the contents of a sliding window at all of its positions, side by side."""
 
 from __future__ import annotations
 

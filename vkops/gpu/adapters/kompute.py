@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from ctypes import CDLL
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -10,13 +9,7 @@ from typing import Any, TypeAlias
 from vkops.errors import DeviceError, import_late
 from vkops.system.vulkan import LOADER, how_to_install
 
-NEEDS_GIL = (
-    "Kompute needs Python's global interpreter lock (GIL), which this process runs without: use a "
-    "build of Python that has it"
-)
-"""Free-threaded builds would switch the lock on when they import Kompute, for the whole process."""
-
-INTERFACE = 18
+INTERFACE = 21
 """The value of ``vkops_native.interface`` that is needed: that of vkops/native/module.cpp."""
 
 
@@ -27,8 +20,6 @@ Native: TypeAlias = Any
 @lru_cache(maxsize=1)
 def load_native() -> Native:
     """Return the module ``vkops_native``."""
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():  # Python has it since 3.13
-        raise DeviceError(NEEDS_GIL)
     try:
         vkops_native: Any = import_late("vkops_native")
     except ImportError as error:

@@ -1,1 +1,1 @@
-"""Vulkan's own copies and fills: which regions of a plan they copy, and how."""
+"""The choice and the encoding of regions that Vulkan's copy and fill commands execute."""

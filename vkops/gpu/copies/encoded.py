@@ -32,9 +32,9 @@ Rows = npt.NDArray[np.uint64]
 class Copy:
     """Regions that Vulkan copies or fills by one command.
 
-    ``make`` is the function of the native module that makes the operation, of ``arguments`` and the
-    rows of numbers that ``regions`` are. ``ordered`` says whether it must see what is executed
-    before it.
+    ``make`` is the name of the native function that makes the operation. It takes ``arguments`` and
+    ``regions``, which is an array with a row of numbers for each region. ``ordered`` says whether
+    the operation must see what earlier operations wrote.
     """
 
     command: str
@@ -61,10 +61,10 @@ _T = TypeVar("_T")
 
 
 def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPlan | None]:
-    """Divide an optimized plan into copies and a plan for shaders; None where there is none.
+    """Divide an optimized plan into copies and a plan for shaders; None if one of them is empty.
 
-    Both are bound to all inputs and outputs of the plan. The copies must be done first: what
-    scatters, which is left to shaders, comes after everything else.
+    Both are bound to all inputs and outputs of the plan. The copies must run first: regions that
+    scatter are left to shaders, and must run after all others.
     """
     nbytes = sum([output.nbytes for output in plan.outputs])
     if nbytes < rule.min_bytes:
@@ -91,7 +91,7 @@ def choose(plan: CopyPlan, rule: CopyRule) -> tuple[EncodedCopies | None, CopyPl
 
 
 class EncodedCopies:
-    """Regions that are copied, to be bound again and again.
+    """Regions encoded as copies, which can be bound to memory many times.
 
     ``can_import`` says whether the inputs may be imported arrays.
     """
@@ -123,13 +123,13 @@ class EncodedCopies:
             for (grid, under), parts in groups.items()
             for image in _images(grid, under, parts)
         ]
-        # No image can be laid over an imported array.
+        # Images are laid over memory of the device only: an imported array must be the buffer.
         self.can_import: bool = all(grid.over_target for grid, _ in groups)
 
     def runs(self, module: Native) -> Native:
-        """Return the runs of the native module, by the numbers of tensors as region tables have.
+        """Return native runs, which number inputs and outputs as region tables do.
 
-        None if there are fills or images, too.
+        None if some regions are fills or use images.
         """
         if self._words or self._images:
             return None
@@ -138,9 +138,9 @@ class EncodedCopies:
         return module.Runs(self._rows, np.concatenate([places, places + 1]), bases, 1)
 
     def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
-        """Return the copies between these allocations, or None if they are not possible.
+        """Return the copies between these allocations, or None if Vulkan cannot copy here.
 
-        They are not if a tensor is read and written, or if the driver allows no image over its
+        It cannot if a tensor is both read and written, or if the driver refuses an image over its
         memory. Shaders must then execute the whole plan, and imported arrays must be uploaded.
         """
         places = {extent[:2] for extent in outputs}
@@ -155,7 +155,7 @@ class EncodedCopies:
         return copies
 
     def _bind_runs(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> Iterator[Copy]:
-        """Yield the copies and fills of runs; the words of fills are counted from -1 down."""
+        """Yield the copies and fills of runs; fill words are numbered -1, -2 and so on."""
         if not len(self._rows):
             return
         words = [*self._words][::-1]
@@ -174,9 +174,10 @@ class EncodedCopies:
 
 @dataclass(slots=True)
 class _Image:
-    """Rectangles that are copied by one image over a tensor, without addresses.
+    """Rectangles that are copied through one image over a tensor, before memory is bound.
 
-    ``under`` is the number of the tensor, and ``buffers`` that of the other one of each copy.
+    ``under`` is the number of the tensor under the image; ``buffers`` has the number of the other
+    tensor of each copy.
     """
 
     grid: Grid
@@ -186,7 +187,7 @@ class _Image:
     buffers: Numbers
 
     def bind(self, inputs: Sequence[Extent], outputs: Sequence[Extent]) -> list[Copy] | None:
-        """Return the copies, or None if the image cannot have the tensor's memory."""
+        """Return the copies, or None if the image cannot be bound to the tensor's memory."""
         over_target, base, pitch, _ = self.grid
         over, others = (outputs, inputs) if over_target else (inputs, outputs)
         memory, start, _ = over[self.under]
@@ -227,7 +228,7 @@ def _offsets(bound: Sequence[Extent]) -> Numbers:
 
 
 def _groups(values: Sequence[_T], numbers: Numbers) -> Iterator[tuple[_T, Any]]:
-    """Yield each value that one of the numbers selects, and the places of these numbers."""
+    """Yield each value that ``numbers`` selects, and the places in ``numbers`` that select it."""
     first = {value: place for place, value in reversed([*enumerate(values)])}
     if len(first) == 1:
         yield values[0], slice(None)

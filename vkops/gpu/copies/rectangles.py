@@ -1,9 +1,9 @@
 """Runs, the bytes of a region that are contiguous in both of its tensors, and rectangles of rows.
 
-Copies between a buffer and an image move rectangles: rows of bytes at two pitches. A linear image
-is laid over the memory of one of the two tensors; the other one is the buffer. Its pitch is a
-multiple of the driver's alignment, so that a row of the image may have to hold several rows of the
-tensor.
+Copies between a buffer and an image move rectangles: rows of bytes with a pitch on each side. A
+linear image is laid over the memory of one of the two tensors; the other tensor is the buffer. The
+image's pitch must be a multiple of the driver's alignment. If the tensor's pitch is not, one row of
+the image holds several rows of the tensor.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from vkops.gpu.kernels.choice import VECTOR
 from vkops.plan.region import Fill, Region
 
 WORD = 4
-"""Bytes of what vkCmdFillBuffer writes again and again."""
+"""Bytes of the value that vkCmdFillBuffer repeats."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Runs(NamedTuple):
-    """Runs that are contiguous in both tensors of a region: of ``width`` bytes, along ``axes``."""
+    """Runs that are contiguous in both tensors of a region: their bytes, and the other axes."""
 
     width: int
     axes: tuple[int, ...]
 
 
 def find_runs(region: Region, size: int) -> Runs | None:
-    """The contiguous runs that a region copies, or fills with a word; None if there are none."""
+    """Return the contiguous runs that a region copies or fills with a word; None without any."""
     if region.indices is not None:
         return None
     axes = tuple(range(len(region.sizes)))
@@ -51,14 +51,14 @@ def find_runs(region: Region, size: int) -> Runs | None:
 
 
 def filled_word(fill: Fill) -> int | None:
-    """The word that a constant consists of, again and again, if there is one."""
+    """Return the word that a constant repeats; None if it is not one word again and again."""
     pattern = fill.pattern * (WORD // min(WORD, len(fill.pattern)))
     word = pattern[:WORD]
     return int.from_bytes(word, "little") if word * (len(pattern) // WORD) == pattern else None
 
 
 def run_starts(region: Region, size: int, axes: Sequence[int]) -> Numbers:
-    """The byte offsets, in the source and the target, of all indices of some axes."""
+    """Return the byte offsets in source and target of the runs at all indices of some axes."""
     starts = []
     for view in (region.source_view, region.target):
         start = np.array([view.offset])
@@ -80,7 +80,7 @@ MAX_ROWS = 4096
 """Rows of an image."""
 
 CACHED_BYTES = 1 << 20
-"""Bytes of an image that are copied in one go, where its rows hold several rows of the tensor."""
+"""Bytes that one command copies of an image whose rows hold several rows of the tensor."""
 
 HEIGHT_ALIGNMENT = 4
 """llvmpipe pads images to a multiple of 4 rows, and SwiftShader to a multiple of 2."""
@@ -89,7 +89,7 @@ MIN_ROWS = 4
 """Rows that a rectangle must have."""
 
 MAX_RECTANGLES = 1 << 16
-"""Rectangles of a region; one that has more is copied otherwise."""
+"""The maximum number of rectangles of a region; a region with more is copied in another way."""
 
 
 class ImageLimits(NamedTuple):
@@ -102,7 +102,8 @@ class ImageLimits(NamedTuple):
 class Grid(NamedTuple):
     """A linear image over a tensor's memory, from byte ``base`` on, in rows of ``pitch`` bytes.
 
-    Each of them holds ``rows`` rows of the tensor, and some are copied in one go, a ``chunk``.
+    Each row of the image holds ``rows`` rows of the tensor. A ``chunk`` of image rows is copied by
+    one command.
     """
 
     over_target: bool
@@ -122,9 +123,9 @@ class Grid(NamedTuple):
 class Rectangles:
     """A region as rectangles of rows of ``width`` bytes, which an image copies.
 
-    ``copies`` are rows of (x, y, width, height, offset in the buffer, pitch in the buffer). What
-    lies beyond the last whole row of the image are ``runs``, rows of (source offset, target offset,
-    bytes). All numbers but y and height are bytes, and multiples of ``unit``.
+    ``copies`` has rows of (x, y, width, height, offset in the buffer, pitch in the buffer). The
+    elements beyond the last whole row of the image are copied as ``runs``: rows of (source offset,
+    target offset, bytes). All numbers but y and height are in bytes, and multiples of ``unit``.
     """
 
     grid: Grid
@@ -139,8 +140,9 @@ def rectangles(
 ) -> Rectangles | None:
     """Divide a region into rectangles, if an image can be laid over one of its tensors.
 
-    ``nbytes`` are those of the source and the target. The image lies over the tensor of which its
-    rows hold fewer rows, or else over the target.
+    ``nbytes`` holds the sizes of the source and the target. Both can have the image over them: the
+    tensor is chosen for which a row of the image holds fewer rows, and the target if they are
+    equal.
     """
     runs = find_runs(region, size)
     if runs is None:
@@ -219,11 +221,11 @@ def _divide(
 
 
 def in_order(copies: Numbers, grid: Grid) -> Numbers:
-    """The order of copies by which each chunk of the image stays in the cache."""
+    """Return an order of copies in which each chunk of the image stays in the cache."""
     return np.argsort(copies[:, 1] // grid.chunk, kind="stable")
 
 
 def _spread(counts: Numbers) -> tuple[Numbers, Numbers]:
-    """For each of ``counts`` things of each kind: the kind, and its number within the kind."""
+    """Return, for ``counts[kind]`` things of each kind, their kinds and numbers within the kind."""
     kinds = np.repeat(np.arange(counts.size), counts)
     return kinds, np.arange(kinds.size) - np.repeat(np.cumsum(counts) - counts, counts)

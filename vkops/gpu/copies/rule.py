@@ -23,23 +23,23 @@ MAX_VALIDATED_COPIES = 512
 """The same under the validation layer, which compares each region with each other one."""
 
 COMMAND = 64
-"""Copies that take as long as one command or one image more."""
+"""The number of copies that take as long as one more command or image."""
 
 LONG_ROW = 2 << 10
-"""Bytes of rows of which several, in one row of an image, are slower than a copy of each."""
+"""The length in bytes from which it is faster to copy each row than several as one image row."""
 
 FAR_APART = 192
-"""Bytes between rows of the input from which a processor no longer fetches several at a time."""
+"""The distance in bytes of rows from which a processor no longer prefetches several of them."""
 
 NEVER = 1 << 62
 
 
 class Shortest(NamedTuple):
-    """The bytes of the shortest rows that images copy faster than shaders.
+    """The lengths in bytes from which images copy rows faster than shaders do.
 
-    ``vectors``: of rows that shaders move in vectors of 16 bytes. ``scattered``: of other rows, if
-    the output has several regions, or if the rows are FAR_APART in the input; shaders then take
-    twice as long. ``others``: of all other rows.
+    ``vectors`` is for rows that shaders move in vectors of 16 bytes. ``scattered`` is for other
+    rows if the output has several regions or the rows are FAR_APART in the input: shaders then take
+    twice as long. ``others`` is for all other rows.
     """
 
     vectors: int
@@ -55,10 +55,10 @@ _NEVER = Shortest(NEVER, NEVER, NEVER)
 class CopyRule:
     """The regions that are copied by Vulkan's copies; shaders copy all others.
 
-    Each copy moves ``min_bytes`` or more, be it a run of contiguous bytes or a rectangle of an
-    image. ``single`` holds for images in which each row has a row of the image, and ``several`` for
-    those whose rows hold several. ``images`` are the limits of linear images, if they are used, and
-    ``max_copies`` is the number of copies that a plan may have.
+    Each copy, whether of a contiguous run or of a rectangle of an image, moves at least
+    ``min_bytes``. ``single`` applies to images whose rows hold one row of the tensor each, and
+    ``several`` to those whose rows hold several. ``images`` has the limits of linear images, or
+    None if they are not used, and ``max_copies`` is the number of copies that a plan may have.
     """
 
     min_bytes: int
@@ -68,7 +68,7 @@ class CopyRule:
     max_copies: int = MAX_COPIES
 
     def find_way(self, region: Region, plan: CopyPlan, target: int) -> Way | None:
-        """Return how to copy an output's region; None if that is left to shaders."""
+        """Return how to copy an output's region; None if shaders should copy it."""
         runs = find_runs(region, plan.element_size)
         if runs is None:
             return None
@@ -100,7 +100,7 @@ class CopyRule:
 
 
 class Way(NamedTuple):
-    """How a region is copied: the number of copies, and the rectangles if an image is used."""
+    """The number of copies of a region, and its rectangles if an image is used."""
 
     copies: int
     rectangles: Rectangles | None = None

@@ -1,6 +1,7 @@
-"""Choice of the kernel of a plan: one for all its regions, so that one dispatch runs them.
+"""Choice of the kernel of a plan: one kernel for all regions, so that one dispatch runs them.
 
-With the kernel comes what its items walk: each region as a box, or each output as a stream of rows.
+The choice includes the form that the kernel takes: each region as a box, or each output as a stream
+of rows.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Kernel:
 
     @property
     def scatters(self) -> bool:
-        """Whether it writes where indices say."""
+        """Whether it writes to the places that indices select."""
         return self.name.startswith("scatter")
 
     @property
@@ -56,7 +57,7 @@ class Kernel:
 
     @property
     def bindings(self) -> int:
-        """The buffers that it is bound to: the table, the sources, and the target once or twice."""
+        """Number of buffers that it is bound to: table, sources, and target once or twice."""
         return 1 + self.sources + (1 if self.indexed else 2)
 
     @property
@@ -75,12 +76,17 @@ STREAM_4 = Kernel("copy_stream_4", 1, VECTOR)
 STREAM_SHARED = Kernel("copy_stream_shared", 1, VECTOR, workgroup=256)
 """For GPUs: a workgroup loads each vector once, to shared memory."""
 
+ROWS = Kernel("copy_rows", 1, VECTOR)
+"""For GPUs: rows of one segment, or of four at most, each of which has a vector or more."""
+
+ROWS_4 = Kernel("copy_rows_4", 1, VECTOR)
+
 SHARED_TENSORS = 4
 """Tensors that it distinguishes: what it needs of each is near together."""
 
-STREAMS = (STREAM, STREAM_4, STREAM_SHARED)
+STREAMS = (STREAM, STREAM_4, STREAM_SHARED, ROWS, ROWS_4)
 ELEMENTS = {size: Kernel(f"copy_elements_{size}", size, VECTOR) for size in (4, 8)}
-"""For contiguous runs of the destination, of which they store vectors."""
+"""For contiguous runs of the destination, which these kernels store in vectors."""
 
 REVERSE = Kernel("copy_reverse", VECTOR, 0)
 BLOCKS = {
@@ -113,7 +119,7 @@ SCATTERED_WORDS = _indexed("scatter_words", (8, 16))
 """For elements of which each dispatch writes one word."""
 
 GENERAL_GATHERS = {**_indexed("gather_any", (1, 2), 4), **_indexed("gather_any", (4, 8, 16))}
-"""For tuples of several indices and tensors in several heaps, which the others do not know."""
+"""For tuples of several indices, and for tensors in several heaps: other gathers lack both."""
 
 GENERAL_SCATTERS = _indexed("scatter_any", (1, 2, 4, 8, 16))
 
@@ -132,11 +138,11 @@ LONG_RUN_THRESHOLD = 0.9
 """Share of a plan's elements in long runs from which the whole plan is copied that way."""
 
 MIN_GPU_RUN = 128
-"""The same on GPUs, for elements smaller than words. On an NVIDIA H200, runs of 170 bytes are
-1.6 times as fast as streams, and runs of 21 bytes half as fast."""
+"""The same on GPUs, for elements smaller than words, beside streams that use shared memory.
+On an NVIDIA H200, runs of 170 bytes are 1.6 times as fast as that, and those of 21 bytes half."""
 
 MIN_REPEATED_RUN = 128
-"""Bytes of runs from which one element, repeated, is stored to whole runs instead of to blocks."""
+"""The length in bytes from which a repeated element is stored as whole runs, not as blocks."""
 
 MAX_SEGMENTS = 1024
 """Segments in a row of a stream: one dispatch has all of them, and searches them."""
@@ -145,7 +151,7 @@ MAX_SEGMENTS = 1024
 class Dim(NamedTuple):
     """A dimension of a region: its size, and what a step along it adds to both addresses.
 
-    With indices, it adds to the address of the index, in words, and to the position, too.
+    In a region with indices, a step also adds to the index's address (in words) and the position.
     """
 
     size: int
@@ -162,9 +168,10 @@ class Dim(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A region of an output as two first addresses and dimensions, innermost first.
+    """A region as its first address in output and source, and its dimensions, innermost first.
 
-    The innermost dimension may number groups of elements: ``group`` is the dimension in a group.
+    If ``group`` is not None, the innermost dimension consists of groups of elements, and ``group``
+    is the dimension inside a group.
     """
 
     output: int
@@ -187,7 +194,7 @@ class Box(NamedTuple):
         return cls(output, region, target.offset, source.offset, dims[::-1])
 
     def scaled(self, scale: int) -> Box:
-        """Return the box in units of which an element has ``scale``."""
+        """Return the box in smaller units: an element has ``scale`` of them."""
         dims = [Dim(d.size, d.dst * scale, d.src * scale) for d in self.dims]
         return self._replace(dst=self.dst * scale, src=self.src * scale, dims=dims)
 
@@ -205,9 +212,9 @@ ONE = Dim(1, 0, 0)
 
 
 class Side(NamedTuple):
-    """A side of a region's tiles: a dimension, and one that goes on where it ends, or ``ONE``.
+    """A side of a region's tiles: two nested dimensions; ``outer`` is ``ONE`` if one is enough.
 
-    ``inner`` is contiguous in one tensor.
+    ``inner`` is contiguous in one tensor, and ``outer`` continues it there.
     """
 
     inner: Dim
@@ -219,7 +226,7 @@ class Side(NamedTuple):
         return self.inner.size * self.outer.size
 
     def step(self, side: int) -> int:
-        """The number of elements of a tile, at most ``side``."""
+        """Return the number of elements along this side of a tile, at most ``side``."""
         size = self.inner.size
         return min(side, size) * min(max(1, side // size), self.outer.size)
 
@@ -237,7 +244,7 @@ class TiledBox(NamedTuple):
 
 
 class RowSegment(NamedTuple):
-    """A part of each row of a stream: its input, first byte, bytes, and what a row adds to it."""
+    """A part of each row of a stream: input, first byte, length, and distance to the next row's."""
 
     input: int
     src: int
@@ -246,14 +253,14 @@ class RowSegment(NamedTuple):
 
 
 class RowStream(NamedTuple):
-    """An output as rows with the same segments, which cover it."""
+    """An output as rows that cover it; all rows have the same segments."""
 
     rows: int
     segments: Sequence[RowSegment]
 
 
 class KernelChoice(NamedTuple):
-    """A kernel, and what its items walk: boxes in units of the kernel, tiles, or streams."""
+    """A kernel, and the regions in the form that it takes: boxes in its units, tiles or streams."""
 
     kernel: Kernel
     boxes: Sequence[Box] = ()
@@ -271,8 +278,8 @@ def choose_kernel(
 ) -> KernelChoice:
     """Choose the kernel for an optimized plan.
 
-    Its regions are all without indices, or all gather, or all scatter; all or none have limits.
-    ``sources`` is the number of heaps that a dispatch can read from; 0 rules out streams.
+    The regions must be of one kind: all copy, all gather or all scatter, and all or none have
+    limits. ``sources`` is the number of heaps that a dispatch can read from; 0 rules out streams.
     ``is_cpu`` and ``invocations`` are those of the tuning. ``by_word`` says that a dispatch writes
     one word of each element.
     """
@@ -292,17 +299,13 @@ def choose_kernel(
         if fitted is not None:
             return KernelChoice(kernel, fitted)
     long_runs = _share_of_long_runs(boxes, size)
-    if size < 4:
-        may_stream = is_cpu or _share_of_long_runs(boxes, size, MIN_GPU_RUN) < 1
-    else:
-        may_stream = is_cpu and long_runs == 1
-    if may_stream:
+    if size < 4 or long_runs == 1:
         streams = _each(partial(_stream, plan=plan, is_cpu=is_cpu), outputs)
         if streams is not None:
-            kernel = STREAM_4 if max([len(s.segments) for s in streams]) <= 4 else STREAM
-            if not is_cpu and STREAM_SHARED.workgroup <= invocations:
-                kernel = STREAM_SHARED
-            if kernel.sources <= sources:
+            kernel = _stream_kernel(streams, invocations, is_cpu=is_cpu)
+            is_fast = is_cpu or kernel in (ROWS, ROWS_4)
+            is_fast = is_fast or (size < 4 and _share_of_long_runs(boxes, size, MIN_GPU_RUN) < 1)
+            if is_fast and kernel.sources <= sources:
                 return KernelChoice(kernel, streams=streams)
     # Where a plan was cut, long runs can have short ends. Runs of the destination must be runs of
     # the source, or one element of it.
@@ -317,9 +320,9 @@ def choose_kernel(
 
 
 def _boxes(output: int, regions: Iterable[Region]) -> list[Box]:
-    """Regions as boxes, split along their outer dimensions until records can have the rest.
+    """Return regions as boxes, split along outer dimensions until each fits into one record.
 
-    Where indices move rows, regions can have more elements than any tensor.
+    A region that gathers rows can have more elements than any tensor.
     """
     boxes: list[Box] = []
     for region in regions:
@@ -344,7 +347,7 @@ def _narrowed(axis: int, start: int, size: int, view: View) -> View:
 def _each(
     find: Callable[[_Item], _Found | None], items: Iterable[_Item]
 ) -> Sequence[_Found] | None:
-    """Return what a function finds for each item; None if it returns None for one of them."""
+    """Return a function's results for all items; None if one of the results is None."""
     results = []
     for item in items:
         if (result := find(item)) is None:
@@ -379,10 +382,10 @@ def _share_of_long_runs(boxes: Sequence[Box], size: int, least: int = MIN_LONG_R
 
 
 def _grouped(box: Box, size: int, *, is_cpu: bool) -> Box | None:
-    """Return a box with its two innermost dimensions as one, if the destination allows it.
+    """Return a box with runs of the output, each of two merged dimensions if possible.
 
-    None if it is not made of runs of the destination that are long enough for vectors. On GPUs,
-    None also if invocations that run together would load elements more than a vector apart.
+    Return None if the runs of the output are too short for vectors. On GPUs, return None also if
+    neighbouring invocations would load elements that are more than a vector apart.
     """
     run, *outer = box.dims
     group = Dim(1, 1, 0)
@@ -410,11 +413,11 @@ def _reversed_vectors(box: Box, size: int) -> Box | None:
 
 
 def _blocks(box: Box, size: int) -> Box | None:
-    """Return a box in square blocks, in units of their sides.
+    """Return a box divided into square blocks, in units of a block's side.
 
-    The region is contiguous along one dimension in the destination and along another in the
-    source. The first dimension of the result numbers the blocks along the former, the second those
-    along the latter.
+    The region must be contiguous along one dimension in the destination and along another in the
+    source. The first dimension of the result counts blocks along the former dimension, and the
+    second along the latter.
     """
     side = BLOCKS[size].unit // size
     dims = box.dims
@@ -445,12 +448,13 @@ def _tiles(box: Box, size: int) -> TiledBox | None:
         return None
     rest = [d for d in rest if d not in (across, along)]
     more = {"dst": ONE, "src": ONE}
-    # A dimension that could extend both goes to the shorter one.
+    # A dimension that could extend either side extends the shorter one.
     for inner, name in sorted([(across, "dst"), (along, "src")], key=lambda each: each[0].size):
         if inner.size < side:
             more[name] = next((d for d in rest if getattr(d, name) == inner.size), ONE)
             rest = [d for d in rest if d is not more[name]]
-    # Along the contiguous dimensions, tiles have whole vectors.
+    # Tiles consist of whole vectors: all strides but those of 1, along the contiguous dimensions,
+    # must be multiples of a vector.
     dims = [across._replace(dst=0), more["dst"], along._replace(src=0), more["src"], *rest]
     vectors = box._replace(dims=dims).divided(per_vector)
     if vectors is None or gcd(across.size, along.size) % per_vector:
@@ -472,7 +476,7 @@ def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream 
         return None
     runs = [_runs(box) for box in boxes]
     if len(boxes) == 1 and runs[0][0].size == 1:
-        return None  # one invocation stores each word in other kernels, too
+        return None  # other kernels store each word once, too: a stream has no advantage
     shapes = {(dims[-1].size, dims[-1].dst) if dims else (1, 0) for _, dims in runs}
     rows, row_dst = shapes.pop() if len(shapes) == 1 else (1, 0)
     segments: list[tuple[int, RowSegment]] = []
@@ -504,8 +508,19 @@ def _stream(boxes: Sequence[Box], plan: CopyPlan, *, is_cpu: bool) -> RowStream 
     return RowStream(rows, [segment for _, segment in segments])
 
 
+def _stream_kernel(streams: Sequence[RowStream], invocations: int, *, is_cpu: bool) -> Kernel:
+    """The kernel of streams, which depends on the segments of their rows."""
+    most = max([len(stream.segments) for stream in streams])
+    shortest = min([segment.nbytes for stream in streams for segment in stream.segments])
+    if not is_cpu and most <= 4 and shortest >= VECTOR:
+        return ROWS if most == 1 else ROWS_4
+    if not is_cpu and STREAM_SHARED.workgroup <= invocations:
+        return STREAM_SHARED
+    return STREAM_4 if most <= 4 else STREAM
+
+
 def _runs(box: Box) -> tuple[Dim, Sequence[Dim]]:
-    """The contiguous runs of a box, which may be single elements, and their other dimensions."""
+    """Return the contiguous runs of a box, or single elements, and the box's other dimensions."""
     inner, *outer = box.dims
     if inner.dst == inner.src == 1:
         return inner, outer

@@ -17,6 +17,8 @@ from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import (
     MAX_WORKGROUP,
     ONE,
+    ROWS,
+    ROWS_4,
     SHARED_TENSORS,
     STREAM,
     TILE_SIDE,
@@ -31,7 +33,7 @@ from vkops.gpu.kernels.choice import (
     choose_kernel,
 )
 from vkops.plan.region import CopyPlan, Fill, Indices
-from vkops.plan.rounding import ceil_div, round_up
+from vkops.plan.rounding import ceil_div, factor, round_up
 
 Words = npt.NDArray[np.uint32]
 Counts = npt.NDArray[np.int64]
@@ -39,17 +41,17 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
-    """How a driver's invocations share the elements.
+    """The parameters by which invocations share the elements of a plan, for a kind of driver.
 
     ``steps``: the maximum number of elements (or granules, if the kernel has them) that an
-    invocation copies along runs, of which it can have several. ``item_bytes``: the maximum number
-    of bytes. ``across``: the maximum number of elements across runs, or of blocks.
-    ``workgroups``: fewer steps are taken if there would be fewer workgroups than this.
-    ``is_cpu``: whether each invocation copies consecutive elements, as suits a CPU; on a GPU, the
-    invocations of a workgroup copy neighbouring ones, each stepping over those of the others.
+    invocation copies along one run or several. ``item_bytes``: the maximum number of bytes that it
+    copies. ``across``: the maximum number of elements that it copies across runs, or of blocks.
+    ``workgroups``: the number of workgroups below which invocations copy fewer elements each.
+    ``is_cpu``: whether each invocation copies consecutive elements, as suits a CPU; on a GPU,
+    neighbouring invocations copy neighbouring elements, and each skips those of the others.
     ``long_run``: the length from which steps go along a run; else they go across. ``sources``: the
-    heaps that a dispatch can read from. ``invocations``: the most that a workgroup can have.
-    ``copies``: when Vulkan's own copies are used instead of shaders.
+    number of heaps that a dispatch can read from. ``invocations``: the maximum of a workgroup.
+    ``copies``: the rule for using Vulkan's own copies instead of shaders.
     """
 
     steps: int
@@ -63,7 +65,7 @@ class Tuning:
     copies: CopyRule = SHADERS
 
     def for_bytes(self, nbytes: int, step_bytes: int) -> Tuning:
-        """Return it with as many steps at most as ``nbytes`` bytes need of ``step_bytes`` each."""
+        """Return the tuning for ``nbytes`` bytes: few bytes get fewer steps, but all workgroups."""
         share = nbytes // step_bytes // (self.workgroups * layout.WORKGROUP_SIZE)
         steps = min(self.steps, self.item_bytes // step_bytes, share)
         return replace(self, steps=max(1, steps))
@@ -101,11 +103,12 @@ on lavapipe, and long loops make up for the cost of finding the first element.""
 class RegionTable:
     """The records of a plan, with addresses counted from the start of each binding.
 
-    ``records`` has the shape (records, RECORD_WORDS). ``items``, ``inputs`` and ``outputs`` hold
-    the number of items of each record and the numbers of its bindings (input -1: a constant). A
-    record without items belongs to the last one before it that has some. If records take turns,
-    invocations that run together copy a little of each. ``may_align`` says that workgroups need not
-    be full. ``nbytes`` counts the bytes of the elements that it reads and writes.
+    ``records`` has the shape (records, RECORD_WORDS). ``items``, ``inputs`` and ``outputs`` hold,
+    for each record, its number of items and the numbers of its bindings (input -1: a constant). A
+    record without items continues the last record that has some. With ``turns``, neighbouring
+    invocations work on different records, a little of each. ``may_align`` says that each record may
+    begin with a new workgroup, although the last workgroup of a record is then not full.
+    ``nbytes`` counts the bytes of the elements that are read and written.
     """
 
     kernel: Kernel
@@ -119,7 +122,7 @@ class RegionTable:
 
 
 LONG_ROW = 4096
-"""Bytes of a row of a stream from which other streams read other parts of it independently."""
+"""Streams with rows of this many bytes or more do not take turns."""
 
 ONE_ROW: tuple[int, ...] = layout.Rows(1, 0, 0, layout.ALL_WORDS)
 NO_DIM = Dim(0, 0, 0)
@@ -127,7 +130,7 @@ NO_PATTERN: tuple[int, ...] = layout.Pattern()
 
 
 class _Record(NamedTuple):
-    """A record of a table, with 0 for the number of its first item."""
+    """A record of a table; its word for the first item is 0 until ``DispatchTable`` sets it."""
 
     words: Sequence[int]
     items: int
@@ -143,7 +146,7 @@ class _Record(NamedTuple):
         digits: Sequence[Dim],
         vectors: Iterable[Sequence[int]],
     ) -> _Record:
-        """Return the record with these vectors between its head and its digits."""
+        """Return the record that consists of its head, these vectors, and its digits."""
         head = layout.Head(0, *addresses, len(digits))
         numbers = [
             layout.Digit(digit.size, factor(digit.size), digit.dst, digit.src) for digit in digits
@@ -156,9 +159,10 @@ class _Record(NamedTuple):
 def encode(
     plan: CopyPlan, tuning: Tuning, *, streams: bool = True, word: int = layout.ALL_WORDS
 ) -> RegionTable:
-    """Encode an optimized plan; without ``streams``, for sources in any number of heaps.
+    """Encode an optimized plan.
 
-    ``word`` is the only word of each element that a scatter writes.
+    ``streams=False`` rules out kernels that read several sources in one heap, so that sources may
+    be in any number of heaps. ``word`` is the only word of each element that a scatter writes.
     """
     sources = tuning.sources if streams else 0
     choice = tuning.choose_kernel(plan, sources, by_word=word != layout.ALL_WORDS)
@@ -177,7 +181,7 @@ def encode(
     records += [_tiled(tiles, size) for tiles in choice.tiles]
     inputs = sorted({segment.input for stream in choice.streams for segment in stream.segments})
     for output, stream in enumerate(choice.streams):
-        records += _segments(stream, output, inputs, tuning)
+        records += _segments(stream, output, inputs, tuning, kernel)
     return RegionTable(
         kernel=kernel,
         # Negative strides wrap: the shaders' addresses are modulo 2^32.
@@ -194,9 +198,9 @@ def encode(
 
 
 def _can_take_turns(choice: KernelChoice, records: Sequence[_Record]) -> bool:
-    """Whether regions of short runs are best copied together, some vectors of each at a time.
+    """Whether to copy regions of short runs together, a few vectors of each in turn.
 
-    The bytes between the runs of a region may be those of another one.
+    This is faster if the regions are interleaved: their bytes are then in the same cache lines.
     """
     counts = {record.items for record in records}
     if len(records) == 1 or len(counts) > 1 or counts.pop() % layout.TURN:
@@ -212,14 +216,14 @@ def _can_take_turns(choice: KernelChoice, records: Sequence[_Record]) -> bool:
 
 
 def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> list[_Record]:
-    """The record of a box, and two more for its indices.
+    """Return the record of a box, and two more for its indices if it has some.
 
-    The innermost dimension, or the next, is cut into the steps of items. Where these have the whole
-    innermost dimension, the next one makes their rows. Steps go across short runs, except those
-    that store vectors.
+    An item is the work of one invocation. Its steps go along the innermost dimension; if they
+    cover all of it, an item has several rows along the next dimension. If runs are short, steps go
+    across them instead, along the next dimension, unless they store vectors.
     """
     source, indices = box.region.source, box.region.indices
-    # A vector that is read forwards is one element.
+    # The kernel copies a vector as one element, unless it reads it backwards.
     element = size if box.dims[0].src < 0 else max(size, kernel.unit)
     run, (inner, *outer) = NO_DIM, box.dims
     if kernel.granule:
@@ -258,7 +262,7 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
         elif lanes == 1:
             digits = [inner, step.times(chunk), *outer]
             position = layout.Position(1, 0, chunk, 0)
-        else:  # digit 2 would count rows
+        else:  # the shaders take digit 2 for the rows of an item, so a digit of size 1 is put there
             digits = [inner, Dim(lanes, *step[1:]), ONE, step.times(chunk), *outer]
             position, step = layout.Position(lanes, 0, 1, chunk), step.times(lanes)
     group = box.group and layout.Group(box.group.size, factor(box.group.size), box.group.src)
@@ -276,10 +280,11 @@ def _walk(box: Box, kernel: Kernel, size: int, tuning: Tuning, word: int) -> lis
 
 
 def _across(inner: Dim, outer: Sequence[Dim], unit: int) -> tuple[Dim, int]:
-    """Where steps do not go along runs on a GPU: a dimension, or a number of runs that are lines.
+    """Decide for a GPU whether steps go across runs; return a dimension for them, or ``NO_DIM``.
 
-    Along a dimension that repeats the source, an element is loaded once. Runs that are no whole
-    lines, but without a gap between them, are so together.
+    If a dimension repeats the source, steps go along it: an element is loaded once and stored many
+    times. Otherwise the second result is how many runs make whole cache lines together, if runs
+    follow one another without gaps; 1 in all other cases.
     """
     repeated = [dim for dim in outer if dim.src == 0]
     if repeated:
@@ -292,9 +297,9 @@ def _across(inner: Dim, outer: Sequence[Dim], unit: int) -> tuple[Dim, int]:
 def _index_records(
     indices: Indices, record: _Record, digits: Sequence[Dim], dims: tuple[Dim, Dim, Dim], word: int
 ) -> tuple[_Record, _Record]:
-    """The records with the indices of a region, whose own is ``record``.
+    """Return the two records with the indices of a region; its own record is ``record``.
 
-    ``dims`` are the dimensions that its steps, its rows and the elements of its runs go along.
+    ``dims`` are the dimensions of the record's steps, rows and runs.
     """
     step, row, run = dims
     words, limits = indices.words, indices.limits or range(1)
@@ -320,14 +325,15 @@ def _index_records(
 
 
 def _even(size: int, max_length: int) -> int:
-    """The length of equal chunks of ``max_length`` at most."""
+    """Return the length of chunks of ``size`` that are as equal as possible, up to a maximum."""
     return size if size <= max_length else ceil_div(size, ceil_div(size, max_length))
 
 
 def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Sequence[Dim]]:
     """Turn elements into runs of granules: (units of a run, dimensions).
 
-    The new innermost dimension numbers the granules that a run reaches; it moves no addresses.
+    The new innermost dimension counts the granules that a run touches. Its strides are 0, because
+    the kernel computes where a granule is.
     """
     run, dims = Dim(scale, 1, 1), box.dims
     if dims[0].dst == scale:
@@ -339,10 +345,11 @@ def _granules(box: Box, scale: int, granule: int) -> tuple[Dim, Sequence[Dim]]:
 
 
 def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
-    """Cut a row of blocks into steps; a few rows and chunks of steps are neighbouring items.
+    """Cut a row of blocks into steps, and order the items so that neighbours share memory.
 
-    On CPU drivers, items that run together then write whole cache lines, and those that run soon
-    after write to the same pages. On GPUs they read and write whole memory transactions.
+    Neighbouring items are in a few adjacent rows and chunks of steps. On CPU drivers, items that
+    run at the same time then write whole cache lines, and items that run soon after write to the
+    same pages. On GPUs they read and write whole memory transactions.
     """
     across, along, *outer = box.dims
     number = _even(along.size, min(tuning.steps, tuning.across)) if tuning.is_cpu else 1
@@ -369,7 +376,7 @@ def _blocks(box: Box, side: int, tuning: Tuning) -> _Record:
 
 
 def _tiled(tiles: TiledBox, size: int) -> _Record:
-    """The record of tiles, each of which is copied by a workgroup."""
+    """Return the record of a region in tiles; a workgroup copies one tile."""
     box, *sides = tiles
     rows, columns = (side.step(TILE_SIDE // size) for side in sides)
     (across, more_across), (along, more_along) = sides
@@ -394,22 +401,27 @@ def _tiled(tiles: TiledBox, size: int) -> _Record:
 
 
 def _segments(
-    stream: RowStream, output: int, inputs: Sequence[int], tuning: Tuning
+    stream: RowStream, output: int, inputs: Sequence[int], tuning: Tuning, kernel: Kernel
 ) -> list[_Record]:
-    """One record for each segment of a row; all items belong to the first."""
+    """Return a record for each segment of a row; the first one has all the items."""
     # On a GPU, neighbouring invocations fill neighbouring vectors.
-    steps = tuning.steps if tuning.is_cpu else 1
+    is_apart = kernel in (ROWS, ROWS_4)
+    steps = tuning.steps if tuning.is_cpu or is_apart else 1
     row = sum([segment.nbytes for segment in stream.segments])
     nbytes = stream.rows * row
     items = ceil_div(nbytes, steps * VECTOR)
-    digits = [Dim(items if tuning.is_cpu else round_up(items, layout.TURN), 0, 0)]
+    multiple = layout.WORKGROUP_SIZE if is_apart else 1 if tuning.is_cpu else layout.TURN
+    digits = [Dim(round_up(items, multiple), 0, 0)]
     first = layout.Stream(steps, nbytes, len(stream.segments))
-    last = layout.Row(row, factor(row)), ONE_ROW, NO_PATTERN
+    row_factor = layout.Row(row, factor(row))
     start = 0
     records = []
     for input, src, length, row_src in stream.segments:
         segment = layout.Segment(start, length, row_src, inputs.index(input) % SHARED_TENSORS)
-        records.append(_Record.of(output, input, (0, src), digits, (first, segment, *last)))
+        far = (stream.rows - 1) * row_src
+        reach = layout.Reach(min(0, far), max(0, far) + length - 1)
+        vectors = first, segment, row_factor, reach, NO_PATTERN
+        records.append(_Record.of(output, input, (0, src), digits, vectors))
         start += length
         digits = []
     return records
@@ -420,12 +432,6 @@ def _padded(vectors: Iterable[Sequence[int]]) -> list[int]:
     for number, vector in enumerate(vectors):
         words[4 * number : 4 * number + len(vector)] = vector
     return words
-
-
-def factor(size: int) -> int:
-    """The factor for the shaders' division by multiplication (round-up method)."""
-    power = 1 << (size - 1).bit_length()
-    return ((power - size) << 32) // size + 1
 
 
 def _pattern(fill: Fill) -> layout.Pattern:

@@ -1,4 +1,4 @@
-"""The layout of the region table, which the host writes and the shaders read: its only declaration.
+"""The layout of the region table, which the host writes and the shaders read, declared only here.
 
 A table is an array of vectors of four words: a ``Header``, then one record for each region. The
 fields below are the words of the vectors; words without a field are not used. After a change,
@@ -63,7 +63,7 @@ Steps = namedtuple("Steps", "number dst src limit")
 """The number of an item's steps, what each adds to the addresses, the limit of positions."""
 
 Stream = namedtuple("Stream", "vectors nbytes segments")
-"""Of copy_stream: vectors of an item, bytes of the stream, segments of a row."""
+"""Of copy_stream and copy_rows: vectors of an item, bytes of the stream, segments of a row."""
 
 Position = namedtuple("Position", "step digit_0 digit_1 digit_3")
 """The amounts that a step and the digits 0, 1 and 3 add to the position along the steps."""
@@ -78,6 +78,9 @@ Run = namedtuple("Run", "length src constant element")
 
 ``constant`` is 1 if they come from ``Pattern``. ``element`` is the size in bytes of the
 elements that copy_run repeats, or whose order copy_reverse reverses in each vector."""
+
+Reach = namedtuple("Reach", "first last")
+"""Of copy_rows: the first and the last byte that a segment reads, counted from its address."""
 
 Block = namedtuple("Block", "row_src column_dst")
 """Of copy_block: the strides of a row in the source and of a column in the destination."""
@@ -149,7 +152,7 @@ RECORD: tuple[tuple[type[NamedTuple], ...], ...] = (
     (Steps, Stream, Format, Across, Limits),
     (Position, Segment, Advance),
     (Run, Block, Row, Within, Along),
-    (Rows, RowAdvance),
+    (Rows, RowAdvance, Reach),
     (Pattern, Group, Start, Outer),
     (Digit, Place, Term),
 )

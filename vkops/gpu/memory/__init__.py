@@ -1,1 +1,1 @@
-"""Device memory: heaps and the ranges of them, and what the host has left."""
+"""Device memory: heaps, the ranges allocated from them, and the memory available on the host."""

@@ -1,4 +1,4 @@
-"""The host's memory: the device memory of CPU drivers, and the staging memory of all."""
+"""The host's memory: the device memory of CPU drivers, and the staging memory of all drivers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAKEN_AT_ONCE = 1 << 30
 _MIN_PAGE = 4096
 
 _DRIVER_FILE = "/memfd:allocation fd"
-"""Of Mesa 25's CPU driver: its device memory is a file without a name, even for one device."""
+"""The name of a file of Mesa 25's CPU driver, which keeps device memory in an unnamed file."""
 
 _MIN_CHECKED = 1 << 16
 """Bytes from which it is checked that the host has them: Python's objects are not checked either,
@@ -42,7 +42,7 @@ def available() -> int:
 
 
 def require(nbytes: int, reason: str = "the host has no more memory available") -> None:
-    """Check that the process may allocate ``nbytes`` bytes more: drivers crash where it may not."""
+    """Check that the process may allocate ``nbytes`` more bytes: drivers crash if it may not."""
     try:
         np.empty(nbytes + SPARE, np.uint8)  # address space only, given back at once
     except MemoryError as error:
@@ -50,21 +50,24 @@ def require(nbytes: int, reason: str = "the host has no more memory available") 
 
 
 def require_in_file(nbytes: int, held: int) -> None:
-    """Check that the file with a driver's memory may grow by ``nbytes`` bytes beside ``held`` ones.
+    """Check that the file with a driver's memory may grow from ``held`` bytes by ``nbytes``.
 
-    The driver ignores that it may not (``ulimit -f``): accesses would end the process (SIGBUS).
+    A driver does not notice that the size of files is limited (``ulimit -f``): accesses beyond the
+    limit would end the process with SIGBUS.
     """
     if _has_driver_file() and _file_size(nbytes, held) > _max_file():
         raise _file_refusal(nbytes, held)
 
 
 def check_in_file(memory: npt.NDArray[np.uint8], held: int) -> None:
-    """Check that memory is not beyond the end of a file, which gaps may have made larger."""
+    """Check that memory is not beyond the end of the driver's file: gaps make the file larger."""
     if not _has_driver_file():
         return
     ends = os.pipe()
     try:
-        os.write(ends[1], memory[-1:].data)  # the system looks at the memory: an error is no signal
+        # The kernel reads the memory: write() returns an error where an access of our own would
+        # end the process with SIGBUS.
+        os.write(ends[1], memory[-1:].data)
     except OSError as error:
         raise _file_refusal(memory.size, held) from error
     finally:
@@ -79,7 +82,7 @@ def _has_driver_file() -> bool:
     try:
         numbers = os.listdir("/proc/self/fd")
     except OSError:
-        return True  # for all that is known
+        return True  # unknown: assume the worse
     for number in numbers:
         with suppress(OSError):
             if os.readlink(f"/proc/self/fd/{number}").startswith(_DRIVER_FILE):
@@ -114,20 +117,20 @@ def _file_refusal(nbytes: int, held: int) -> OutOfDeviceMemoryError:
 def take(nbytes: int) -> npt.NDArray[np.uint8]:
     """Take memory of the host; its content is undefined.
 
-    Operating systems promise more memory than they have, and kill processes that use it. So each
-    page is written to at once, after a check that the system still has memory.
+    Operating systems promise more memory than they have, and kill processes that use what was
+    promised. Therefore this writes to each page at once, after checks that memory is available.
     """
     memory = promised(nbytes)
     for start in range(0, nbytes, _TAKEN_AT_ONCE):
         piece = memory[start : start + _TAKEN_AT_ONCE]
-        if start:  # other processes may have taken some meanwhile
+        if start:  # other processes may have taken memory since the last check
             _check(piece.size, nbytes)
         touch(piece)
     return memory
 
 
 def promised(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Take memory as ``take`` does, which the caller writes to at once instead."""
+    """Take memory as ``take`` does, but let the caller write to its pages, at once."""
     check(nbytes)
     require(nbytes)
     return np.empty(nbytes, np.uint8)
@@ -139,7 +142,7 @@ def touch(memory: npt.NDArray[np.uint8]) -> None:
 
 
 def check(nbytes: int) -> None:
-    """Raise an OutOfDeviceMemoryError if the system does not have so many bytes left."""
+    """Raise an OutOfDeviceMemoryError if fewer than ``nbytes`` bytes are available."""
     if nbytes >= _MIN_CHECKED:
         _check(nbytes, nbytes)
 

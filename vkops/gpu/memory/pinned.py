@@ -1,4 +1,4 @@
-"""Pinned arrays: NumPy's, in memory of the host that a device reads and writes directly."""
+"""Pinned arrays: NumPy arrays in memory of the host that a device reads and writes directly."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vkops.extent import Extent
 from vkops.gpu.memory.pools import Allocation, SeparatePool, living
 
 observers: list[Callable[[str], None]] = []
-"""Functions that are told of accesses to an array that belongs to the device at that moment."""
+"""Functions that are called for an access to an array while a transfer may still use it."""
 
 
 class PinnedMemory:
-    """The bytes by NumPy's array interface: arrays of them, and their views, keep the memory."""
+    """Pinned bytes for NumPy's array interface: their arrays, and views of these, keep them."""
 
     __slots__ = ("__array_interface__", "__weakref__", "allocation", "extent")
 
@@ -45,9 +45,10 @@ class PinnedPart(NamedTuple):
 
     @property
     def can_be_written(self) -> bool:
-        """Whether a device can write it without a change to what the host has written beside it.
+        """Whether a device can write it without overwriting bytes beside it that the host wrote.
 
-        In memory that is not coherent, the host sees what the device wrote in whole atoms.
+        Memory that is not coherent is invalidated in whole atoms (nonCoherentAtomSize): this would
+        discard bytes that the host wrote to the rest of an atom.
         """
         memory, start, nbytes = self.extent
         atom = memory.device.info.limits.non_coherent_atom_size
@@ -59,14 +60,14 @@ _living: WeakValueDictionary[int, PinnedMemory] = WeakValueDictionary()
 
 
 def allocate(pool: SeparatePool, nbytes: int) -> npt.NDArray[np.uint8]:
-    """Return an array of bytes in memory of its own; their content is undefined."""
+    """Return an array of bytes in pinned memory of its own; the content is undefined."""
     memory = PinnedMemory(pool.allocate(nbytes), nbytes)
     _living[id(memory)] = memory
     return np.asarray(memory)
 
 
 def find(array: npt.NDArray[Any]) -> PinnedPart | None:
-    """Return the part of pinned memory that an array begins in, however the array was made."""
+    """Return the pinned memory that an array begins in; the array may be any view of it."""
     if not _living or not array.size:
         return None
     address: int = array.__array_interface__["data"][0]
@@ -79,15 +80,15 @@ def find(array: npt.NDArray[Any]) -> PinnedPart | None:
 
 
 def find_on(vulkan: Any, array: npt.NDArray[np.uint8]) -> PinnedPart | None:
-    """Return the pinned memory of contiguous bytes that a VulkanDevice sees."""
+    """Return the pinned memory of contiguous bytes, if the VulkanDevice can use it."""
     part = find(array)
     return part if part and part.extent.resource.device is vulkan else None
 
 
 def access(array: npt.NDArray[Any], *, written: bool = False) -> None:
-    """Tell observers, if a call uses an array which a transfer that nobody has waited for uses.
+    """Report a call that uses an array while a transfer may still use it, to observers.
 
-    Without observers, wait for it.
+    Without observers, wait for the transfer.
     """
     part = find(array)
     if part is None:

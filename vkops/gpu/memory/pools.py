@@ -1,6 +1,6 @@
 """Device memory: aligned ranges of a few large allocations of the driver.
 
-Kernels are bound to these, not to tensors, so that a new tensor needs no new descriptors.
+Kernels are bound to the allocations, not to tensors: a new tensor needs no new descriptors.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import filterfalse
 from operator import attrgetter
 from threading import RLock
 from typing import Any, Protocol, TypeVar
@@ -34,14 +33,15 @@ MAX_NBYTES = (1 << 31) - (64 << 10)
 reaches fit in 31 bits."""
 
 Extents = tuple[Extent, ...]
-"""The memory of a buffer: one extent, or several where no allocation of the driver is as large."""
+"""The memory of a buffer: one extent, or several if it is larger than one allocation can be."""
 
 
 class Allocation(Protocol):
-    """Memory of one owner: an object of the native module. Its ranges are free as soon as it is.
+    """Memory of one owner, an object of the native module; freeing it frees its ranges.
 
-    ``used`` and ``written`` are the numbers of the last submissions that use and write it. Later
-    submissions may use memory that was freed at once, because the device executes them in order.
+    ``used`` and ``written`` are the numbers of the last submissions that use and write it. Freed
+    memory can be used again at once: the device executes submissions in order, so later ones do not
+    disturb those that still use it.
     """
 
     used: int
@@ -50,7 +50,7 @@ class Allocation(Protocol):
 
 
 class MemoryDevice(Protocol):
-    """The device of memory: a ``VulkanDevice``, whose module imports this one."""
+    """The part of ``VulkanDevice`` that memory needs: the module of that class imports this one."""
 
     info: DeviceInfo
     lock: RLock
@@ -72,13 +72,15 @@ class MemoryDevice(Protocol):
 
 
 class DeviceMemory:
-    """An allocation of the driver with a buffer over it; ``native`` is that of the native module.
+    """An allocation of the driver with a buffer over it; ``native`` is its native object.
 
-    ``view`` are the bytes and ``address`` is that of the first one,
-    if the host sees them; else None and 0.
-    ``source`` is the Vulkan heap that it was taken from: (adapter, heap). Other processes can get
-    it from this one if it ``is_shared``.
+    ``view`` has the bytes and ``address`` is that of the first one if the host sees them; else they
+    are None and 0. ``source`` is the Vulkan heap that it was taken from: (adapter, heap). Other
+    processes can get it from this one if it ``is_shared``. If it ``is_storage_only``, its buffer
+    cannot be a uniform, texel or indirect buffer: shaders get copies for these uses.
     """
+
+    is_storage_only: bool = False
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class DeviceMemory:
         self.source = source
         self.is_shared: bool = is_shared
         self.view: npt.NDArray[np.uint8] | None = native.array
-        # NumPy would import its attribute ctypes here, which fails while Python exits.
+        # Not by ``view.ctypes``: it imports a module, which fails while Python exits.
         view = self.view
         self.address: int = 0 if view is None else view.__array_interface__["data"][0]
         self.is_coherent: bool = native.coherent
@@ -109,7 +111,7 @@ class DeviceMemory:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImportedMemory:
-    """The memory of an array, which copies read; ``native`` is that of the native module."""
+    """The memory of a host array, imported for copies to read; ``native`` is its native object."""
 
     native: Native
 
@@ -131,7 +133,7 @@ def held_bytes(source: tuple[int, int]) -> int:
 
 
 def visible(extent: Extent) -> npt.NDArray[np.uint8]:
-    """Return the bytes of an extent that the host sees.
+    """Return the bytes of an extent, which the host must see.
 
     Call ``invalidate`` after the device has written them, and ``flush`` after the host has.
     """
@@ -141,7 +143,7 @@ def visible(extent: Extent) -> npt.NDArray[np.uint8]:
 
 
 def _synchronize(name: str, *extents: Extent) -> None:
-    """Call ``flush`` or ``invalidate`` of memory that is not coherent."""
+    """Call ``flush`` or ``invalidate`` for extents in memory that is not coherent."""
     for memory, start, nbytes in extents:
         if not memory.is_coherent:
             memory.device.call(getattr(memory.native, name), start, nbytes)
@@ -195,7 +197,9 @@ class Pool:
         return self._device.available(self._use)
 
     def allocate(self, nbytes: int) -> Allocation:
-        """Reserve memory, if only the least that there is, until the result is freed."""
+        """Reserve memory until the result is freed; the smallest piece for 0 bytes."""
+        # Allocations are frequent: call ``check`` only if it is going to raise an error. This
+        # thread owns the lock if a signal handler or a finalizer interrupted its use of the device.
         if self.closed or forks.state.forked or self._lock._is_owned():  # type: ignore[attr-defined]
             self.check()
         size = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
@@ -261,26 +265,26 @@ class Pool:
         return sum(heap.ranges.size for heap in filter(_is_empty, self.heaps))
 
     def release_empty_heaps(self) -> None:
-        """Give back the heaps that nothing uses."""
-        # By C code alone: no other thread allocates a range of them meanwhile.
-        self.heaps[:] = filterfalse(_is_empty, self.heaps)
+        """Give the heaps that nothing uses back to the driver."""
+        # Other threads allocate without a lock: ranges that are closed give none of them any more.
+        self.heaps[:] = [heap for heap in self.heaps if not heap.ranges.close_if_empty()]
 
     def report(self) -> MemoryReport:
-        """Return what is held and used now."""
+        """Return the bytes that are held and used now."""
         reserved = self.reserved
         free = sum(heap.ranges.free for heap in self.heaps)
         return MemoryReport(reserved, reserved - free, len(self.heaps))
 
     def close(self) -> None:
-        """Give up all memory; that whose ranges are in use exists until these are freed."""
+        """Release all memory; heaps with ranges in use exist until these are freed."""
         self.closed = True
         self.heaps.clear()
 
 
 class SeparatePool(Pool):
-    """Allocates memory of its own for each owner, one range, which goes back to the driver with it.
+    """A pool that takes memory from the driver for each owner alone, and frees it with the owner.
 
-    With ``is_shared``, other processes can see it.
+    With ``is_shared``, other processes can see the memory.
     """
 
     def __init__(self, device: Any, use: str, *, is_shared: bool = False) -> None:
@@ -301,7 +305,7 @@ class SeparatePool(Pool):
             return self.own(memory)
 
     def own(self, memory: DeviceMemory) -> Allocation:
-        """Return all of some memory as an allocation, and count it."""
+        """Return an allocation of all of some memory, and count the memory as the pool's."""
         self._memory[id(memory)] = memory
         allocation: Any = self._allocate([memory], memory.ranges.size, memory.ranges.size)
         return allocation  # type: ignore[no-any-return]
@@ -312,6 +316,6 @@ class SeparatePool(Pool):
         return self.report().reserved
 
     def report(self) -> MemoryReport:
-        """Return what is held now, all of which is used."""
+        """Return the bytes that are held now, all of which are used."""
         sizes = [memory.ranges.size for memory in living(self._memory)]
         return MemoryReport(sum(sizes), sum(sizes), len(sizes))

@@ -15,21 +15,24 @@ from vkops.system.threads import new_lock
 if TYPE_CHECKING:
     from asyncio import Future
 
-# The futures of tasks, each with the submission that it waits for; a device with a thread has some.
+# By device, the submission that each waiting task waits for, and the task's future. A device is in
+# the dictionary as long as a thread serves it.
 _waiting: dict[VulkanDevice, list[tuple[int, Future[None]]]] = {}
 _lock = new_lock()
 
 
 async def ended(device: OpenDevice, number: int) -> None:
     """Wait for all streams and a submission, while the event loop goes on."""
-    from asyncio import get_running_loop  # whoever has a loop has imported it
+    from asyncio import get_running_loop  # slow to import, but the caller with a loop has done so
 
     vulkan = device.vulkan
     device.check()
     while vulkan.streams or not vulkan.is_done(number):
         future = get_running_loop().create_future()
         with _lock:
-            if vulkan not in _waiting:  # before it is in: a thread that finds nothing to do ends
+            # Start the thread before the task is added: if no thread can start, no task is left
+            # without one. The thread looks at the tasks only when this block frees the lock.
+            if vulkan not in _waiting:
                 start_new_thread(_serve, (vulkan,))
             _waiting.setdefault(vulkan, []).append((number, future))
         await future
@@ -39,8 +42,9 @@ def _serve(vulkan: VulkanDevice) -> None:
     """Wait for one submission after the other until no task waits, and wake the tasks."""
     waiting = True
     while waiting:
-        with suppress(VkopsError, native_error()):  # which each task finds for itself
+        with suppress(VkopsError, native_error()):  # each task meets the error when it wakes
             vulkan.finish_streams()
+            # Not for the last one: a task wakes as soon as its own submission has ended.
             vulkan.wait(vulkan.native.completed + 1)
         with _lock:
             left = [each for each in _waiting.pop(vulkan, []) if not _is_woken(vulkan, *each)]
@@ -50,11 +54,11 @@ def _serve(vulkan: VulkanDevice) -> None:
 
 
 def _is_woken(vulkan: VulkanDevice, number: int, future: Future[None]) -> bool:
-    """Whether the submission has ended, the device is lost or the task cancelled; wake the task."""
+    """Wake a task if its submission has ended or failed, or it was cancelled; return whether."""
     with suppress(VkopsError):
         if not (future.done() or vulkan.is_done(number)):
             return False
-    with suppress(RuntimeError):  # its loop is closed
+    with suppress(RuntimeError):  # the loop of the task is closed: nobody waits
         future.get_loop().call_soon_threadsafe(_end, future)
     return True
 

@@ -30,10 +30,11 @@ _NOTHING = np.empty(0, np.uint8)
 class BindableMemory(ABC):
     """Bytes that operators can be bound to.
 
-    ``layout`` is all that a prepared call of a shader depends on, but for its address.
+    ``layout`` has everything but the address that a prepared call of a shader depends on.
 
-    ``shown`` refers to the view of it that arrays of a tensor show, which must not change: while
-    there is one, the tensor moves to other memory before it is written (``DeviceArray``).
+    ``shown`` refers to a view of the bytes that arrays from ``numpy()`` share. These must not
+    change: while the view exists, a tensor moves to other memory before it is written
+    (``DeviceArray``).
     """
 
     __slots__ = ("__weakref__", "nbytes", "shown")
@@ -127,11 +128,11 @@ class BindableMemory(ABC):
         return copied
 
     def mapped(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
-        """Return the memory itself as read-only bytes, which show what is written later, too.
+        """Return the memory itself as read-only bytes; later writes can be seen in them.
 
         Raises:
             BindingError: the buffer ends before (B-04).
-            DeviceError: the host does not see the memory, or not what is written later.
+            DeviceError: the host does not see the memory, or does not see later writes.
         """
         content = self.peek(offset, nbytes)
         if content.size and (content.base is None or not self.is_coherent):
@@ -139,21 +140,21 @@ class BindableMemory(ABC):
         return content
 
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
-        """Return read-only bytes: as ``mapped`` does where the host sees them, else a copy."""
+        """Return read-only bytes: those of ``mapped`` if the host sees the memory, else a copy."""
         span = self._span(offset, nbytes)
         self.finish_writes()
         return np.asarray(self.memory_view(*span))
 
     @abstractmethod
     def finish_writes(self) -> None:
-        """Wait for all that writes it."""
+        """Wait for all work that writes the memory."""
 
     @abstractmethod
     def memory_view(self, offset: int, nbytes: int) -> MemoryView | None:
         """Return a view of bytes of the memory; None if the host does not see them."""
 
     def _span(self, offset: Any, nbytes: Any) -> tuple[int, int]:
-        """Return offset and number of bytes as integers; None stands for all the rest."""
+        """Check offset and number of bytes, and return them as integers; None is all the rest."""
         try:
             first = index(offset)
             count = self.nbytes - first if nbytes is None else index(nbytes)
@@ -180,16 +181,17 @@ class BindableMemory(ABC):
     def clone(self, start: int, nbytes: int) -> BindableMemory:
         """Return a copy of ``nbytes`` bytes from byte ``start``, a multiple of 16.
 
-        It is made now, also while this thread records a program.
+        The copy is made now, even while this thread records a program.
         """
 
 
 class Buffer(BindableMemory):
     """Device memory, allocated by ``Device.buffer`` and freed with this object.
 
-    ``extents`` are its ranges of memory, one after the other; nearly always one. A ``constant`` is
-    written once, when it is made, even while this thread records a program. If it ``is_addressed``,
-    shaders have its address, or other processes see it: tensors do not move to other memory.
+    ``extents`` are its ranges of memory, one after the other; nearly always there is one. A
+    ``constant`` is written once, when it is made, even while this thread records a program. If it
+    ``is_addressed``, shaders have its address or other processes see it, so that its tensor cannot
+    move to other memory.
     """
 
     __slots__ = ("_constant", "_device", "allocation", "extents", "is_addressed", "layout")
@@ -214,12 +216,23 @@ class Buffer(BindableMemory):
                 allocation = pool.allocate(nbytes)
         except OutOfDeviceMemoryError:
             pass
-        if allocation is None:  # not in the handler: the error's traceback keeps memory alive
+        # Not inside of ``except``: there, the error's traceback would keep memory alive that the
+        # second attempt could use.
+        if allocation is None:
             allocation = with_reclaim(lambda: pool.allocate(nbytes))
         self.allocation: Allocation = allocation
         self.extents: Extents = allocation.extents
+        if allocation.extents[0].resource.is_shared:
+            self._be_shared()
         several = len(allocation.extents) > 1
         self.layout: Hashable = tuple(n for _, _, n in allocation.extents) if several else nbytes
+
+    def _be_shared(self) -> None:
+        """Zero memory that other processes may see: it may have held data of this process."""
+        self.is_addressed = True
+        ((memory, _, nbytes),) = self.extents
+        zeros = self._device.vulkan.module.OpFillRegions(memory.native, 0, [[0, 0, nbytes]], True)
+        self._device.submit([zeros], (), [self.allocation], "zeros", now=True)
 
     def __repr__(self) -> str:
         return f"<vkops.Buffer of {self.nbytes} bytes on {self._device.info.label}>"
@@ -231,10 +244,10 @@ class Buffer(BindableMemory):
 
     @property
     def visible(self) -> Bytes | None:
-        """The bytes, if they are one range that the host sees; to be used after ``settle``.
+        """The bytes, if they are one range that the host sees; else None.
 
-        Call ``flush`` after they are changed. None while this thread records a program, which the
-        host's writes are a part of.
+        Call ``settle`` before using them, and ``flush`` after changing them. It is None while this
+        thread records a program: writes are then recorded, and must not happen at once.
         """
         is_free = self._constant or self._device.vulkan.recording is None
         return visible(self.extents[0]) if is_free and _are_visible(self.extents) else None
@@ -245,10 +258,11 @@ class Buffer(BindableMemory):
         Raises:
             DeviceError: the device has no addresses, or these bytes are in several allocations.
         """
-        if "bufferDeviceAddress" not in self._device.features or len(self.extents) > 1:
-            raise DeviceError(f"{self!r} has no address: the device lacks bufferDeviceAddress, or "
-                              "it is larger than an allocation")  # fmt: skip
         memory, start, _ = self.extents[0]
+        has_addresses = "bufferDeviceAddress" in self._device.features
+        if not has_addresses or len(self.extents) > 1 or memory.is_storage_only:
+            raise DeviceError(f"{self!r} has no address: the device lacks bufferDeviceAddress, it "
+                              "is larger than an allocation, or is Kompute's")  # fmt: skip
         self.is_addressed = True
         self._device.vulkan.addressed[id(self)] = self
         return memory.native.device_address + start  # type: ignore[no-any-return]
@@ -259,12 +273,12 @@ class Buffer(BindableMemory):
 
     @property
     def is_ready(self) -> bool:
-        """Whether all that writes it has ended."""
+        """Whether all submissions that write the memory have ended."""
         self._device.check()
         return self._device.vulkan.is_done(self.allocation.written)
 
     def settle(self) -> None:
-        """Wait for all that uses it: the host can read and write it then."""
+        """Wait for all submissions that use the memory: the host may then read and write it."""
         self._device.wait(self.allocation.used)
         invalidate(*self.extents)
 
@@ -287,19 +301,20 @@ class Buffer(BindableMemory):
     def peek(self, offset: int = 0, nbytes: int | None = None) -> Bytes:
         """Return read-only bytes; see ``BindableMemory``."""
         offset, nbytes = self._span(offset, nbytes)
-        self.finish_writes()
         view = self.memory_view(offset, nbytes)
         if view is not None:
+            self.finish_writes()
             return np.asarray(view)
+        _prepare_to_read(self._device)
         source = slice_extents(self.extents, offset, nbytes)
         result = streaming.read(self._device, source, self.allocation)
         result.flags.writeable = False
         return result
 
     def finish_writes(self) -> None:
-        """Wait for all that writes it."""
+        """Wait for all submissions that write the memory."""
         device = self._device
-        device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
+        _prepare_to_read(device)
         device.wait(self.allocation.written)
         invalidate(*self.extents)
 
@@ -377,7 +392,7 @@ class HostBuffer(BindableMemory):
         return self.bytes
 
     def flush(self) -> None:
-        """Do nothing: no device has copies of it."""
+        """Do nothing: devices have no copies of host memory."""
 
     def _store(self, offset: int, source: Bytes) -> None:
         self.settle()
@@ -393,7 +408,7 @@ class HostBuffer(BindableMemory):
 def send(buffer: Buffer, offset: int, source: Bytes) -> int | None:
     """Begin to copy bytes of a pinned array to byte ``offset``; return the submission's number.
 
-    Return None if the bytes are elsewhere, or this thread records a program.
+    Return None if the array is not pinned, or this thread records a program.
     """
     device = buffer._device
     if device.vulkan.recording is not None:
@@ -405,10 +420,10 @@ def send(buffer: Buffer, offset: int, source: Bytes) -> int | None:
 def read_into(buffer: Buffer, offset: int, target: Bytes, *, wait: bool) -> int:
     """Copy the bytes from byte ``offset`` on to an array; return 0.
 
-    Without ``wait``, return the number of the submission if the device writes to it.
+    Without ``wait``, return the number of the submission if the device itself writes to the array.
     """
     device, source = buffer._device, slice_extents(buffer.extents, offset, target.size)
-    device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
+    _prepare_to_read(device)
     if not wait and (number := streaming.fetch(device, source, target, buffer.allocation)):
         return number
     if _are_visible(source):
@@ -419,20 +434,31 @@ def read_into(buffer: Buffer, offset: int, target: Bytes, *, wait: bool) -> int:
     return 0
 
 
+def _prepare_to_read(device: OpenDevice) -> None:
+    """Check that the device can be used, and that this thread records no program."""
+    device.vulkan.refuse_recording("elements cannot be read, because nothing runs yet")
+    device.prepare()
+
+
 def _are_visible(extents: Extents) -> bool:
     """Whether extents are one range of memory that the host sees."""
     return len(extents) == 1 and extents[0].resource.view is not None
 
 
 class MemoryView:
-    """Bytes of a buffer by NumPy's array interface; an array of them keeps the buffer alive."""
+    """Bytes of a buffer for NumPy's array interface; an array of them keeps the buffer alive.
+
+    The address may be one that CUDA has for them, which nothing reads on the host.
+    """
 
     __slots__ = ("__array_interface__", "__weakref__", "owner")
 
-    def __init__(self, owner: BindableMemory, address: int, nbytes: int) -> None:
+    def __init__(
+        self, owner: BindableMemory, address: int, nbytes: int, *, is_read_only: bool = True
+    ) -> None:
         self.owner: BindableMemory = owner
         self.__array_interface__: dict[str, Any] = {
-            "data": (address, True),  # read-only
+            "data": (address, is_read_only),
             "shape": (nbytes,),
             "typestr": "|u1",
             "version": 3,

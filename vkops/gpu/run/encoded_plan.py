@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from math import prod
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,23 +18,23 @@ from vkops.gpu.copies.encoded import Copy, choose
 from vkops.gpu.copies.rule import SHADERS
 from vkops.gpu.kernels import layout
 from vkops.gpu.kernels.choice import STREAM, STREAMS, VECTOR, Kernel
-from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode, factor
+from vkops.gpu.kernels.encoding import RegionTable, Tuning, Words, encode
 from vkops.gpu.memory.pools import DeviceMemory, Extents
 from vkops.gpu.run.vulkan_device import VulkanDevice
 from vkops.plan.algebra import optimize
 from vkops.plan.cut import cut
 from vkops.plan.region import CopyPlan, Output, Region
-from vkops.plan.rounding import ceil_div
+from vkops.plan.rounding import ceil_div, factor
 from vkops.system.threads import cached_property
 
 MIN_SPLIT_BYTES = 1 << 20
 """Bytes of outputs from which a plan may be split into plans with kernels of their own."""
 
 MAX_SPLIT_REGIONS = 64
-"""Regions of a plan up to which that is considered."""
+"""The number of regions above which splitting a plan is not considered."""
 
 MAX_EMPTY = 2
-"""How many times as many items a table may have so that each workgroup has one record."""
+"""The factor by which a table's items may grow so that each workgroup belongs to one record."""
 
 _FIRST_ITEM, _DST, _SRC = (
     layout.word(layout.Head, field) for field in ("first_item", "dst", "src")
@@ -48,8 +49,8 @@ _heap, _start = itemgetter(0), itemgetter(1)
 class Dispatch:
     """A dispatch of a kernel: its table, and the memory that it reads and writes.
 
-    ``starts`` are the bytes at which outputs and inputs begin. ``ordered`` says that the dispatch
-    must see what comes before it.
+    ``starts`` holds the bytes at which the outputs and the inputs begin. ``ordered`` says that the
+    dispatch must see what earlier operations wrote.
     """
 
     table: DispatchTable
@@ -66,7 +67,7 @@ class Dispatch:
         first, *others = self.sources
         kernel = self.table.kernel
         others += [first] * (kernel.sources - len(self.sources))
-        # Some kernels have the target twice, as vectors and as words; others ignore the fourth.
+        # Some kernels declare the target twice, as vectors and as words; others ignore the latter.
         return [first, *[self.target] * (1 if kernel.indexed else 2), *others]
 
     def operation(self, device: VulkanDevice) -> Native:
@@ -80,13 +81,13 @@ PlanWork = Dispatch | Copy
 
 
 class EncodedPlan:
-    """A plan as copies and region tables, to be bound again and again: only addresses are added.
+    """A plan as copies and region tables, which can be bound many times: only addresses differ.
 
     Copies and tables run in order: regions that scatter run after those that do not.
     """
 
     def __init__(self, plan: CopyPlan, tuning: Tuning, element_size: int | None = None) -> None:
-        """Encode a plan; ``element_size`` is that before it was optimized, if it was already."""
+        """Encode a plan; if it is already optimized, ``element_size`` is the size before that."""
         self._element_size = size = element_size or plan.element_size
         self._plan = plan = optimize(plan)
         self._tuning = tuning
@@ -98,7 +99,7 @@ class EncodedPlan:
 
     @property
     def can_import(self) -> bool:
-        """Whether inputs can be imported arrays: only copies can read these."""
+        """Whether inputs can be imported arrays: shaders cannot read these, only copies can."""
         return not self._tables and self._copies is not None and self._copies.can_import
 
     @cached_property
@@ -125,8 +126,8 @@ class EncodedPlan:
                 work += [Dispatch(part, (heap,), heap, starts) for part in table.in_one_heap]
             else:
                 work += self._bind_heaps(table, read, written, starts)
-        # All are disjoint, but a shader and a copy may write bytes of one word, and what scatters
-        # comes after all the others.
+        # All but scatters write different bytes, so most need no barrier. But a shader writes
+        # whole words, which can share bytes with a copy; and scatters overwrite earlier results.
         for before, each in pairwise(work):
             if type(each) is Dispatch:
                 each.ordered = type(before) is not Dispatch or each.table.kernel.scatters
@@ -141,9 +142,9 @@ class EncodedPlan:
         return [each.operation(device) for each in self.bind(inputs, outputs)]
 
     def steps(self, device: VulkanDevice) -> list[Native]:
-        """Return the steps of the native module for tensors that are all in one piece of memory.
+        """Return the steps of the native module for tensors that are all in one heap.
 
-        It is empty if that takes more than copies of runs and dispatches.
+        The list is empty if the plan needs more than copies of runs and dispatches.
         """
         steps, copied = [], self._copies
         if copied is not None:
@@ -152,6 +153,8 @@ class EncodedPlan:
                 return []
             steps.append(device.module.Step(runs))
         for part in chain.from_iterable(table.in_one_heap for table in self._tables):
+            # The first dispatch must see what earlier work and the copies wrote. The others write
+            # different bytes than it does and need no barrier, except scatters.
             ordered = len(steps) == (copied is not None) or part.kernel.scatters
             steps.append(part.step(device, ordered=ordered))
         return steps
@@ -159,9 +162,9 @@ class EncodedPlan:
     def in_one_heap(
         self, heap: DeviceMemory, inputs: Sequence[int], outputs: Sequence[int]
     ) -> Iterator[tuple[CopyPlan, list[Dispatch]]]:
-        """Yield the plan of each part that shaders execute, and its dispatches.
+        """Yield the plan of each part that shaders execute, with its dispatches.
 
-        ``inputs`` and ``outputs`` are the first bytes of the tensors in a heap.
+        ``inputs`` and ``outputs`` hold the offset of each tensor in the heap.
         """
         starts = np.array([*outputs, *inputs[::-1], 0], np.uint32)
         for table in self._tables:
@@ -171,7 +174,7 @@ class EncodedPlan:
         self, table: _Table, read: Sequence[Extent], written: Sequence[Extent], starts: Words
     ) -> Iterator[Dispatch]:
         """Bind a table to extents of several heaps."""
-        # A constant reads nothing; any heap can be its source.
+        # A region of a constant reads nothing, so any heap can be bound as its source.
         heaps = [*map(_heap, read), written[0].resource]
         encoded = table.encoded
         groups = _by_heaps(encoded, heaps, written)
@@ -189,11 +192,12 @@ class EncodedPlan:
     def _bind_pieces(self, inputs: Sequence[Extents], outputs: Sequence[Extents]) -> list[PlanWork]:
         """Bind buffers of several extents each, with the plan cut at their bounds."""
         sizes = [output.nbytes for output in self._plan.outputs]
-        # Buffers may go on behind the bytes that the plan uses.
+        # Buffers may be larger than the plan's tensors.
         inputs = [slice_extents(e, 0, n) for e, n in zip(inputs, self._plan.inputs, strict=True)]
         outputs = [slice_extents(e, 0, n) for e, n in zip(outputs, sizes, strict=True)]
         cuts = [[[e.nbytes for e in extents] for extents in each] for each in (inputs, outputs)]
-        last = self._cut  # which another thread may replace by that of its buffers
+        # Read once: another thread may replace it by the plan that is cut for its own buffers.
+        last = self._cut
         if last is None or last[0] != cuts:
             last = cuts, EncodedPlan(cut(self._plan, *cuts), self._tuning, self._element_size)
             self._cut = last
@@ -212,7 +216,7 @@ _Regions = Mapping[int, Sequence[Region]]
 
 
 def _plan_of(regions: _Regions, whole: CopyPlan) -> CopyPlan:
-    """The optimized plan of some regions, with only the outputs that have some."""
+    """Return an optimized plan of some regions only, without the outputs that have none."""
     if [*map(len, regions.values())] == [len(output.regions) for output in whole.outputs]:
         return whole
     outputs = (Output(whole.outputs[n].nbytes, tuple(pieces)) for n, pieces in regions.items())
@@ -220,14 +224,20 @@ def _plan_of(regions: _Regions, whole: CopyPlan) -> CopyPlan:
 
 
 def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[tuple[_Regions, int]]:
-    """Divide an optimized plan: one part, unless its regions need kernels of their own.
+    """Divide an optimized plan into parts that are executed by one kernel each.
 
-    Regions with indices do. ``size`` is that of the elements before the plan was optimized. If they
-    have several words and are scattered, each word is written by a dispatch of its own, only where
-    the words before it are those of the same element. Otherwise a target that is written several
-    times could become a mixture of its values. Of many elements that are smaller than a word, each
-    dispatch writes those at one place in their words. With each part comes the word or the place
-    that it writes; see ``layout.Within``.
+    Regions without indices are one part, or several if that is faster; gathers and scatters are
+    parts of their own, which run after the others. Scatters take special care if two of them could
+    write to the same place. ``size`` is the size of elements before the plan was optimized:
+
+    - Elements of several words: one dispatch for each word. A dispatch writes its word only if the
+      words before it are those of the same element. Otherwise the result could be a mixture of
+      the elements that are written to one place.
+    - Elements smaller than a word, if there are many: one dispatch for each place in a word, so
+      that invocations do not compete for words.
+
+    Each part is yielded with the number of the word or the place that it writes; see
+    ``layout.Within``.
     """
     kinds: dict[tuple[str, bool], dict[int, list[Region]]] = {}
     for number, region in plan.regions:
@@ -236,7 +246,7 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[tuple[_Regions
     if copied := kinds.pop(("copy", False), None):
         for regions in _copied_parts(copied, plan, tuning):
             yield regions, layout.ALL_WORDS
-    for (kind_name, _), moved in sorted(kinds.items()):  # those that scatter are last
+    for (kind_name, _), moved in sorted(kinds.items()):  # "gather" before "scatter"
         if kind_name == "gather":
             yield moved, layout.ALL_WORDS
             continue
@@ -244,7 +254,7 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[tuple[_Regions
         if plan.element_size < 4:
             scattered = chain.from_iterable(moved.values())
             words = 4 // plan.element_size
-            # The most stores that can compete for a word.
+            # The maximum number of stores that can compete for one word.
             stores = [words if _writes_once(region) else prod(region.sizes) for region in scattered]
             words = words if sum(stores) > layout.MAX_EXCHANGES else 1
         for word in range(words) if words > 1 else [layout.ALL_WORDS]:
@@ -252,10 +262,10 @@ def _parts(plan: CopyPlan, tuning: Tuning, size: int) -> Iterator[tuple[_Regions
 
 
 def _writes_once(region: Region) -> bool:
-    """Whether no two elements of a scatter can be written to the same place, whatever the indices.
+    """Whether a scatter writes each place once at most, whatever the indices are.
 
-    They cannot if each stride is longer than what all shorter ones reach together, unless indices
-    address memory.
+    It does if each stride is longer than the distance that all shorter ones reach together, and
+    indices do not address memory.
     """
     indices = region.indices
     assert indices is not None
@@ -272,10 +282,11 @@ def _writes_once(region: Region) -> bool:
 
 
 def _copied_parts(copied: _Regions, plan: CopyPlan, tuning: Tuning) -> Iterator[_Regions]:
-    """Divide regions without indices, if parts of much data can be made faster.
+    """Divide regions without indices into parts, if that is faster and they move much data.
 
-    A part has the regions with one best kernel: that of their whole output if it is among the
-    fastest, or else their own.
+    One kernel for all regions may be slow for some of them. A part has the regions whose best
+    kernel is the same: the kernel for their whole output if that is among the fastest, else the
+    kernel for the region alone.
     """
     nbytes = sum([output.nbytes for output in plan.outputs])
     count = sum(map(len, copied.values()))
@@ -297,7 +308,7 @@ def _kernel(regions: _Regions, plan: CopyPlan, tuning: Tuning) -> Kernel:
 
 
 def _is_fastest(kernel: Kernel) -> bool:
-    """Whether a kernel moves vectors only, without looking at what is at their edges."""
+    """Whether a kernel moves whole vectors, and needs no tests at the edges of runs."""
     return kernel in STREAMS or kernel.unit == VECTOR
 
 
@@ -313,19 +324,19 @@ class _Table:
         self.encoded: RegionTable = self._encode(streams=True)
 
     def _encode(self, *, streams: bool) -> RegionTable:
-        """Encode the part; the outputs have the numbers that they have in the whole plan."""
+        """Encode the part, with outputs numbered as in the whole plan."""
         table = encode(self.plan, self._tuning, streams=streams, word=self._word)
         table.outputs[:] = self._numbers[table.outputs]
         return table
 
     @cached_property
     def without_streams(self) -> RegionTable:
-        """The table for sources in any number of heaps."""
+        """The table for a kernel without streams, whose sources may be in any number of heaps."""
         return self._encode(streams=False)
 
     @cached_property
     def in_one_heap(self) -> list[DispatchTable]:
-        """The dispatches where all memory is in one heap."""
+        """The dispatches for memory that is all in one heap."""
         records = np.arange(len(self.encoded.records))
         kernel, source = self.encoded.kernel, np.zeros_like(records)
         return list(_tables(self.encoded, kernel, records, source))
@@ -334,8 +345,9 @@ class _Table:
 class DispatchTable:
     """Records of a region table for one dispatch, without the addresses.
 
-    ``groups`` are the workgroups in each dimension: as many as needed, or a few more. ``aligned``
-    says that each has one record. ``nbytes`` is what the dispatch reads and writes.
+    ``groups`` is the number of workgroups in each dimension: as many as needed, or a few more.
+    ``aligned`` says that each workgroup belongs to one record. ``nbytes`` is the number of bytes
+    that the dispatch reads and writes.
     """
 
     __slots__ = ("_bases", "_native", "_places", "_words", "aligned", "groups", "kernel", "nbytes")
@@ -345,7 +357,8 @@ class DispatchTable:
     ) -> None:
         """Number the items of all regions, and put the header before the records."""
         records, items = table.records[chosen], table.items[chosen]
-        add = np.add.reduce  # the method `sum` imports a module at its first call
+        # Not the method ``sum``: it imports a module at its first call.
+        add: Any = np.add.reduce  # whose types differ between versions of NumPy
         self.nbytes: int = table.nbytes * int(add(items)) // int(add(table.items))
         full = -(-items // kernel.workgroup) * kernel.workgroup
         self.aligned: bool = (
@@ -365,8 +378,9 @@ class DispatchTable:
         self.kernel: Kernel = kernel
         self.groups: tuple[int, int, int] = layout.group_counts(ceil_div(total, kernel.workgroup))
         self._words = np.concatenate([header, records.ravel()])
-        # The words that are addresses, and which base each counts from: those of all outputs, of
-        # all inputs in reverse, and 0 for constants, whose input is -1.
+        # The positions of the words that are addresses, and for each the index of its base in
+        # ``starts``: first the outputs, at the end the inputs in reverse order, and last a 0 for
+        # constants. Input n is at index -2 - n, so that a constant, input -1, is at index -1.
         starts = layout.HEADER_WORDS + layout.RECORD_WORDS * np.arange(len(records))
         self._places = np.concatenate([starts + _DST, starts + _SRC])
         self._bases = np.concatenate([table.outputs[chosen], -2 - table.inputs[chosen]])
@@ -378,7 +392,8 @@ class DispatchTable:
         if self._native is None:
             self._native = module.Table(self._words, self._places, self._bases, kernel.unit)
         pipeline = device.pipeline(kernel, aligned=self.aligned)
-        # The validation layer takes dispatches on one piece of memory for a hazard.
+        # The validation layer assumes that a dispatch accesses all of the memory that it is bound
+        # to: without barriers, it would report hazards between dispatches on one heap.
         ordered = ordered or device.validated
         bindings = kernel.bindings - 1
         return module.Step(pipeline, self._native, bindings, self.groups, ordered, self.nbytes)
@@ -398,7 +413,7 @@ def _tables(
     while start < len(chosen):
         most = layout.MAX_ITEMS + (int(ends[start - 1]) if start else 0)
         end = min(start + layout.MAX_RECORDS, int(np.searchsorted(ends, most, "right")))
-        # A record without items stays with those before it.
+        # A record without items continues the one before it: keep them in one dispatch.
         while end < len(chosen) and not table.items[chosen[end]]:
             end -= 1
         yield DispatchTable(table, kernel, chosen[start:end], source[start:end])
@@ -408,7 +423,7 @@ def _tables(
 def _by_heaps(
     table: RegionTable, heaps: Sequence[DeviceMemory], written: Sequence[Extent]
 ) -> dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]]:
-    """Split records by heaps: one source and one target each, but all sources of a region."""
+    """Group records by their heaps: the target's, and those of all sources of a region."""
     heads = np.nonzero(table.items)[0].tolist()
     groups: dict[tuple[tuple[DeviceMemory, ...], DeviceMemory], list[int]] = {}
     for start, end in pairwise([*heads, len(table.items)]):

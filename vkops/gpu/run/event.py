@@ -12,7 +12,8 @@ from vkops.gpu.run.open_device import OpenDevice
 class Event:
     """A point in the work of a device, which calls with ``wait=False`` and ``Device.event`` return.
 
-    It is done when all that was submitted to the adapter before is. An event can be awaited.
+    It is done when all work that was submitted to the adapter before has ended. An event can be
+    awaited.
 
     >>> import numpy as np, vkops
     >>> device = vkops.Device()

@@ -47,9 +47,9 @@ class DeviceHandles:
     def locked(self) -> Iterator[None]:
         """Keep the queue for this thread in a ``with`` block: it may submit to it there.
 
-        What vkops was given before is submitted first. Other threads that submit work by vkops wait
-        for the end of the block, without Python's lock; this thread cannot submit work by vkops in
-        it.
+        Work that vkops has not submitted yet is submitted first. Other threads that submit work to
+        vkops wait for the end of the block, without holding Python's lock; in the block, this
+        thread cannot submit work to vkops.
 
         Raises:
             DeviceError: this thread has the queue already, or the device was lost.

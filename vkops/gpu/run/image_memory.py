@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from math import prod
 from typing import Any, NamedTuple
@@ -12,10 +12,11 @@ import numpy as np
 from vkops.errors import DeviceError, OutOfDeviceMemoryError
 from vkops.extent import slice_extents
 from vkops.gpu.adapters.kompute import Native, native_error
-from vkops.gpu.memory.pools import ALIGNMENT, Allocation, Extents
+from vkops.gpu.memory.pools import ALIGNMENT, Allocation
+from vkops.gpu.run import image_samples
 from vkops.gpu.run.buffer import Buffer
 from vkops.gpu.run.open_device import OpenDevice
-from vkops.plan.view import Ints
+from vkops.plan.view import Ints, View
 from vkops.shaders.image_formats import Format, formats_of
 
 SAMPLED, STORED, LINEAR = 1 << 0, 1 << 1, 1 << 12
@@ -28,7 +29,8 @@ class ImageForm(NamedTuple):
     """All that images of a kind have in common.
 
     ``channels`` are the elements of a texel, 1, 2 or 4. ``format`` is None if each declaration of a
-    shader chooses one of the formats with such texels.
+    shader chooses one of the formats with such texels. ``samples`` are those of a texel; if they
+    are several, the last axis is theirs.
     """
 
     dtype: np.dtype[Any]
@@ -36,16 +38,22 @@ class ImageForm(NamedTuple):
     has_layers: bool
     channels: int
     format: Format | None
+    samples: int = 1
 
     @property
     def nbytes(self) -> int:
-        """The bytes of a texel."""
+        """The bytes of a texel, or of a sample."""
         return self.channels * self.dtype.itemsize
 
     @property
     def rank(self) -> int:
         """The number of axes without the channels."""
-        return self.dims + self.has_layers
+        return self.dims + self.has_layers + (self.samples > 1)
+
+    @property
+    def space(self) -> slice:
+        """The axes of depth, height and width."""
+        return slice(self.has_layers, self.has_layers + self.dims)
 
     def native(self, device: OpenDevice, levels: int, layers: int) -> Ints | None:
         """Return the form of the native module; None if the device has no format for it."""
@@ -57,9 +65,10 @@ class ImageForm(NamedTuple):
         if not allowed & (SAMPLED | STORED):
             return None
         first = next(each for each, flags in zip(formats, features, strict=True) if flags)
-        return (
-            first.vulkan, self.dims, levels, layers, bool(allowed & SAMPLED), bool(allowed & STORED)
-        )  # fmt: skip
+        # Samples are copied by a shader that stores them, whatever the format of the image is.
+        is_stored = bool(allowed & STORED) or self.samples > 1
+        is_sampled = bool(allowed & SAMPLED)
+        return first.vulkan, self.dims, levels, layers, self.samples, is_sampled, is_stored
 
 
 class ImageMemory:
@@ -69,7 +78,8 @@ class ImageMemory:
         device: the device that it was made on.
         native: the image of the native module.
         form: the kind of its texels.
-        grid: the sizes of its first level: layers, depth, height, width, as far as it has them.
+        grid: the sizes of its first level: layers, depth, height, width and samples, as far as it
+            has them.
         allocation: its memory.
     """
 
@@ -82,7 +92,7 @@ class ImageMemory:
         vulkan, pool = device.vulkan, device.image_pool
         self._module: Native = vulkan.module
         device.prepare()
-        sizes = (*reversed(grid[form.has_layers :]), 1, 1)[:3]
+        sizes = (*reversed(grid[form.space]), 1, 1)[:3]
         make = vulkan.module.Image
         self.native: Native = _called(device, make, vulkan.native, native_form, sizes)
         size, alignment = self.native.needs
@@ -105,24 +115,29 @@ class ImageMemory:
 
     def sizes(self, level: int) -> Ints:
         """The sizes of a level."""
-        layers = self.form.has_layers
-        return (*self.grid[:layers], *[max(1, n >> level) for n in self.grid[layers:]])
+        grid, space = self.grid, self.form.space
+        halved = [max(1, n >> level) for n in grid[space]]
+        return (*grid[: space.start], *halved, *grid[space.stop :])
 
     def copies(
-        self, extents: Extents, first: int, level: int, corner: Ints, sizes: Ints, *, into: bool
+        self, buffer: Buffer, first: int, level: int, corner: Ints, sizes: Ints, *, into: bool
     ) -> list[Native]:
         """Return operations that copy a box of a level from or to packed texels of a buffer.
 
-        ``first`` is the first byte of the texels in its extents; the copy goes ``into`` the image
-        or out of it.
+        ``first`` is the first byte of the texels, 0 if these have several samples; the copy goes
+        ``into`` the image or out of it.
         """
+        if self.form.samples > 1:
+            return image_samples.copies(self, buffer, corner, sizes, into=into)
         texel, done = self.form.nbytes, 0
         work: list[Native] = []
-        for memory, offset, nbytes in slice_extents(extents, first, prod(sizes) * texel):
+        for memory, offset, nbytes in slice_extents(buffer.extents, first, prod(sizes) * texel):
             rows = []
             at = done
             done += nbytes // texel
-            for place, part in _boxes(sizes, at, done):
+            for box in View.packed(sizes).boxes(at, done):
+                place = map(int, np.unravel_index(box.offset, sizes))
+                part = (*[1] * (len(sizes) - len(box.sizes)), *box.sizes)
                 where = [a + b for a, b in zip(corner, place, strict=True)]
                 rows.append([offset, level, *self._row(where, part)])
                 offset += prod(part) * texel
@@ -136,26 +151,6 @@ class ImageMemory:
         first, count = (corner[0], sizes[0]) if layers else (0, 1)
         place = [*reversed(corner[layers:]), 0, 0][:3]
         return [first, count, *place, *[*reversed(sizes[layers:]), 1, 1][:3]]
-
-
-def _boxes(sizes: Ints, start: int, end: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield boxes, as corners and sizes, whose elements are those of a packed array in order.
-
-    >>> list(_boxes((3, 4), 3, 12))
-    [((0, 3), (1, 1)), ((1, 0), (2, 4))]
-    """
-    inner = prod(sizes[1:])
-    while start < end:
-        row, rest = divmod(start, inner)
-        rows = 0 if rest else (end - start) // inner
-        if rows:
-            yield (row, *[0] * (len(sizes) - 1)), (rows, *sizes[1:])
-            start += rows * inner
-            continue
-        until = min(end - row * inner, inner)
-        for corner, part in _boxes(sizes[1:], rest, until):
-            yield (row, *corner), (1, *part)
-        start = row * inner + until
 
 
 def _called(device: OpenDevice, function: Callable[..., Any], *arguments: Any) -> Any:

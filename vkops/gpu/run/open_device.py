@@ -37,10 +37,10 @@ from vkops.system.threads import after_fork, new_lock
 T = TypeVar("T")
 
 MAX_UNCHECKED_BYTES = 64 << 20
-"""Bytes up to which memory is allocated without a check beforehand that it fits."""
+"""The size in bytes up to which memory is allocated without checking before that it fits."""
 
 EXIT_SECONDS = 10.0
-"""How long the end of Python waits for work that still runs."""
+"""The time that the exit of Python waits for work that still runs."""
 
 
 _opened: WeakValueDictionary[int, VulkanDevice] = WeakValueDictionary()
@@ -54,8 +54,8 @@ def open_vulkan_devices() -> list[VulkanDevice]:
 def release_empty_heaps() -> None:
     """Release the driver memory that no device needs at the moment.
 
-    A thread that is in the middle of using one device leaves the others alone, too: another thread
-    could be waiting for the one it holds.
+    Do nothing if this thread is in the middle of using a device: it would wait for the locks of
+    others, and a thread that holds one of these could be waiting for this thread's device.
     """
     devices = open_vulkan_devices()
     if not any(is_held(device.lock) for device in devices):
@@ -66,7 +66,7 @@ def release_empty_heaps() -> None:
 def _after_fork() -> None:
     forks.state.forked = forks.state.opened
     for device in open_vulkan_devices():
-        # Destroying it would wait for threads of the driver forever.
+        # Never destroy it: that would wait forever for threads of the driver.
         pythonapi.Py_IncRef(py_object(device.native))
         device.forget_driver()
 
@@ -88,9 +88,10 @@ _opening = new_lock()
 
 
 def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> VulkanDevice:
-    """Return the device of an adapter: opened once, and again when nothing refers to it any more.
+    """Return the device of an adapter; open it unless it is open already.
 
-    Another one is opened if it is lost, or if Vulkan's layers or VKOPS_LIMITS have changed.
+    A new one is also opened if the open one is lost, or if Vulkan's layers or VKOPS_LIMITS have
+    changed since.
     """
     forks.check()
     refuse_reentry(_opening, "a device is being opened")
@@ -100,14 +101,15 @@ def open_vulkan_device(info: adapter.DeviceInfo, mode: adapter.Mode = "") -> Vul
         opened = (each for each in open_vulkan_devices() if each.key == key and not each.lost)
         device = next(opened, None) or VulkanDevice(info, key, mode)
         _opened[id(device)] = device
-        record_if_profiled(device)  # now that a profile that begins finds it
+        # After the device can be found: a profile that begins now finds it, earlier ones do here.
+        record_if_profiled(device)
         return device
 
 
 def with_reclaim(allocate: Callable[[], T]) -> T:
     """Allocate; if memory is short, free garbage and empty heaps, and try once more.
 
-    Call it with no lock held: finalizers run, and all devices are locked in turn.
+    Call it without holding a lock: it runs finalizers, and locks all devices in turn.
     """
     with suppress(OutOfDeviceMemoryError):
         return allocate()
@@ -117,19 +119,20 @@ def with_reclaim(allocate: Callable[[], T]) -> T:
 
 
 class OpenDevice(ABC):
-    """A Device until it is closed; the VulkanDevice is shared with the others of the adapter.
+    """An open Device, one of several of an adapter, which share its VulkanDevice.
 
     Attributes:
-        vulkan: what it runs on.
+        vulkan: the Vulkan device that it runs on.
         mapped: whether the host sees the memory of its tensors.
-        pool: where their memory comes from.
-        image_pool: where the memory of images comes from.
-        pinned_pool: where the memory of pinned arrays comes from.
-        shared_pool: where memory comes from that other processes see.
-        tuning: how plans are encoded for it.
+        pool: the pool of the memory of tensors and buffers.
+        image_pool: the pool of the memory of images.
+        pinned_pool: the pool of the memory of pinned arrays.
+        shared_pool: the pool of memory that other processes can see. On a device that was opened
+            with ``shared=True``, it is also ``pool``.
+        tuning: the parameters by which plans are encoded for the device.
     """
 
-    def __init__(self, vulkan: VulkanDevice, *, staged: bool) -> None:
+    def __init__(self, vulkan: VulkanDevice, *, staged: bool, shared: bool = False) -> None:
         self.vulkan: VulkanDevice = vulkan
         self.mapped: bool = vulkan.info.unified_memory and not staged
         self.tuning: encoding.Tuning = _tuning(
@@ -138,16 +141,15 @@ class OpenDevice(ABC):
             self.info.limits.max_workgroup,
             rule_for(self.info, vulkan.images, validated=vulkan.validated),
         )
-        self.pool: Pool = vulkan.new_pool("mapped" if self.mapped else "device")
+        use = "mapped" if self.mapped else "device"
+        self.shared_pool: SeparatePool = SeparatePool(vulkan, use, is_shared=True)
+        self.pool: Pool = self.shared_pool if shared else vulkan.new_pool(use)
         self.image_pool: Pool = vulkan.new_pool("device", self.info.limits.max_allocation)
         self.pinned_pool: SeparatePool = SeparatePool(vulkan, "readback")
-        self.shared_pool: SeparatePool = SeparatePool(
-            vulkan, "mapped" if self.mapped else "device", is_shared=True
-        )
 
     @property
-    def _pools(self) -> tuple[Pool, ...]:
-        return self.pool, self.image_pool, self.pinned_pool, self.shared_pool
+    def _pools(self) -> set[Pool]:
+        return {self.pool, self.image_pool, self.pinned_pool, self.shared_pool}
 
     @property
     def info(self) -> DeviceInfo:
@@ -205,7 +207,7 @@ class OpenDevice(ABC):
         return self.pool.closed or bool(self.vulkan.lost)
 
     def check(self) -> None:
-        """Check that this thread can use the device, which is open and not in use by it."""
+        """Check that the device is open, and that this thread is not in the middle of using it."""
         self.pool.check()
 
     def prepare(self) -> None:
@@ -246,7 +248,7 @@ class OpenDevice(ABC):
         """Make a tensor whose elements are undefined; see ``vkops.Device``."""
 
     def fits(self, nbytes: int) -> bool:
-        """Whether memory that is not in use has room; small sizes count as fitting, unchecked."""
+        """Whether unused memory has room for ``nbytes``; for small sizes True without a check."""
         if nbytes <= MAX_UNCHECKED_BYTES:
             return True
         try:
@@ -263,7 +265,7 @@ class OpenDevice(ABC):
         return MemoryReport(*map(sum, zip(*map(astuple, reports), strict=True)))
 
     def close(self) -> None:
-        """Close the device; memory that is still referred to stays allocated.
+        """Close the device; memory that tensors and buffers still refer to stays allocated.
 
         Running anything on a closed device raises a DeviceError.
         """
@@ -289,8 +291,8 @@ def movement(tuning: encoding.Tuning, itemsize: int, source: View, target: View)
 
 @lru_cache
 def _tuning(is_cpu: bool, max_bindings: int, max_workgroup: int, rule: CopyRule) -> encoding.Tuning:
-    """Return the same object for devices of one kind: programs are encoded once for all of them."""
-    # Besides its sources, a kernel has the table, and its target twice.
+    """Return one object for all devices of one kind, for which a program is then encoded once."""
+    # Besides its sources, a kernel binds the table, and its target twice.
     sources = STREAM.sources if max_bindings >= STREAM.sources + 3 else 1
     return replace(
         encoding.CPU if is_cpu else encoding.GPU,

@@ -23,13 +23,12 @@ class Pending(Protocol):
 
 
 class BackgroundTask:
-    """Work in a thread of its own, for streaming keeps the host busy.
+    """Work in a thread of its own, because streaming keeps the host busy.
 
-    It waits for the tasks that it comes ``after``. To wait for a task that was abandoned is to wait
-    for these.
+    It begins when the tasks in ``after`` have ended. Waiting for an abandoned task waits for these.
 
-    Only locks are waited for: an interrupt inside of ``Event.wait`` or ``Thread.start`` can leave
-    a lock of theirs held, and the next one to wait would wait forever.
+    It uses bare locks: an interrupt inside of ``threading.Event.wait`` or ``Thread.start`` can
+    leave an internal lock of theirs held, and whoever waits next would wait forever.
     """
 
     def __init__(self, work: Callable[[], None], after: Sequence[BackgroundTask] = ()) -> None:
@@ -46,7 +45,7 @@ class BackgroundTask:
         start_new_thread(self._run, ())
 
     def abandon(self) -> None:
-        """Drop the work if it has not begun: nobody waits for it any more."""
+        """Drop the work if it has not begun, because nobody waits for it any more."""
         if self._begun.acquire(blocking=False):
             self._running.release()
 
@@ -72,11 +71,11 @@ class BackgroundTask:
 
     @property
     def is_current(self) -> bool:
-        """Whether the work itself is asking."""
+        """Whether the calling thread is the one that does the work."""
         return get_ident() == self._thread
 
     def finish(self) -> None:
-        """Wait until the work has ended, with an error or without; called by the work, return.
+        """Wait until the work has ended, with an error or without; in its own thread, do nothing.
 
         Raises:
             DeviceError: it ran when this process was forked off the one that has its thread.
@@ -84,8 +83,8 @@ class BackgroundTask:
         if self.is_running:
             forks.check()
         if not self.is_current:
-            # Not ``with``: an interrupt after the lock is taken would keep it, in Python 3.14. Here
-            # none is served before it is released.
+            # Not ``with``: Python 3.14 may serve an interrupt between taking the lock and the
+            # block, and the lock would stay taken. Here it serves none before the release.
             for _ in iter(self._running.acquire, None):
                 self._running.release()
                 break

@@ -1,4 +1,4 @@
-"""Profiles: tables and a timeline of what the host and the devices did in a block."""
+"""Profiles: tables and a timeline of the work of the host and the devices in a block."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _COLUMNS: dict[str, Callable[[ProfileRow], str]] = {
     "MB": lambda row: _number(row.nbytes / 1e6, 2),
     "GB/s": lambda row: _number(row.gigabytes_per_second, 2),
 }
-"""The columns of the tables, which leave out those without content."""
+"""The columns of the tables; columns without content are left out."""
 
 
 class _Part(NamedTuple):
@@ -190,9 +190,11 @@ class Profile:
         threads = {name: number for number, name in enumerate(names, 1)}
         events, clocks = [*_names(1, "host", threads)], {}
         for number, part in enumerate(self._parts or (), 2):
-            events += _names(number, part.label, {"operations": 1, "submissions": 2})
+            # A device may be open several times.
+            label = part.label if part.label not in clocks else f"{part.label} (process {number})"
+            events += _names(number, label, {"operations": 1, "submissions": 2})
             events += _device_events(part, number, threads, self._start)
-            clocks[part.label] = part.clocks
+            clocks[label] = part.clocks
         content = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": {"clocks": clocks}}
         write_output(Path(path), [json.dumps(content).encode()])
 
@@ -217,7 +219,7 @@ def profile() -> Profile:
 
 
 def _collected(recorder: ProfileRecorder, start: int, end: int) -> _Part:
-    """Return what a recorder has of the time of a profile."""
+    """Return the records of a recorder that are in the time of a profile."""
     with recorder.vulkan.tolerating_loss():
         recorder.vulkan.call(recorder.collect)
     calls = [call for call in recorder.calls if start <= call.start and call.end <= end]
@@ -281,7 +283,8 @@ def _device_events(
     first = min([call.number for call in part.calls if call.number], default=1)
     for one in part.submissions:
         calls = f"{first} to {one.last}" if one.last > first else f"{first}"
-        # They overlap. Perfetto shows those of one name, with ids of the process, in one row.
+        # Submissions overlap in time, so they are asynchronous events: Perfetto shows those
+        # with one name and ids of the process in one row.
         key: Any = {"id2": {"local": hex(one.last)}, "args": {"calls": calls}}
         yield event("b", "submission", submissions, one.start, **key)
         yield event("e", "submission", submissions, one.end or one.start, **key)

@@ -24,7 +24,7 @@ from vkops.system.threads import new_lock
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The line of a program that called vkops, and the tensors and images that it names."""
+    """The line of a program that called vkops, and the tensors and images that the line names."""
 
     place: str = ""
     text: str = ""
@@ -87,11 +87,11 @@ open_profiles: list[object] = []
 """The profiles whose blocks run: while there are some, each device has a recorder."""
 
 recorders: list[ProfileRecorder] = []
-"""Those of the devices that were open while there were profiles; they keep the devices open."""
+"""The recorders of all devices that were open during a profile; they keep the devices open."""
 
 
 def record_if_profiled(vulkan: VulkanDevice) -> None:
-    """Give a device that was opened a recorder, if there are profiles and none gave it one."""
+    """Start a recorder for a device that was just opened, if profiles are open and it has none."""
     with profiles_lock:
         if open_profiles and all(recorder.vulkan is not vulkan for recorder in recorders):
             ProfileRecorder(vulkan).start()
@@ -103,7 +103,7 @@ _given: ContextVar[Caller | None] = ContextVar("caller", default=None)
 
 @contextmanager
 def called_by(place: str, *tensors: str) -> Iterator[None]:
-    """In this block, calls have no line, but this place and these tensors."""
+    """In this block, report this place and these tensors for calls, instead of a line."""
     token = _given.set(Caller(place, "", tensors))
     try:
         yield
@@ -125,22 +125,24 @@ class ProfileRecorder(SubmissionObserver):
         self.vulkan: VulkanDevice = vulkan
         self.calls: list[ProfiledCall] = []
         self.submissions: list[ProfiledSubmission] = []
-        self.clocks: str = "the device has no timestamps"
         self._native: Native = vulkan.native
         self._callers: dict[tuple[CodeType, int], Caller] = {}
         self._mask: int = (1 << vulkan.info.limits.timestamp_valid_bits) - 1
+        self.clocks: str = (
+            "no operation was measured" if self._mask else "the device has no timestamps"
+        )
         self._offset: int = perf_counter_ns() - vulkan.module.now()
         self._measured: list[tuple[int, int, list[tuple[int, str, int, int, int]]]] = []
         self._first: tuple[int, int] | None = self._native.calibrated
 
     def start(self) -> None:
-        """Have the device measure each operation, and tell this of calls and waits."""
+        """Have the device measure each operation, and report calls and waits to this recorder."""
         recorders.append(self)
         self.vulkan.submission_observers.append(self)
         profile_operations(self.vulkan, wanted=True)
 
     def stop(self) -> None:
-        """End what ``start`` began."""
+        """Stop recording."""
         recorders.remove(self)
         self.vulkan.submission_observers.remove(self)
         profile_operations(self.vulkan, wanted=False)
@@ -196,7 +198,10 @@ class ProfileRecorder(SubmissionObserver):
         first = self._first[0] if self._first else 0
         for *_, operations in self._measured:
             for *_, start, end in operations:
-                for each in (start, end):  # ticks start again at 0 after their highest value
+                # Ticks start again at 0 after their highest value. Add the difference from the
+                # last tick, and take it as negative if it is more than half of all values: an
+                # operation may start before the one before it has ended.
+                for each in (start, end):
                     at += ((each - first - at + half) & self._mask) - half
                     ticks.append(at)
         now = self._native.calibrated

@@ -1,4 +1,4 @@
-"""Programs: plans that run one after the other, on the device, through it, or on the host."""
+"""Programs: plans that run in order, on the device, streamed through it, or on the host."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TensorMemory = Extent | npt.NDArray[Any]
 """The memory of a tensor of a program: bytes of a buffer, or an array, which is only read."""
 
 _starting = new_lock()
-"""Held while a stream takes its place: each waits only for those that took theirs before."""
+"""Held while a stream joins the order of streams: it waits only for those that joined before."""
 
 _resource = attrgetter("resource")
 _allocation = attrgetter("allocation")
@@ -61,7 +61,7 @@ class Program:
         self._encoded: dict[Tuning, Sequence[EncodedPlan]] = {}
 
     def encoded(self, device: OpenDevice) -> Sequence[EncodedPlan]:
-        """The plans as devices like that one run them."""
+        """Return the plans, encoded for devices of this kind."""
         plans = self._encoded.get(device.tuning)
         if plans is None:
             plans = [EncodedPlan(step.plan, device.tuning) for step in self.steps]
@@ -105,8 +105,8 @@ class Program:
 class BoundProgram:
     """A program on the memory of its tensors; it can run again and again.
 
-    It keeps the memory alive. Arrays are sent, or are read where they are, as they were when it was
-    bound.
+    It keeps the memory alive. Arrays of the host are sent when they are bound, or are read where
+    they are.
 
     Attributes:
         device: the device that runs it.
@@ -130,7 +130,7 @@ class BoundProgram:
         self.tensors.update(zip(program.writes, writes, strict=True))
         self._kept: list[Buffer] = []
         self._imports = False
-        # What the device runs, and its memory; None if memory on the host is read or written.
+        # The work of the device, and its memory; None if tensors are in host memory and streamed.
         self._work: list[PlanWork] | None = None
         self._memory: tuple[list[Allocation], list[Allocation]] = [], []
         used = [each.resource for each in self.tensors.values() if type(each) is Extent]
@@ -142,7 +142,7 @@ class BoundProgram:
             self._memory = [*map(_allocation, used)], [*map(_allocation, written)]
 
     def _bind(self) -> list[PlanWork]:
-        """Return what the device runs."""
+        """Return the work of the device, with intermediates allocated and arrays sent."""
         program, device = self.program, self.device
         plans = program.encoded(device)
         places: dict[int, Extents] = {}
@@ -150,7 +150,7 @@ class BoundProgram:
         for number, memory in self.tensors.items():
             if isinstance(memory, Extent):
                 buffer, start, nbytes = memory
-                # Buffers may go on behind the bytes that a plan uses.
+                # Buffers may be larger than the plan's tensors; plans take the first bytes.
                 places[number] = (
                     slice_extents(buffer.extents, start, nbytes) if start else buffer.extents
                 )
@@ -161,14 +161,14 @@ class BoundProgram:
             scratch = [Buffer(device, nbytes) for nbytes in sizes]
             places.update((number, scratch[at].extents) for number, at in buffers.items())
             self._kept += scratch
-        # Copies read arrays where they are on CPU drivers only: no GPU has shown what that costs.
+        # Only on CPU drivers do copies read arrays in place: on GPUs, the cost was never measured.
         may_import = arrays and device.tuning.is_cpu and all(plan.can_import for plan in plans)
         if may_import and device.vulkan.recording is None:
             extents = {n: device.vulkan.import_array(a) for n, a in arrays.items()}
             sent = self._send({n: array for n, array in arrays.items() if extents[n] is None})
             imported = {n: (extent,) for n, extent in extents.items() if extent is not None}
             work = self._planned(plans, {**places, **sent, **imported})
-            if not any(isinstance(each, Dispatch) for each in work):  # shaders read no arrays
+            if not any(isinstance(each, Dispatch) for each in work):  # shaders cannot read arrays
                 self._imports = bool(imported)
                 return work
         return self._planned(plans, {**places, **self._send(arrays)} if arrays else places)
@@ -181,7 +181,8 @@ class BoundProgram:
         for plan, step in zip(plans, self.program.steps, strict=True):
             for number in step.plan.index_inputs if self.program.indices else ():
                 extents = places[step.reads[number]]
-                if len(extents) > 1:  # which holds the next index depends on the plan
+                # A kernel binds one range of indices, and any element may need any index.
+                if len(extents) > 1:
                     nbytes = step.plan.inputs[number]
                     raise self._spread_indices(step.reads[number], extents, nbytes)
             work += plan.bind([*map(place, step.reads)], [*map(place, step.makes)])
@@ -214,10 +215,11 @@ class BoundProgram:
     # -- running ----------------------------------------------------------------------------------
 
     def run(self, progress: Progress = None) -> None:
-        """Run the program; where it runs on the device alone, do not wait for it.
+        """Run the program; if it runs on the device alone, do not wait for it.
 
-        Where memory is on the host, data are streamed through the device; the host itself copies
-        where indices select elements, because all elements would have to be sent for them.
+        If memory is on the host, data are streamed through the device. Plans with indices are run
+        by the host itself, because streaming would have to send all elements that indices could
+        select.
 
         Args:
             progress: called with the bytes of a step that are done and all bytes of it, where data
@@ -245,7 +247,8 @@ class BoundProgram:
             and isinstance(memory.resource, Buffer)
         }
         for number in on_device:
-            bytes_of[number] = bytes_of[number].copy()  # to be written when it is complete
+            # Write to a copy, which is stored in the tensor when it is complete.
+            bytes_of[number] = bytes_of[number].copy()
         buffers, sizes = self.program.scratch
         scratch = [HostBuffer(nbytes).bytes for nbytes in sizes]
         for step in self.program.steps:
@@ -266,7 +269,7 @@ class BoundProgram:
         return [each.operation(self.device.vulkan) for each in self._work or ()]
 
     def _submit(self) -> int:
-        """Submit what the device runs; wait for it if it reads arrays, which may change then."""
+        """Submit the work; wait for it if it reads arrays, which the caller may change later."""
         number = self.device.submit(self._operations, *self._memory, self.program.name)
         if self._imports:
             self.device.wait(number)
@@ -315,7 +318,7 @@ class SubmittedProgram(NamedTuple):
 
 
 def _host_bytes(memory: TensorMemory | None) -> Bytes:
-    """The bytes of memory, on the host; those of the device are copied there."""
+    """Return the bytes of memory on the host; those of a device are copied."""
     if not isinstance(memory, Extent):
         return np.empty(0, np.uint8) if memory is None else packed_bytes(memory)
     resource, start, nbytes = memory
@@ -326,7 +329,7 @@ def _host_bytes(memory: TensorMemory | None) -> Bytes:
 
 
 def _whole_vectors(array: npt.NDArray[Any], nbytes: int) -> Bytes:
-    """The bytes of an array, row by row, and zeros up to ``nbytes``."""
+    """Return the bytes of an array in row-major order, padded with zeros to ``nbytes``."""
     packed = packed_bytes(array)
     return packed if packed.size == nbytes else np.pad(packed, (0, nbytes - packed.size))
 
@@ -335,8 +338,8 @@ def _whole_vectors(array: npt.NDArray[Any], nbytes: int) -> Bytes:
 
 
 def _run_on_host(plan: CopyPlan, sources: Sequence[Bytes], targets: Sequence[Bytes]) -> None:
-    """Run a plan with indices by NumPy, some elements at a time."""
-    # Assigned values may be a view of the tensor that is written.
+    """Run a plan with indices by NumPy, a part of the elements at a time, to save memory."""
+    # A source may share memory with a target, as in ``x[indices] = x[...]``: copy it first.
     sources = [
         source.copy() if any(np.may_share_memory(source, target) for target in targets) else source
         for source in sources
@@ -349,7 +352,7 @@ def _run_on_host(plan: CopyPlan, sources: Sequence[Bytes], targets: Sequence[Byt
 
 
 def _parts(region: Region) -> Iterator[Region]:
-    """Parts of a region of few elements: the host needs some 64 bytes for each."""
+    """Divide a region into parts of few elements: NumPy needs some 64 bytes for each element."""
     size = max(region.sizes, default=1)
     if prod(region.sizes) <= MAX_HOST_ELEMENTS:
         yield region

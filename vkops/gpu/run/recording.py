@@ -16,9 +16,10 @@ from vkops.notebook import repr_html
 
 
 class _Exit:
-    """The attribute ``__exit__``: a new call for each ``with`` statement; see ``RecordingThread``.
+    """A descriptor for ``__exit__`` that returns a new callable for each ``with`` statement.
 
-    The statement reads it first, and then calls ``__enter__``, where the recording begins.
+    The statement reads ``__exit__`` before it calls ``__enter__``, where the recording begins, and
+    alone holds the callable: when it lets go of it, the recording ends. See ``RecordingThread``.
     """
 
     def __init__(self, end: Callable[..., None]) -> None:
@@ -35,8 +36,8 @@ class _Exit:
 class RecordedProgram:
     """Functions, operators, graphs and shaders that run as one submission; see ``Device.record``.
 
-    It keeps all tensors and buffers alive that it uses, those that were made while it was recorded
-    included. Inputs are changed by writing to their tensors.
+    It keeps all tensors and buffers alive that it uses, including those that were made while it was
+    recorded. To run it on other inputs, write to their tensors.
 
     >>> import numpy as np
     >>> import vkops
@@ -58,8 +59,8 @@ class RecordedProgram:
 
     def __init__(self, device: OpenDevice) -> None:
         self._device = device
-        self._thread = RecordingThread()  # of the ``with`` statement that each thread begins
-        self._end = NOT_RECORDING  # that of the thread that records
+        self._thread = RecordingThread()  # a reference to each thread's ``with`` statement
+        self._end = NOT_RECORDING  # the reference of the thread that records
         self._kept_end: object = None  # without a ``with`` statement, as in an ExitStack
         self.recorded: RecordedSteps = RecordedSteps()
         self._commands: Native = None
@@ -80,7 +81,7 @@ class RecordedProgram:
                 raise DeviceError("record: another thread is recording the program")
             kept_end = self.__exit__ if self._thread.end() is None else None
             self._end = self._thread.end
-            self.recorded = RecordedSteps()  # without what an interrupted block has left
+            self.recorded = RecordedSteps()  # new: an interrupted block may have left steps
         vulkan.thread.end = self._end
         self._kept_end = kept_end
         return self
@@ -131,7 +132,8 @@ class RecordedProgram:
             if vulkan.recording is not None:
                 raise DeviceError("run: a recorded program cannot be part of another one")
             memory = recorded.used, recorded.written
-            if vulkan.native.measures or vulkan.observers:  # kept commands cannot be measured
+            # Command buffers that were recorded once have no timestamps, and run no observers.
+            if vulkan.native.measures or vulkan.observers:
                 vulkan.submit(recorded.operations, *memory, "a recording")
             else:
                 vulkan.start(vulkan.native.submit, commands, *memory, "a recording")

@@ -16,7 +16,7 @@ Groups = tuple[int, int, int] | Extent
 
 
 class PreparedCall:
-    """A dispatch of a shader without its memory and values: all calls of a kind share it.
+    """A dispatch of a shader without memory and values, which calls with equal slots share.
 
     Attributes:
         shader: the shader.
@@ -34,16 +34,16 @@ class PreparedCall:
         self._native: Any = device.vulkan.module.PreparedCall(pipeline, tuple(slots))
 
     def with_copies(self, device: OpenDevice, copied: Container[int]) -> PreparedCall:
-        """Return the call in which the descriptors of these numbers are bound to copies."""
+        """Return the call with the descriptors numbered ``copied`` bound to copies instead."""
         slots = [slot.in_copy() if n in copied else slot for n, slot in enumerate(self.slots)]
         return PreparedCall(device, self.shader, self._pipeline, slots)
 
     def bind(
         self, device: OpenDevice, memory: Sequence[Any], groups: Groups, push_constants: bytes
     ) -> tuple[Any, list[Allocation], list[Allocation]]:
-        """Return the dispatch for the buffer or the bytes of each descriptor, and what it uses.
+        """Return the dispatch for a buffer or bytes for each descriptor, and the memory it uses.
 
-        That is the memory that it only reads, and the memory that it writes.
+        The memory that it only reads comes first, then the memory that it writes.
         """
         vulkan = device.vulkan
         values = memory, groups, push_constants, vulkan.validated, self.shader.name
@@ -75,7 +75,7 @@ class PreparedCall:
 
 
 class BoundCall(NamedTuple):
-    """A call with all that a dispatch of it uses: a buffer or bytes for each descriptor."""
+    """A call bound to its arguments: a buffer or bytes for each descriptor, groups and values."""
 
     call: PreparedCall
     memory: Sequence[Any]

@@ -96,7 +96,7 @@ class SharedHandle:
     def opened(self, device: OpenDevice) -> Buffer:
         """Return a buffer over the memory; see ``vkops.open_shared``."""
         device.prepare()
-        _check_device(device)
+        check_device(device)
         layout, vulkan = self._layout, device.vulkan
         if layout.uuids != vulkan.uuids:
             raise DeviceError(
@@ -130,22 +130,17 @@ class SharedHandle:
 def new_buffer(device: OpenDevice, nbytes: int) -> Buffer:
     """Return a buffer of zeros with memory of its own, which never moves."""
     device.prepare()
-    _check_device(device)
-    device.vulkan.refuse_recording("memory that other processes see is made before")
-    buffer = Buffer(device, _rounded(nbytes), device.shared_pool)
-    buffer.is_addressed = True
-    native = buffer.extents[0].resource.native
-    zeros = device.vulkan.module.OpFillRegions(native, 0, [[0, 0, _rounded(nbytes)]], True)
-    device.submit([zeros], (), [buffer.allocation], "zeros", now=True)
-    return buffer
+    check_device(device)
+    return Buffer(device, nbytes, device.shared_pool)
 
 
 def is_shared(buffer: object) -> TypeGuard[Buffer]:
-    """Whether ``new_buffer`` has made a buffer."""
+    """Whether other processes can see a buffer that this process has made."""
     return isinstance(buffer, Buffer) and buffer.extents[0].resource.is_shared
 
 
-def _check_device(device: OpenDevice) -> None:
+def check_device(device: OpenDevice) -> None:
+    """Raise a DeviceError if the device cannot share memory."""
     if not device.vulkan.native.shares_memory or not handover.IS_POSSIBLE:
         raise DeviceError(
             f"{device.info.label} cannot share memory with other processes: that needs Linux, and "

@@ -39,10 +39,10 @@ MAX_RECORDED = 64 << 10
 
 
 def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocation) -> None:
-    """Copy bytes to memory that the host does not see, that of the allocation ``written``.
+    """Copy bytes to memory of the allocation ``written``, which the host does not see.
 
-    It is done after all that was submitted before, also while this thread records a program. When
-    this returns, the source can be changed.
+    The device copies them after all work that was submitted before, even while this thread records
+    a program. When this returns, the source can be changed.
     """
     name = "a transfer"
     if source.size <= MAX_RECORDED:
@@ -55,35 +55,48 @@ def write(device: OpenDevice, target: Extents, source: Bytes, written: Allocatio
         return
     number = send(device, target, source, written)
     if number is not None:
-        device.wait(number)
+        device.vulkan.wait_for(number)
         return
-    copier = _Copier(device, source.size)
-    for start, stage, part in copier.staged(device.vulkan.upload):
-        device.wait(stage.used)
+    copier, reused, queued = _Copier(device, source.size), written.used, has_queue(device, target)
+    for start, stage, part in copier.staged(device.vulkan.upload[queued]):
+        device.vulkan.wait_for(stage.used)
         copier.copy(visible(part), source[start : start + part.nbytes])
         flush(part)
         copies = regions(device, (part,), slice_extents(target, start, part.nbytes))
-        device.submit(copies, [stage], [written], name, now=True)
+        if queued:
+            _transfer(device, copies, (), reused, [stage], [written])
+        else:
+            device.submit(copies, [stage], [written], name, now=True)
 
 
 def send(device: OpenDevice, target: Extents, source: Bytes, written: Allocation) -> int | None:
-    """Begin to copy bytes of a pinned array; return the number, or None if they are elsewhere."""
+    """Begin to copy bytes of a pinned array; return the submission, or None if it is not pinned."""
     pinned = find_on(device.vulkan, source)
     if pinned is None:
         return None
     flush(pinned.extent)
     copies = regions(device, (pinned.extent,), target)
+    if has_queue(device, target):
+        after = [pinned.allocation.used]
+        return _transfer(device, copies, after, written.used, [pinned.allocation], [written])
     return device.submit(copies, [pinned.allocation], [written], "a transfer", now=True)
 
 
 def fetch(device: OpenDevice, source: Extents, target: Bytes, used: Allocation) -> int | None:
-    """Begin to copy bytes to a pinned array; return the number, or None if it is none."""
+    """Begin to copy bytes to a pinned array; return the submission, or None if it cannot."""
     pinned = find_on(device.vulkan, target)
     if pinned is None or not pinned.can_be_written:
         return None
-    flush(pinned.extent)  # what the host wrote must not come later
+    # What the host wrote to the array before must not arrive after the device's bytes.
+    flush(pinned.extent)
     copies = regions(device, source, (pinned.extent,))
-    number = device.submit(copies, [used], [pinned.allocation], "a transfer", now=True)
+    if has_queue(device, source):
+        after = [used.written, pinned.allocation.used]
+        number = _transfer(device, copies, after, 0, (), [pinned.allocation])
+    else:
+        number = device.submit(copies, [used], [pinned.allocation], "a transfer", now=True)
+    # The host sees the bytes only after it has invalidated its memory, and it can do that only when
+    # the device has written them: in such memory, the transfer cannot run in the background.
     if not pinned.extent.resource.is_coherent:
         device.wait(number)
         invalidate(pinned.extent)
@@ -91,7 +104,7 @@ def fetch(device: OpenDevice, source: Extents, target: Bytes, used: Allocation) 
 
 
 def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
-    """Return bytes of memory that the host does not see, that of the allocation ``used``."""
+    """Return bytes of the allocation ``used``, whose memory the host does not see."""
     nbytes = sum(extent.nbytes for extent in source)
     content: Bytes = with_reclaim(lambda: host_memory.promised(nbytes))
     read_into(device, source, content, used)
@@ -99,32 +112,66 @@ def read(device: OpenDevice, source: Extents, used: Allocation) -> Bytes:
 
 
 def read_into(device: OpenDevice, source: Extents, target: Bytes, used: Allocation) -> None:
-    """Copy bytes of memory that the host does not see, that of the allocation ``used``."""
+    """Copy bytes of the allocation ``used``, whose memory the host does not see, to an array."""
     number = fetch(device, source, target, used)
     if number is not None:
-        device.wait(number)
+        device.vulkan.wait_for(number)
         return
     copier = _Copier(device, target.size)
     under_way: deque[tuple[int, int, Extent]] = deque()
 
+    after, queued = [used.written], has_queue(device, source)
+
     def finish() -> None:
         number, start, part = under_way.popleft()
-        device.wait(number)
+        device.vulkan.wait_for(number)
         invalidate(part)
         copier.copy(target[start : start + part.nbytes], visible(part))
 
-    for start, stage, part in copier.staged(device.vulkan.readback):
+    # While the host copies one piece, the device copies the next ones.
+    for start, stage, part in copier.staged(device.vulkan.readback[queued]):
         if len(under_way) == PIECES:
             finish()
         copies = regions(device, slice_extents(source, start, part.nbytes), (part,))
-        number = device.submit(copies, [used], [stage], "a transfer")
+        if queued:
+            device.vulkan.wait_for(stage.used)  # an earlier owner's copy may still use the memory
+            number = _transfer(device, copies, after, 0, (), [stage])
+        else:
+            number = device.submit(copies, [used], [stage], "a transfer")
         under_way.append((number, start, part))
     while under_way:
         finish()
 
 
+def has_queue(device: OpenDevice, memory: Extents) -> bool:
+    """Whether the queue for transfers can use memory of the device.
+
+    Reads by that queue are not noted in the allocation. They need not be: work that is submitted to
+    the other queue later waits for all transfers.
+    """
+    is_transferred = all(extent.resource.native.is_transferred for extent in memory)
+    return is_transferred and device.vulkan.native.transfers
+
+
+def _transfer(
+    device: OpenDevice,
+    copies: list[Native],
+    after: Sequence[int],
+    reused: int,
+    uses: Sequence[Allocation],
+    writes: Sequence[Allocation],
+) -> int:
+    """Submit copies to the queue for transfers, after other submissions; return the number.
+
+    ``reused`` is the last submission that used the memory to which the copies write.
+    """
+    device.prepare()
+    vulkan = device.vulkan
+    return vulkan.start(vulkan.native.transfer, copies, after, reused, uses, writes, "a transfer")
+
+
 def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Native]:
-    """Return the operations that copy bytes to as many others, one after the other."""
+    """Return the operations that copy the bytes of ``source`` to those of ``target``, in order."""
     work: list[Native] = []
     done = 0
     for extent in target:
@@ -139,18 +186,21 @@ def regions(device: OpenDevice, source: Extents, target: Extents) -> list[Native
 
 
 class _Copier:
-    """Copies bytes to staging memory, or from it, in pieces and without Python's lock."""
+    """Copies bytes to or from staging memory, in pieces and without holding Python's lock."""
 
     def __init__(self, device: OpenDevice, nbytes: int) -> None:
         self._nbytes = nbytes
-        # CPU drivers copy on the same cores, and other work has some, too.
+        # CPU drivers copy on the cores of the host, and other work needs some as well.
         count = 1 if device.info.type == "CPU" else min(MAX_THREADS, cores() // 2)
         threads = max(1, min(count, nbytes // PIECE))
         self._size = PIECE * threads
         self.copy: Callable[[Bytes, Bytes], None] = device.vulkan.module.Copier(threads).copy
 
     def staged(self, pool: Pool) -> Iterator[tuple[int, Allocation, Extent]]:
-        """Yield the first byte of each piece, memory of the fourth piece before, and its part."""
+        """Yield the first byte of each piece, staging memory, and the part of it for the piece.
+
+        Pieces take turns with the memory: each gets that of the piece ``PIECES`` before it.
+        """
         nbytes, size = self._nbytes, min(self._size, pool.max_range)
         count = min(PIECES, -(-nbytes // size))
         stages = [with_reclaim(lambda: pool.allocate(min(size, nbytes))) for _ in range(count)]
@@ -199,7 +249,10 @@ class _Stage:
     """Staging memory for one chunk, and the chunk that is in it."""
 
     def __init__(self, device: OpenDevice, size: int, *, keep: bool) -> None:
-        """Take memory of ``size`` bytes twice; with ``keep``, targets have bytes to be kept."""
+        """Take ``size`` bytes for sources and for targets.
+
+        With ``keep``, chunks do not write all bytes of their targets: these are sent first.
+        """
         self._device = device
         self._keep = keep
         device.check()
@@ -225,7 +278,7 @@ class _Stage:
         self._submission = device.submit(work, (), (), "a stream")
 
     def finish(self, outputs: Sequence[Bytes]) -> int:
-        """Wait for the chunk, if there is one, and fetch its targets; return their bytes."""
+        """Wait for the chunk, if there is one, fetch its targets, and return their bytes."""
         self._device.wait(self._submission)
         chunk, self._chunk = self._chunk, None
         if chunk is None:

@@ -1,4 +1,4 @@
-"""The time that a device takes for what it executes, which it measures while it is asked to."""
+"""Measurement of the time that a device takes to execute work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ NOTHING, TOTAL, EACH_OPERATION = range(3)
 
 
 class Timestamps(SubmissionObserver):
-    """The measurements of a device, for all that measure and profile it at the same time.
+    """The measurements and profiles of a device, several of which may be open at the same time.
 
     Attributes:
-        measurements: those that have not ended; whoever began one holds it.
+        measurements: weak references to those that have not ended; whoever began one holds it.
         is_profiled: whether a profile needs the time of each operation.
         total: the nanoseconds that the device has taken while it measured.
     """
@@ -28,7 +28,7 @@ class Timestamps(SubmissionObserver):
         self.total: float = 0.0
 
     def update(self, device: VulkanDevice) -> None:
-        """Have the device measure from now on what is needed."""
+        """Have the device measure as much as open profiles and measurements need, from now on."""
         with self.lock:
             wanted = EACH_OPERATION if self.is_profiled else TOTAL if self.measurements else NOTHING
             if wanted != device.native.measures:
@@ -38,7 +38,7 @@ class Timestamps(SubmissionObserver):
                 (observers.append if wanted else observers.remove)(self)
 
     def waited(self, device: VulkanDevice, began: int) -> None:
-        """Measure no more, if all measurements were freed without being ended."""
+        """Stop measuring if all measurements were freed without being ended."""
         self.update(device)
 
 
@@ -46,19 +46,19 @@ _timestamps: WeakKeyDictionary[VulkanDevice, Timestamps] = WeakKeyDictionary()
 
 
 def timestamps_of(device: VulkanDevice) -> Timestamps:
-    """Return the measurements and profiles of a device, of which it has one object."""
+    """Return the ``Timestamps`` of a device; there is one for each device."""
     return _timestamps.setdefault(device, Timestamps())
 
 
 def profile_operations(device: VulkanDevice, *, wanted: bool) -> None:
-    """Have a device measure each operation for a profile from now on, or no more."""
+    """Have a device begin or stop to measure each operation for a profile."""
     timestamps = timestamps_of(device)
     timestamps.is_profiled = wanted
     timestamps.update(device)
 
 
 class Measurement:
-    """Measures all that a device executes from now on, until it is ended or freed.
+    """A measurement of all work that a device executes, until it is ended or freed.
 
     Nothing is measured on a device without timestamps.
     """

@@ -1,7 +1,7 @@
 """The Vulkan device of an adapter: its queue, memory and pipelines, which all Devices share.
 
-Work is submitted in order, and nobody waits for it but the host where it looks at memory: each
-allocation has the numbers of the last submissions that use it and that write it.
+Work is submitted in order. The host waits for it only before it looks at memory: each allocation
+has the numbers of the last submissions that use it and that write it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from vkops.errors import DeviceError, OutOfDeviceMemoryError, refuse_reentry
 from vkops.extent import Extent
 from vkops.gpu.adapters import adapter, forks
 from vkops.gpu.adapters.kompute import Native, load_kompute, load_native, native_error
+from vkops.gpu.adapters.layer_messages import ShaderOutput
 from vkops.gpu.adapters.pipeline_cache import PipelineCache
-from vkops.gpu.adapters.shader_output import ShaderOutput
 from vkops.gpu.copies.rectangles import ImageLimits
 from vkops.gpu.kernels.choice import Kernel
 from vkops.gpu.memory import host_memory
@@ -36,6 +36,7 @@ from vkops.gpu.memory.pools import (
     held_bytes,
     living,
 )
+from vkops.gpu.run.cuda_device import CudaDevice, find
 from vkops.gpu.run.pending import BackgroundTask
 from vkops.shaders import for_records, spirv
 from vkops.shaders.module import DESCRIPTOR_TYPES
@@ -43,7 +44,7 @@ from vkops.system.processes import can_start_threads
 from vkops.system.threads import new_lock
 
 MAX_SUBMISSIONS = 64
-"""Submissions that the device can have at a time: the next one waits for the first of them."""
+"""The maximum number of submissions that have not ended: one more waits for the oldest of them."""
 
 MAX_SHADERS = 64
 """Pipelines of users' shaders that are kept: Mesa 22.3's CPU driver leaks memory with each."""
@@ -57,8 +58,11 @@ THREAD_BYTES = 72 << 20
 MIN_IMPORTED_BYTES = 32 << 10
 """Bytes of the smallest arrays that are imported: smaller ones are uploaded faster."""
 
+TRANSFER_QUEUE = "VKOPS_TRANSFER_QUEUE"
+"""If this environment variable is 1, discrete GPUs that have a queue for transfers use it."""
+
 SYNC = "VKOPS_SYNC"
-"""With 1 in this environment variable, each submission is waited for at once, for debugging."""
+"""If this environment variable is 1, vkops waits for each submission at once, for debugging."""
 
 
 @dataclass(slots=True)
@@ -72,24 +76,28 @@ class RecordedSteps:
 
 
 NOT_RECORDING: ref[partial[None]] = ref(partial(print))
-"""A reference to a call that was freed."""
+"""A reference to an object that was freed: the thread records no program."""
 
 
 class RecordingThread(local):
-    """Whether a thread records a program: each thread has its own attribute.
+    """The program that a thread records, if any; each thread sees its own attribute.
 
     Attributes:
-        end: refers to the call that ends the recording, with the program as its argument. Nothing
-            but the ``with`` statement holds this call. However the statement ends, it lets go of
-            the call, and the recording ends, even if an interrupt comes before the call begins. A
-            ``partial`` has no frame, which a traceback would keep.
+        end: a weak reference to the callable that ends the recording, whose argument is the
+            program. Only the ``with`` statement holds the callable. However the statement ends, it
+            lets go of it, and the recording ends, even if an interrupt comes before the callable
+            is called. The callable is a ``partial`` because a function would have a frame, which
+            the traceback of an error could keep.
     """
 
     end: ref[partial[None]] = NOT_RECORDING
 
 
 class AddressedMemory(Protocol):
-    """A ``Buffer`` whose address was given out: its module imports this one."""
+    """The part of ``Buffer`` that is needed here, as its module imports this one.
+
+    Such a buffer's address was given to shaders.
+    """
 
     allocation: Allocation
     nbytes: int
@@ -100,21 +108,21 @@ class AddressedMemory(Protocol):
 
 
 class SubmissionObserver:
-    """Is told what a device runs, and when the host has waited for it; here, it does nothing.
+    """The base of classes whose methods a device calls when it runs work or has waited for it.
 
-    Threads add it to ``VulkanDevice.submission_observers`` and remove it at any time: it may still
-    be told of a call that began before.
+    Threads may add an observer to ``VulkanDevice.submission_observers`` and remove it at any time;
+    after that, its methods may still be called for work that began before.
     """
 
     def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
-        """Take notice of a call that was submitted, and of when it began (``perf_counter_ns``)."""
+        """Handle a call that was submitted, and that began at a time of ``perf_counter_ns``."""
 
     def waited(self, device: VulkanDevice, began: int) -> None:
-        """Take notice of a wait that has ended, and of when it began."""
+        """Handle a wait that has ended, and that began at a time of ``perf_counter_ns``."""
 
 
 class SynchronousCalls(SubmissionObserver):
-    """Waits for each call at once."""
+    """An observer that waits for each call at once."""
 
     def submitted(self, device: VulkanDevice, name: str, number: int, began: int) -> None:
         """Wait for the call."""
@@ -122,13 +130,13 @@ class SynchronousCalls(SubmissionObserver):
 
 
 class PrintedOutput(SynchronousCalls):
-    """Prints what shaders print, after each call."""
+    """An observer that prints the output of shaders after each wait."""
 
     def __init__(self, output: ShaderOutput) -> None:
         self._output = output
 
     def waited(self, device: VulkanDevice, began: int) -> None:
-        """Print the texts of what has ended."""
+        """Print the output of the shaders that have ended."""
         self._output.show()
 
 
@@ -141,22 +149,23 @@ class VulkanDevice:
 
     Attributes:
         info: the adapter.
-        key: the adapter and the layers, by which the device is found again.
-        native: the device of the native module, and ``module`` that module.
+        key: the adapter, the layers and the settings; a device with an equal key is opened once.
+        native: the native device; ``module`` is the native module.
         features: the optional features for shaders, with which it was opened.
         images: the limits of linear images, if they can be used.
-        lost: what happened, if the device is lost.
+        lost: the message of the error by which the device was lost; empty before.
         validated: whether it was opened under the validation layer.
-        submission_observers: are told of calls and waits of this device, in this order: for
-            debugging, to wait at once (VKOPS_SYNC) or to print what shaders print; while the device
-            measures, its ``Timestamps`` and the recorder of profiles.
+        submission_observers: objects that are called after calls and waits of this device, in this
+            order: for debugging, those that wait at once (VKOPS_SYNC) or print the output of
+            shaders; while the device measures, its ``Timestamps`` and the recorder of profiles.
         addressed: the buffers whose addresses were given out, by their ids.
-        prepared: the steps of the native module that each program has become, with the tuning.
-        observers: functions that return a context for the ``BoundCall`` of each dispatch of a
-            shader, which is submitted in these contexts; that of the newest function is the
-            outermost. They observe all devices and threads. Blocks of several threads, fixtures and
-            generators overlap without nesting, so each adds and removes its own function alone: by
-            ``append`` and ``remove``, which are atomic, as copies of a list are.
+        kompute: the tensors that Kompute has made on it; see ``KomputeManager``.
+        prepared: the native steps of each program, with the tuning for which they were encoded.
+        observers: functions that return a context manager for the ``BoundCall`` of each dispatch of
+            a shader, which is submitted inside of it; that of the newest function is the outermost.
+            They observe all devices and threads. Blocks of several threads, fixtures and generators
+            overlap without nesting, so nobody restores an old list: each adds and removes its own
+            function by ``append`` and ``remove``, which are atomic, as copies of a list are.
     """
 
     observers: ClassVar[list[Callable[[VulkanDevice, Any], AbstractContextManager[None]]]] = []
@@ -165,6 +174,8 @@ class VulkanDevice:
         self.info: adapter.DeviceInfo = info
         self.key: object = key
         self.lock: RLock = new_lock()
+        self._finding_cuda: RLock = new_lock()
+        self._cuda: CudaDevice | str | None = None
         self.streams: list[BackgroundTask] = []
         self.lost: str = ""
         self.thread: RecordingThread = RecordingThread()
@@ -189,7 +200,8 @@ class VulkanDevice:
             make = self.module.Device
             most = MAX_SUBMISSIONS, MAX_OPEN
             validated = adapter.validation_version() if self.validated else 0
-            self.native: Native = make(self._adapter, validated, *most, count, cached)
+            transfers = os.environ.get(TRANSFER_QUEUE) == "1"
+            self.native: Native = make(self._adapter, validated, *most, count, cached, transfers)
             alignment = self.native.pitch_alignment
         except native_error() as error:
             message = f"{info.label} cannot be opened: {error}{forks.hint()}"
@@ -200,12 +212,14 @@ class VulkanDevice:
         self.images: ImageLimits | None = ImageLimits(alignment, side) if alignment else None
         self.features: frozenset[str] = frozenset(self.native.features) & {*info.limits.features}
         self._wide = "shaderInt64" in self.features and adapter.prefers_int64(info)
-        # When this is dropped or Python exits, unless the device is lost.
+        # Store compiled pipelines when this is freed or Python exits, unless the device is lost.
         self._saving = finalize(self, self._stored.save, self.native)
         self._pipelines: dict[tuple[str, bool], Native] = {}
+        self.kompute: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         self.prepared: WeakKeyDictionary[object, tuple[object, list[Native]]] = WeakKeyDictionary()
         self.shader_pipeline: Callable[..., Native] = lru_cache(MAX_SHADERS)(self._new_pipeline)
-        self._waited = 0  # the last submission that was waited for
+        self._waited = 0  # the last submission that was waited for, with all before it
+        self._waited_for: set[int] = set()  # transfers that were waited for alone, after that one
         if mode == "printf":
             output = ShaderOutput(self._adapter)
             output.check()
@@ -213,12 +227,14 @@ class VulkanDevice:
         elif os.environ.get(SYNC) == "1":
             self.submission_observers.append(SynchronousCalls())
         self._pools: WeakValueDictionary[int, Pool] = WeakValueDictionary()
-        # Through these, the host writes and reads memory that it does not see.
-        self.upload: Pool = self.new_pool("upload")
-        self.readback: Pool = self.new_pool("readback")
+        # Staging memory, through which the host writes and reads memory that it does not see: one
+        # pool for copies on the queue of dispatches, and one for those on the queue for transfers.
+        # The host waits for each queue alone, so the queues must not share staging memory.
+        self.upload: list[Pool] = [self.new_pool("upload") for _ in range(2)]
+        self.readback: list[Pool] = [self.new_pool("readback") for _ in range(2)]
 
     def forget_driver(self) -> None:
-        """Make each use of the driver a DeviceError, in a forked child."""
+        """In a forked child, drop the native device, so that each use of it is a DeviceError."""
         del self.native, self.module
 
     if not TYPE_CHECKING:  # to type checkers, all attributes would exist
@@ -237,15 +253,15 @@ class VulkanDevice:
     # -- memory -----------------------------------------------------------------------------------
 
     def new_pool(self, use: str, max_range: int = 0) -> Pool:
-        """Make a pool of memory for a use: one of those of ``Memory`` in the native module."""
+        """Make a pool of memory for a use that the native class ``Memory`` knows."""
         pool = Pool(self, use, max_range)
         self._pools[id(pool)] = pool
         return pool
 
     def new_memory(self, nbytes: int, use: str, *, is_shared: bool = False) -> DeviceMemory:
-        """Take memory from the driver after a check that it is available, with the lock held.
+        """Take memory from the driver after a check that it is available; hold the lock.
 
-        Other processes can see what ``is_shared``.
+        Other processes can see the memory if it ``is_shared``.
         """
         available, is_cpu = self.available(use, limited=False), self.info.type == "CPU"
         held = held_bytes(self._source(use))
@@ -270,9 +286,17 @@ class VulkanDevice:
         return memory
 
     def adopt(self, native: Any, nbytes: int, *, is_shared: bool = False) -> DeviceMemory:
-        """Return what has and counts memory of the native module."""
+        """Return native memory as an object that owns it and counts it as held."""
         heap = self._adapter.memory_types[native.type][0]
         return DeviceMemory(self, native, nbytes, (self.info.index, heap), is_shared=is_shared)
+
+    @property
+    def cuda(self) -> CudaDevice | str:
+        """CUDA's device that is the same GPU, or why there is none."""
+        with self._finding_cuda:  # only one thread makes a stream and semaphores
+            if self._cuda is None:
+                self._cuda = find(self)
+            return self._cuda
 
     @property
     def uuids(self) -> tuple[bytes, bytes]:
@@ -280,7 +304,7 @@ class VulkanDevice:
         return self._adapter.uuids  # type: ignore[no-any-return]
 
     def available(self, use: str, *, limited: bool = True) -> int:
-        """Return the bytes that this process can still get, within its own limit or without it."""
+        """Return the bytes that this process can still get; ``limited`` applies its own limit."""
         native, source = self._adapter, self._source(use)
         heap, held = source[1], held_bytes(source)
         free = adapter.available_memory(native, heap, held)
@@ -291,7 +315,7 @@ class VulkanDevice:
         return free
 
     def _source(self, use: str) -> tuple[int, int]:
-        """Return where memory for a use is taken from first: (adapter, heap)."""
+        """Return the heap from which memory for a use is taken first: (adapter, heap)."""
         native = self._adapter
         return self.info.index, native.memory_types[native.memory_types_for(use)[0]][0]
 
@@ -303,12 +327,12 @@ class VulkanDevice:
                 pool.release_empty_heaps()
 
     def import_array(self, array: npt.NDArray[Any]) -> Extent | None:
-        """Return the memory of an array, for copies to read; None if it must be sent.
+        """Import the memory of an array, for copies to read; None if it must be sent instead.
 
         The array must not change until the copies have ended.
         """
         page = self.native.import_alignment
-        # Both ends are extended to whole pages.
+        # The driver imports whole pages, so both ends may grow by almost one.
         fits = page and array.nbytes + 2 * page <= self.info.limits.max_allocation
         if not fits or array.nbytes < MIN_IMPORTED_BYTES or not array.flags.c_contiguous:
             return None
@@ -320,7 +344,7 @@ class VulkanDevice:
     ) -> Native:
         """Lay a linear image over a part of memory; None if the driver refuses.
 
-        It has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
+        The image has rows of ``pitch`` bytes, and texels of ``unit`` bytes.
         """
         if self.images is None or pitch > self.images.side * unit:
             return None
@@ -368,8 +392,8 @@ class VulkanDevice:
     ) -> Native:
         """Make a pipeline of SPIR-V.
 
-        ``bindings`` are those of each descriptor set; see ``Shader.bindings``. A ``robust`` one
-        discards accesses out of bounds, if the driver can.
+        ``bindings`` are those of each descriptor set; see ``Shader.bindings``. A ``robust``
+        pipeline discards accesses out of bounds, if the driver can do that.
         """
         try:
             pipeline = self.module.Pipeline(self.native, code, entry, bindings, push_nbytes, robust)
@@ -389,13 +413,13 @@ class VulkanDevice:
         *,
         now: bool = False,
     ) -> int:
-        """Begin to run native operations, after all that was submitted before; return a number.
+        """Submit native operations, to run after all work submitted before; return their number.
 
-        While the device is busy, work is collected, and begins when the device has nothing to do or
-        somebody asks for results. While this thread records a program, the work becomes a part of
-        it, unless it is ``now``; the number is 0.
+        While the device is busy, work is collected; it begins when the device is idle or somebody
+        asks for results. While this thread records a program, the work becomes a part of the
+        program instead, unless it must be done ``now``; the number is then 0.
 
-        ``reads`` and ``writes`` are the memory that it uses, ``name`` says in errors what it is.
+        ``reads`` and ``writes`` are the memory that the work uses; errors call it ``name``.
         """
         if not work:
             return 0
@@ -419,11 +443,11 @@ class VulkanDevice:
         return number
 
     def start(self, function: Callable[..., int], *arguments: Any) -> int:
-        """Begin to run work by a function of the native device; return what it returns."""
+        """Submit work by a function of the native device; return the number that it returns."""
         observers = [*self.submission_observers]  # which other threads may add and remove
         began = perf_counter_ns() if observers else 0
         try:
-            while (number := function(*arguments)) < 0:  # no room
+            while (number := function(*arguments)) < 0:  # too many submissions have not ended
                 self.native.make_room()
         except native_error() as error:
             self._refuse(error)
@@ -438,7 +462,7 @@ class VulkanDevice:
         return None if end is None else end.args[0].recorded
 
     def refuse_recording(self, what: str) -> None:
-        """Raise a DeviceError for what no program has, if this thread is recording one."""
+        """Raise a DeviceError if this thread records a program: ``what`` cannot be part of one."""
         if self.recording is not None:
             raise DeviceError(f"record: {what}")
 
@@ -446,26 +470,50 @@ class VulkanDevice:
         """Wait for a call and all before it; other threads can submit work meanwhile."""
         if number <= self._waited:
             return
-        # Before the wait: the number may be one that another thread's work gets meanwhile.
+        # A number that was never submitted, as its submission failed, may go to another thread's
+        # work during the wait: wait only for what is submitted now.
         number = min(number, self.native.submitted)
         observers = [*self.submission_observers]
         began = perf_counter_ns() if observers else 0
         self.call(self.native.wait, number)
+        self._note_waited(number)
+        for observer in observers:
+            observer.waited(self, began)
+
+    def _note_waited(self, number: int) -> None:
+        """Note that somebody has waited for a call and all before it."""
         self._waited = max(self._waited, number)
+        for each in [*self._waited_for]:  # a copy: other threads add to the set
+            if each <= self._waited:
+                self._waited_for.discard(each)
+
+    def wait_for(self, number: int) -> None:
+        """Wait for a transfer alone, or for a call of another kind and all before it."""
+        if not self.native.transfers:
+            self.wait(number)
+            return
+        if self.has_waited(number):
+            return
+        observers = [*self.submission_observers]
+        began = perf_counter_ns() if observers else 0
+        self.call(self.native.wait_for, number)
+        self._waited_for.add(number)
+        if len(self._waited_for) > MAX_SUBMISSIONS:
+            self._note_waited(self.call(lambda: self.native.completed))
         for observer in observers:
             observer.waited(self, began)
 
     def is_done(self, number: int) -> bool:
         """Whether a submission has ended."""
         done: int = self.call(lambda: self.native.completed)
-        number = min(number, self.native.submitted)  # which is less if that failed
+        number = min(number, self.native.submitted)  # less than ``number`` if submitting it failed
         if number <= done:
             self._waited = max(self._waited, number)
         return number <= done
 
     def has_waited(self, number: int) -> bool:
         """Whether somebody has waited for a submission, or seen that it has ended."""
-        return number <= self._waited
+        return number <= self._waited or number in self._waited_for
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function of the native module, whose errors become those of vkops."""
@@ -475,7 +523,7 @@ class VulkanDevice:
             self._refuse(error)
 
     def _refuse(self, error: Exception) -> NoReturn:
-        """Raise the error of the driver; the names are those of what it may have been doing."""
+        """Raise a driver's error, with the names of the work that it may have been doing."""
         if isinstance(error, self.module.OutOfMemoryError):
             message = f"the driver has no memory for commands ({error})"
             raise OutOfDeviceMemoryError(message) from error
@@ -485,15 +533,15 @@ class VulkanDevice:
         if isinstance(error, self.module.DeviceLostError):
             if not self.lost:
                 self.lost = f"{message}; it must be opened again"
-                self._saving.detach()
+                self._saving.detach()  # do not read pipelines of a lost device to store them
             message = self.lost
         raise DeviceError(message) from error
 
     @contextmanager
     def tolerating_loss(self) -> Iterator[None]:
-        """Ignore in this block that the device is lost, but no other error.
+        """In this block, ignore the error that the device is lost, but no other.
 
-        Signal handlers run in it, too, and may raise a DeviceError of their own.
+        Not every DeviceError is ignored: signal handlers may run in the block and raise their own.
         """
         try:
             yield
@@ -514,20 +562,20 @@ class VulkanDevice:
         """Wait for streams that run in threads; the thread of one does not wait for itself."""
         for stream in list(self.streams):
             if stream.is_current:
-                return  # the others began after it
+                return  # those behind it in the list began later
             stream.finish()
             with suppress(ValueError):  # another thread was faster
                 self.streams.remove(stream)
 
     def finish(self) -> None:
-        """Wait for everything."""
+        """Wait for all streams and submissions."""
         self.finish_streams()
         self.settle()
 
     def finish_within(self, seconds: float) -> bool:
-        """Wait for everything, for so many seconds or until an interrupt; return whether it ended.
+        """Wait for all work until a time limit or an interrupt; return whether it has ended.
 
-        If not, the work is left to the driver, and the device is never destroyed.
+        If it has not, the work is left to the driver, and the device is never destroyed.
         """
         last, streams, until = self.native.submitted, [*self.streams], monotonic() + seconds
         with suppress(KeyboardInterrupt):

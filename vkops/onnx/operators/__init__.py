@@ -1,4 +1,4 @@
-"""The ONNX operators that vkops has: how each is lowered, and what is known of it before."""
+"""The ONNX operators that vkops has: how each is lowered, and facts for checks before that."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from vkops.plan.view import Ints
 
 @dataclass(frozen=True)
 class OnnxOperator:
-    """An operator: how its nodes are lowered, and what is known of them without any shape.
+    """An operator: how its nodes are lowered, and facts about them that need no shapes.
 
     Attributes:
         lower: makes the outputs of a node, in all versions of the operator up to ``newest``.
-        newest: the newest version whose meaning is known. A later opset may give the operator
-            another one, so nodes of a newer version are refused.
-        first: the elements of the first input are moved, or needed before a node is lowered as
-            those of shapes and axes are, or only its shape counts.
-        moves: the other inputs whose elements are moved, or say which are. All further inputs are
+        newest: the newest version whose meaning is known. A later opset may change the meaning, so
+            nodes of a newer version are an error.
+        first: the use of the first input: its elements are moved, or they are needed before a node
+            is lowered (as those of shapes and axes), or only its shape is used.
+        moves: the other inputs whose elements are moved or are indices. All further inputs are
             shapes, axes and the like.
-        computes: the inputs whose elements are computed with on the host.
-        if_types: whether they are, given the types of the first input and of the output.
-        makes: the type of the output, where it is not that of an input.
-        check: refuses a node whose attributes are wrong, whatever its inputs are.
-        stub: the shape of an only input with which a node can be lowered unless one of its
-            attributes is wrong; None where there is no such shape.
+        computes: the inputs whose elements the host computes with.
+        if_types: whether it computes with them, for the types of the first input and the output.
+        makes: the type of the output, if it is not the type of an input.
+        check: raises the error for a node whose attributes are wrong for any inputs.
+        stub: returns a shape of the only input with which a node can be lowered, unless one of its
+            attributes is wrong; None if there is no such shape.
     """
 
     lower: Callable[[Call], Iterable[LoweredValue]]
@@ -55,7 +55,7 @@ class OnnxOperator:
     stub: Callable[[OnnxNode], Ints | None] = lambda node: None
 
     def outputs(self, call: Call) -> Iterable[LoweredValue]:
-        """Make the outputs of a node, whose attributes are checked."""
+        """Return the outputs of a node after a check of its attributes."""
         self.check(call.node)
         return self.lower(call)
 

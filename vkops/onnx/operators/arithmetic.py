@@ -26,7 +26,7 @@ _SATURATING = (
     TensorProto.FLOAT8E5M2,
     TensorProto.FLOAT8E5M2FNUZ,
 )
-"""Types to which numbers out of range are cast as the largest that there is."""
+"""Types for which casts turn numbers out of range into the largest value."""
 
 MAX_ELEMENTS = 1024
 """Elements of the largest graph input that shapes may be computed from."""
@@ -192,7 +192,8 @@ def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array
     """Return numbers in another type, as ONNX rounds and saturates them."""
     flat = array.reshape(-1)
     if type_text(array.dtype).startswith(_SMALL_FLOATS):
-        flat = flat.astype(np.float32)  # which has all of them; not every pair converts directly
+        # Not every pair of types converts directly, and float32 holds all values of these types.
+        flat = flat.astype(np.float32)
     elif flat.dtype.itemsize == 1 and flat.dtype.kind not in "biu":
         flat = flat.astype(np.int8 if type_text(array.dtype).startswith("tensor(i") else np.uint8)
     saturates = call.attribute("saturate")
@@ -205,13 +206,13 @@ def _converted(call: Call, array: Array, dtype: np.dtype[Any], to: int) -> Array
 
 
 def operand(call: Call, name: str) -> Array:
-    """Return an operand: made of constants and shapes, or of integers that a graph input holds."""
+    """Return the elements of an operand: constants, shapes, or integers of a graph input."""
     tensor = call.tensor(name)
     try:
         return call.lowering.values(tensor)
     except NeedsValueError as error:
         if tensor.dtype.kind in "iu" and tensor.rank <= 1 and tensor.size <= MAX_ELEMENTS:
-            raise  # it may be a shape
+            raise  # they may be a shape: ``run`` then lowers the model again with these elements
         call.refuse(name, depends_on(error.name))
 
 

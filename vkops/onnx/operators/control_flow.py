@@ -59,7 +59,7 @@ def loop(call: Call) -> list[LoweredValue]:
 
 
 def _none_of(call: Call, entry: ValueInfo) -> LoweredTensor:
-    """Return the tensor that stacks an output of a body that never ran; free sizes are 0."""
+    """Return the empty stack of an output of a body that never ran; free sizes become 0."""
     if entry.dtype is None:
         call.refuse("body", f"the type of output {entry.name!r} is not declared")
     sizes = [size if isinstance(size, int) else 0 for size in entry.shape or ()]

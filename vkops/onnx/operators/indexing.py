@@ -1,8 +1,8 @@
 """Operators whose indices say which elements they copy, or where they write them.
 
-ONNX calls an index that is out of range an error. One that is known before the model runs, or given
-as an array, is refused. One that only the device has is handled as DirectML does: by reading the
-nearest element inside, and by not writing anything.
+In ONNX, an index that is out of range is an error. vkops raises it for indices that are known
+before the model runs or come from an array of the host. Indices that only the device knows are
+handled as in DirectML: a gather reads the nearest element inside, and a scatter writes nothing.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def gather(call: Call) -> list[LoweredTensor]:
 def _copied(
     call: Call, data: LoweredTensor, known: npt.NDArray[Any], axis: int
 ) -> LoweredTensor | None:
-    """Return the elements at known indices along an axis; None where these form too many runs."""
+    """Return the elements at known indices along an axis; None if these form too many runs."""
     flat = known.reshape(-1).astype(np.int64)
     flat = np.where(flat < 0, flat + data.shape[axis], flat)
     runs = [*islice(runs_of(flat), MAX_RUNS + 1)]
@@ -172,7 +172,7 @@ def tensor_scatter(call: Call) -> list[LoweredTensor]:
     places = {axis: range(whole - count + 1)}
     call.lowering.check(starts, IndexCheck(call.refuse, "write_indices", places))
     each = View((*starts.shape, *[1] * (data.rank - 1)), (1, *[0] * (data.rank - 1)))
-    # As unsigned integers, negative ones are out of range.
+    # Negative indices are errors here: as unsigned integers, they are out of range.
     where = _index_tensor(starts, each)._replace(dtype="u8")
     return [_scattered(call, data, indexing.scatter_blocks(updates.read, where, data.packed, axis))]
 
@@ -209,7 +209,9 @@ def one_hot(call: Call) -> list[LoweredTensor]:
     if not depth:
         return [call.lowering.make(values.dtype, shape, ())]
     where = _index_tensor(indices, indices.packed.insert(axis))
-    if call.version < 11:  # which knows no negative ones: they are outside as unsigned ones, too
+    # Before version 11, negative indices do not count from the end. As unsigned integers, they are
+    # out of range.
+    if call.version < 11:
         where = where._replace(dtype=f"u{indices.dtype.itemsize}")
     off, on = (Read(values.number, View((), (), place)) for place in (0, 1))
     regions = indexing.one_hot(off, on, where, View.packed(shape), axis)
@@ -220,24 +222,24 @@ def one_hot(call: Call) -> list[LoweredTensor]:
 
 
 def check_reduction(node: OnnxNode) -> None:
-    """Refuse a node that combines elements with others."""
+    """Raise the error for a node with a reduction, which computes with elements."""
     node.choice("reduction", "none", reason=": vkops moves data, it does not compute")
 
 
 def check_linear(node: OnnxNode) -> None:
-    """Refuse a node whose blocks go on at the start of the axis."""
+    """Raise the error for a node in circular mode: its blocks continue at the start of the axis."""
     node.choice("mode", "linear", reason=": vkops does not write around the end of an axis")
 
 
 def check_sequence_axes(node: OnnxNode) -> None:
-    """Refuse axes that no shape allows."""
+    """Raise the error for axes that are wrong for all shapes."""
     batch, time = node.attributes["batch_axis"], node.attributes["time_axis"]
     got, allowed = f"{batch} and {time}", "0 and 1, or 1 and 0"
     node.require({batch, time} == {0, 1}, "batch_axis and time_axis", got, allowed)
 
 
 def needs_conversion(dtype: np.dtype[Any] | None, _: object = None) -> bool:
-    """Whether the device cannot read indices of a type, if it is known."""
+    """Whether the device cannot read indices of a type; False if the type is unknown."""
     return dtype is not None and (dtype.kind not in "iu" or dtype.itemsize < 4)
 
 

@@ -47,7 +47,7 @@ def coordinate_modes(version: int) -> tuple[str, ...]:
 
 
 def check_node(node: OnnxNode) -> None:
-    """Refuse a node that interpolates or has no target, and what its version does not have."""
+    """Raise the error for a node that interpolates, has no target, or is wrong in its version."""
     node.choice("mode", "nearest", reason=": vkops moves data, it does not interpolate")
     for name in ("antialias", "exclude_outside"):
         value = node.attributes.get(name)
@@ -102,7 +102,7 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
     array, new_sizes = call.array("scales"), call.ints("sizes")
     if call.version == 1:  # Upsample, of images
         array = np.array([1, 1, call.attribute("height_scale"), call.attribute("width_scale")])
-    # Version 11 has an empty list for what is left out.
+    # In version 11, inputs that are left out are empty lists.
     if (array is None or not array.size) == (not new_sizes) and axes:
         call.refuse(*_ONE_TARGET)
     sizes, scales, per_axis = list(shape), [1.0] * len(shape), f"{len(axes)}, one for each axis"
@@ -124,6 +124,8 @@ def _target(call: Call, shape: Ints, axes: Ints) -> tuple[Ints, list[float]]:
         for i, (axis, scale) in enumerate(zip(axes, factors, strict=True)):
             call.require(isfinite(scale) and scale > 0, f"scales[{i}]", scale, "above 0 and finite")
             sizes[axis], scales[axis] = _scaled(shape[axis], scale), scale
+    if call.version < 11 and tuple(sizes) == shape:
+        scales = [1.0] * len(shape)  # as in ONNX Runtime: a tensor whose sizes stay is copied
     return tuple(sizes), scales
 
 
@@ -143,7 +145,7 @@ def _scaled(size: int, scale: float, added: float = 0) -> int:
 def _bounds(call: Call, axes: Ints) -> dict[int, tuple[Any, Any]]:
     """Return the first and the last coordinate of the region of interest, for each axis.
 
-    They are NumPy's numbers: products with them have their precision, as in ONNX's reference.
+    They stay NumPy scalars, because ONNX's reference multiplies with their precision.
     """
     roi = call.array("roi")
     if roi is None:
@@ -183,8 +185,8 @@ def _coordinates(
 ) -> Floats:
     """Return the coordinates in the input of the indices of the output, as ONNX's reference does.
 
-    It uses 64-bit floats for all but products with ``bounds`` alone, and ``width``, which may have
-    a fraction, for the size of the output.
+    It uses 64-bit floats, except for products that contain only ``bounds``. For the size of the
+    output it uses ``width``, which may have a fraction.
     """
     y = np.arange(count, dtype=np.float64)
     width = scale * size
@@ -212,8 +214,8 @@ def _coordinates(
 def _rounded(x: Floats, mode: str) -> Floats:
     """Return the nearest whole numbers.
 
-    Like ONNX's reference, this chooses between two elements that are found with an addition, so
-    that both have the same rounding errors.
+    Like ONNX's reference, this computes two candidates by additions and chooses one of them, so
+    that the rounding errors are the same.
     """
     fraction = x - np.floor(x)
     up: Any = {

@@ -37,7 +37,7 @@ def slice(call: Call) -> list[LoweredTensor]:
         call.require(step != 0, f"steps[{i}]", 0, "an integer other than 0")
         stop: int | None = end
         if step < 0:
-            start = max(start, -data.shape[axis])  # backwards, it cannot be before the first
+            start = max(start, -data.shape[axis])  # backwards, it cannot start before the first
             stop = None if end in _TO_THE_END else end
         taken[axis] = range(*builtins.slice(start, stop, step).indices(data.shape[axis]))
     view = data.packed.window(
@@ -54,7 +54,7 @@ def expand(call: Call) -> list[LoweredTensor]:
     shape = call.ints("shape") or ()
     for i, size in enumerate(shape):
         call.require(size >= -1, f"shape[{i}]", size, "at least 0, or -1 for the input's")
-    shape = tuple(abs(size) for size in shape)  # -1 as ONNX Runtime has it: it changes nothing
+    shape = tuple(abs(size) for size in shape)  # as in ONNX Runtime, -1 changes nothing, like 1
     rank = max(data.rank, len(shape))
     old, new = ((1,) * (rank - len(sizes)) + tuple(sizes) for sizes in (data.shape, shape))
     if any(a != b and 1 not in (a, b) for a, b in zip(old, new, strict=True)):
@@ -115,7 +115,7 @@ def pad(call: Call) -> list[LoweredTensor]:
 
 
 def center_crop_pad(call: Call) -> list[LoweredTensor]:
-    """Lower CenterCropPad: where the difference is odd, one element more is moved at the end."""
+    """Lower CenterCropPad; if the difference is odd, the end gets or loses one element more."""
     data = call.tensor("input_data")
     axes = call.axes("axes", data.rank, range(data.rank))
     sizes = call.ints("shape") or ()

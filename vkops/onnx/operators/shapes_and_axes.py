@@ -16,7 +16,7 @@ DEPTH_ORDERS = ("DCR", "CRD")
 
 
 def dropout(call: Call) -> list[LoweredTensor]:
-    """Lower Dropout, which drops nothing where a model is not trained."""
+    """Lower Dropout, which drops nothing outside of training."""
     data = call.tensor("data")
     reason = ": vkops does not train"
     if call.version < 7:
@@ -75,7 +75,7 @@ def squeeze(call: Call) -> list[LoweredTensor]:
     """Lower Squeeze."""
     data = call.tensor("data")
     axes = call.axes("axes", data.rank)
-    if not axes:  # also where an empty list is given, as ONNX Runtime has it
+    if not axes:  # left out or, as in ONNX Runtime, an empty list
         axes = tuple(axis for axis, size in enumerate(data.shape) if size == 1)
     for axis in axes:
         if data.shape[axis] != 1:

@@ -35,7 +35,7 @@ def split_stub(node: OnnxNode) -> Ints | None:
 
 
 def _part_sizes(call: Call, whole: int) -> Ints:
-    """Return the sizes that are given, or those of parts as equal as the version requires."""
+    """Return the sizes from an input or attribute, or those of parts as equal as possible."""
     sizes, count = call.ints("split", max_size=MAX_PIECES), call.attribute("num_outputs")
     if call.version >= 18 and (sizes is None) == (count is None):
         both = "both are given" if count is not None else "neither is given"

@@ -1,8 +1,8 @@
-"""The kinds of arguments of shaders: one module for each, of which this package makes tables.
+"""The kinds of arguments of shaders: a module for each, and tables of all of them here.
 
-``KINDS`` are the kinds of blocks that take the arguments of a module, each with the names of what
-it counts towards in ``runtime/shader_checks.py``. ``resolved`` makes the argument: it takes the
-device, the shader, the slot, and the value that the call has for it.
+In each module, ``KINDS`` has the kinds of blocks that take its arguments, each with the names of
+the limits that a block counts towards in ``runtime/shader_checks.py``. ``resolved`` returns an
+argument for the device, the shader, the slot, and the value of the call.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ KINDS: Kinds = {
 
 
 class ImageArgument(NamedTuple):
-    """An image, with the sampler that is bound with it."""
+    """An image, with the sampler that is bound together with it."""
 
     image: Image
     sampler: Sampler | None
@@ -41,9 +41,16 @@ class ImageArgument(NamedTuple):
         image, bound, declared = self.image, self.image.part, slot.block.image
         assert declared is not None
         form = bound.memory.form
-        is_whole = image.dims + image.has_layers == len(image.shape) - bool(image.channels)
-        if (image.dims * is_whole, image.has_layers) != (declared.dims, declared.has_layers):
+        several = form.samples > 1
+        is_whole = image.dims + image.has_layers + several == len(image.shape) - bool(
+            image.channels
+        )
+        got = image.dims * is_whole, image.has_layers, several
+        if got != (declared.dims, declared.has_layers, declared.is_multisampled):
             what = f"an image of {declared.dims} dimensions{' with layers' * declared.has_layers}"
+            what += (
+                f" {'and' if declared.has_layers else 'with'} samples" * declared.is_multisampled
+            )
             _refuse(shader, slot, f"got {image!r}, must be {what} for {declared}", "SH-13")
         layers = (bound.corner[0], bound.sizes[0]) if form.has_layers else (0, 1)
         levels = image.mips if slot.block.kind != "storage image" else 1
@@ -72,7 +79,7 @@ class ImageArgument(NamedTuple):
 
 
 class TensorImage(NamedTuple):
-    """Elements of a tensor that are copied to an image of a form."""
+    """Elements of a tensor that are copied to a temporary image of some form."""
 
     elements: Elements
     form: ImageForm
@@ -129,7 +136,8 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
         message = f"got the shape {shape}, must have {declared.shapes} for {declared}"
         _refuse(shader, slot, message, "SH-13")
     assert elements.dtype is not None
-    form = ImageForm(elements.dtype, declared.dims, declared.has_layers, channels, None)
+    samples = shape[declared.rank - 1] if declared.is_multisampled else 1
+    form = ImageForm(elements.dtype, declared.dims, declared.has_layers, channels, None, samples)
     image = TensorImage(elements, form, shape[: form.rank], sampler)
     return image, elements.buffer, (elements[1:], shape, elements.buffer.layout, sampler)
 
@@ -145,7 +153,7 @@ def _viewed(
 ) -> Slot:
     """Check a cube (SH-13); choose the format of a view (SH-14), and its sampler (SH-15).
 
-    ``part`` are the first level, the number of levels, the first layer and the number of layers.
+    ``part`` is (first level, number of levels, first layer, number of layers).
     """
     block, sampler = slot.block, argument.sampler
     declared = block.image

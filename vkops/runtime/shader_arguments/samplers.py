@@ -23,12 +23,12 @@ class SamplerArgument(NamedTuple):
     sampler: Sampler
 
     def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
-        """A dispatch has the sampler itself."""
+        """Return the slot with the sampler, which the dispatch holds itself."""
         return slot
 
 
 def default_sampler(device: OpenDevice, *, is_linear: bool) -> Sampler:
-    """The sampler of a texture for which a call gives none."""
+    """Return the sampler for textures to which a call gives no sampler."""
     samplers, name = _defaults.setdefault(device.vulkan, {}), "linear" if is_linear else "nearest"
     return samplers.get(name) or samplers.setdefault(name, Sampler(device, name))
 

@@ -1,4 +1,4 @@
-"""Tensors as texel buffers: elements that shaders see in a format."""
+"""Tensors as texel buffers, whose elements shaders read and write in a format."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS: Kinds = {"storage texel buffer": ("storage images",), "uniform texel buff
 
 
 class Texels(Elements):
-    """Elements of a tensor as texels, each of as many as the sizes of the tensor say."""
+    """Elements of a tensor as texels; the last axis may hold the channels of each texel."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Values of uniform blocks, which are small data of a dispatch, and addresses among values."""
+"""Values of uniform blocks, which a dispatch holds itself, and addresses among values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class UniformValues(bytes):
     """The packed contents of a uniform block."""
 
     def bind(self, device: OpenDevice, shader: Shader, slot: Slot) -> Slot:
-        """Check the size; a dispatch has the bytes itself."""
+        """Check the size; the dispatch holds the bytes itself."""
         check_size(device, shader, slot, len(self))
         shader.check_bytes(slot.point, slot.block, 0, len(self), len(self))
         return slot
@@ -36,7 +36,7 @@ def resolved(device: OpenDevice, shader: Shader, slot: Slot, value: Any) -> Reso
 
 
 def with_addresses(device: OpenDevice, shader: Shader, path: str, value: Any) -> Any:
-    """Return values with the address of each tensor in them, if the shader uses addresses."""
+    """Return values with tensors replaced by their addresses, if the shader uses addresses."""
     if not shader.uses_addresses:
         return value
     if hasattr(value, "placed"):

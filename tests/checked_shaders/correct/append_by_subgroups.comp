@@ -1,0 +1,13 @@
+// vkops debug check --groups 4 --bind B2=uint32:1
+#version 450
+#extension GL_KHR_shader_subgroup_ballot : require
+layout(local_size_x = 64) in;
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+layout(std430, binding = 0) buffer B0 { uint data[]; };
+layout(std430, binding = 1) buffer B1 { uint result[]; };
+layout(std430, binding = 2) buffer B2 { uint count; };
+
+void main() { bool wanted = data[i] % 3 == 1; uvec4 votes = subgroupBallot(wanted); uint first = 0;
+  if (subgroupElect()) first = atomicAdd(count, subgroupBallotBitCount(votes));
+  first = subgroupBroadcastFirst(first);
+  if (wanted) result[first + subgroupBallotExclusiveBitCount(votes)] = data[i]; }

@@ -1,0 +1,11 @@
+// vkops debug check --bind Data=uint32:64 --max-iterations 500
+#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+void main() { uint n = data[i];
+  while (n != 1000u) //! loop
+    n = n * 2u;
+  result[i] = n; }

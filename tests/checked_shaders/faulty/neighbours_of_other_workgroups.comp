@@ -1,0 +1,12 @@
+// vkops debug check --groups 2
+#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+void main() {
+  uint left = data[max(i, 1u) - 1];
+  memoryBarrierBuffer(); barrier();
+  data[i] += left; //! data race
+}

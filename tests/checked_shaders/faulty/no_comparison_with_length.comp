@@ -1,0 +1,10 @@
+// vkops debug check --bind Data=numbers_50.npy
+#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+void main() { 
+  result[i] = data[i]; //! out of bounds
+}

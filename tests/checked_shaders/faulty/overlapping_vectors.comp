@@ -1,0 +1,10 @@
+#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+layout(std430, binding = 2) buffer Pairs { uvec2 pairs[]; };
+void main() {
+  pairs[i / 2] = uvec2(i, data[i]); //! data race
+}

@@ -1,0 +1,13 @@
+#version 450
+layout(local_size_x = 64) in;
+layout(std430, binding = 0) buffer Data { uint data[]; };
+layout(std430, binding = 1) buffer Out { uint result[]; };
+shared uint part[64];
+uint i = gl_GlobalInvocationID.x, own = gl_LocalInvocationIndex;
+shared bool found;
+void main() {
+  if (own == 0) found = false;
+  barrier();
+  if (data[i] == 7) found = true;
+  if (found) result[i] = 1; //! data race
+}
