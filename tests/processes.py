@@ -21,6 +21,26 @@ SLANG = pytest.mark.skipif(
 BOTH_WAYS = ["as it is", pytest.param("without POSIX", marks=HIDDEN)]
 
 
+def descriptors():
+    """The number of file descriptors that stay open: the least in half a second."""
+    numbers = []
+    for _ in range(10):
+        numbers.append(len(os.listdir("/proc/self/fd")))
+        time.sleep(0.05)
+    return min(numbers)
+
+
+def more_descriptors(held):
+    """How many more descriptors than ``held`` stay open.
+
+    Threads open some for a moment: those of Mesa's cache of shaders, and those which serve handles.
+    """
+    until = time.monotonic() + 20
+    while (more := descriptors() - held) > 0 and time.monotonic() < until:
+        pass
+    return max(more, 0)
+
+
 def outcome(*arguments, cwd=None, **variables):
     """The status, output and errors of a Python process with more variables in its environment."""
     return finished(sys.executable, *arguments, cwd=cwd, env={**os.environ, **variables})
