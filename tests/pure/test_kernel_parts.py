@@ -15,7 +15,7 @@ from vkops.plan.rounding import factor
 from vkops.shaders import load
 from vkops.shaders.binary import positions
 from vkops.shaders.features import exact_floats, with_modes
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 SUBGROUP, SEGMENT = 32, 128
 
@@ -50,7 +50,7 @@ def test_reductions_read_each_segment_once(lanes, results, count, strides, batch
     arrays = zip(kernel._params, ("f4", "i4", "f4"), (0, None, 1), strict=True)
     operands = [Operand(each, np.dtype(dtype), array) for each, dtype, array in arrays]
     text = kernel._generated(operands, 2, ("strided",), local_size=128, pushed=True)
-    word, nbytes = Number("uint", 4), 4 * results * count
+    word, nbytes = ScalarType("uint", 4), 4 * results * count
     read, written = (Memory("", word, "", 1, n, is_written=True) for n in (nbytes, nbytes))
     read.fill(np.ones(results * count, np.float32).tobytes())
     words = [count, results * count, count, factor(count), (count - 1).bit_length(), 0, *strides]

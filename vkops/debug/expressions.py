@@ -13,7 +13,7 @@ import numpy as np
 
 from vkops.interpreter.recorder import ALONE
 from vkops.interpreter.values import Numbers, Pointer, SourceLine
-from vkops.shaders.layout import Array, Number, Struct
+from vkops.shaders.layout import ArrayType, ScalarType, StructType
 
 _SHOWN = 200
 """Elements of an array that are printed."""
@@ -163,7 +163,7 @@ class Context:
         """Return the number or the vector that a pointer points to; other values as they are."""
         if not isinstance(value, Pointer):
             return value
-        if not isinstance(value.type, Number) and getattr(value.type, "form", "") != "vector":
+        if not isinstance(value.type, ScalarType) and getattr(value.type, "form", "") != "vector":
             refuse("a structure or an array is no number")
         numbers = self._load(value)
         if numbers.missing is not None:
@@ -181,10 +181,14 @@ class Context:
 
         def text(part: Any) -> str:
             nonlocal left
-            if isinstance(part, Pointer) and isinstance(part.type, Number):
+            if isinstance(part, Pointer) and isinstance(part.type, ScalarType):
                 numbers = self._load(part)
                 part = None if numbers.missing is not None else numbers.array[0]
-            if isinstance(part, Pointer) and isinstance(part.type, Struct) and part.type.unnamed:
+            if (
+                isinstance(part, Pointer)
+                and isinstance(part.type, StructType)
+                and part.type.unnamed
+            ):
                 return text(_part(part, part.type.unnamed.name))
             if not isinstance(part, Pointer):
                 left -= 1
@@ -194,7 +198,7 @@ class Context:
                 if left <= 0:
                     texts.append("...")
                     break
-                name = f"{key} = " if isinstance(part.type, Struct) else ""
+                name = f"{key} = " if isinstance(part.type, StructType) else ""
                 texts.append(name + text(_part(part, key)))
             return f"{{{', '.join(texts)}}}"
 
@@ -216,9 +220,9 @@ def _formatted(numbers: Any, form: str) -> str:
 def _keys(whole: Pointer) -> Sequence[Any]:
     """Return the names of members, or the indices of elements that an array or its buffer has."""
     type_ = whole.type
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         return [member.name for member in type_.members]
-    if not isinstance(type_, Array):
+    if not isinstance(type_, ArrayType):
         return ()
     left = whole.variable.nbytes - int(whole.offset)
     return range(max(left, 0) // type_.stride if type_.count is None else type_.count)
@@ -227,13 +231,13 @@ def _keys(whole: Pointer) -> Sequence[Any]:
 def _part(whole: Pointer, key: Any) -> Pointer:
     """Return a member by its name, or an element by its index."""
     type_, keys = whole.type, _keys(whole)
-    if isinstance(type_, Struct) and type_.unnamed and key not in keys:
+    if isinstance(type_, StructType) and type_.unnamed and key not in keys:
         return _part(_part(whole, type_.unnamed.name), key)
     if key not in keys:
         limit = f"0 to {len(keys) - 1}" if isinstance(keys, range) else " or ".join(keys)
         refuse(f"got {key}, must be {limit}" if keys else f"got {key}, but a number has no parts")
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         member = type_.members[keys.index(key)]
         return Pointer(whole.variable, member.type, whole.offset + member.offset)
-    assert isinstance(type_, Array)
+    assert isinstance(type_, ArrayType)
     return Pointer(whole.variable, type_.element, whole.offset + key * type_.stride)

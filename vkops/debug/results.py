@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import stored_dtype
-from vkops.shaders.layout import Array, Number, leaves
+from vkops.shaders.layout import ArrayType, ScalarType, leaves
 from vkops.shaders.module import Block
 
 Numbers = npt.NDArray[Any]
@@ -116,7 +116,7 @@ def _numbers(
     return [(dtype, np.concatenate(starts)) for dtype, starts in by_dtype.items()]
 
 
-def places_of(block: Block, nbytes: int) -> Iterator[tuple[Number, npt.NDArray[np.int64], int]]:
+def places_of(block: Block, nbytes: int) -> Iterator[tuple[ScalarType, npt.NDArray[np.int64], int]]:
     """Yield each number of a block, the bytes where it begins, and the first of its values.
 
     These are distinct: those of numbers outside of the array at the end, and those in it from 0.
@@ -125,7 +125,7 @@ def places_of(block: Block, nbytes: int) -> Iterator[tuple[Number, npt.NDArray[n
     for first, leaf in enumerate(leaves(block.type)):
         yield leaf.type, np.array([leaf.location]), first
     last = block.type.members[-1]
-    if block.stride and isinstance(last.type, Array):
+    if block.stride and isinstance(last.type, ArrayType):
         starts = np.arange(last.offset, nbytes - block.stride + 1, block.stride)
         for leaf in leaves(last.type.element):
             yield leaf.type, starts + leaf.location, 0

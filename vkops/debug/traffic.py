@@ -39,7 +39,7 @@ from vkops.plan.region import CopyPlan, Indices
 from vkops.plan.rounding import ceil_div, round_up
 from vkops.shaders.binary import Op
 from vkops.shaders.features import without_modes
-from vkops.shaders.layout import Number, Type
+from vkops.shaders.layout import ScalarType, Type
 from vkops.shaders.shader import Shader
 from vkops.shaders.tools import optimized
 
@@ -253,7 +253,7 @@ def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
         counter.move()
 
 
-_WORD = Number("uint", 4)
+_WORD = ScalarType("uint", 4)
 
 
 class _Counted(Memory):
@@ -277,7 +277,7 @@ class _Tensors(_Counted):
     def store(self, type_: Type, offset: int | Array, value: Value, active: Active) -> None:
         """Store nothing."""
 
-    def change(self, number: Number, *args: Any, **options: Any) -> Array:
+    def change(self, number: ScalarType, *args: Any, **options: Any) -> Array:
         """Return what a load does: so an exchange for another value succeeds at once."""
         return np.zeros(1, dtype_of(number))
 

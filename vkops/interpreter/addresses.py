@@ -11,8 +11,7 @@ from vkops.interpreter.memory import Memory
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import is_pointer, scalar_of
 from vkops.interpreter.values import Numbers, Outside, Pointer, Value
-from vkops.shaders import layout
-from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 
 BASE = 1 << 36
 """The address of the first byte."""
@@ -50,7 +49,7 @@ class TensorMemory(Memory):
         starts = _starts(tensors)
         self._starts: Array = starts[: max(len(tensors), 1)]
         self._known: Array = np.array(known or BASE + self._starts, np.int64)
-        super().__init__("", Number("uint", 4), "", 1, int(starts[-1]), is_written=True)
+        super().__init__("", ScalarType("uint", 4), "", 1, int(starts[-1]), is_written=True)
         self.unit = min([_SMALLEST[c] for c in capabilities if c in _SMALLEST], default=4)
         for start, data in zip(self._starts.tolist(), tensors.values(), strict=False):
             self._data[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
@@ -149,20 +148,20 @@ def with_addresses(type_: Type | None, path: str, value: Any, tensors: dict[str,
 
     The arrays are added to ``tensors`` by their paths.
     """
-    if type_ == Number("uint", 8) and isinstance(value, np.ndarray) and value.ndim:
+    if type_ == ScalarType("uint", 8) and isinstance(value, np.ndarray) and value.ndim:
         same = (name for name, known in tensors.items() if known is value)
         name = next(same, path)
         tensors[name] = value
         return BASE + int(_starts(tensors)[[*tensors].index(name)])
-    if isinstance(type_, Struct) and isinstance(value, Mapping):
+    if isinstance(type_, StructType) and isinstance(value, Mapping):
         types = {member.name: member.type for member in type_.members}
         return {
             name: with_addresses(types.get(name), f"{path}.{name}", each, tensors)
             for name, each in value.items()
         }
     if isinstance(value, (list, tuple)) and type_ is not None and not is_pointer(type_):
-        members = [type_.element] * len(value) if isinstance(type_, layout.Array) else ()
-        members = [m.type for m in type_.members] if isinstance(type_, Struct) else members
+        members = [type_.element] * len(value) if isinstance(type_, ArrayType) else ()
+        members = [m.type for m in type_.members] if isinstance(type_, StructType) else members
         padded = [*members, *[None] * len(value)]
         return [
             with_addresses(padded[number], f"{path}[{number}]", each, tensors)

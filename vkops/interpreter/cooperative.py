@@ -18,9 +18,8 @@ from vkops.interpreter.program import Decoded
 from vkops.interpreter.state import State
 from vkops.interpreter.subgroups import Subgroups
 from vkops.interpreter.values import Numbers, Outside, Pointer, Reason
-from vkops.shaders import layout
 from vkops.shaders.binary import Op
-from vkops.shaders.layout import Number, Struct
+from vkops.shaders.layout import ArrayType, ScalarType, StructType
 
 _ROW_MAJOR, _COLUMN_MAJOR = 0, 1
 _SATURATING = 16
@@ -30,7 +29,7 @@ _SATURATING = 16
 class _Matrix(NamedTuple):
     """A type: an invocation has ``length`` elements."""
 
-    number: Number
+    number: ScalarType
     size: int
     rows: int
     columns: int
@@ -64,12 +63,12 @@ class _Matrix(NamedTuple):
         return table[group.row, group.column]
 
 
-def _array_of(pointer: Pointer) -> tuple[layout.Array | None, Array]:
+def _array_of(pointer: Pointer) -> tuple[ArrayType | None, Array]:
     """Return the array into which a pointer points, and where it begins for each invocation."""
     part, at = pointer.variable.type, np.atleast_1d(np.asarray(pointer.offset, np.int64))
     start = np.zeros_like(at)
-    while isinstance(part, Struct) or (isinstance(part, layout.Array) and part.form == "array"):
-        if isinstance(part, Struct):
+    while isinstance(part, StructType) or (isinstance(part, ArrayType) and part.form == "array"):
+        if isinstance(part, StructType):
             first = int((at - start)[0])
             inside = [member for member in part.members if member.offset <= first]
             if not inside:

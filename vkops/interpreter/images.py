@@ -19,10 +19,9 @@ from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Decoded, dtype_in, shape_of
 from vkops.interpreter.state import State
 from vkops.interpreter.values import Numbers, Outside, Pointer
-from vkops.shaders import layout
 from vkops.shaders.binary import Op
 from vkops.shaders.image_formats import Format, ImageType
-from vkops.shaders.layout import Number, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 
 _BIAS, _LOD, _GRAD, _OFFSET, _OFFSETS, _SAMPLE, _MIN_LOD = 0x1, 0x2, 0x4, 0x18, 0x20, 0x40, 0x80
 """Image operands; an offset is constant or not."""
@@ -51,12 +50,12 @@ class ImageVariable(Memory):
         self, declared: ImageType, format_: Format, levels: Sequence[Array], sampler: Sampling
     ) -> None:
         self.declared, self.format, self.levels, self.sampler = declared, format_, levels, sampler
-        number = Number({"u": "uint", "i": "int", "f": "float"}[format_.dtype[0]],
+        number = ScalarType({"u": "uint", "i": "int", "f": "float"}[format_.dtype[0]],
                         int(format_.dtype[1]))  # fmt: skip
         size, count = number.nbytes, format_.channels
         self.texel: Type = number
         if count > 1:
-            self.texel = layout.Array(number, count, size, size * count, "vector")
+            self.texel = ArrayType(number, count, size, size * count, "vector")
         nbytes = sum(level.nbytes for level in levels)
         super().__init__("", self.texel, "", 1, nbytes, is_written=True)
         self.fill(b"".join(level.tobytes() for level in levels))
@@ -114,7 +113,7 @@ class SamplerVariable(Memory):
     """A sampler that is bound alone."""
 
     def __init__(self, sampler: Sampling) -> None:
-        super().__init__("", Number("uint", 4), "", 1, 0, is_written=True)
+        super().__init__("", ScalarType("uint", 4), "", 1, 0, is_written=True)
         self.sampler = sampler
 
 
@@ -359,6 +358,6 @@ HANDLERS: dict[int, Callable[[State, Decoded], Any]] = {
     Op.ImageSampleExplicitLod: _sampled,
     Op.ImageSampleProjExplicitLod: _sampled, Op.ImageGather: _gathered,
     Op.SampledImage: lambda run, step: tuple(run.raw(id_) for id_ in step.operands),
-    Op.Image: lambda run, step: Pointer(_image(run, step.operands[0])[0], layout.Struct((), 0), 0),
+    Op.Image: lambda run, step: Pointer(_image(run, step.operands[0])[0], StructType((), 0), 0),
 }  # fmt: skip
 """By opcode."""

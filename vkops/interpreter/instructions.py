@@ -47,10 +47,9 @@ from vkops.interpreter.values import (
     merge,
     take,
 )
-from vkops.shaders import layout
 from vkops.shaders.binary import DEBUG_INFO, Decoration, Op
 from vkops.shaders.grammar import OPCODES
-from vkops.shaders.layout import Number, Struct
+from vkops.shaders.layout import ArrayType, ScalarType, StructType
 
 _ELEMENT_ACCESS = (Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
@@ -86,11 +85,11 @@ def _access(run: State, step: Decoded) -> Value | None:
         offset = offset + indices.pop(0).astype(np.int64) * stride
     for index in indices:
         wide: Any = int(index[0]) if len(index) == 1 else index.astype(np.int64)
-        if isinstance(part, Struct):
+        if isinstance(part, StructType):
             member = part.members[wide]
             offset, part = offset + member.offset, member.type
             continue
-        assert isinstance(part, layout.Array)
+        assert isinstance(part, ArrayType)
         count = part.count
         if count is None:
             start = offset if isinstance(offset, int) else int(offset[0])
@@ -129,7 +128,7 @@ def _block(run: State, array: tuple[Value, ...], index: Array, step: Decoded) ->
 def _array_length(run: State, step: Decoded) -> Numbers:
     pointer = run.pointer(step.operands[0])
     array, start = parts_of(pointer.type)[step.operands[1]]
-    assert isinstance(array, layout.Array)
+    assert isinstance(array, ArrayType)
     size = max(pointer.variable.nbytes - start, 0)
     return Numbers(np.array([size // array.stride], np.uint32))
 
@@ -332,7 +331,7 @@ def _atomic(run: State, step: Decoded) -> Value:
     if not len(active.slots):
         return zeros(pointer.type)
     memory, number = pointer.variable, pointer.type
-    assert isinstance(number, Number)
+    assert isinstance(number, ScalarType)
     _fence(run, step.operands[1:3], active)
     op = Op.AtomicExchange if step.op == Op.AtomicStore else step.op
     old: Numbers = memory.load(number, pointer.offset, active, step.place)
@@ -350,7 +349,7 @@ def _atomic(run: State, step: Decoded) -> Value:
     if mask is not None:
         operand = Numbers(operand).take(np.flatnonzero(mask)).array
     if kind and kind != {"int": "s", "uint": "u"}[number.kind]:
-        number = Number("int" if kind == "s" else "uint", number.nbytes)
+        number = ScalarType("int" if kind == "s" else "uint", number.nbytes)
         operand = operations.integers(operand, kind)
     before = memory.change(number, pointer.offset, active, operand, update)
     changed = None
@@ -424,7 +423,7 @@ def _clock(run: State, step: Decoded) -> Numbers:
     if run.waits is not None:
         run.waits.effect(run.active)
     words = np.full((1, 1), run.executed, np.uint64)
-    is_vector = isinstance(run.program.type(step.type), layout.Array)
+    is_vector = isinstance(run.program.type(step.type), ArrayType)
     return Numbers(words.view(np.uint32) if is_vector else words[:, 0])
 
 

@@ -14,8 +14,7 @@ from vkops.interpreter.operations import Array, dtype_of, stored_dtype
 from vkops.interpreter.program import is_pointer, parts_of, scalar_of, shape_of, zeros
 from vkops.interpreter.shadow import Shadow
 from vkops.interpreter.values import Numbers, Reason, SourceLine, Value, merge, take
-from vkops.shaders import layout
-from vkops.shaders.layout import Number, Struct, Type
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type
 from vkops.shaders.module import Module
 
 _ROW_ALIGNMENT = 8
@@ -83,8 +82,8 @@ class Variable(ABC):
     def element(self, offset: int, whole: Type | None = None) -> str:
         """Return the name of the number at an offset, such as ``part[3]``, or of ``whole``."""
         part, text, at = self.type, self.name, offset
-        while part is not whole and not isinstance(part, Number):
-            if isinstance(part, Struct):
+        while part is not whole and not isinstance(part, ScalarType):
+            if isinstance(part, StructType):
                 inside = [member for member in part.members if member.offset <= at]
                 if not inside:
                     break
@@ -119,7 +118,7 @@ class Register(Variable):
     ) -> None:
         self._call = call
         self.name, self.type = name, type_
-        self._number = scalar_of(type_) or Number("uint", 4)
+        self._number = scalar_of(type_) or ScalarType("uint", 4)
         self._value: Value | None = None if value is None else Numbers(value)
         if value is None and not is_pointer(type_):
             nothing = np.zeros((1, *shape_of(type_)), dtype_of(self._number))
@@ -266,7 +265,7 @@ class Memory(Variable):
             return self._asked[-1]
         steps: Array = np.zeros((), np.int64)
         part = type_
-        while isinstance(part, layout.Array):
+        while isinstance(part, ArrayType):
             steps = steps[..., None] + np.arange(part.count or 0) * part.stride
             part = part.element
         base: Any = np.atleast_1d(np.asarray(offset, np.int64))
@@ -282,7 +281,7 @@ class Memory(Variable):
 
         None, unless it is a scalar or a vector at one offset in what each has for itself.
         """
-        is_short = isinstance(getattr(type_, "element", type_), Number)
+        is_short = isinstance(getattr(type_, "element", type_), ScalarType)
         if self.kind != "invocation" or not isinstance(offset, int) or not is_short:
             return None
 
@@ -307,7 +306,7 @@ class Memory(Variable):
         assert self.shadow is not None
         return self.shadow.last_change(self.first + offset // self.unit)
 
-    def units_of(self, number: Number, addresses: Array) -> Array:
+    def units_of(self, number: ScalarType, addresses: Array) -> Array:
         """Return the units of numbers, with an axis more if they have several."""
         first = addresses // self.unit
         if number.nbytes <= self.unit:
@@ -383,7 +382,7 @@ class Memory(Variable):
             self._missing[self.units_of(number, addresses)] = marks
 
     def change(
-        self, number: Number, offset: int | Array, active: Active, operand: Array, update: Any
+        self, number: ScalarType, offset: int | Array, active: Active, operand: Array, update: Any
     ) -> Array:
         """Replace numbers one invocation after the other, and return those before.
 

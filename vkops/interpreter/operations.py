@@ -14,7 +14,7 @@ import numpy as np
 
 from vkops.shaders.binary import Op
 from vkops.shaders.grammar import OPCODES
-from vkops.shaders.layout import Number
+from vkops.shaders.layout import ScalarType
 
 Array = Any
 """An array of NumPy, whose types of results differ between its versions."""
@@ -41,12 +41,12 @@ def integers(value: Array, kind: str) -> Array:
 
 
 @cache
-def dtype_of(number: Number) -> np.dtype[Any]:
+def dtype_of(number: ScalarType) -> np.dtype[Any]:
     """Return the type of a scalar's values."""
     return np.dtype("bool" if number.kind == "bool" else f"{number.kind}{8 * number.nbytes}")
 
 
-def stored_dtype(number: Number) -> np.dtype[Any]:
+def stored_dtype(number: ScalarType) -> np.dtype[Any]:
     """Return the type of a scalar in memory."""
     return np.dtype("u4") if number.kind == "bool" else dtype_of(number)
 

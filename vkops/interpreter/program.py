@@ -27,7 +27,7 @@ from vkops.shaders.binary import (
 )
 from vkops.shaders.compiler import TEXT
 from vkops.shaders.grammar import WITH_RESULT
-from vkops.shaders.layout import Array, Number, Struct, Type, Types
+from vkops.shaders.layout import ArrayType, ScalarType, StructType, Type, Types
 from vkops.shaders.module import Module
 from vkops.shaders.sources import embedded_lines
 from vkops.system.threads import cached_property
@@ -204,7 +204,7 @@ class ShaderProgram:
             operands = [values[operand] for operand in words[3:] if operand in values]
             arrays = [each.array for each in operands if isinstance(each, Numbers)]
             return Numbers(operations.apply(operations.TABLE[words[2]], arrays, dtype_in(type_)))
-        return Numbers(np.array([value], dtype_of(scalar_of(type_) or Number("uint", 4))))
+        return Numbers(np.array([value], dtype_of(scalar_of(type_) or ScalarType("uint", 4))))
 
     def number(self, id_: int) -> int:
         """Return the integer that a constant is."""
@@ -470,11 +470,11 @@ def _last_first(block: BasicBlock) -> tuple[int, ...]:
 # -- values of types -------------------------------------------------------------------------------
 
 
-def scalar_of(type_: Type) -> Number | None:
+def scalar_of(type_: Type) -> ScalarType | None:
     """Return the type of the numbers of a scalar, vector or matrix; None for others."""
-    while isinstance(type_, Array) and type_.form != "array":
+    while isinstance(type_, ArrayType) and type_.form != "array":
         type_ = type_.element
-    return type_ if isinstance(type_, Number) else None
+    return type_ if isinstance(type_, ScalarType) else None
 
 
 def dtype_in(type_: Type) -> np.dtype[Any] | None:
@@ -485,21 +485,21 @@ def dtype_in(type_: Type) -> np.dtype[Any] | None:
 
 def is_pointer(type_: Type) -> bool:
     """Whether a type is that of pointers, which have no layout."""
-    return isinstance(type_, Struct) and not type_.members
+    return isinstance(type_, StructType) and not type_.members
 
 
 def shape_of(type_: Type) -> tuple[int, ...]:
     """Return the shape of a scalar, vector or matrix."""
-    if isinstance(type_, Array):
+    if isinstance(type_, ArrayType):
         return (type_.count or 0, *shape_of(type_.element))
     return ()
 
 
 def parts_of(type_: Type) -> list[tuple[Type, int]]:
     """Return an array's elements or a struct's members: their types, and where they begin."""
-    if isinstance(type_, Struct):
+    if isinstance(type_, StructType):
         return [(member.type, member.offset) for member in type_.members]
-    assert isinstance(type_, Array)
+    assert isinstance(type_, ArrayType)
     return [(type_.element, number * type_.stride) for number in range(type_.count or 0)]
 
 

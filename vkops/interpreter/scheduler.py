@@ -34,7 +34,7 @@ from vkops.interpreter.values import Choice, Pointer, Value, merge, take
 from vkops.interpreter.waits import INVOCATION, SUBGROUP, Waits
 from vkops.shaders.binary import Decoration, Op
 from vkops.shaders.grammar import BUILT_IN
-from vkops.shaders.layout import Member, Struct
+from vkops.shaders.layout import Member, StructType
 
 MAX_TOGETHER = 1 << 16
 """Invocations that run together, in whole workgroups."""
@@ -114,7 +114,7 @@ class Run(State):
         for declared in self.shared.values():
             members = tuple(Member(name, 0, type_) for _, name, type_ in declared)
             nbytes = max(member.type.nbytes for member in members)
-            memory = Memory("", Struct(members, nbytes), "group", len(groups), nbytes)
+            memory = Memory("", StructType(members, nbytes), "group", len(groups), nbytes)
             memory.follow(self.program.module)
             for id_, name, type_ in declared:
                 renamed = copy(memory)
