@@ -18,7 +18,7 @@ import numpy as np
 
 from litmus.executions import Machine
 from litmus.program import Instruction, Jump, Local, NotExpressibleError, Test
-from litmus.programs import PROGRAMS, TABLES, Program
+from litmus.programs import PROGRAMS, TABLES, Dat3MProgram
 from vkops.debug.shader_check import Case
 from vkops.interpreter.schedules import explored
 
@@ -255,7 +255,7 @@ def programs(folder: Path) -> Iterator[tuple[str, str, str, str]]:
         assert default is not None
         models[name] = {"": default[1], **dict(_SCOPED.findall(inside))}
     for path, rows in groupby(_PROGRAM_ROW.findall(text), key=lambda row: f"termination/{row[0]}"):
-        program = Program((folder / PROGRAMS / path).read_text())
+        program = Dat3MProgram((folder / PROGRAMS / path).read_text())
         outcomes = program.run(orders=explored(CHECKED + MOST, SEED)[:100])
         findings = {kind: text for each in outcomes for kind, text in each.findings.items()}
         hangs = bool({"barrier", *WAITS} & findings.keys())

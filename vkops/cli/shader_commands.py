@@ -15,7 +15,7 @@ from vkops.errors import InvalidDescError, ShaderCompileError, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vkops.runner.shader_bindings import Numbers
+    from vkops.runner.shader_bindings import NumberValues
     from vkops.shaders import Shader
 
 
@@ -359,7 +359,7 @@ def loaded(source: str, constant: options.Texts, settings: Mapping[str, Any]) ->
     return shaders.load(spirv, constants=constants, name=name, entry=settings["entry"])
 
 
-def numbers(option: str, texts: options.Texts) -> Numbers:
+def numbers(option: str, texts: options.Texts) -> NumberValues:
     """Return numbers that commas separate, or those of each name."""
     from vkops.runner import shader_bindings
 

@@ -14,7 +14,7 @@ from vkops.debug.shared_arrays import Layout
 from vkops.errors import BindingError, show
 from vkops.interpreter.addresses import TensorMemory, with_addresses
 from vkops.interpreter.images import ImageVariable, SamplerVariable, Sampling
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import stored_dtype
 from vkops.plan.rounding import round_up
 from vkops.shaders.image_formats import FORMATS, Format, refusal, view_format
@@ -41,10 +41,10 @@ class Argument(ABC):
         return self
 
     @abstractmethod
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         """Return its memory, which these blocks share, before a run."""
 
-    def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
+    def result(self, block: Block | None, memory: MemoryVariable) -> npt.NDArray[Any]:
         """Return what the memory holds after a run."""
         return numbers_in(block, memory)
 
@@ -70,14 +70,14 @@ class BufferArgument(Argument):
         """Arguments of one array share memory."""
         return self.layout.key if self.layout.arrays else self
 
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         block = min(blocks, key=lambda each: each.scalar_nbytes)
         assert block.type is not None
         largest = max(blocks, key=lambda each: each.nbytes + each.stride * invocations)
         data = _distinct(largest, invocations) if self._data is None else self._data
         is_written = isinstance(data, np.ndarray)
         size = data.size if isinstance(data, np.ndarray) else data
-        memory = Memory(block.instance, block.type, "", 1, size, is_written=is_written)
+        memory = MemoryVariable(block.instance, block.type, "", 1, size, is_written=is_written)
         if isinstance(data, np.ndarray):
             memory.fill(data.tobytes())
         else:
@@ -91,10 +91,10 @@ class TensorArgument(Argument):
     def __init__(self, name: str, memory: TensorMemory) -> None:
         self._name, self._memory = name, memory
 
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         return self._memory
 
-    def result(self, block: Block | None, memory: Memory) -> npt.NDArray[Any]:
+    def result(self, block: Block | None, memory: MemoryVariable) -> npt.NDArray[Any]:
         data: npt.NDArray[Any] = self._memory.results()[self._name]
         return data
 
@@ -182,7 +182,7 @@ class OpaqueArgument(Argument):
         """Whether a sampler is bound with it, or alone."""
         return self._block.kind in ("sampler", "combined image sampler")
 
-    def memory(self, blocks: Sequence[Block], invocations: int) -> Memory:
+    def memory(self, blocks: Sequence[Block], invocations: int) -> MemoryVariable:
         declared = self._block.image
         if declared is None:
             return SamplerVariable(self.sampler)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import stored_dtype
 from vkops.shaders.layout import ArrayType, ScalarType, leaves
 from vkops.shaders.module import Block
 
-Numbers = npt.NDArray[Any]
+Array = npt.NDArray[Any]
 
 Tolerance = Mapping[str, tuple[float, float]]
 """Differences that are tolerated, by the types of numbers: of a number, and of the largest."""
@@ -55,7 +55,7 @@ class NumberDifference:
 
 
 def first_difference(
-    block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
+    block: Block | None, one: Array, other: Array, tolerance: Tolerance = TOLERANCE
 ) -> NumberDifference | None:
     """Return the first number that differs, if one does; see ``differences``."""
     places = differences(block, one, other, tolerance)
@@ -68,7 +68,7 @@ def first_difference(
 
 
 def differences(
-    block: Block | None, one: Numbers, other: Numbers, tolerance: Tolerance = TOLERANCE
+    block: Block | None, one: Array, other: Array, tolerance: Tolerance = TOLERANCE
 ) -> npt.NDArray[np.int64]:
     """Return the first bytes of numbers that differ, except as the order of invocations allows.
 
@@ -87,7 +87,7 @@ def differences(
     return np.sort(np.concatenate(places)) if places else np.zeros(0, np.int64)
 
 
-def _differences(a: Numbers, b: Numbers, relative: float, absolute: float) -> npt.NDArray[np.bool_]:
+def _differences(a: Array, b: Array, relative: float, absolute: float) -> npt.NDArray[np.bool_]:
     if not relative:
         return np.asarray(a != b)
     is_whole = a.dtype.kind != "f"
@@ -98,13 +98,11 @@ def _differences(a: Numbers, b: Numbers, relative: float, absolute: float) -> np
     return np.asarray(~np.isclose(a, b, rtol=relative, atol=least, equal_nan=True))
 
 
-def _bytes(numbers: Numbers) -> npt.NDArray[np.uint8]:
+def _bytes(numbers: Array) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(numbers).reshape(-1).view(np.uint8)
 
 
-def _numbers(
-    block: Block | None, data: Numbers
-) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
+def _numbers(block: Block | None, data: Array) -> list[tuple[np.dtype[Any], npt.NDArray[np.int64]]]:
     """Return each type of number in the contents of a block, and where its numbers begin."""
     dtype = data.dtype if block is None or block.image else block.dtype
     if dtype is not None:
@@ -131,7 +129,7 @@ def places_of(block: Block, nbytes: int) -> Iterator[tuple[ScalarType, npt.NDArr
             yield leaf.type, starts + leaf.location, 0
 
 
-def number_at(block: Block | None, data: Numbers, at: int) -> str:
+def number_at(block: Block | None, data: Array, at: int) -> str:
     """Return the number that has a byte of a block with some contents, as text."""
     for dtype, starts in _numbers(block, data):
         for start in starts[(starts <= at) & (at < starts + dtype.itemsize)].tolist():
@@ -139,7 +137,7 @@ def number_at(block: Block | None, data: Numbers, at: int) -> str:
     return "padding"
 
 
-def numbers_in(block: Block | None, memory: Memory) -> Numbers:
+def numbers_in(block: Block | None, memory: MemoryVariable) -> Array:
     """Return what a block holds as numbers of its type, or as words if it has several types."""
     data, dtype = memory.contents(), (block and block.dtype) or np.dtype("u4")
     return np.frombuffer(data[: data.size // dtype.itemsize * dtype.itemsize].tobytes(), dtype)

@@ -22,7 +22,7 @@ from vkops.interpreter.aliases import Aliases
 from vkops.interpreter.barriers import Barriers
 from vkops.interpreter.bounds import Bounds
 from vkops.interpreter.findings import Finding, Findings, Invocation
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.printing import Printing
 from vkops.interpreter.races import Races
@@ -174,7 +174,7 @@ class Stored(NamedTuple):
 
     block: Block | None
     argument: Argument
-    memory: Memory
+    memory: MemoryVariable
 
     @property
     def is_readonly(self) -> bool:
@@ -186,7 +186,7 @@ class Stored(NamedTuple):
         return self.argument.result(self.block, self.memory)
 
 
-_Outcome = tuple[Run, dict[tuple[int, int], Memory]]
+_Outcome = tuple[Run, dict[tuple[int, int], MemoryVariable]]
 
 
 @dataclass
@@ -339,7 +339,7 @@ class Case:
                 message = f"{self.shader.name} {blocks[0].point}: the host has no memory for it"
                 raise OutOfDeviceMemoryError(message) from error
         self._share(bound)
-        elements: dict[tuple[int, int], dict[int, Memory]] = {place: {} for place in places}
+        elements: dict[tuple[int, int], dict[int, MemoryVariable]] = {place: {} for place in places}
         for parts, (*_, memory) in zip(alike.values(), bound, strict=True):
             for place, number, _ in parts:
                 elements[place][number] = copy(memory)  # each has a name of its own
@@ -350,7 +350,7 @@ class Case:
             for place, memories in elements.items()
         }
 
-    def _share(self, bound: Sequence[tuple[Sequence[Block], Layout, Memory]]) -> None:
+    def _share(self, bound: Sequence[tuple[Sequence[Block], Layout, MemoryVariable]]) -> None:
         """Let memories share what their arrays do, and record accesses of what is written."""
         layouts = [layout for _, layout, _ in bound]
         readonly = [all(block.readonly for block in blocks) for blocks, *_ in bound]

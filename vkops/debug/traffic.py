@@ -27,7 +27,7 @@ from vkops.gpu.kernels.layout import LINE, WORKGROUP_SIZE
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.gpu.run.shader_dispatch import BoundCall
 from vkops.gpu.run.vulkan_device import VulkanDevice
-from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.memory import Active, MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import BasicBlock, Decoded, zeros
@@ -256,7 +256,7 @@ def _add_run(traffic: Traffic, cache: int, groups: int, *case: Any) -> None:
 _WORD = ScalarType("uint", 4)
 
 
-class _Counted(Memory):
+class _Counted(MemoryVariable):
     """Memory whose accesses are counted, as if it were at an address."""
 
     start = 0
@@ -290,10 +290,10 @@ def _case(dispatch: Dispatch, values: IndexValues, nbytes: int) -> tuple[Any, ..
     table = dispatch.table
     shader = _kernel(table.kernel.name, table.aligned)
     words = table.words(dispatch.starts)
-    memory: dict[tuple[int, int], Memory] = {
+    memory: dict[tuple[int, int], MemoryVariable] = {
         block.place: _Tensors(nbytes, values) for block in shader.blocks
     }
-    memory[0, 0] = Memory("", _WORD, "", 1, words.nbytes, is_written=True)
+    memory[0, 0] = MemoryVariable("", _WORD, "", 1, words.nbytes, is_written=True)
     memory[0, 0].fill(words.tobytes())
     groups = ceil_div(int(words[1]), prod(shader.local_size))
     return groups, shader, memory, table.groups, b""
@@ -303,13 +303,15 @@ def _case_of_call(bound: BoundCall) -> tuple[Any, ...]:
     """Return how many workgroups a call has, and the arguments of a run of it on copies."""
     call, memory, groups, push = bound
     copies: dict[Any, _Counted] = {}  # one of the same bytes
-    by_place: dict[tuple[int, int], Memory] = {}
+    by_place: dict[tuple[int, int], MemoryVariable] = {}
     start = 0
     for slot, content in zip(call.slots, memory, strict=True):
         block, part = slot.block, (slot.start, slot.nbytes)
         assert block.type is not None
         if not slot.has_memory:  # numbers, which are left out as the region table is
-            by_place[block.place] = Memory("", block.type, "", 1, len(content), is_written=True)
+            by_place[block.place] = MemoryVariable(
+                "", block.type, "", 1, len(content), is_written=True
+            )
             by_place[block.place].fill(content)
             continue
         key = id(content), *part

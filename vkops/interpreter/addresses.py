@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import Array, dtype_of
 from vkops.interpreter.program import is_pointer, scalar_of
 from vkops.interpreter.values import Numbers, Outside, Pointer, Value
@@ -30,7 +30,7 @@ PLACE = (-1, -1)
 """The place of the memory among those of blocks, by set and binding."""
 
 
-class TensorMemory(Memory):
+class TensorMemory(MemoryVariable):
     """Tensors by name, with a gap between each two. Accesses outside of them are out of bounds.
 
     They have the addresses of a device, in ascending order, if these are given. Then their elements

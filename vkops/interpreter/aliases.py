@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.memory import Active, MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import LANE_BITS, LANES
@@ -18,7 +18,7 @@ from vkops.shaders.binary import Decoration, Op, Storage
 
 _CHAINS = (Op.AccessChain, Op.InBoundsAccessChain, Op.PtrAccessChain, Op.InBoundsPtrAccessChain)
 
-_Way = Memory | tuple[int, bool]
+_Way = MemoryVariable | tuple[int, bool]
 """A block; or a reference that is restrict, with whether it is another one that is used."""
 
 
@@ -34,7 +34,7 @@ class Aliases(Observer):
         pointers_of = {id_: v if isinstance(v, tuple) else (v,) for id_, v in run.variables.items()}
         known = [(id_, each.variable) for id_, pointers in pointers_of.items() for each in pointers]
         self._restrict = {memory for id_, memory in known if has(id_, Decoration.RESTRICT)}
-        self._others: dict[Memory, list[Memory]] = {}
+        self._others: dict[MemoryVariable, list[MemoryVariable]] = {}
         for id_, memory in known:
             others = [m for n, m in known if n != id_ and memory.shadow is m.shadow is not None]
             others = [other for other in others if {memory, other} & self._restrict]
@@ -63,7 +63,7 @@ class Aliases(Observer):
             for id_ in self._references.declared(function):
                 self._live.remove(id_)
 
-    def _ways(self, kind: str, memory: Memory) -> Iterator[tuple[_Way, _Way]]:
+    def _ways(self, kind: str, memory: MemoryVariable) -> Iterator[tuple[_Way, _Way]]:
         """Yield the ways in which memory is accessed, each with one that excludes it."""
         for other in self._others.get(memory, ()):
             yield memory, other
@@ -89,7 +89,7 @@ class Aliases(Observer):
                 self._seen[way][1 - first, units] = code
 
     def _report(
-        self, kind: str, memory: Memory, way: _Way, codes: Array, units: Array, who: Array
+        self, kind: str, memory: MemoryVariable, way: _Way, codes: Array, units: Array, who: Array
     ) -> None:
         run, place, rows = self.machine, self.machine.step.place, codes.any(1)
         row = run.example(rows, who)
@@ -98,7 +98,7 @@ class Aliases(Observer):
         did = PAST["written" if self._seen[way][1, unit] == code else "read"]
         where = run.access_places[code >> LANE_BITS]
         one = memory.element(memory.place_of(unit))
-        if isinstance(way, Memory):
+        if isinstance(way, MemoryVariable):
             two = way.element(way.place_of(unit))
             block, name = (memory, one) if memory in self._restrict else (way, two)
             head = f"the same memory as '{two}', and '{block.name or name.partition('[')[0]}' is"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import Array, integers
 from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import Decoded
@@ -92,7 +92,7 @@ def _elements(run: State, type_: int, ids: Sequence[int]) -> Iterator[tuple[Poin
         run.refuse(f"the layout {order} of a cooperative matrix")
     stride = run.value(ids[2]).astype(np.int64) * pointer.type.nbytes if ids[2:] else 0
     memory, array, start = pointer.variable, None, np.zeros(1, np.int64)
-    if isinstance(memory, Memory):
+    if isinstance(memory, MemoryVariable):
         array, start = _array_of(pointer)
     count = matrix.rows * matrix.columns
     for number in range(matrix.length):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkops.interpreter import texels
-from vkops.interpreter.memory import Memory
+from vkops.interpreter.memory import MemoryVariable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import Decoded, dtype_in, shape_of
 from vkops.interpreter.state import State
@@ -39,7 +39,7 @@ class Sampling(NamedTuple):
     normalized: bool = True
 
 
-class ImageVariable(Memory):
+class ImageVariable(MemoryVariable):
     """The texels of an image, a texture or a texel buffer, with the sampler of a texture.
 
     ``levels`` are arrays with an axis for layers if there are any, those of space, one for samples
@@ -109,7 +109,7 @@ class ImageVariable(Memory):
         )
 
 
-class SamplerVariable(Memory):
+class SamplerVariable(MemoryVariable):
     """A sampler that is bound alone."""
 
     def __init__(self, sampler: Sampling) -> None:

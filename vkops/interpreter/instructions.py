@@ -22,8 +22,8 @@ from vkops.interpreter import (
     operations,
     subgroups,
 )
-from vkops.interpreter.memory import Active, Memory
-from vkops.interpreter.operations import Array, Function, dtype_of
+from vkops.interpreter.memory import Active, MemoryVariable
+from vkops.interpreter.operations import Array, ArrayFunction, dtype_of
 from vkops.interpreter.printing import conversions
 from vkops.interpreter.program import (
     SUBGROUP_SCOPE,
@@ -98,7 +98,7 @@ def _access(run: State, step: Decoded) -> Value | None:
         if wrong.any():
             mask = wrong if outside is None else wrong | outside.mask
             name = base.variable.name
-            if isinstance(base.variable, Memory):
+            if isinstance(base.variable, MemoryVariable):
                 name = base.variable.element(int(np.atleast_1d(offset)[0]), part)
             outside = Outside(name, mask, np.atleast_1d(np.asarray(wide)), count)
             wide = np.where(wrong, 0, wide)
@@ -151,7 +151,11 @@ def _arithmetic(run: State, step: Decoded) -> Value:
 
 
 def _computed(
-    run: State, step: Decoded, ids: Sequence[int], entry: tuple[str, Function], rule: Misuse | None
+    run: State,
+    step: Decoded,
+    ids: Sequence[int],
+    entry: tuple[str, ArrayFunction],
+    rule: Misuse | None,
 ) -> Value:
     """Return the result of an operation or a function, with marks on what is undefined."""
     operands = [run.numbers(id_) for id_ in ids]

@@ -172,7 +172,7 @@ class Register(Variable):
         self._value = merge(old, value, active.at, active.together)
 
 
-class Memory(Variable):
+class MemoryVariable(Variable):
     """A variable with an address: a row of bytes for each that has one of its own.
 
     ``rows`` are for the dispatch (""), or for each "group" or each "invocation". ``block`` is the
@@ -206,7 +206,7 @@ class Memory(Variable):
             self.first, self.unit = self.first * self.unit, 1
         self.shadow = Shadow(self.units)
 
-    def share(self, others: Mapping[Memory, int]) -> None:
+    def share(self, others: Mapping[MemoryVariable, int]) -> None:
         """Make this memory and others, which begin at some of its bytes, parts of one.
 
         All are written, and have one row.

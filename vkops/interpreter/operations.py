@@ -20,12 +20,12 @@ Array = Any
 """An array of NumPy, whose types of results differ between its versions."""
 
 
-Function = Callable[..., Any]
+ArrayFunction = Callable[..., Any]
 
 
 def by_number(
-    numbers: Mapping[str, int], kinds: Mapping[str, Mapping[str, Function]]
-) -> dict[int, tuple[str, Function]]:
+    numbers: Mapping[str, int], kinds: Mapping[str, Mapping[str, ArrayFunction]]
+) -> dict[int, tuple[str, ArrayFunction]]:
     """Return named functions by number, each with how operands are taken.
 
     That is as unsigned integers (u), as signed ones (s), or as they are ("").
@@ -71,14 +71,14 @@ def divided(a: Array, b: Array) -> Array:
     return np.where(zero, -1, (a - np.fmod(a, safe)) // safe).astype(a.dtype)
 
 
-def _remainder(function: Function) -> Function:
+def _remainder(function: ArrayFunction) -> ArrayFunction:
     """Return a function of integers; by zero, all bits are set."""
     return lambda a, b: np.where(
         b == 0, ~np.zeros_like(b), function(a, np.where(b == 0, 1, b))
     ).astype(a.dtype)
 
 
-def _shift(function: Function, kind: str) -> Function:
+def _shift(function: ArrayFunction, kind: str) -> ArrayFunction:
     def shifted(a: Array, b: Array) -> Array:
         count = integers(b, "u").astype(f"u{a.itemsize}") & (8 * a.itemsize - 1)
         return function(integers(a, kind), integers(count, kind))
@@ -137,7 +137,7 @@ def _dot(a: Array, b: Array) -> Array:
     return total
 
 
-def _integer_dot(kinds: str) -> Function:
+def _integer_dot(kinds: str) -> ArrayFunction:
     """Return the product of two vectors, of which four bytes can be an integer; with a summand."""
 
     def dot(*operands: Array) -> Array:
@@ -168,7 +168,7 @@ def select(condition: Array, one: Array, other: Array) -> Array:
     return np.where(column(condition, one), one, other)
 
 
-def _unordered(function: Function) -> Function:
+def _unordered(function: ArrayFunction) -> ArrayFunction:
     return lambda a, b: function(a, b) | np.isnan(a) | np.isnan(b)
 
 
@@ -231,7 +231,9 @@ TABLE = by_number(OPCODES, {
 DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
 
 
-def apply(entry: tuple[str, Function], operands: list[Array], dtype: np.dtype[Any] | None) -> Any:
+def apply(
+    entry: tuple[str, ArrayFunction], operands: list[Array], dtype: np.dtype[Any] | None
+) -> Any:
     """Return the result of an operation or a function, of which a table has the entry.
 
     ``dtype`` is the type of its numbers, or None if the result is a struct.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vkops.interpreter.images import ImageVariable
-from vkops.interpreter.memory import Active, Memory
+from vkops.interpreter.memory import Active, MemoryVariable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import (
@@ -135,7 +135,7 @@ class Races(Observer):
             ):
                 self._race(kind, memory, conflict, units, who)
 
-    def _change(self, memory: Memory, units: Array, who: Array, c: int) -> None:
+    def _change(self, memory: MemoryVariable, units: Array, who: Array, c: int) -> None:
         op, shadow = self.machine.step.op, memory.shadow
         assert shadow is not None
         kind = {Op.AtomicLoad: "load", Op.AtomicStore: "store"}.get(op, "change")
@@ -189,7 +189,7 @@ class Races(Observer):
                 report(int(np.flatnonzero(pairs == kept[0])[0]))
 
     def _race(
-        self, kind: str, memory: Memory, conflict: Conflict, units: Array, who: Array
+        self, kind: str, memory: MemoryVariable, conflict: Conflict, units: Array, who: Array
     ) -> None:
         run, place = self.machine, self.machine.step.place
         fault = "plain barrier" if conflict.has_barrier else "data race"

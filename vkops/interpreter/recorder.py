@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
-from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import BasicBlock, Decoded, Function, ShaderProgram, is_pointer
@@ -28,15 +28,15 @@ ALONE = Active(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int6
 class History:
     """The values of a variable for an invocation: its changes, with the numbers of stops."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: MemoryVariable) -> None:
         self.kind, self.nbytes = memory.kind, memory.nbytes
-        self._alone = Memory(memory.name, memory.type, "", 1, memory.nbytes)
+        self._alone = MemoryVariable(memory.name, memory.type, "", 1, memory.nbytes)
         self._alone.unit = memory.unit
         self._changes: list[tuple[int, Any, Array]] = []
         self._last: Array = np.zeros(0, np.uint8)
         self._state, self._applied = self._last, 0
 
-    def update(self, stop: int, memory: Memory, active: Active) -> None:
+    def update(self, stop: int, memory: MemoryVariable, active: Active) -> None:
         """Add what changed before a stop."""
         row = {"": 0, "group": active.groups[0], "invocation": active.slots[0]}[self.kind]
         before, self._last = self._last, memory.state(int(row))
@@ -56,7 +56,7 @@ class History:
         """Return the name of a part of the variable."""
         return self._alone.element(offset, type_)
 
-    def at(self, stop: int) -> Memory:
+    def at(self, stop: int) -> MemoryVariable:
         """Return the variable as it is at a stop, until the next call."""
         count = bisect_right(self.stops, stop)
         if count < self._applied or self._state.shape != self._last.shape:
@@ -252,11 +252,13 @@ class Recorder(Observer):
         That of another invocation has only what it sees here.
         """
         active = other or self._own
-        if isinstance(value, Pointer) and not isinstance(value.variable, Memory):  # a built-in one
+        if isinstance(value, Pointer) and not isinstance(
+            value.variable, MemoryVariable
+        ):  # a built-in one
             type_ = value.variable.type
             value = value.variable.load(type_, 0, active, self.machine.step.place)
         if type_ is not None and not isinstance(value, Pointer):
-            active, memory = ALONE, Memory("", type_, "invocation", 1, type_.nbytes)
+            active, memory = ALONE, MemoryVariable("", type_, "invocation", 1, type_.nbytes)
             memory.store(type_, 0, value, active)
             value = Pointer(memory, type_, 0)
         assert isinstance(value, Pointer)
@@ -271,7 +273,7 @@ class Recorder(Observer):
 
     def _update(self) -> None:
         for variable in self._changed:
-            if isinstance(variable, Memory) and variable in self._histories:
+            if isinstance(variable, MemoryVariable) and variable in self._histories:
                 self._histories[variable].update(len(self.stops), variable, self._own)
         self._changed.clear()
 

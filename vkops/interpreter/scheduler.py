@@ -17,7 +17,7 @@ import numpy as np
 from vkops.errors import OutOfDeviceMemoryError
 from vkops.interpreter import operations, schedules, subgroups
 from vkops.interpreter.instructions import HANDLERS
-from vkops.interpreter.memory import Active, Memory, Register, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Register, Variable
 from vkops.interpreter.observer import EVENTS, Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.polling import Polling
@@ -114,7 +114,7 @@ class Run(State):
         for declared in self.shared.values():
             members = tuple(Member(name, 0, type_) for _, name, type_ in declared)
             nbytes = max(member.type.nbytes for member in members)
-            memory = Memory("", StructType(members, nbytes), "group", len(groups), nbytes)
+            memory = MemoryVariable("", StructType(members, nbytes), "group", len(groups), nbytes)
             memory.follow(self.program.module)
             for id_, name, type_ in declared:
                 renamed = copy(memory)

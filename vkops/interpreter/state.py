@@ -14,7 +14,7 @@ import numpy as np
 from vkops.errors import ShaderCompileError
 from vkops.interpreter import addresses
 from vkops.interpreter.findings import Finding, Findings, Invocation
-from vkops.interpreter.memory import Active, Memory, Register, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Register, Variable
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import subgroup_of
 from vkops.interpreter.program import (
@@ -45,7 +45,7 @@ from vkops.shaders.grammar import INSTRUCTIONS
 from vkops.shaders.layout import Type
 from vkops.shaders.shader import Shader
 
-Blocks = Memory | Sequence[Memory]
+Blocks = MemoryVariable | Sequence[MemoryVariable]
 """The memory of a block, or that of each element of an array of blocks."""
 
 UNSUPPORTED = "is not supported by the interpreter"
@@ -166,7 +166,7 @@ class State:
                 memory = buffers[place, decorations[Decoration.BINDING][0]]
                 self.variables[id_] = self._bound(declared.names.get((id_,), ""), type_, memory)
             elif storage == Storage.PUSH_CONSTANT:
-                memory = Memory(name, type_, "", 1, len(push), is_written=True)
+                memory = MemoryVariable(name, type_, "", 1, len(push), is_written=True)
                 memory.fill(push)
                 self.variables[id_] = Pointer(memory, type_, 0)
             elif storage == Storage.WORKGROUP:
@@ -180,7 +180,7 @@ class State:
 
     def _bound(self, name: str, type_: Type, memory: Blocks) -> Pointer | tuple[Pointer, ...]:
         """Return a pointer to a block; several for an array of blocks."""
-        if isinstance(memory, Memory):
+        if isinstance(memory, MemoryVariable):
             return _named(memory, name, type_)
         element = getattr(type_, "element", type_)
         return tuple(_named(each, f"{name}[{n}]", element) for n, each in enumerate(memory))
@@ -196,7 +196,7 @@ class State:
         elif not is_number and any(is_pointer(part) for part, _ in parts_of(type_)):
             self.refuse(f"the variable '{name}', which has pointers in it,")
         else:
-            variable = Memory(name, type_, "invocation", active.together, type_.nbytes)
+            variable = MemoryVariable(name, type_, "invocation", active.together, type_.nbytes)
         words = self.program.words
         variable.is_temporary = name not in words if words else name.startswith("%")
         return variable
@@ -381,7 +381,7 @@ class State:
 
     def load(self, pointer: Pointer) -> Value:
         """Return what a pointer points to; zeros out of bounds. An image stands for itself."""
-        if is_pointer(pointer.type) and isinstance(pointer.variable, Memory):
+        if is_pointer(pointer.type) and isinstance(pointer.variable, MemoryVariable):
             return pointer
         pointer, active, mask = self.inside(pointer, self.active)
         if mask is not None and not len(active.slots):
@@ -404,7 +404,7 @@ class State:
         if mask is not None:
             value = take(value, np.flatnonzero(mask))
         if len(active.slots):
-            if isinstance(pointer.variable, Memory) and pointer.variable.kind == "":
+            if isinstance(pointer.variable, MemoryVariable) and pointer.variable.kind == "":
                 value = replaced(value, lambda numbers: self.checked(numbers, active))
             value = addresses.numbers(value) if scalar_of(pointer.type) else value
             before = changed = None
@@ -439,7 +439,7 @@ class State:
         self.access_places.append(self.step.place)
 
 
-def _named(memory: Memory, name: str, type_: Type) -> Pointer:
+def _named(memory: MemoryVariable, name: str, type_: Type) -> Pointer:
     """Return a pointer to a block; another variable of the binding has its own."""
     memory.name, memory.type = name, type_
     return Pointer(copy(memory), type_, 0)

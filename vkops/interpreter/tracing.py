@@ -10,7 +10,7 @@ import numpy as np
 
 from vkops.interpreter import subgroups
 from vkops.interpreter.findings import Invocation
-from vkops.interpreter.memory import Active, Memory, Variable
+from vkops.interpreter.memory import Active, MemoryVariable, Variable
 from vkops.interpreter.observer import Observer
 from vkops.interpreter.operations import Array
 from vkops.interpreter.program import BasicBlock, Decoded, Function
@@ -213,7 +213,7 @@ class Tracer(Observer):
         else:
             known = map(self._local.get, _numbers(who, pointer, offset))
             made.sources = tuple(dict.fromkeys(filter(None, known)))
-        is_buffer = isinstance(variable, Memory) and variable.kind == ""
+        is_buffer = isinstance(variable, MemoryVariable) and variable.kind == ""
         if is_buffer and not made.sources and not made.note:
             made.note = "input"
         return made

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vkops.interpreter.memory import Memory, Register
+from vkops.interpreter.memory import MemoryVariable, Register
 from vkops.interpreter.operations import Array
 from vkops.interpreter.polling import Polling
 from vkops.interpreter.values import Pointer, differ
@@ -146,7 +146,7 @@ class _States:
                 variable = pointer.variable if isinstance(pointer, Pointer) else None
                 if isinstance(variable, Register):
                     values.append(variable.value)
-                elif isinstance(variable, Memory) and (
+                elif isinstance(variable, MemoryVariable) and (
                     variable.kind or variable.shadow is not None
                 ):
                     values.append(variable.rows())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vkops.interpreter.memory import Active, Memory, Register
+from vkops.interpreter.memory import Active, MemoryVariable, Register
 from vkops.interpreter.operations import Array
 from vkops.interpreter.order import LANE_BITS, LANES
 from vkops.interpreter.polling import Polling
@@ -53,7 +53,7 @@ class _Observation:
     slots: Array
     state: list[Any]
     dirty: Array
-    reads: list[tuple[Memory, Array, Array]] = field(default_factory=list)
+    reads: list[tuple[MemoryVariable, Array, Array]] = field(default_factory=list)
     changes: list[tuple[Shadow, Array]] = field(default_factory=list)
 
 
@@ -76,7 +76,7 @@ class Waits:
         """Let workgroups begin."""
         count = active.together // self._run.group_size
         self._observed: dict[tuple[Frame, int, int], _Observation] = {}
-        self._polled: list[tuple[Memory, Array, Array]] = []
+        self._polled: list[tuple[MemoryVariable, Array, Array]] = []
         self.sleeping, self.napping, self._spent = np.zeros((3, count), bool)
         self._writers: dict[Shadow, Array] = {}
         self._barriers = np.zeros(count, np.int64)
@@ -144,7 +144,7 @@ class Waits:
             if does_change:
                 self._change(memory, wide[rows], active.some(rows))
 
-    def _change(self, memory: Memory, units: Array, active: Active) -> None:
+    def _change(self, memory: MemoryVariable, units: Array, active: Active) -> None:
         shadow, flat = memory.shadow, units.reshape(-1)
         assert shadow is not None
         if self._run.turns is not None:
@@ -273,7 +273,7 @@ class Waits:
             variable = pointer.variable if isinstance(pointer, Pointer) else None
             if isinstance(variable, Register):
                 state.append(variable.value)
-            elif isinstance(variable, Memory) and variable.kind == "invocation":
+            elif isinstance(variable, MemoryVariable) and variable.kind == "invocation":
                 state.append(variable.rows())
         return state
 
@@ -289,7 +289,7 @@ class Waits:
             frame.napping.clear()
         return had_any
 
-    def _wake(self, groups: Array, memory: Memory, unit: int, active: Active) -> None:
+    def _wake(self, groups: Array, memory: MemoryVariable, unit: int, active: Active) -> None:
         """Let workgroups go on, in which invocations wait for what some have changed."""
         if self.level:
             self._report(memory, unit, active)
@@ -310,7 +310,7 @@ class Waits:
         polled = ((m, units[~woken[g]], g[~woken[g]]) for m, units, g in self._polled)
         self._polled = [each for each in polled if len(each[1])]
 
-    def _report(self, memory: Memory, unit: int, active: Active) -> None:
+    def _report(self, memory: MemoryVariable, unit: int, active: Active) -> None:
         """Report that a workgroup goes on while it waits, which Vulkan does not promise."""
         run, level, changed = self._run, self.level, memory.element(memory.place_of(unit))
         rows = np.flatnonzero(self.sleeping[active.groups])

@@ -20,7 +20,7 @@ from vkops.shaders.shader import Number, Shader
 Array = npt.NDArray[Any]
 Given = tuple[str, "Array | int"]
 """The name of a block, or "", with an array or a number of bytes."""
-Numbers = Sequence[Number] | Mapping[str, "Number | Sequence[Number]"]
+NumberValues = Sequence[Number] | Mapping[str, "Number | Sequence[Number]"]
 """Numbers in order, or by name."""
 
 NUMBER_KINDS = "iuf"
@@ -97,7 +97,7 @@ def number(text: str) -> Number:
     return float(text)
 
 
-def numbers(texts: Iterable[str]) -> Numbers:
+def numbers(texts: Iterable[str]) -> NumberValues:
     """Return the numbers of ``N,...``, or those of each name of ``NAME=N,...``.
 
     >>> numbers(["1,0x10"]), numbers(["n=100,scale=0.5", "v=1,2"])

@@ -55,7 +55,7 @@ from vkops.tensors.element_methods import ElementMethods
 from vkops.tensors.exchange import as_dtype, numpy_refusals
 from vkops.tensors.operators import InPlaceOperators, NumpyMethods
 
-Number = TypeVar("Number", bool, int, float, complex)
+Scalar = TypeVar("Scalar", bool, int, float, complex)
 
 
 class Flags(NamedTuple):
@@ -325,7 +325,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         found = cuda_exchange.device_of(self)
         return exchange.CPU if isinstance(found, str) else (exchange.CUDA, found.number)
 
-    def _number(self, convert: Callable[[Any], Number]) -> Number:
+    def _number(self, convert: Callable[[Any], Scalar]) -> Scalar:
         """The only element, as a number of Python (ARRAY-07)."""
         name = convert.__name__
         if self.size != 1:
