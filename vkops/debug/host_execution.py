@@ -22,7 +22,7 @@ from vkops.gpu.kernels.encoding import GPU, Tuning
 from vkops.gpu.run.encoded_plan import Dispatch, EncodedPlan
 from vkops.models.descriptors import with_dml_names
 from vkops.models.initial_values import dtype_of
-from vkops.models.model import Bound, Execution, OutputArray, Prepared
+from vkops.models.model import CheckedDispatch, Execution, OutputArray, Prepared
 from vkops.models.onnx import OnnxFile, output_arrays
 from vkops.models.shader import GROUPS_NBYTES
 from vkops.models.target import Target, allocate
@@ -350,17 +350,17 @@ def dispatches(model: Prepared | OnnxFile, target: Target) -> list[ModelDispatch
         return [ModelDispatch("", run_file, {})]
     execution = Execution(model, target)
 
-    def run(bound: Bound) -> Iterator[OutputArray]:
-        execution.ready(bound)(None)
-        return bound.dispatchable.outputs(bound, execution)
+    def run(dispatch: CheckedDispatch) -> Iterator[OutputArray]:
+        execution.bind(dispatch)(None)
+        return dispatch.dispatchable.outputs(dispatch, execution)
 
     return [
         ModelDispatch(
-            f"dispatch {number}, '{bound.dispatchable.name}'",
-            functools.partial(run, bound),
-            getattr(bound.dispatchable, "samplers", {}),  # of a shader
+            f"dispatch {number}, '{dispatch.dispatchable.name}'",
+            functools.partial(run, dispatch),
+            getattr(dispatch.dispatchable, "samplers", {}),  # of a shader
         )
-        for number, bound in enumerate(model.dispatches, 1)
+        for number, dispatch in enumerate(model.dispatches, 1)
     ]
 
 

@@ -70,7 +70,7 @@ class WriteFileCommand(Command):
 
 
 @dataclass(frozen=True)
-class BoundTensor:
+class TensorBinding:
     """A tensor or a block as its dispatchable describes it, and what it is bound to, if anything.
 
     ``shape`` is that of the tensor if its elements are packed.
@@ -83,12 +83,12 @@ class BoundTensor:
 
 
 @dataclass(frozen=True)
-class Bound(Command):
+class CheckedDispatch(Command):
     """A dispatch whose bindings are checked; a block that a shader writes is in both tuples."""
 
     dispatchable: Dispatchable
-    inputs: tuple[BoundTensor, ...]
-    outputs: tuple[BoundTensor, ...]
+    inputs: tuple[TensorBinding, ...]
+    outputs: tuple[TensorBinding, ...]
     groups: Groups = (1, 1, 1)
 
 
@@ -141,14 +141,14 @@ class Dispatchable(ABC):
     def read_bindings(self, node: Node, resources: Resources) -> Bindings:
         """Read the bindings of a dispatch."""
 
-    def check(self, level: FeatureLevel) -> None:  # noqa: B027
+    def check_level(self, level: FeatureLevel) -> None:  # noqa: B027
         """Check what depends on the feature level; ModelError if it is too low."""
 
     def check_initialization(self) -> None:  # noqa: B027
         """Check what is bound when the dispatchable is initialized."""
 
     @abstractmethod
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         """Check the bindings of a dispatch as far as possible without a device."""
 
     @abstractmethod
@@ -156,11 +156,11 @@ class Dispatchable(ABC):
         """Return what binds it on the target of an execution, which stores it in ``compiled``."""
 
     @abstractmethod
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         """Bind a dispatch to the memory of an execution; return a function that runs it."""
 
     @abstractmethod
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
         """Yield what the outputs of a dispatch hold, after it has run."""
 
 
@@ -182,9 +182,9 @@ class Prepared:
     commands: tuple[Command, ...]
 
     @property
-    def dispatches(self) -> list[Bound]:
+    def dispatches(self) -> list[CheckedDispatch]:
         """The dispatches among the commands."""
-        return [command for command in self.commands if isinstance(command, Bound)]
+        return [command for command in self.commands if isinstance(command, CheckedDispatch)]
 
 
 class Execution:
@@ -206,11 +206,11 @@ class Execution:
         prepared: Prepared,
         target: Target,
         compiling: Callable[[Any], AbstractContextManager[object]] = nullcontext,
-        seen: Callable[[Bound, Mapping[str, Any], Sequence[Any]], None] = lambda *_: None,
+        seen: Callable[[CheckedDispatch, Mapping[str, Any], Sequence[Any]], None] = lambda *_: None,
     ) -> None:
         self.target: Target = target
         self.compiling: Callable[[Any], AbstractContextManager[object]] = compiling
-        self.seen: Callable[[Bound, Mapping[str, Any], Sequence[Any]], None] = seen
+        self.seen: Callable[[CheckedDispatch, Mapping[str, Any], Sequence[Any]], None] = seen
         self.deferred: dict[str, Any] = {}
         self.results: dict[str, list[Any]] = {}
         self.compiled: dict[str, Any] = {}
@@ -223,7 +223,7 @@ class Execution:
         for dispatchable in prepared.model.dispatchables.values():
             self.compiled[dispatchable.name] = dispatchable.compile(self)
 
-    def texels(self, block: BoundTensor) -> Any:
+    def texels(self, block: TensorBinding) -> Any:
         """Return the tensor that a shader sees as an image or as texels."""
         source = block.source
         assert source is not None
@@ -234,11 +234,11 @@ class Execution:
         start = source.offset // itemsize
         return whole[start : start + source.nbytes // itemsize].reshape(source.shape)
 
-    def ready(self, bound: Bound) -> Run:
+    def bind(self, dispatch: CheckedDispatch) -> Run:
         """Bind everything, and return a function that runs the dispatch."""
-        return bound.dispatchable.ready(bound, self)
+        return dispatch.dispatchable.bind(dispatch, self)
 
-    def binding(self, tensor: BoundTensor) -> Any:
+    def binding(self, tensor: TensorBinding) -> Any:
         """Return the buffer, the offset and the number of bytes that a tensor is bound to."""
         source = tensor.source
         return source and (self.buffers[source.resource.name], source.offset, source.nbytes)

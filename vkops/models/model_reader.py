@@ -184,7 +184,7 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
     if not isinstance(model, Model):
         raise ModelError(f"model: got {show(model)}, must be what load_model returns")
     for dispatchable in model.dispatchables.values():
-        dispatchable.check(feature_level)
+        dispatchable.check_level(feature_level)
     for dispatchable in model.dispatchables.values():
         dispatchable.check_initialization()
     return Prepared(model, tuple(map(_prepare_command, model.commands)))
@@ -193,7 +193,7 @@ def prepare(model: Model, feature_level: FeatureLevel) -> Prepared:
 def _prepare_command(command: Command) -> Command:
     if isinstance(command, DispatchCommand):
         with errors_after("ERROR while binding resources"):
-            return command.dispatchable.bind(command)
+            return command.dispatchable.check_bindings(command)
     if isinstance(command, PrintCommand):
         resource = command.resource
         if not resource.is_deferred and resource.data_type is TensorDataType.UNKNOWN:

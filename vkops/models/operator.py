@@ -16,13 +16,13 @@ from vkops.models.descriptors import descriptor_error, read_descriptor, read_fla
 from vkops.models.initial_values import dtype_of
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
-    Bound,
-    BoundTensor,
+    CheckedDispatch,
     Dispatchable,
     DispatchCommand,
     Execution,
     OutputArray,
     ReadContext,
+    TensorBinding,
 )
 from vkops.models.resources import (
     Bindings,
@@ -36,7 +36,7 @@ from vkops.models.resources import (
 if TYPE_CHECKING:
     from vkops.models.target import Run
 
-_Tensors = tuple[BoundTensor, ...]
+_Tensors = tuple[TensorBinding, ...]
 
 _OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
 """Names of DML_OPERATOR_TYPE that have the value of another."""
@@ -88,7 +88,7 @@ class DmlDispatchable(Dispatchable):
                 points[spec.dml_name] = tuple(t and t.data_type for t in tensors)
         return read_bindings(node, self.desc.operator, points, resources.source)
 
-    def check(self, level: dml.FeatureLevel) -> None:
+    def check_level(self, level: dml.FeatureLevel) -> None:
         try:
             self.desc.validate(level)
         except InvalidDescError as error:
@@ -104,7 +104,7 @@ class DmlDispatchable(Dispatchable):
         """The inputs; those that are OWNED_BY_DML have a source."""
         return self._tensors("input", self.init_bindings, self.node, owned=True)
 
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         """Check offsets and sizes, and that no output overlaps another tensor."""
         place = command.node["bindings"]
         inputs, outputs = (
@@ -118,7 +118,7 @@ class DmlDispatchable(Dispatchable):
             source = next(tensor.source for tensor in outputs if tensor.name == error.field)
             assert source is not None
             raise _binding_error(source, error) from error
-        return Bound(command.node, self, inputs, outputs)
+        return CheckedDispatch(command.node, self, inputs, outputs)
 
     def _tensors(self, role: str, bindings: Bindings, place: Node, *, owned: bool) -> _Tensors:
         """Return the tensors of a role with the sources of those that are bound in one phase.
@@ -128,7 +128,7 @@ class DmlDispatchable(Dispatchable):
         one input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
         """
         phase = "initialization" if owned else "execution"
-        items: list[BoundTensor] = []
+        items: list[TensorBinding] = []
         named = iter(self.desc.inputs if role == "input" else self.desc.outputs)
         for spec in self.desc.FIELDS:
             value = getattr(self.desc, spec.name)
@@ -156,7 +156,7 @@ class DmlDispatchable(Dispatchable):
                 tensors, sources or [None] * count, takes, strict=True
             ):
                 shape = tensor.sizes if tensor.effective_strides == tensor.packed_strides else None
-                items.append(BoundTensor(path, tensor, source if is_own else None, shape))
+                items.append(TensorBinding(path, tensor, source if is_own else None, shape))
         return tuple(items)
 
     def compile(self, execution: Execution) -> Any:
@@ -167,14 +167,14 @@ class DmlDispatchable(Dispatchable):
             owned = [*map(execution.binding, self.owned)]
             return target.compile_operator(created, self.execution_flags, owned)
 
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         inputs, outputs = (
-            [*map(execution.binding, tensors)] for tensors in (bound.inputs, bound.outputs)
+            [*map(execution.binding, tensors)] for tensors in (dispatch.inputs, dispatch.outputs)
         )
         return execution.compiled[self.name](inputs, outputs)  # type: ignore[no-any-return]
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
-        for tensor in bound.outputs:
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
+        for tensor in dispatch.outputs:
             desc, (buffer, offset, _) = tensor.desc, execution.binding(tensor)
             data = buffer.read(offset, desc.total_tensor_size_in_bytes)
             dtype = dtype_of(desc.data_type)

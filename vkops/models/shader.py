@@ -18,13 +18,13 @@ from vkops.models.folders import Folders
 from vkops.models.initial_values import dtype_of, read_float, read_scalar, read_value_type
 from vkops.models.json_reader import Node, quote
 from vkops.models.model import (
-    Bound,
-    BoundTensor,
+    CheckedDispatch,
     Dispatchable,
     DispatchCommand,
     Execution,
     OutputArray,
     ReadContext,
+    TensorBinding,
 )
 from vkops.models.resources import Bindings, BindingSource, Resources, errors_after, wrong_count
 
@@ -148,7 +148,7 @@ class ShaderDispatchable(Dispatchable):
             for point, sources in node.members()
         }
 
-    def bind(self, command: DispatchCommand) -> Bound:
+    def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
         bindings, shader = command.node["bindings"], self.shader
         values: dict[str, Any] = {}
         extents: dict[str, Any] = {}
@@ -173,7 +173,7 @@ class ShaderDispatchable(Dispatchable):
             raise nodes.get(error.field, bindings).error(str(error)) from error
         _check_groups(command)
         blocks = tuple(
-            BoundTensor(slot.name, slot.block, source, source.shape)
+            TensorBinding(slot.name, slot.block, source, source.shape)
             for slot, source in shader.elements(values)
         )
         for point, settings in self.samplers.items():
@@ -182,9 +182,9 @@ class ShaderDispatchable(Dispatchable):
                 text = f"got a list of {len(settings)}, must be one sampler or a list of {count}"
                 raise self.node["samplers"][point].error(f"{text} [SH-04]")
         written = tuple(each for each in blocks if not each.desc.readonly)
-        return Bound(command.node, self, blocks, written, command.groups)
+        return CheckedDispatch(command.node, self, blocks, written, command.groups)
 
-    def _sampler_count(self, point: str, bound: Sequence[BoundTensor]) -> int:
+    def _sampler_count(self, point: str, bound: Sequence[TensorBinding]) -> int:
         """Return how many samplers a block takes: one for each of its textures, else its length.
 
         It is 0 for an array of samplers that has as many as there are.
@@ -198,9 +198,9 @@ class ShaderDispatchable(Dispatchable):
         with errors_after(f"ERROR creating dispatchable '{self.name}'"):
             return execution.target.compile_shader(self.shader, self.load)
 
-    def ready(self, bound: Bound, execution: Execution) -> Run:
+    def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
         elements: dict[Block, list[Any]] = {}
-        for each in bound.inputs:
+        for each in dispatch.inputs:
             element = execution.texels(each) if each.desc.image else execution.binding(each)
             elements.setdefault(each.desc, []).append(element)
         for point, settings in self.samplers.items():
@@ -208,18 +208,18 @@ class ShaderDispatchable(Dispatchable):
             assert block is not None
             samplers = [execution.target.sampler(**each) for each in settings]
             if len(samplers) == 1:
-                samplers *= self._sampler_count(point, bound.inputs) or 1
+                samplers *= self._sampler_count(point, dispatch.inputs) or 1
             textures = elements.get(block)
             elements[block] = [*zip(textures, samplers, strict=True)] if textures else samplers
         buffers = {block.point: block.bound_to(each) for block, each in elements.items()}
-        groups: Any = bound.groups
+        groups: Any = dispatch.groups
         if isinstance(groups, BindingSource):
             groups = execution.buffers[groups.resource.name], groups.offset
         bind = execution.compiled[self.name]
         return bind(buffers, groups, self.push_constants)  # type: ignore[no-any-return]
 
-    def outputs(self, bound: Bound, execution: Execution) -> Iterator[OutputArray]:
-        for block in bound.outputs:
+    def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
+        for block in dispatch.outputs:
             buffer, offset, nbytes = execution.binding(block)
             dtype = block.source.dtype if block.source and block.desc.image else np.uint8
             yield OutputArray(
