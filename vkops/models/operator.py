@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vkops import dml
-from vkops.dml.binding_rules import Placed, bind, check_hazards
+from vkops.dml.binding_rules import Placed, bind_tensor, check_hazards
 from vkops.errors import BindingError, InvalidDescError, ModelError
 from vkops.models.descriptors import descriptor_error, read_descriptor, read_flags, with_dml_names
 from vkops.models.initial_values import dtype_of
@@ -216,7 +216,7 @@ def _placed(tensors: _Tensors) -> list[Placed]:
         name, size = source.resource.name, source.resource.size
         try:
             rest = max(0, size - source.offset)
-            extent = bind("", tensor.name, tensor.desc, name, size, source.offset, rest)
+            extent = bind_tensor("", tensor.name, tensor.desc, name, size, source.offset, rest)
         except BindingError as error:
             raise _binding_error(source, error) from error
         placed.append((tensor.name, extent))

@@ -342,4 +342,4 @@ def _check_host_memory(name: str, count: int, dtype: np.dtype[Any] | None) -> No
     """Refuse an array on the host that would take all of its memory (ARRAY-03)."""
     itemsize = 16 if dtype is None else dtype.itemsize
     check_shape(name, (max(0, count),), itemsize)
-    host_memory.check(max(0, count) * itemsize)
+    host_memory.check_available(max(0, count) * itemsize)

@@ -40,7 +40,7 @@ def cuda_of(device: OperatorDevice) -> CudaDevice:
     Raises:
         DeviceError: there is none, or the device is closed or lost, or a program is recorded.
     """
-    device.prepare()
+    device.finish_streams()
     device.vulkan.refuse_recording("CUDA cannot be used, because nothing runs yet")
     found = device.vulkan.cuda
     if isinstance(found, str):
@@ -126,7 +126,7 @@ def copied(device: Any, exporter: Any) -> Any:
     vulkan = device.vulkan
     if kind != CUDA or vulkan.recording is not None:
         return None
-    device.prepare()
+    device.finish_streams()
     cuda = vulkan.cuda
     if isinstance(cuda, str) or cuda.number != number:
         return None

@@ -227,7 +227,7 @@ class DeviceArray:
         >>> x[2:].handles.offset - x.handles.offset, x[2:].handles.size
         (32, 32)
         """
-        self.device.check()
+        self.device.check_usable()
         base, view = self.placed()
         if not self.size or not view.is_contiguous:
             what = "is a view that is not contiguous" if self.size else "has no elements"
@@ -279,7 +279,7 @@ class DeviceArray:
         self.placed()
         if self._lazy is not None:
             buffer = self.copy()._buffer
-            self.device.prepare()
+            self.device.finish_streams()
             with self.device.vulkan.lock:
                 if self._lazy is not None:  # else another thread was faster
                     self._buffer = buffer
@@ -531,7 +531,7 @@ def _run_steps(
         return False
     steps = program.native_steps(device)
     if writes and steps:
-        device.prepare()
+        device.finish_streams()
         return vulkan.start(vulkan.native.run, steps, reads, writes, program.name) > 0
     return not writes
 

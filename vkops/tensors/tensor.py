@@ -391,7 +391,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         >>> y.tolist()
         [7, 2, 3]
         """
-        self.device.check()
+        self.device.check_usable()
         seconds = number(timeout, Place("SHARE", "timeout", "ARRAY-21"))
         if not 0 < seconds < MAX_SECONDS:
             message = f"got {show(timeout)}, must be above 0 and less than {MAX_SECONDS:,} seconds"
@@ -602,7 +602,7 @@ class Device(OperatorDevice):
         kind = as_dtype("PINNED", dtype)
         sizes = shapes.sizes_of("PINNED", shape, kind.itemsize)
         nbytes = prod(sizes) * kind.itemsize
-        self.check()
+        self.check_usable()
         if not nbytes:
             return np.empty(sizes, kind)
         memory = with_reclaim(lambda: pinned_memory.allocate(self.pinned_pool, nbytes))
@@ -634,7 +634,7 @@ class Device(OperatorDevice):
         >>> vkops.flip(device.from_kompute(b)).tolist()  # the same memory
         [3.0, 2.0, 1.0, 0.0]
         """
-        self.check()
+        self.check_usable()
         return KomputeManager(self)
 
     def from_kompute(self, tensor: Any) -> Tensor:
@@ -666,7 +666,7 @@ class Device(OperatorDevice):
         >>> x.is_ready
         True
         """
-        self.prepare()
+        self.finish_streams()
         return Event(self, self.vulkan.native.submitted)
 
     def record(self) -> RecordedProgram:
@@ -683,7 +683,7 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed.
         """
-        self.check()
+        self.check_usable()
         return RecordedProgram(self)
 
     def synchronize(self) -> None:
@@ -692,7 +692,7 @@ class Device(OperatorDevice):
         Raises:
             DeviceError: the device is closed, or was lost.
         """
-        self.prepare()
+        self.finish_streams()
         self.vulkan.settle()
 
     def wait_stream(self, stream: int | None = None) -> None:
