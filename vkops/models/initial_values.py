@@ -25,10 +25,10 @@ from vkops.system import pictures
 from vkops.system.files import open_regular
 from vkops.system.npy_files import read_header
 
-CHUNK_BYTES = 1 << 23
+PIECE_BYTES = 1 << 23
 """Values are made, read and written in pieces of at most this size."""
 
-Read = Callable[[int, int], bytes]
+ReadBytes = Callable[[int, int], bytes]
 """A function that returns bytes of a resource, given their offset and number."""
 
 _DATA_TYPES = {
@@ -59,7 +59,7 @@ def data_type_of(dtype: np.dtype[Any]) -> TensorDataType | None:
     return _DATA_TYPES.get(dtype.newbyteorder("<"))
 
 
-def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
+def pieces(read: ReadBytes, size: int, step: int = PIECE_BYTES) -> Iterator[bytes]:
     """Yield the bytes of a resource in pieces."""
     for offset in range(0, size, step):
         yield read(offset, min(step, size - offset))
@@ -67,21 +67,21 @@ def chunks(read: Read, size: int, step: int = CHUNK_BYTES) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class InitialValues:
-    """The bytes that a resource begins with; ``chunks`` makes them in pieces of bounded size.
+    """The bytes that a resource begins with; ``pieces`` makes them in pieces of bounded size.
 
     The pieces hold the values in row-major order and in little-endian bytes. ``shape`` is that of
     the array in a file.
     """
 
     nbytes: int
-    chunks: Callable[[], Iterator[bytes]] = field(repr=False)
+    pieces: Callable[[], Iterator[bytes]] = field(repr=False)
     shape: tuple[int, ...] | None = None
 
 
 def _literal(data: bytes, shape: tuple[int, ...] | None = None) -> InitialValues:
     """Return values written out in the model, whose text has a bounded size, or of a picture."""
     return InitialValues(
-        len(data), lambda: chunks(lambda at, nbytes: data[at : at + nbytes], len(data)), shape
+        len(data), lambda: pieces(lambda at, nbytes: data[at : at + nbytes], len(data)), shape
     )
 
 
@@ -90,7 +90,7 @@ def _constant(value: Any, count: int) -> InitialValues:
         return np.full(nbytes // value.nbytes, value).tobytes()
 
     size = count * int(value.nbytes)
-    return InitialValues(size, lambda: chunks(read, size, CHUNK_BYTES))
+    return InitialValues(size, lambda: pieces(read, size, PIECE_BYTES))
 
 
 def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
@@ -99,8 +99,8 @@ def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
     Integers wrap and rounding errors add up, as in DxDispatch's loop.
     """
 
-    def chunks() -> Iterator[bytes]:
-        first, step = np.array([start]), CHUNK_BYTES // start.nbytes
+    def pieces() -> Iterator[bytes]:
+        first, step = np.array([start]), PIECE_BYTES // start.nbytes
         for done in range(0, count, step):
             terms = np.full(min(step, count - done), delta)
             terms[:1] = first
@@ -109,7 +109,7 @@ def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
                 first = values[-1:] + delta
             yield values.tobytes()
 
-    return InitialValues(count * int(start.nbytes), chunks)
+    return InitialValues(count * int(start.nbytes), pieces)
 
 
 def read_values(resource: Node, folders: Folders) -> tuple[TensorDataType, InitialValues]:
@@ -321,10 +321,10 @@ def _file_values(
 ) -> InitialValues:
     """Return values from an offset of a file on; ``fortran_shape`` if they are column by column."""
     dtype = dtype or np.dtype(np.uint8)
-    little, count = dtype.newbyteorder("<"), CHUNK_BYTES // dtype.itemsize
-    step = CHUNK_BYTES if fortran_shape is None else nbytes
+    little, count = dtype.newbyteorder("<"), PIECE_BYTES // dtype.itemsize
+    step = PIECE_BYTES if fortran_shape is None else nbytes
 
-    def chunks() -> Iterator[bytes]:
+    def pieces() -> Iterator[bytes]:
         try:
             with open_regular(path, follow=False) as stream:
                 stream.seek(offset)
@@ -341,4 +341,4 @@ def _file_values(
         except OSError as error:
             raise ModelError(f"{path}: cannot be read: {error.strerror}") from error
 
-    return InitialValues(nbytes, chunks)
+    return InitialValues(nbytes, pieces)

@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class Source:
+class Document:
     """The file a node comes from, and the warnings about it (each once, in order).
 
     ``fields`` are the names of members that readers have asked an object for, by the object's id.
@@ -61,11 +61,11 @@ class Node:
 
     value: Any = field(repr=False)
     path: str
-    source: Source = field(repr=False)
+    document: Document = field(repr=False)
 
     def error(self, message: str) -> ModelError:
         """Return the error ``FILE: PATH: message``."""
-        return ModelError(": ".join(filter(None, (self.source.file, self.path, message))))
+        return ModelError(": ".join(filter(None, (self.document.file, self.path, message))))
 
     def wrong(self, allowed: str) -> ModelError:
         """Return the error for a value of the wrong kind or out of range."""
@@ -73,11 +73,11 @@ class Node:
 
     def warn(self, message: str) -> None:
         """Add a warning about something that is allowed but is probably a mistake."""
-        warnings = self.source.warnings
+        warnings = self.document.warnings
         if len(warnings) < MAX_WARNINGS:
             warnings[str(self.error(message))] = None
         else:
-            warnings[f"{self.source.file}: more than {MAX_WARNINGS} warnings"] = None
+            warnings[f"{self.document.file}: more than {MAX_WARNINGS} warnings"] = None
 
     # -- objects -----------------------------------------------------------------------------------
 
@@ -88,7 +88,7 @@ class Node:
     def __getitem__(self, name: str) -> Node:
         step = name if _PLAIN_NAME.fullmatch(name) else f"[{quote(name)}]"
         dot = "." if self.path and not step.startswith("[") else ""
-        return Node(self.object()[name], f"{self.path}{dot}{step}", self.source)
+        return Node(self.object()[name], f"{self.path}{dot}{step}", self.document)
 
     def optional(self, *names: str) -> Node | None:
         """Return the first of these members that is present, or None."""
@@ -111,7 +111,7 @@ class Node:
 
     def known(self, *names: str) -> None:
         """Record names that members may have; ``optional`` and ``required`` do so themselves."""
-        fields = self.source.fields
+        fields = self.document.fields
         fields[id(self.value)] = _union(fields.get(id(self.value), frozenset()), names)
 
     def warn_of_unknown_fields(self) -> None:
@@ -120,8 +120,8 @@ class Node:
             for index, value in enumerate(self.value):
                 if isinstance(value, dict | list):
                     self.item(index).warn_of_unknown_fields()
-        elif id(self.value) in self.source.fields:
-            known = self.source.fields[id(self.value)]
+        elif id(self.value) in self.document.fields:
+            known = self.document.fields[id(self.value)]
             for name, value in self.object().items():
                 if name not in known and not name.startswith(_COMMENT_PREFIXES):
                     listed = f"; the fields here are {', '.join(sorted(known))}"
@@ -138,7 +138,7 @@ class Node:
 
     def item(self, index: int) -> Node:
         """Return an element of an array."""
-        return Node(self.array()[index], f"{self.path}[{index}]", self.source)
+        return Node(self.array()[index], f"{self.path}[{index}]", self.document)
 
     def items(self) -> Iterator[Node]:
         """Yield the elements of an array one by one: there may be millions."""
@@ -248,7 +248,7 @@ def parse(raw: bytes, file: str) -> Node:
     Raises:
         ModelError: with line and column, when the text is not a JSON object.
     """
-    source = Source(file)
+    document = Document(file)
     start = 0
     while blank := _BLANK.match(raw, start):
         start = blank.end()
@@ -258,10 +258,10 @@ def parse(raw: bytes, file: str) -> Node:
     # Without NM_NAN python-rapidjson 1.25 refuses trailing commas. Therefore it accepts NaN and
     # Infinity here, and the getters refuse them.
     decoder = _Decoder(parse_mode=_PARSE_MODE, number_mode=rapidjson.NM_NAN)
-    decoder.source = source
+    decoder.document = document
     try:
         text.decode()
-        return Node(decoder(text), "", source)
+        return Node(decoder(text), "", document)
     except UnicodeDecodeError as error:
         offset, reason = error.start, f"not UTF-8 (byte 0x{raw[error.start]:02X})"
     except ValueError as error:
@@ -276,7 +276,7 @@ def parse(raw: bytes, file: str) -> Node:
 class _Decoder(rapidjson.Decoder):
     """Build dictionaries with the first of equal names, and warn of the others."""
 
-    source: Source
+    document: Document
 
     def start_object(self) -> list[Any]:
         return []
@@ -287,7 +287,7 @@ class _Decoder(rapidjson.Decoder):
             members = {}
             for name, value in pairs:
                 if name in members:
-                    Node(members, "", self.source).warn(
+                    Node(members, "", self.document).warn(
                         f"member {quote(name)} is given more than once in an object; "
                         "the first one counts"
                     )

@@ -14,7 +14,7 @@ import rapidjson
 
 from vkops.dml import FeatureLevel
 from vkops.models.folders import Folders
-from vkops.models.initial_values import CHUNK_BYTES
+from vkops.models.initial_values import PIECE_BYTES
 from vkops.models.json_reader import Node
 from vkops.models.resources import Bindings, BindingSource, Resource, Resources
 from vkops.models.target import Target
@@ -247,8 +247,8 @@ class Execution:
 def _upload(resource: Resource, buffer: Any) -> None:
     """Fill a buffer with the initial values, then zeros."""
     offset = 0
-    for chunk in resource.values.chunks():
-        buffer.write(chunk, offset)
-        offset += len(chunk)
-    for start in range(offset, buffer.nbytes, CHUNK_BYTES):
-        buffer.write(bytes(min(CHUNK_BYTES, buffer.nbytes - start)), start)
+    for piece in resource.values.pieces():
+        buffer.write(piece, offset)
+        offset += len(piece)
+    for start in range(offset, buffer.nbytes, PIECE_BYTES):
+        buffer.write(bytes(min(PIECE_BYTES, buffer.nbytes - start)), start)

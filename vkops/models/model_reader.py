@@ -111,7 +111,7 @@ def _read(root: Node, folders: Folders, overrides: Overrides | None) -> Model:
         dispatchables[name] = kind.read(name, node, context)
     commands = tuple(map(partial(_command, context, dispatchables), commands_node.items()))
     root.warn_of_unknown_fields()
-    return Model(resources, dispatchables, commands, tuple(root.source.warnings))
+    return Model(resources, dispatchables, commands, tuple(root.document.warnings))
 
 
 def _command(

@@ -18,7 +18,7 @@ import vkops
 from vkops import console
 from vkops.dml import TensorDataType
 from vkops.errors import ModelError, show
-from vkops.models.initial_values import Read, chunks, dtype_of
+from vkops.models.initial_values import ReadBytes, dtype_of, pieces
 from vkops.models.json_reader import quote
 from vkops.models.model import (
     CheckedDispatch,
@@ -154,7 +154,7 @@ class _ModelRun:
                         None, f"dimensions {shape} exceed the {held.size} bytes there are"
                     )
                 header = header_bytes(held.dtype, shape)
-            parts: Iterable[bytes] = chain([header], chunks(held.read, size))
+            parts: Iterable[bytes] = chain([header], pieces(held.read, size))
             if suffix in pictures.SUFFIXES:
                 parts = [_picture(held, shape, suffix)]
             write_output(target, parts)
@@ -232,4 +232,4 @@ class _Content:
     count: int
     shape: tuple[int, ...]
     size: int
-    read: Read
+    read: ReadBytes

@@ -24,7 +24,7 @@ from vkops.plan.region import Read
 from vkops.plan.view import Ints, View
 from vkops.tensors import shape_arguments as shapes
 from vkops.tensors.array_plan import ArrayPlan, array_plan, copy_view
-from vkops.tensors.operations import Source, native, planned, source_of
+from vkops.tensors.operations import TensorOrArray, native, planned, source_of
 from vkops.tensors.shape_arguments import MAX_PIECES, OneOrMore, counts, in_rank, packed
 from vkops.tensors.tensor import DeviceLike, Tensor
 
@@ -181,7 +181,7 @@ def _range(start: int, count: int, step: int) -> builtins.slice:
 # -- arguments -------------------------------------------------------------------------------------
 
 
-def joinable(name: str, tensors: Any) -> tuple[list[Source], tuple[np.dtype[Any], ...]]:
+def joinable(name: str, tensors: Any) -> tuple[list[TensorOrArray], tuple[np.dtype[Any], ...]]:
     """The arrays or tensors to concatenate, at least one, and their data types (JOIN-01)."""
     sources = [*map(native, entries(name, tensors))]
     if not sources:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from vkops.arguments.basic_index import Texts, basic_index
+from vkops.arguments.basic_index import ErrorFormats, basic_index
 from vkops.arguments.values import Place
 from vkops.errors import CONVERSION_ERRORS, from_builtin, import_late
 from vkops.gpu.kernels.choice import MAX_DIMS
@@ -26,13 +26,13 @@ from vkops.tensors.array_plan import (
     take_indices,
 )
 from vkops.tensors.device_array import A, DeviceArray, strided
-from vkops.tensors.index_arrays import IndexNumbers, Indices, as_indices, check_range, tuples
+from vkops.tensors.index_arrays import IndexNumbers, IndexSource, as_indices, check_range, tuples
 from vkops.tensors.shape_arguments import check_shape, packed, refuse_index
 
 # -- selecting -------------------------------------------------------------------------------------
 
 INDEX = Place("", "index", "ARRAY-09")
-_TEXTS = Texts(  # NumPy's
+_TEXTS = ErrorFormats(  # NumPy's
     ellipses="an index can only have a single ellipsis ('...')",
     too_many="too many indices for array: array is {rank}-dimensional, but {count} were indexed",
     outside="index {index} is out of bounds for axis {axis} with size {size}",
@@ -43,7 +43,7 @@ _TEXTS = Texts(  # NumPy's
 class _Array(NamedTuple):
     """A part of an index: indices of one axis; of Booleans, how many the axis must have."""
 
-    indices: Indices
+    indices: IndexSource
     booleans: int | None = None
     is_new: bool = False
     """Whether the axis is a new one, of size 1, which a Boolean without dimensions selects."""

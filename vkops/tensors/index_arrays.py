@@ -18,7 +18,7 @@ from vkops.tensors.device_array import DeviceArray, check_device
 from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.shape_arguments import broadcast_shapes, check_shape, packed, refuse_index
 
-Indices: TypeAlias = "DeviceArray | npt.NDArray[Any]"
+IndexSource: TypeAlias = "DeviceArray | npt.NDArray[Any]"
 """Indices in a tensor, which are not read back, or on the host."""
 
 _TYPES = ("int32", "int64", "uint32", "uint64")
@@ -35,7 +35,7 @@ class IndexNumbers(NamedTuple):
     tensor: IndexTensor
 
     @classmethod
-    def of(cls, indices: Indices) -> IndexNumbers:
+    def of(cls, indices: IndexSource) -> IndexNumbers:
         """All indices of a tensor or an array."""
         memory: Any = indices
         if isinstance(indices, np.ndarray):
@@ -49,7 +49,9 @@ class IndexNumbers(NamedTuple):
         return IndexNumbers(self.memory, self.tensor._replace(view=view))
 
 
-def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool = False) -> Indices:
+def as_indices(
+    value: Any, place: Place, device: OperatorDevice, *, masks: bool = False
+) -> IndexSource:
     """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too."""
     if isinstance(value, DeviceArray) and masks and value.dtype.kind == "b":
         check_device(place.operator, place.field, value, device)
@@ -77,7 +79,7 @@ def as_indices(value: Any, place: Place, device: OperatorDevice, *, masks: bool 
     return array.astype(array.dtype.newbyteorder("=") if known else np.int64, copy=False)
 
 
-def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
+def check_range(indices: IndexSource, axis: int, size: int, place: Place) -> None:
     """Refuse indices outside of an axis: those on the host, and all if the axis is empty."""
     if isinstance(indices, np.ndarray) and indices.size:
         minimum, maximum = int(indices.min()), int(indices.max())
@@ -88,11 +90,13 @@ def check_range(indices: Indices, axis: int, size: int, place: Place) -> None:
         refuse_index(place, f"has {indices.size} indices of axis {axis}, which is empty")
 
 
-def _wide(array: Indices) -> Indices:
+def _wide(array: IndexSource) -> IndexSource:
     """Indices of 64 bits, with a sign."""
     if isinstance(array, np.ndarray):
         return array.astype(np.int64)
-    converted: Indices = import_late("vkops.kernels.functions").converted(array, np.dtype(np.int64))
+    converted: IndexSource = import_late("vkops.kernels.functions").converted(
+        array, np.dtype(np.int64)
+    )
     return converted
 
 
@@ -104,7 +108,7 @@ def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
     return shape
 
 
-def tuples(arrays: Sequence[Indices], sizes: Sequence[int], place: Place) -> IndexNumbers:
+def tuples(arrays: Sequence[IndexSource], sizes: Sequence[int], place: Place) -> IndexNumbers:
     """Tuples of indices of axes of some sizes, one of each array; arrays are broadcast together.
 
     The last axis of the result numbers the arrays. The device packs several where one is a tensor.

@@ -16,7 +16,7 @@ from vkops.tensors.exchange import as_array
 from vkops.tensors.shape_arguments import packed
 from vkops.tensors.tensor import Device, DeviceLike, Tensor, as_device, default_device
 
-Source: TypeAlias = "Tensor | npt.NDArray[Any]"
+TensorOrArray: TypeAlias = "Tensor | npt.NDArray[Any]"
 """An argument: a tensor, or an array that has to be sent to the device."""
 
 
@@ -30,7 +30,7 @@ class planned(memoized):  # noqa: N801  # a decorator
     def __call__(
         self,
         name: str,
-        arrays: Sequence[Source],
+        arrays: Sequence[TensorOrArray],
         device: DeviceLike,
         progress: Progress,
         *arguments: Any,
@@ -70,12 +70,12 @@ class planned(memoized):  # noqa: N801  # a decorator
         return Tensor.make(plan, home, memory, [dtype] * len(plan.shapes), progress)
 
 
-def source_of(x: Any) -> Source:
+def source_of(x: Any) -> TensorOrArray:
     """A tensor unchanged, or an array of anything else."""
     return x if isinstance(x, Tensor) else as_array(x)
 
 
-def native(x: Any) -> Source:
+def native(x: Any) -> TensorOrArray:
     """An array or tensor in the byte order of the host, as NumPy concatenates it."""
     source = source_of(x)
     return source if source.dtype.isnative else source.astype(source.dtype.newbyteorder("="))

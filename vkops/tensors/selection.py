@@ -19,7 +19,7 @@ from vkops.tensors import index_arrays
 from vkops.tensors.array_plan import in_front, put_along, take_along
 from vkops.tensors.elements import Selection, gather, write_indexed
 from vkops.tensors.exchange import numpy_refusals
-from vkops.tensors.index_arrays import IndexNumbers, Indices
+from vkops.tensors.index_arrays import IndexNumbers, IndexSource
 from vkops.tensors.operations import as_tensor
 from vkops.tensors.shape_arguments import check_shape, one_axis, refuse_index
 from vkops.tensors.tensor import DeviceLike, Tensor, undefined
@@ -122,7 +122,7 @@ def _on_device(name: str, x: Any, indices: Any, device: DeviceLike) -> Tensor:
     return as_tensor(name, x, device)
 
 
-def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> Indices:
+def _indices(tensor: Tensor, value: Any, axis: int, place: Place) -> IndexSource:
     indices = index_arrays.as_indices(value, place, tensor.device)
     index_arrays.check_range(indices, axis, tensor.shape[axis], place)
     return indices
