@@ -84,7 +84,7 @@ def array(
     """
     tensor = asarray(obj, dtype, copy=copy, device=device)
     missing = integer(ndmin, Place("ARRAY", "ndmin", "ARRAY-06")) - tensor.ndim
-    ones = (1,) * min(missing, 1000)  # reshape refuses more
+    ones = (1,) * min(missing, 1000)  # reshape raises an error for more
     return tensor.reshape(ones + tensor.shape) if ones else tensor
 
 
@@ -313,7 +313,7 @@ def linspace(
 def _like(
     name: str, x: Any, shape: Any, dtype: Any, device: DeviceLike
 ) -> tuple[Any, np.dtype[Any], Device | None]:
-    """The shape, dtype and device of a result that is like ``x``."""
+    """Return the shape, dtype and device of a result that is like ``x``."""
     home = chosen_device(name, device)
     like = x if isinstance(x, Tensor) else as_array(x)
     if home is None and isinstance(like, Tensor):
@@ -323,7 +323,7 @@ def _like(
 
 
 def _full(name: str, shape: Any, dtype: Any, device: DeviceLike, value: Any) -> Tensor:
-    """A tensor whose elements are a scalar, which is converted as ``numpy.full`` does."""
+    """Return a tensor filled with a scalar, which is converted as ``numpy.full`` does."""
     with numpy_refusals(name, "fill_value"):
         if np.ndim(value):
             raise Place(name, "fill_value", "ARRAY-10").wrong_kind(value, "a scalar")
@@ -339,7 +339,7 @@ def _fill(shape: Ints, value: bytes) -> ArrayPlan:
 
 
 def _check_host_memory(name: str, count: int, dtype: np.dtype[Any] | None) -> None:
-    """Refuse an array on the host that would take all of its memory (ARRAY-03)."""
+    """Raise an error for an array that needs more than all memory of the host (ARRAY-03)."""
     itemsize = 16 if dtype is None else dtype.itemsize
     check_shape(name, (max(0, count),), itemsize)
     host_memory.check_available(max(0, count) * itemsize)

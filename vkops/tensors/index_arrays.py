@@ -1,4 +1,4 @@
-"""Arrays of indices that callers give: their checks, and the memory that the device reads."""
+"""Arrays of indices that callers pass: their checks, and the memory that the device reads."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from vkops.tensors.exchange import numpy_refusals
 from vkops.tensors.shape_arguments import broadcast_shapes, check_shape, packed, refuse_index
 
 IndexSource: TypeAlias = "DeviceArray | npt.NDArray[Any]"
-"""Indices in a tensor, which are not read back, or on the host."""
+"""Indices in a tensor, which are not read back, or in an array on the host."""
 
 _TYPES = ("int32", "int64", "uint32", "uint64")
 """The data types of indices that the device reads."""
 
 MAX_ENTRIES = 1 << 20
-"""Entries of a list of indices."""
+"""The maximum number of entries in a list of indices."""
 
 
 class IndexNumbers(NamedTuple):
-    """Indices as a plan reads them: the tensor or array that is its second input, and a view."""
+    """Indices as a plan reads them: its second input, a tensor or an array, and the view of it."""
 
     memory: Any
     tensor: IndexTensor
 
     @classmethod
     def of(cls, indices: IndexSource) -> IndexNumbers:
-        """All indices of a tensor or an array."""
+        """Return all indices of a tensor or an array."""
         memory: Any = indices
         if isinstance(indices, np.ndarray):
             view = packed(indices.shape)
@@ -45,14 +45,14 @@ class IndexNumbers(NamedTuple):
         return cls(memory, IndexTensor(1, indices.dtype.str[1:], view))
 
     def over(self, view: View) -> IndexNumbers:
-        """The same memory through another view."""
+        """Return indices in the same memory, through another view."""
         return IndexNumbers(self.memory, self.tensor._replace(view=view))
 
 
 def as_indices(
     value: Any, place: Place, device: OperatorDevice, *, masks: bool = False
 ) -> IndexSource:
-    """Indices: a tensor that the device can read, or an array; with ``masks``, of Booleans too."""
+    """Return a tensor that the device can read, or an array; ``masks`` allows Booleans."""
     if isinstance(value, DeviceArray) and masks and value.dtype.kind == "b":
         check_device(place.operator, place.field, value, device)
         return value
@@ -69,7 +69,7 @@ def as_indices(
             refuse_index(place, message)
         array = np.asarray(value)
     if not array.size and not isinstance(value, np.ndarray):
-        array = array.astype(np.int64)  # an empty list, of which NumPy makes floats
+        array = array.astype(np.int64)  # NumPy converts an empty list to floats
     if masks and array.dtype == bool:
         return array
     if array.dtype.kind not in "iu":
@@ -80,7 +80,7 @@ def as_indices(
 
 
 def check_range(indices: IndexSource, axis: int, size: int, place: Place) -> None:
-    """Refuse indices outside of an axis: those on the host, and all if the axis is empty."""
+    """Raise an error for indices on the host that are out of range, or any if the axis is empty."""
     if isinstance(indices, np.ndarray) and indices.size:
         minimum, maximum = int(indices.min()), int(indices.max())
         if minimum < -size or maximum >= size:
@@ -91,7 +91,7 @@ def check_range(indices: IndexSource, axis: int, size: int, place: Place) -> Non
 
 
 def _wide(array: IndexSource) -> IndexSource:
-    """Indices of 64 bits, with a sign."""
+    """Return the indices as signed integers of 64 bits."""
     if isinstance(array, np.ndarray):
         return array.astype(np.int64)
     converted: IndexSource = import_late("vkops.kernels.functions").converted(
@@ -101,7 +101,7 @@ def _wide(array: IndexSource) -> IndexSource:
 
 
 def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
-    """The shape that arrays of some shapes are broadcast to."""
+    """Return the shape that arrays of some shapes are broadcast to, or raise an error."""
     shape = broadcast_shapes(shapes)
     if shape is None:
         refuse_index(place, f"shapes {show(shapes)} cannot be broadcast together")
@@ -109,9 +109,10 @@ def common_shape(shapes: Sequence[Ints], place: Place) -> Ints:
 
 
 def tuples(arrays: Sequence[IndexSource], sizes: Sequence[int], place: Place) -> IndexNumbers:
-    """Tuples of indices of axes of some sizes, one of each array; arrays are broadcast together.
+    """Return tuples with one index of each array; the arrays are broadcast together.
 
-    The last axis of the result numbers the arrays. The device packs several where one is a tensor.
+    ``sizes`` are the sizes of the axes that the arrays select from. The last axis of the result
+    numbers the arrays. If one of several arrays is a tensor, the device packs the tuples.
     """
     shape = common_shape([array.shape for array in arrays], place)
     check_shape(place.operator, (*shape, len(arrays)), 8)
@@ -138,7 +139,7 @@ def tuples(arrays: Sequence[IndexSource], sizes: Sequence[int], place: Place) ->
     (dtype,) = types
     parts = [
         IndexNumbers.of(
-            np.where(array < 0, array + size, array).astype(dtype)  # it may have no sign
+            np.where(array < 0, array + size, array).astype(dtype)  # the type may be unsigned
             if isinstance(array, np.ndarray)
             else array
         )

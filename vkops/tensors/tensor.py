@@ -62,9 +62,9 @@ class Flags(NamedTuple):
     """The layout of a tensor's elements in memory, with the names of NumPy's flags."""
 
     c_contiguous: bool
-    """Whether they follow one another row by row."""
+    """Whether the elements are contiguous row by row."""
     f_contiguous: bool
-    """Whether they follow one another column by column."""
+    """Whether the elements are contiguous column by column."""
     owndata: bool
     """Whether the memory is the tensor's own: False for views."""
     writeable: bool
@@ -75,7 +75,7 @@ _INTERNAL = frozenset(
     """check fits from_array image_pool is_read_only make mapped over owns_buffer pack pinned_pool
     placed pool prepare shared_pool submit tuning vulkan wait words""".split()  # noqa: SIM905
 )
-"""Names that other modules of vkops use: ``dir`` leaves them out."""
+"""Names that other modules of vkops use; ``dir`` leaves them out."""
 
 
 def _public(self: object) -> list[str]:
@@ -166,7 +166,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return self.shape[0]
 
     def __sizeof__(self) -> int:
-        # With the elements, as Dask counts memory: of a view, those that it shows.
+        # With the elements, as Dask counts memory: for a view, the elements that it shows.
         lazy = self._lazy
         held = self.nbytes if lazy is None else min(self.nbytes, lazy[0].nbytes)
         return object.__sizeof__(self) + held
@@ -280,7 +280,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return array.copy() if copy else array
 
     def __format__(self, spec: str) -> str:
-        # As NumPy does: without dimensions, the element's own format.
+        # As in NumPy: without dimensions, the format applies to the element.
         return super().__format__(spec) if self.shape else format(self.numpy(), spec)
 
     def tolist(self) -> Any:
@@ -326,11 +326,11 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return exchange.CPU if isinstance(found, str) else (exchange.CUDA, found.number)
 
     def _number(self, convert: Callable[[Any], Scalar]) -> Scalar:
-        """The only element, as a number of Python (ARRAY-07)."""
+        """Return the only element as a Python number (ARRAY-07)."""
         name = convert.__name__
         if self.size != 1:
             message = f"has {self.size} elements, must have 1 to be a number"
-            # NumPy has a ValueError for the one, and a TypeError for the others.
+            # NumPy raises a ValueError in the first case, and a TypeError in the second.
             kind = InvalidDescError if convert is bool else InvalidDescTypeError
             raise kind(name, "tensor", message, "ARRAY-07")
         element = self.numpy().reshape(())
@@ -407,7 +407,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
         return SharedHandle.of(self.device, buffer, self.shape, self.dtype, seconds)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # As bytes: NumPy's own pickles lose the byte order.
+        # As bytes: NumPy's own pickles do not keep the byte order.
         return _unpickled, (packed_bytes(self.numpy()), self.dtype, self.shape)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> ModuleType:
@@ -457,7 +457,7 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     else:  # to type checkers, all attributes would exist
 
         def __getattr__(self, name: str) -> Any:
-            if name == "__cuda_array_interface__":  # only where CUDA sees the elements
+            if name == "__cuda_array_interface__":  # exists only if CUDA sees them
                 return cuda_exchange.interface(self)
             message = f"vkops.Tensor has no attribute {name!r}"
             if suggestion := hint(name):
@@ -731,7 +731,7 @@ class Device(OperatorDevice):
         >>> asyncio.run(main())
         True
         """
-        await ended(self, 0)  # streams, which submit work
+        await ended(self, 0)  # waits for streams, which submit work
         await ended(self, self.vulkan.native.submitted)
 
 
@@ -741,7 +741,7 @@ suggest_names(DeviceInfo, Sampler)
 
 
 DeviceLike: TypeAlias = Device | str | int | None
-"""A device, or the adapter of one: an index, or part of its name; None if none is chosen."""
+"""A device, or its adapter by index or a part of the name; None if none is chosen."""
 
 
 def open_shared(handle: SharedHandle, device: DeviceLike = None) -> Tensor:
@@ -768,12 +768,12 @@ def open_shared(handle: SharedHandle, device: DeviceLike = None) -> Tensor:
 
 
 def default_device() -> Device:
-    """The device used for NumPy arrays when none is given: that of the best adapter."""
+    """Return the device of the best adapter, which arrays are sent to by default."""
     return _opened(None)
 
 
 def as_device(name: str, device: DeviceLike) -> Device:
-    """A device, or the one of an adapter that is named; it is opened once (B-02)."""
+    """Return a device; the device of a named adapter is opened once (B-02)."""
     if isinstance(device, Device):
         return device
     if isinstance(device, bool) or not isinstance(device, (str, int)):
@@ -783,7 +783,7 @@ def as_device(name: str, device: DeviceLike) -> Device:
 
 
 def _opened(index: int | None) -> Device:
-    """The device of an adapter: opened once, and again when it was closed or lost."""
+    """Return the device of an adapter; it is opened once, and again after it was closed or lost."""
     device = _device_of(index)
     if device.closed:
         _device_of.cache_clear()
@@ -797,7 +797,7 @@ def _device_of(index: int | None) -> Device:
 
 
 def undefined(name: str, shape: Any, dtype: Any, device: Device | None) -> Tensor:
-    """A tensor whose elements are undefined, on a device or the default one."""
+    """Return a tensor whose elements are undefined, on a device or on the default one."""
     kind = as_dtype(name, dtype)
     sizes = shapes.sizes_of(name, shape, kind.itemsize)
     return Tensor(device or default_device(), sizes, kind, on_host=None)
@@ -812,5 +812,5 @@ def _unpickled(data: npt.NDArray[np.uint8], dtype: np.dtype[Any], shape: Ints) -
 
 
 def _on_host(value: Any) -> Any:
-    """The elements of a tensor; anything else as it is."""
+    """Return the elements of a tensor as an array; return anything else unchanged."""
     return np.asarray(value) if isinstance(value, Tensor) else value

@@ -261,7 +261,7 @@ class ViewMethods(DeviceArray):
         elif self.shape or isinstance(axis, Sized):
             axes = shapes.some_axes("SQUEEZE", axis, self.ndim)
         else:
-            shapes.one_axis("SQUEEZE", axis, 1)  # as in NumPy, a scalar has the axis 0
+            shapes.one_axis("SQUEEZE", axis, 1)  # in NumPy, a scalar has the axis 0
         base, view = self.placed()
         for i in sorted(axes, reverse=True):
             if self.shape[i] != 1:
