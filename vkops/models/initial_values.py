@@ -1,6 +1,6 @@
 """Initial values of resources in every form of DxDispatch: literal, generated or in files.
 
-It also has NumPy's counterparts of DirectML's data types, and data in pieces of bounded size.
+Also NumPy's counterparts of DirectML's data types, and data in pieces of bounded size.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from vkops.system.files import open_regular
 from vkops.system.npy_files import read_header
 
 PIECE_BYTES = 1 << 23
-"""Values are made, read and written in pieces of at most this size."""
+"""Values are generated, read and written in pieces of at most this size."""
 
 ReadBytes = Callable[[int, int], bytes]
-"""A function that returns bytes of a resource, given their offset and number."""
+"""A function that returns bytes of a resource; its arguments are their offset and number."""
 
 _DATA_TYPES = {
     np.dtype(f"<{data_type.numpy_code}"): data_type
@@ -38,12 +38,12 @@ _DATA_TYPES = {
 }
 
 MAX_FORTRAN_BYTES = 1 << 30
-"""Bytes of values stored column by column, which are in memory all at once."""
+"""The maximum size of values stored column by column: all of them are in memory at once."""
 
 PIXELS = (
     TensorDataType.UINT8, TensorDataType.UINT16, TensorDataType.FLOAT16, TensorDataType.FLOAT32
 )  # fmt: skip
-"""The data types of pixels: numbers as they are in a file, or floats from 0 to 1."""
+"""The data types of pixels: integers as in the file, or floats from 0 to 1."""
 
 _TYPE_PREFIX = "DML_TENSOR_DATA_TYPE_"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -67,10 +67,10 @@ def pieces(read: ReadBytes, size: int, step: int = PIECE_BYTES) -> Iterator[byte
 
 @dataclass(frozen=True)
 class InitialValues:
-    """The bytes that a resource begins with; ``pieces`` makes them in pieces of bounded size.
+    """The bytes that a resource starts with; ``pieces`` yields them in pieces of bounded size.
 
-    The pieces hold the values in row-major order and in little-endian bytes. ``shape`` is that of
-    the array in a file.
+    The values are in row-major order and little-endian. ``shape`` is the shape of the array in a
+    file, if there is one.
     """
 
     nbytes: int
@@ -79,7 +79,7 @@ class InitialValues:
 
 
 def _literal(data: bytes, shape: tuple[int, ...] | None = None) -> InitialValues:
-    """Return values written out in the model, whose text has a bounded size, or of a picture."""
+    """Return the values of a literal in the model, whose text is bounded, or of a picture."""
     return InitialValues(
         len(data), lambda: pieces(lambda at, nbytes: data[at : at + nbytes], len(data)), shape
     )
@@ -96,7 +96,7 @@ def _constant(value: Any, count: int) -> InitialValues:
 def _sequence(start: Any, delta: Any, count: int) -> InitialValues:
     """Return ``start``, ``start + delta``, ... by repeated addition of NumPy scalars of one type.
 
-    Integers wrap and rounding errors add up, as in DxDispatch's loop.
+    Integers wrap and rounding errors accumulate, as in DxDispatch's loop.
     """
 
     def pieces() -> Iterator[bytes]:
@@ -247,9 +247,9 @@ def _opened(node: Node, path: Path) -> Iterator[BinaryIO]:
 def _picture_values(
     node: Node, path: Path, declared: TensorDataType, size: Node | None
 ) -> tuple[TensorDataType, InitialValues]:
-    """Return the pixels of a picture: rows first, or DxDispatch's layout if they are floats.
+    """Return the pixels of a picture: row by row, or in DxDispatch's layout if they are floats.
 
-    That is NCHW, from 0 to 1.
+    DxDispatch's layout is NCHW, with values from 0 to 1.
     """
     with _opened(node, path) as stream:
         try:
@@ -281,7 +281,7 @@ def raw_values(node: Node, path: Path) -> InitialValues:
 def _npy_values(
     node: Node, path: Path, declared: TensorDataType
 ) -> tuple[TensorDataType, InitialValues]:
-    """Return the array of a .npy file, which must have the declared type unless it is UNKNOWN."""
+    """Return the array of a .npy file, which must have the declared type, unless it is UNKNOWN."""
     name = quote(path.name)
     with _opened(node, path) as stream:
         try:
@@ -319,7 +319,7 @@ def _file_values(
     dtype: np.dtype[Any] | None = None,
     fortran_shape: tuple[int, ...] | None = None,
 ) -> InitialValues:
-    """Return values from an offset of a file on; ``fortran_shape`` if they are column by column."""
+    """Return values from an offset of a file on; ``fortran_shape``: they are stored by columns."""
     dtype = dtype or np.dtype(np.uint8)
     little, count = dtype.newbyteorder("<"), PIECE_BYTES // dtype.itemsize
     step = PIECE_BYTES if fortran_shape is None else nbytes

@@ -1,4 +1,4 @@
-"""The parts of a model, the methods of each kind of dispatchable, and the execution of both."""
+"""The parts of a model, the interface of dispatchables, and the execution of models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Command:
 
     @property
     def text(self) -> str:
-        """Its JSON on one line."""
+        """The JSON of the command on one line."""
         return str(rapidjson.dumps(self.node.value, ensure_ascii=False))
 
 
@@ -71,9 +71,10 @@ class WriteFileCommand(Command):
 
 @dataclass(frozen=True)
 class TensorBinding:
-    """A tensor or a block as its dispatchable describes it, and what it is bound to, if anything.
+    """A tensor or a block of a dispatchable, and the resource that it is bound to, if there is one.
 
-    ``shape`` is that of the tensor if its elements are packed.
+    ``desc`` is the dispatchable's description of it. ``shape`` is the shape of the tensor if its
+    elements are packed, and None otherwise.
     """
 
     name: str
@@ -93,9 +94,9 @@ class CheckedDispatch(Command):
 
 
 class OutputArray(NamedTuple):
-    """The content of an output: a flat array, with the elements between its own.
+    """The content of an output: a flat array, including the memory between the elements.
 
-    That of a block is its bytes.
+    The content of a block is its bytes.
     """
 
     name: str
@@ -104,7 +105,7 @@ class OutputArray(NamedTuple):
 
 
 class ReadContext(NamedTuple):
-    """All that a dispatchable may name or depend on when it is read."""
+    """The folders, resources and overrides that a dispatchable may use when it is read."""
 
     folders: Folders
     resources: Resources
@@ -113,7 +114,7 @@ class ReadContext(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispatchable(ABC):
-    """Something that a model can run. ``node`` is where its fields are.
+    """Something that a model can run; ``node`` has its fields.
 
     The methods are called in this order; ``model_reader`` lists the classes.
     """
@@ -122,14 +123,14 @@ class Dispatchable(ABC):
     """The values of ``type`` in a model, in lower case."""
 
     kind: ClassVar[str]
-    """The name of the kind, in the table of ``vkops check``."""
+    """The name of the kind in the table of ``vkops check``."""
 
     name: str
     node: Node
 
     @property
     def lowest_level(self) -> FeatureLevel | None:
-        """The lowest feature level that it needs, if there is one."""
+        """The lowest feature level that it requires, or None."""
         return None
 
     @classmethod
@@ -142,10 +143,10 @@ class Dispatchable(ABC):
         """Read the bindings of a dispatch."""
 
     def check_level(self, level: FeatureLevel) -> None:  # noqa: B027
-        """Check what depends on the feature level; ModelError if it is too low."""
+        """Check the rules that depend on the feature level; ModelError if the level is too low."""
 
     def check_initialization(self) -> None:  # noqa: B027
-        """Check what is bound when the dispatchable is initialized."""
+        """Check the bindings of the initialization of an operator."""
 
     @abstractmethod
     def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
@@ -153,7 +154,7 @@ class Dispatchable(ABC):
 
     @abstractmethod
     def compile(self, execution: Execution) -> Any:
-        """Return what binds it on the target of an execution, which stores it in ``compiled``."""
+        """Compile it on the target of an execution; the result is stored in ``compiled``."""
 
     @abstractmethod
     def bind(self, dispatch: CheckedDispatch, execution: Execution) -> Run:
@@ -161,7 +162,7 @@ class Dispatchable(ABC):
 
     @abstractmethod
     def outputs(self, dispatch: CheckedDispatch, execution: Execution) -> Iterator[OutputArray]:
-        """Yield what the outputs of a dispatch hold, after it has run."""
+        """Yield the content of the outputs of a dispatch, after it has run."""
 
 
 @dataclass(frozen=True)
@@ -188,17 +189,17 @@ class Prepared:
 
 
 class Execution:
-    """Everything that a model names, on a target.
+    """The buffers and compiled dispatchables of a model on a target.
 
     Attributes:
-        target: what makes buffers, operators and shaders.
-        compiling: makes the context in which an operator is compiled.
-        seen: is called for each dispatch of an ONNX model, with its inputs and its outputs, which
-            have types and shapes.
+        target: creates buffers, and compiles operators and shaders.
+        compiling: returns the context manager in which an operator is compiled.
+        seen: a function that is called for each dispatch of an ONNX model, with the dispatch, its
+            inputs by name, and the types and shapes of its outputs.
         buffers: the memory of each resource that is not deferred.
-        deferred: the values of deferred resources, as soon as they have one.
-        compiled: what each dispatchable has compiled.
-        results: the outputs of each ONNX model when it ran last.
+        deferred: the values of deferred resources that have one already.
+        compiled: the result of ``compile`` of each dispatchable.
+        results: the outputs of the last run of each ONNX model.
     """
 
     def __init__(
@@ -215,7 +216,7 @@ class Execution:
         self.results: dict[str, list[Any]] = {}
         self.compiled: dict[str, Any] = {}
         resources = prepared.model.resources.buffers
-        # All buffers first: what does not fit fails before any value has been made.
+        # All buffers first: if they do not fit, this fails before any value has been generated.
         sizes = {each.name: max(4, round_up(each.size, 4)) for each in resources}
         self.buffers: Mapping[str, Any] = target.buffers(sizes)
         for resource in resources:
@@ -224,7 +225,7 @@ class Execution:
             self.compiled[dispatchable.name] = dispatchable.compile(self)
 
     def texels(self, block: TensorBinding) -> Any:
-        """Return the tensor that a shader sees as an image or as texels."""
+        """Return the tensor that a shader sees as an image or as a texel buffer."""
         source = block.source
         assert source is not None
         assert source.dtype is not None
@@ -235,7 +236,7 @@ class Execution:
         return whole[start : start + source.nbytes // itemsize].reshape(source.shape)
 
     def bind(self, dispatch: CheckedDispatch) -> Run:
-        """Bind everything, and return a function that runs the dispatch."""
+        """Bind a dispatch to the memory of this execution, and return a function that runs it."""
         return dispatch.dispatchable.bind(dispatch, self)
 
     def binding(self, tensor: TensorBinding) -> Any:

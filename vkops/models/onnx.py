@@ -1,4 +1,4 @@
-"""ONNX models: dispatchables of a DxDispatch model, or files that run alone."""
+"""ONNX models: dispatchables of a DxDispatch model, or files that are run alone."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class OnnxFile(NamedTuple):
-    """An ONNX model of a file that runs alone: the sizes of its free dimensions, and its inputs."""
+    """An ONNX file that is run alone: the sizes of its free dimensions, and its inputs."""
 
     name: str
     model: Model
@@ -53,7 +53,7 @@ class OnnxFile(NamedTuple):
 
     @classmethod
     def read(cls, path: Path, overrides: Overrides | None, *, allow_paths: bool) -> OnnxFile:
-        """Read a file, which must have what the overrides name."""
+        """Read a file; its model must have the dimensions and inputs that the overrides name."""
         model = read_model(path, allow_paths=allow_paths)
         from vkops.onnx.free_dimensions import Overrides
 
@@ -83,7 +83,7 @@ class OnnxDispatchable(Dispatchable):
             )
         )
         node.known("type", "Type", "sessionOptionsConfigEntries")
-        for ignored in ("graphOptimizationLevel", "loggingLevel"):  # ONNX Runtime's own
+        for ignored in ("graphOptimizationLevel", "loggingLevel"):  # options of ONNX Runtime only
             node.optional_uint(ignored)
         try:
             model = read_model(path, allow_paths=context.folders.allow_paths)
@@ -127,7 +127,7 @@ class OnnxDispatchable(Dispatchable):
         for tensor in inputs:
             _check_size(tensor, tensor.shape, tensor.desc.dtype)
         if not any(tensor.source and tensor.source.resource.is_deferred for tensor in inputs):
-            with suppress(NeedsValueError):  # they are then checked when the elements are known
+            with suppress(NeedsValueError):  # checked later, when the elements are known
                 lowered = model.lower(types_of(inputs), {}).outputs
                 for tensor, result in zip(outputs, lowered, strict=True):
                     if isinstance(result, LoweredTensor):
@@ -205,7 +205,7 @@ def read_model(path: Path, *, allow_paths: bool = False) -> Model:
 
 
 def _check_result(tensor: TensorBinding, shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Check the shape and type of an output against what it is bound to."""
+    """Check the shape and type of an output against the binding's."""
     source = tensor.source
     if source is not None and source.shape not in (None, shape):
         raise source.node.error(f"got shape {source.shape}, must be {shape}, which the model makes")
@@ -228,14 +228,14 @@ def _check_size(tensor: TensorBinding, shape: Shape, dtype: np.dtype[Any] | None
 
 
 def types_of(inputs: Sequence[TensorBinding]) -> dict[str, InputType]:
-    """Return the types of inputs that a model is specialized to; sequences are empty."""
+    """Return the types of inputs that a model is specialized for; sequences are empty."""
     from vkops.onnx.value_info import type_at
 
     return {tensor.name: type_at(tensor.desc, tensor.shape) for tensor in inputs}
 
 
 def default_input(entry: ValueInfo, shape: Shape) -> Any:
-    """Return the value of an input that is not given: zeros, empty strings, or no tensors.
+    """Return the value of an input that is missing: zeros, empty strings, or no tensors.
 
     Raises:
         ModelError: it is too large for any device, or its type is not known.

@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 _Tensors = tuple[TensorBinding, ...]
 
 _OTHER_NAMES = {"SCATTER_ELEMENTS": "SCATTER"}
-"""Names of DML_OPERATOR_TYPE that have the value of another."""
+"""Names of DML_OPERATOR_TYPE that have the same value as another."""
 
 _NEAR_MOVEMENT = {
     "CAST": "it converts values, and vkops moves data",
     "NONZERO_COORDINATES": "how much it writes depends on the data",
     "FOLD": "it adds elements, and vkops moves data",
 }
-"""Why operators that are near to those that move data are not available."""
+"""Reasons why operators that resemble data-movement operators are not available."""
 
 
 @dataclass(frozen=True)
 class DmlDispatchable(Dispatchable):
-    """A DirectML operator, how to compile it, and the sources of its OWNED_BY_DML inputs."""
+    """A DirectML operator, and the sources of its OWNED_BY_DML inputs."""
 
     desc: dml.OperatorDesc
     compile_graph: bool = False
@@ -101,7 +101,7 @@ class DmlDispatchable(Dispatchable):
 
     @property
     def owned(self) -> _Tensors:
-        """The inputs; those that are OWNED_BY_DML have a source."""
+        """The inputs; only those that are OWNED_BY_DML have a source."""
         return self._tensors("input", self.init_bindings, self.node, owned=True)
 
     def check_bindings(self, command: DispatchCommand) -> CheckedDispatch:
@@ -121,11 +121,12 @@ class DmlDispatchable(Dispatchable):
         return CheckedDispatch(command.node, self, inputs, outputs)
 
     def _tensors(self, role: str, bindings: Bindings, place: Node, *, owned: bool) -> _Tensors:
-        """Return the tensors of a role with the sources of those that are bound in one phase.
+        """Return the tensors of a role, with the sources of those that are bound in this phase.
 
-        OWNED_BY_DML tensors are bound at initialization, the others at execution. A bind point that
-        has tensors of the other phase only must be left out; one with both kinds (a JOIN of which
-        one input is OWNED_BY_DML) names a source for each tensor, and each phase takes its own.
+        OWNED_BY_DML tensors are bound at initialization, the others at execution. A bind point must
+        be left out if all its tensors are bound in the other phase. A bind point with tensors of
+        both phases, such as the inputs of a JOIN of which one is OWNED_BY_DML, names a source for
+        each tensor; each phase uses its own.
         """
         phase = "initialization" if owned else "execution"
         items: list[TensorBinding] = []
@@ -192,7 +193,7 @@ class DmlDispatchable(Dispatchable):
 
 
 def _operator(node: Node) -> type[dml.OperatorDesc]:
-    """Return the class of the operator that a type names."""
+    """Return the class of the operator with the name in ``type``."""
     available = ", ".join(sorted(dml.OPERATORS))
     if node.string().lower() == "dmlserializedgraph":
         raise node.error(f"DML graphs are not available, only DirectML operators: {available}")
@@ -207,7 +208,7 @@ def _operator(node: Node) -> type[dml.OperatorDesc]:
 
 
 def _placed(tensors: _Tensors) -> list[Placed]:
-    """Return the bound tensors, with offsets and sizes checked."""
+    """Return the bound tensors and their bytes, after checking offsets and sizes."""
     placed = []
     for tensor in tensors:
         source = tensor.source
@@ -224,6 +225,6 @@ def _placed(tensors: _Tensors) -> list[Placed]:
 
 
 def _binding_error(source: BindingSource, error: BindingError) -> ModelError:
-    """Return the error with its place in the model, and DirectML's names of fields."""
+    """Return the error with its path in the model, and DirectML's names of fields."""
     message = with_dml_names(error.message)
     return source.node.error(f"{quote(source.resource.name)}: {message} [{error.rule}]")
