@@ -1,4 +1,4 @@
-"""Checks of shaders without a device: races, barriers, bounds, and values that are not defined."""
+"""Checks of shaders without a device: races, barriers, bounds, and undefined values."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ SUBGROUP_SIZES = (1, 2, 4, 8, 16, 32, 64)
 MAX_INVOCATIONS = 1 << 24
 MAX_SEED = 999_999_999
 MAX_WAITS = 2
-"""Loops that wait for which a run lets those that wait begin first."""
+"""The number of waiting loops that are run again, with the waiting subgroup first."""
 
 CHECKS: tuple[type[Observer], ...] = (Aliases, Barriers, Bounds, Undefined)
-"""The checks that are made by default, with that of data races."""
+"""The checks that run by default, besides the check for data races."""
 
 NO_LINES = "got SPIR-V without source lines (OpLine); compile it with them (glslang -g)"
-"""The message of commands about a shader whose lines they cannot show."""
+"""The message of commands that cannot show a shader's lines."""
 
 _SUBGROUP = ("GroupNonUniform", "Subgroup")
 
@@ -158,7 +158,7 @@ def check(
 
 
 class _Results(dict[str, Any]):
-    """Arrays by the names of blocks, which their other names and their bindings find, too."""
+    """Arrays by the names of blocks; a block is also found by its other names and its binding."""
 
     shader: shaders.Shader
 
@@ -178,11 +178,11 @@ class Stored(NamedTuple):
 
     @property
     def is_readonly(self) -> bool:
-        """Whether it declares that it is only read."""
+        """Whether the shader declares that it only reads it."""
         return self.block is not None and self.block.readonly
 
     def numbers(self) -> npt.NDArray[Any]:
-        """Return what it holds."""
+        """Return its content as numbers."""
         return self.argument.result(self.block, self.memory)
 
 
@@ -191,7 +191,7 @@ _Outcome = tuple[Run, dict[tuple[int, int], MemoryVariable]]
 
 @dataclass
 class Case:
-    """A shader with all that it is run with; buffers by set and binding."""
+    """A shader with all its arguments; buffers are by set and binding."""
 
     shader: shaders.Shader
     given: Mapping[tuple[int, int], Sequence[Argument]]
@@ -228,7 +228,7 @@ class Case:
         **settings: Any,
     ) -> Self:
         """Check the arguments of ``check``, and the name of the schedule of a single run."""
-        loaded = getattr(shader, "shader", shader)  # that of a CompiledShader
+        loaded = getattr(shader, "shader", shader)  # the shader of a CompiledShader
         if not isinstance(loaded, shaders.Shader):
             loaded = shaders.load(loaded, **{"debug": True, **settings})
 
@@ -264,9 +264,9 @@ class Case:
         return cls(loaded, by_place, counts, packed, *how, tensors=tensors)
 
     def check(self, observers: Sequence[Observer] = ()) -> Report:
-        """Run it, also with other sizes of subgroups and other schedules if these can matter.
+        """Run the shader; if they can matter, also with other subgroup sizes and other schedules.
 
-        ``observers`` are told of the first run.
+        ``observers`` observe the first run.
         """
         printing = Printing()
         first = run, memory = self.run(observers=[printing, *observers])
@@ -287,7 +287,7 @@ class Case:
             waits |= self._waits(other[0])
             if not has_ended and other[0].stopped and other[0].begun == count:
                 self.findings.remove(FORWARD_PROGRESS)  # it hangs even if all have begun
-        # Those that wait run before those that they wait for.
+        # Waiting invocations run before those that they wait for.
         for wait in [*waits.values()][:MAX_WAITS] if has_ended else ():
             self.run(schedule=f"first:{wait.group}:{wait.subgroup}")
         findings = tuple(finding.with_source(run.program.sources) for finding in self.findings)
@@ -304,9 +304,9 @@ class Case:
         schedule: str = "",
         observers: Sequence[Observer] = (),
     ) -> _Outcome:
-        """Run it on fresh buffers, and add what is found for the first time.
+        """Run the shader on new memory, and add findings that are not known yet.
 
-        ``observers`` are told before the checks of what happens.
+        ``observers`` are notified before the checks.
         """
         size = subgroup_size or self.subgroup_size
         limits = self.max_iterations, self.max_instructions
@@ -321,9 +321,9 @@ class Case:
         return run, memory
 
     def memory(self) -> dict[tuple[int, int], Any]:
-        """Return the memory of each binding; those that are given the same bytes share it.
+        """Return the memory of each binding; bindings of the same bytes share it.
 
-        Of an array of blocks, that is a list of memories.
+        For an array of blocks, the value is a list.
         """
         invocations = prod(self.groups) * prod(self.shader.local_size)
         places, alike = self.shader.places, defaultdict[object, list[Any]](list)
@@ -342,7 +342,7 @@ class Case:
         elements: dict[tuple[int, int], dict[int, MemoryVariable]] = {place: {} for place in places}
         for parts, (*_, memory) in zip(alike.values(), bound, strict=True):
             for place, number, _ in parts:
-                elements[place][number] = copy(memory)  # each has a name of its own
+                elements[place][number] = copy(memory)  # each has its own name
         tensor_memory = TensorMemory(self.tensors, self.shader.capabilities, self.addresses)
         tensor_memory.follow(self.shader)
         return {addresses.PLACE: tensor_memory} | {
@@ -351,7 +351,7 @@ class Case:
         }
 
     def _share(self, bound: Sequence[tuple[Sequence[Block], Layout, MemoryVariable]]) -> None:
-        """Let memories share what their arrays do, and record accesses of what is written."""
+        """Let memories share bytes as their arrays do, and track accesses to written memory."""
         layouts = [layout for _, layout, _ in bound]
         readonly = [all(block.readonly for block in blocks) for blocks, *_ in bound]
         near = overlaps(layouts) if not all(readonly) else {}
@@ -360,7 +360,7 @@ class Case:
             if first in done:
                 continue
             starts, rest = {first: 0}, [first]
-            for one in rest:  # the list grows
+            for one in rest:  # the list grows in the loop
                 for other in near.get(one, ()):
                     distance = layouts[one].distance(layouts[other])
                     if distance is not None and other not in starts:
@@ -382,11 +382,11 @@ class Case:
         raise BindingError(self.shader.name, other.point, message, "SH-06")
 
     def arguments(self, place: tuple[int, int]) -> Sequence[Argument]:
-        """Return what a binding is given: distinct values without an argument."""
+        """Return the arguments of a binding; without an argument, it gets distinct values."""
         return self.given.get(place) or [BufferArgument(None)]
 
     def stored(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, Stored]:
-        """Return all that shaders store to in some memory, by the names of the results."""
+        """Return everything in a memory that shaders store to, by the names of the results."""
         tensor_memory = memory[addresses.PLACE]
         stored = {
             n: Stored(None, TensorArgument(n, tensor_memory), tensor_memory) for n in self.tensors
@@ -401,13 +401,13 @@ class Case:
         return stored
 
     def results(self, memory: Mapping[tuple[int, int], Any]) -> dict[str, npt.NDArray[Any]]:
-        """Return what storage blocks and tensors that have addresses hold, by their names."""
+        """Return the content of storage blocks and of tensors with addresses, by name."""
         results = _Results((name, stored.numbers()) for name, stored in self.stored(memory).items())
         results.shader = self.shader
         return results
 
     def _compare(self, one: _Outcome, other: _Outcome, kind: str, how: str, before: str) -> None:
-        """Report the first element that differs, unless a fault that is known may be the reason."""
+        """Report the first element that differs, unless a known fault may be the reason."""
         if any(
             finding.kind in ("data race", "loop", FORWARD_PROGRESS) for finding in self.findings
         ):
@@ -431,12 +431,12 @@ class Case:
 
 
 def result_name(block: Block, number: int) -> str:
-    """Return the name of a result, which an element of an array of blocks has of its own."""
+    """Return the name of a result; elements of an array of blocks have their own names."""
     return block.point if block.length is None else f"{block.point}[{number}]"
 
 
 def check_end(findings: Iterable[Finding]) -> None:
-    """Raise a ModelError if a loop does not end, as results then mean nothing."""
+    """Raise a ModelError if a loop does not end, because the results are then meaningless."""
     for finding in findings:
         if finding.kind in ("loop", FORWARD_PROGRESS):
             raise ModelError(str(finding))
