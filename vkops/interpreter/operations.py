@@ -17,7 +17,7 @@ from vkops.shaders.grammar import OPCODES
 from vkops.shaders.layout import ScalarType
 
 Array = Any
-"""An array of NumPy, whose types of results differ between its versions."""
+"""A NumPy array; the types of NumPy's results differ between its versions."""
 
 
 ArrayFunction = Callable[..., Any]
@@ -26,9 +26,9 @@ ArrayFunction = Callable[..., Any]
 def by_number(
     numbers: Mapping[str, int], kinds: Mapping[str, Mapping[str, ArrayFunction]]
 ) -> dict[int, tuple[str, ArrayFunction]]:
-    """Return named functions by number, each with how operands are taken.
+    """Return functions by number; with each, the type in which operands are passed.
 
-    That is as unsigned integers (u), as signed ones (s), or as they are ("").
+    That is u for unsigned integers, s for signed ones, or "" for unchanged operands.
     """
     return {
         numbers[n]: (kind, f) for kind, functions in kinds.items() for n, f in functions.items()
@@ -52,7 +52,7 @@ def stored_dtype(number: ScalarType) -> np.dtype[Any]:
 
 
 def converted(value: Array, dtype: np.dtype[Any]) -> Array:
-    """Convert numbers; a float that an integer cannot have is the nearest one, NaN is 0."""
+    """Convert numbers; a float out of range becomes the nearest integer, and NaN becomes 0."""
     if value.dtype.kind != "f" or dtype.kind == "f":
         return value.astype(dtype, copy=False)
     limits = np.iinfo(dtype)
@@ -63,7 +63,7 @@ def converted(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def divided(a: Array, b: Array) -> Array:
-    """Divide integers towards zero; by zero, all bits are set."""
+    """Divide integers, rounded towards zero; a division by zero returns all bits set."""
     zero = b == 0
     safe = np.where(zero, 1, b)
     if a.dtype.kind == "u":
@@ -72,7 +72,7 @@ def divided(a: Array, b: Array) -> Array:
 
 
 def _remainder(function: ArrayFunction) -> ArrayFunction:
-    """Return a function of integers; by zero, all bits are set."""
+    """Return a function of integers; for the divisor zero it returns all bits set."""
     return lambda a, b: np.where(
         b == 0, ~np.zeros_like(b), function(a, np.where(b == 0, 1, b))
     ).astype(a.dtype)
@@ -87,7 +87,7 @@ def _shift(function: ArrayFunction, kind: str) -> ArrayFunction:
 
 
 def mask_of(count: Array, bits: int) -> Array:
-    """Return numbers with so many low bits."""
+    """Return numbers whose ``count`` lowest bits are set."""
     one = np.uint64(1)
     count = count.astype(np.uint64)
     wide = np.where(count >= 64, ~np.uint64(0), (one << (count & np.uint64(63))) - one)
@@ -111,7 +111,7 @@ def _extract(base: Array, offset: Array, count: Array) -> Array:
 
 
 def column(number: Array, like: Array) -> Array:
-    """Give a scalar the axes of the vector that it works on."""
+    """Add axes to a scalar so that it is broadcast with a vector."""
     return number.reshape(number.shape + (1,) * (like.ndim - number.ndim))
 
 
@@ -138,7 +138,10 @@ def _dot(a: Array, b: Array) -> Array:
 
 
 def _integer_dot(kinds: str) -> ArrayFunction:
-    """Return the product of two vectors, of which four bytes can be an integer; with a summand."""
+    """Return a function for the dot product of two vectors and an accumulator.
+
+    An integer can stand for a vector of four bytes.
+    """
 
     def dot(*operands: Array) -> Array:
         wide = [v if v.ndim > 1 else v[:, None].view(np.uint8) for v in operands[:2]]
@@ -164,7 +167,7 @@ def _product_halves(a: Array, b: Array) -> list[Array]:
 
 
 def select(condition: Array, one: Array, other: Array) -> Array:
-    """Choose one of two numbers or vectors by a condition or by one for each component."""
+    """Select one of two values, by one condition or by a condition for each component."""
     return np.where(column(condition, one), one, other)
 
 
@@ -226,7 +229,7 @@ TABLE = by_number(OPCODES, {
         "SLessThanEqual": np.less_equal,
     },
 })  # fmt: skip
-"""By opcode. The result is converted to the type of the instruction if it is not boolean."""
+"""By opcode. Results that are not boolean are converted to the type of the instruction."""
 
 DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
 
@@ -234,9 +237,9 @@ DIVISIONS = (Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod)
 def apply(
     entry: tuple[str, ArrayFunction], operands: list[Array], dtype: np.dtype[Any] | None
 ) -> Any:
-    """Return the result of an operation or a function, of which a table has the entry.
+    """Return the result of an operation or a function, whose table entry is ``entry``.
 
-    ``dtype`` is the type of its numbers, or None if the result is a struct.
+    ``dtype`` is the type of the result's numbers, or None if the result is a struct.
     """
     kind, function = entry
     if kind:
