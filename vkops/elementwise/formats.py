@@ -17,7 +17,7 @@ GLSL_TYPES = {
 """The GLSL type of each data type that elements can have, in operations."""
 
 FORMATS = dict(zip(GLSL_TYPES, "?bhiqBHIQefd", strict=True))
-"""The format of each data type for the module ``struct``."""
+"""The format character of each data type, as in Python's struct module."""
 
 
 class SmallFloat(NamedTuple):
