@@ -102,42 +102,42 @@ def check(
 ) -> Report:
     """Run a shader in an interpreter, without Vulkan, and report its faults.
 
-    These are data races, barriers that not all invocations reach, reads of what was never written,
-    indices out of bounds, integer divisions by zero, shifts by too many bits and other undefined
-    results that are used, blocks and references declared restrict that share what is written,
-    endless loops, and results that depend on the order of workgroups or on the size of subgroups. A
-    loop that does not end is the last fault that is reported.
+    These are data races, barriers that not all invocations reach, reads of values that were never
+    written, indices out of bounds, integer divisions by zero, uses of undefined results such as
+    those of shifts by too many bits, blocks and references that are declared restrict and share
+    written memory, endless loops, and results that depend on the order of workgroups or on the size
+    of subgroups. An endless loop is the last fault that is reported.
 
     Args:
         shader: GLSL or HLSL text, a path, SPIR-V, or a shader that is loaded or compiled.
         buffers: for each block, by its name or in the order of bindings, an array; a number of
-            bytes, none of which is written before the shader runs; or values of a uniform block.
-            Blocks and images that are given the same array, or contiguous views that overlap, share
-            memory. A block that is not given a buffer gets one element for each invocation, with
-            distinct values. An array of blocks is given a list of buffers. Images, textures and
-            texel buffers are given an array, a list of arrays for the levels, or an image; a
-            texture a pair of that and of a sampler. A sampler can be a dictionary of the arguments
-            of ``Device.sampler``. If texels have several samples, these are behind the width.
+            bytes, which count as never written; or values of a uniform block. Blocks and images
+            with the same array, or with contiguous views that overlap, share memory. A block
+            without a buffer gets one element for each invocation, with distinct values. The value
+            of an array of blocks is a list of buffers. The value of an image, a texture or a texel
+            buffer is an array, a list of arrays for the levels, or an image; that of a texture is a
+            pair of one of these and of a sampler. A sampler can be a dictionary of the arguments of
+            ``Device.sampler``. If texels have several samples, their axis is after the width.
         groups: one to three numbers of workgroups; one workgroup by default.
         threads: numbers of invocations instead, rounded up to whole workgroups.
         push: push constants, as ``CompiledShader.dispatch`` takes them. Here and in uniform blocks,
             an array of NumPy stands for the address of its elements.
         subgroup_size: a power of two from 1 to 64. By default it is 32, and a shader with
             operations on subgroups is also run with 8 and 64, to compare the results.
-        floats: also report instructions that make NaN or infinity of finite numbers.
-        max_iterations: a loop does not end if no invocation leaves it in so many iterations; the
-            default, 16,384, takes a few seconds unless they are long.
+        floats: also report instructions with finite operands that return NaN or infinity.
+        max_iterations: the number of iterations after which a loop counts as endless if no
+            invocation has left it; the default, 16,384, takes a few seconds in short loops.
         plain_barriers: report accesses of a buffer that only a plain ``barrier()`` separates, which
             orders shared memory.
-        schedules: run it in so many orders of workgroups and subgroups: in ascending order, in
-            descending order, then in shuffled ones and in those in which they take turns. By
-            default, the first, and the second one if it has atomic operations; and if a loop waits,
-            those that wait first.
+        schedules: the number of orders of workgroups and subgroups to run the shader in: ascending,
+            descending, and then shuffled orders and orders in which they take turns. By default,
+            only the first one; with atomic operations, also the second one; and if a loop waits,
+            orders in which the waiting invocations begin first.
         seed: the number of the first shuffled order.
         settings: more arguments of ``vkops.shaders.load``, such as macros.
 
     Raises:
-        ShaderCompileError: the shader is wrong, or uses what the interpreter does not support.
+        ShaderCompileError: the shader is wrong, or uses a feature that the interpreter lacks.
         BindingError: a buffer does not fit its block (SH-04, SH-05), or shares bytes with another
             one although it is not contiguous (SH-06).
         InvalidDescError: SH-07, SH-09.

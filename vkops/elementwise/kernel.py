@@ -187,7 +187,7 @@ class ElementwiseKernel:
             device: where it runs; by default the device of the first tensor.
 
         Returns:
-            The output, which is made if it was not given; a tuple of several.
+            The output, or a tuple of several; an output that was not given is a new tensor.
 
         Raises:
             InvalidDescError: arguments of the wrong number (EW-02), kind (EW-03), data type

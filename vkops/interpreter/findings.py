@@ -19,19 +19,20 @@ class Finding:
     """A fault of a shader.
 
     Attributes:
-        kind: what it is, such as "data race".
+        kind: its kind, such as "data race".
         place: its file and line.
         message: a sentence about it.
         invocations: the global ids of one or two invocations that have it.
         count: how often it happened.
-        other: the place of the other access, of a data race; or where another invocation made an
-            undefined value.
+        other: the place of the other access of a data race; or the place where another invocation
+            computed an undefined value.
         texts: the source lines of these places, as far as they are known.
-        block: the block whose values are read and were not given, if that is the fault.
-        schedule: the name of the order of workgroups and subgroups of the run that had it; "" if
-            that is the usual one.
-        subgroup_size: that of the run that had it, if no run with the size of the check did.
-        caller: the line of Python that ran the shader, if that is known.
+        block: the block that is read without having got values, if that is the fault.
+        schedule: the name of the order of workgroups and subgroups of the run that had it; "" for
+            the usual order.
+        subgroup_size: the subgroup size of the run that had it, if only runs with other sizes than
+            that of the check had it; otherwise 0.
+        caller: the line of Python that ran the shader, if it is known.
     """
 
     kind: str

@@ -93,9 +93,9 @@ def from_dlpack(x: Any, /, *, device: DeviceLike = None, copy: bool | None = Non
 
     A tensor of vkops is returned itself, unless a copy is asked for.
 
-    Memory of CUDA on the same GPU is copied there, to a tensor that CUDA sees, too: what it was
-    given to write the elements is waited for on the GPU. If that is not possible, an exporter on
-    another device is asked for a copy in host memory.
+    Memory of CUDA on the same GPU is copied on the GPU, to a tensor that CUDA also sees. The copy
+    waits, on the GPU, for the work of CUDA that writes the elements. If that is not possible, an
+    exporter on another device is asked for a copy in host memory.
 
     The 8- and 16-bit floating-point types that NumPy lacks, such as bfloat16, have the dtypes of
     the package ml_dtypes.
@@ -247,11 +247,11 @@ def arange(
     *,
     device: DeviceLike = None,
 ) -> Tensor:
-    """The numbers from ``start`` (or 0) to before ``stop``, as ``numpy.arange`` makes them.
+    """The numbers from ``start`` (or 0) to before ``stop``, as ``numpy.arange`` returns them.
 
     Raises:
-        InvalidDescError: arguments that NumPy refuses (ARRAY-10), or a dtype whose elements cannot
-            be moved (T-02).
+        InvalidDescError: arguments that NumPy does not accept (ARRAY-10), or a dtype whose elements
+            cannot be moved (T-02).
         OutOfDeviceMemoryError: neither the device nor the host has memory for it.
 
     >>> import vkops
@@ -283,11 +283,11 @@ def linspace(
     device: DeviceLike = None,
     endpoint: bool = True,
 ) -> Tensor:
-    """``num`` numbers at equal distances, as ``numpy.linspace`` makes them of two numbers.
+    """``num`` numbers at equal distances, as ``numpy.linspace`` returns them for two numbers.
 
     Raises:
-        InvalidDescError: a negative number (ARRAY-06), arguments that NumPy refuses, or that are
-            arrays (ARRAY-10), or a dtype whose elements cannot be moved (T-02).
+        InvalidDescError: a negative number (ARRAY-06), arguments that are arrays, or that NumPy
+            does not accept (ARRAY-10), or a dtype whose elements cannot be moved (T-02).
         OutOfDeviceMemoryError: neither the device nor the host has memory for it.
 
     >>> import vkops

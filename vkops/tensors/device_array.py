@@ -126,7 +126,7 @@ class DeviceArray:
     def from_array(
         cls, device: OperatorDevice, array: Any, *, on_host: bool | None = False
     ) -> Self:
-        """Copy an array, or anything that NumPy makes one of, to the device."""
+        """Copy an array, or anything that NumPy converts to one, to the device."""
         source = as_array(array)
         tensor = cls(device, source.shape, source.dtype, on_host=on_host)
         if tensor._buffer is not None:
@@ -141,7 +141,7 @@ class DeviceArray:
         shape: Ints,
         dtype: np.dtype[Any],
     ) -> Self:
-        """Make a tensor of a buffer that holds its elements."""
+        """Return a tensor over a buffer that holds its elements."""
         tensor = cls.__new__(cls)
         tensor._describe(device, shape, dtype)
         tensor._buffer = buffer

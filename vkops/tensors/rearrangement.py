@@ -238,17 +238,17 @@ def pad(
         pad_width: how many: a number for all sides, ``(before, after)`` for all axes, or such a
             pair for each axis.
         mode: ``"constant"``; ``"edge"`` repeats the first and the last element; ``"reflect"`` and
-            ``"symmetric"`` mirror the array, without and with its ends; ``"wrap"`` repeats it. The
-            modes of NumPy that compute are refused.
-        constant_values: the values of the mode ``"constant"``, given like ``pad_width`` and
+            ``"symmetric"`` mirror the array, without and with its ends; ``"wrap"`` repeats it.
+            NumPy's modes that compute are not supported.
+        constant_values: the values of the mode ``"constant"``, in the same form as ``pad_width``,
             converted to the dtype of ``x``; the other modes ignore them.
-        reflect_type: ``"even"``; the other type of NumPy computes.
+        reflect_type: ``"even"``; NumPy's other type computes, and is not supported.
         device: the device that arrays are sent to.
         progress: called with the bytes done so far and the bytes in all where data is streamed.
 
     Raises:
         InvalidDescError: another mode, or an empty axis that it cannot pad (ARRAY-12), negative
-            widths or not as many as wanted (ARRAY-06), values that cannot be converted (ARRAY-10),
+            widths or a wrong number of them (ARRAY-06), values that cannot be converted (ARRAY-10),
             or too large a shape (ARRAY-03).
 
     >>> import vkops

@@ -154,8 +154,8 @@ def insert(
     converted and broadcast.
 
     Raises:
-        InvalidDescError: axis out of range (ARRAY-01), indices that NumPy refuses (ARRAY-14), or
-            values that cannot be converted or broadcast (ARRAY-10).
+        InvalidDescError: axis out of range (ARRAY-01), indices that NumPy does not accept
+            (ARRAY-14), or values that cannot be converted or broadcast (ARRAY-10).
 
     >>> import vkops
     >>> vkops.insert([[1, 2], [3, 4]], 1, 9, axis=1).tolist()

@@ -208,8 +208,8 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Tensor:
         """The elements converted by NumPy, on the host; a copy, unless ``copy`` is False.
 
-        As with NumPy's ``astype``, any cast is allowed, and what a float becomes that an integer
-        type cannot have depends on the host's processor. The result is on the same device.
+        As with NumPy's ``astype``, any cast is allowed. The result for a float outside the range of
+        an integer type depends on the host's processor. The result is on the same device.
 
         Raises:
             InvalidDescError: no dtype (T-02), or elements that NumPy cannot convert (ARRAY-10).
@@ -368,18 +368,19 @@ class Tensor(ElementMethods, InPlaceOperators, NumpyMethods):
     def share(self, timeout: float = 60) -> SharedHandle:
         """Return a handle by which another process of the same user sees the memory, too.
 
-        The tensor, or its device, was made with ``shared=True``. What was submitted until now to
-        write it is waited for. From then on the processes agree by themselves who writes and reads
-        when, and who has written waits (``Device.synchronize``) before it says so. The handle can
-        be pickled once, for example as an argument of a process that Python spawns, and opened
-        once, by ``vkops.open_shared``. If nobody opens it, it ends with the tensor or after a time.
+        The tensor, or its device, must have been created with ``shared=True``. This method waits
+        for submissions that write the tensor. After that, the processes must synchronize their
+        accesses themselves: after it has written, a process waits (``Device.synchronize``) before
+        it notifies another one. The handle can be pickled once, for example as an argument of a
+        process that Python spawns, and opened once, by ``vkops.open_shared``. If it is not opened,
+        it ends with the tensor or after a time.
 
         Args:
             timeout: seconds after which the handle ends if it was not opened.
 
         Raises:
-            InvalidDescError: neither tensor nor device was made with ``shared=True``; the tensor is
-                a view, or has no elements; or the time is not a number above 0 (ARRAY-21).
+            InvalidDescError: neither tensor nor device was created with ``shared=True``; the tensor
+                is a view, or has no elements; or the time is not a number above 0 (ARRAY-21).
             DeviceError: the device is closed or lost, or the system cannot pass memory on.
 
         >>> import vkops
@@ -490,15 +491,15 @@ class Device(OperatorDevice):
         staged: move data through staging buffers even where the host sees device memory, as
             discrete GPUs must.
         shared: give each tensor memory that other processes can see; see ``Tensor.share``.
-        expect: what the adapter has to be: ``"lavapipe"``, ``"gpu"`` or part of a name (default:
-            what the environment's VKOPS_EXPECT says, if it is set).
-        printf: print what shaders print with debugPrintfEXT, after each call, which waits (default:
-            whether the environment has VKOPS_PRINTF=1). It needs the validation layer.
-        indices: which rule the indices of DirectML's GATHER and SCATTER operators follow that are
-            out of range: ``"vkops"`` reads the nearest element of the dimension, and writes none;
-            ``"directml"`` reads and writes the elements of the tensor that DirectML 1.15.4 does,
-            bit for bit (see "What DirectML does otherwise"). Other functions, and ONNX models, have
-            rules of their own.
+        expect: the adapter that is required: ``"lavapipe"``, ``"gpu"`` or a part of its name
+            (default: the value of VKOPS_EXPECT in the environment, if it is set).
+        printf: show the output of debugPrintfEXT in shaders; each call then waits (default: whether
+            the environment has VKOPS_PRINTF=1). It needs the validation layer.
+        indices: the rule for indices out of range in DirectML's GATHER and SCATTER operators:
+            ``"vkops"`` reads the nearest element of the dimension, and writes none; ``"directml"``
+            reads and writes the same elements of the tensor as DirectML 1.15.4, bit for bit (see
+            "What DirectML does otherwise"). Other functions, and ONNX models, have rules of their
+            own.
 
     Raises:
         DeviceError: no such adapter, driver, loader or layer, another adapter than expected, or an
@@ -575,7 +576,7 @@ class Device(OperatorDevice):
         return undefined("EMPTY", shape, dtype, self)
 
     def pinned(self, shape: int | Sequence[int], dtype: Any = None) -> npt.NDArray[Any]:
-        """Make an array of NumPy in memory of the host that the device reads and writes directly.
+        """Return a NumPy array in memory of the host that the device reads and writes directly.
 
         Its elements are undefined. The memory is cached by the host where the device has such
         memory, counted by ``memory_report``, and freed with the last view of the array. Copies from
@@ -638,16 +639,16 @@ class Device(OperatorDevice):
         return KomputeManager(self)
 
     def from_kompute(self, tensor: Any) -> Tensor:
-        """Return a tensor over the memory of a ``kp.Tensor`` that ``kompute`` has made.
+        """Return a tensor over the memory of a ``kp.Tensor`` that ``kompute`` has created.
 
-        It is not of the type ``kp.TensorTypes.storage``, and has a multiple of 16 bytes. Shaders,
-        functions and operators read and write the memory itself. Only uniform and texel buffers and
-        numbers of workgroups get copies, and the tensor has no ``device_address``, because of the
-        usage of Kompute's buffers.
+        The type of the ``kp.Tensor`` must not be ``kp.TensorTypes.storage``, and its size must be a
+        multiple of 16 bytes. Shaders, functions and operators read and write the memory itself.
+        Because of the usage flags of Kompute's buffers, the tensor has no ``device_address``, and
+        uniform buffers, texel buffers and numbers of workgroups are copies of it.
 
         Raises:
-            DeviceError: the tensor cannot be used so, or another manager has made it; the device is
-                closed or lost.
+            DeviceError: the tensor cannot be used in this way, or another manager has created it;
+                the device is closed or lost.
         """
         buffer, dtype = self.kompute.memory(tensor)
         return Tensor.over(self, buffer, (buffer.nbytes // dtype.itemsize,), dtype)
@@ -670,12 +671,12 @@ class Device(OperatorDevice):
         return Event(self, self.vulkan.native.submitted)
 
     def record(self) -> RecordedProgram:
-        """Record a program: what this thread does in a ``with`` block is collected, and not run.
+        """Record a program: calls of this thread in a ``with`` block are recorded, and not run.
 
-        It can be functions, operators, graphs and shaders, on tensors that exist or that are made
-        in the block. The shapes and the memory are those of the recording, and so are all values of
-        the host: each run copies the same. In the block, elements cannot be read, nor can data be
-        streamed.
+        The calls can be functions, operators, graphs and shaders, on tensors that exist or that are
+        created in the block. Each run of the program uses the shapes, the memory and the values of
+        the host that the calls had when they were recorded. In the block, elements cannot be read,
+        and data cannot be streamed.
 
         Returns:
             the program, as a context manager; see ``RecordedProgram``.
@@ -696,10 +697,10 @@ class Device(OperatorDevice):
         self.vulkan.settle()
 
     def wait_stream(self, stream: int | None = None) -> None:
-        """Let all that is submitted from now on wait for a stream of CUDA, on the same GPU.
+        """Let all later submissions wait for a stream of CUDA, on the same GPU.
 
-        It waits for what the stream was given until now, which may have written tensors that CUDA
-        sees, too. The host does not wait, if the driver shares semaphores.
+        They wait for the work that the stream was given until now, which may write tensors that
+        CUDA also sees. The host does not wait, if the driver shares semaphores.
 
         Args:
             stream: None, 0 or 1 for CUDA's default stream, 2 for that of the thread, or a handle:

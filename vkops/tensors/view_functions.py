@@ -164,7 +164,7 @@ def atleast_2d(*arrays: Any, device: DeviceLike = None) -> Any:
 def atleast_3d(*arrays: Any, device: DeviceLike = None) -> Any:
     """Views with at least three dimensions; of several arrays, a tuple of them.
 
-    As in NumPy, the new dimensions of an array of one are around its own, of one of two behind.
+    As in NumPy, an array of shape (n,) gets the shape (1, n, 1), and (m, n) becomes (m, n, 1).
 
     >>> import vkops
     >>> vkops.atleast_3d([1, 2]).shape
