@@ -17,13 +17,14 @@ struct Label
     std::uint64_t nbytes = 0;
 };
 
-// A custom operation of Kompute that also uses descriptor sets and small data of the commands. The
-// functions that record it keep alive what they use.
+// An operation of vkops, which can use descriptor sets and small data of the commands. It has the base class
+// of Kompute's operations, because the queue executes these, too; but Kompute's sequences cannot record it. Its
+// functions keep the objects alive that they use.
 struct Operation : kp::OpBase
 {
     using Record = std::function<void(Commands&)>;
     const Label label;
-    const Record record_in;  // which cannot fail
+    const Record record_in;  // records it; must not throw
     const bool ordered;      // whether it must see the results of the operations before it
     const Record reserve;    // reserves descriptor sets and small data of the commands, before record_in
 

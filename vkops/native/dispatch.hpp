@@ -3,7 +3,7 @@
 
 #include "images.hpp"
 
-// The number of a binding, the type of its descriptors, and their number; Layouts has them by set.
+// The number of a binding, the type of its descriptors, and how many it has; Bindings has them by set.
 using Binding = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
 using Bindings = std::vector<std::vector<Binding>>;
 
